@@ -1,0 +1,68 @@
+import Glibc
+
+/// Where a server listens: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
+package enum Address: Hashable, Sendable, CustomStringConvertible {
+  case unix(path: String)
+  case tcp(host: String, port: UInt16)
+
+  /// The longest path that fits a socket address of Linux, in bytes, without its closing NUL.
+  package static let longestPath = 107
+
+  package init(_ text: String) throws(AddressError) {
+    if text.hasPrefix("unix:") {
+      let path = String(text.dropFirst(5))
+      guard !path.isEmpty else { throw AddressError(text, "the path is missing, as in unix:/run/larder.sock") }
+      guard path.utf8.count <= Self.longestPath else {
+        throw AddressError(text, "the path has \(path.utf8.count) bytes, and Linux takes at most \(Self.longestPath)")
+      }
+      guard !path.utf8.contains(0) else { throw AddressError(text, "the path has a NUL in it") }
+      self = .unix(path: path)
+    } else if text.hasPrefix("tcp:") {
+      let rest = text.dropFirst(4)
+      guard let colon = rest.lastIndex(of: ":"), let port = UInt16(rest[rest.index(after: colon)...]) else {
+        throw AddressError(text, "a port from 0 to 65535 is missing, as in tcp:127.0.0.1:7411")
+      }
+      var host = rest[..<colon]
+      if host.hasPrefix("[") && host.hasSuffix("]") {
+        host = host.dropFirst().dropLast()
+      } else if host.contains(":") {
+        throw AddressError(text, "write an IPv6 host in brackets, as in tcp:[::1]:7411")
+      }
+      guard !host.isEmpty else { throw AddressError(text, "the host is missing, as in tcp:127.0.0.1:7411") }
+      self = .tcp(host: String(host), port: port)
+    } else {
+      throw AddressError(text, "an address is unix:/path/to.sock or tcp:HOST:PORT")
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .unix(let path): "unix:\(path)"
+    case .tcp(let host, let port): host.contains(":") ? "tcp:[\(host)]:\(port)" : "tcp:\(host):\(port)"
+    }
+  }
+}
+
+/// A text that is not an address, and why.
+package struct AddressError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  init(_ text: String, _ reason: String) {
+    description = "'\(text)' is not an address: \(reason)"
+  }
+}
+
+extension Address {
+  /// Where server and commands meet when nothing else is said: a socket in the user's runtime directory, for root `/run`.
+  package static var standard: Address {
+    if let folder = environment("XDG_RUNTIME_DIR"), let address = try? Address("unix:\(folder)/larder.sock") { return address }
+    if getuid() == 0 { return .unix(path: "/run/larder.sock") }
+    if let home = environment("HOME"), let address = try? Address("unix:\(home)/.larder.sock") { return address }
+    return .unix(path: "/tmp/larder-\(getuid()).sock")
+  }
+
+  private static func environment(_ name: String) -> String? {
+    guard let value = unsafe getenv(name).map({ unsafe String(cString: $0) }), !value.isEmpty else { return nil }
+    return value
+  }
+}

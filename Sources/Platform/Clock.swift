@@ -1,0 +1,8 @@
+import Glibc
+
+/// Milliseconds of a clock that never goes back and counts on while the machine sleeps. Its start means nothing.
+package func monotonicMilliseconds() -> UInt64 {
+  var time = timespec()
+  _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+  return UInt64(time.tv_sec) &* 1_000 &+ UInt64(time.tv_nsec) / 1_000_000
+}

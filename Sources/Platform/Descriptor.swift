@@ -1,0 +1,40 @@
+import Glibc
+
+/// A file descriptor that has one owner, and is closed when the owner lets go of it.
+package struct Descriptor: ~Copyable, Sendable {
+  /// The number, for calls that only borrow it.
+  package let number: Int32
+
+  package init(owning number: Int32) {
+    self.number = number
+  }
+
+  deinit {
+    // Linux frees the number even when close reports an error, so there is nothing to try again.
+    _ = close(number)
+  }
+
+  /// Gives the number away without closing it.
+  package consuming func release() -> Int32 {
+    let number = number
+    discard self
+    return number
+  }
+
+  /// `read(2)`; `moved(0)` is the end of the stream.
+  @inline(__always)
+  package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+    Transfer.of("read") { unsafe Glibc.read(number, buffer.baseAddress, buffer.count) }
+  }
+
+  /// `send(2)` without a signal when the peer is gone.
+  @inline(__always)
+  package func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
+    Transfer.of("send") { unsafe Glibc.send(number, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
+  }
+
+  /// Ends the sending side of a socket; the peer reads the end of the stream behind what was sent.
+  package func shutdownSending() {
+    _ = shutdown(number, Int32(SHUT_WR))
+  }
+}

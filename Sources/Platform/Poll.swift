@@ -1,0 +1,84 @@
+import CLinux
+import Glibc
+
+/// A set of descriptors that are watched together: epoll(7), level-triggered. Any thread may add, change or remove;
+/// one thread at a time waits.
+package struct Poll: ~Copyable, Sendable {
+  /// The epoll descriptor, which is itself readable while any watched descriptor is ready.
+  package let descriptor: Descriptor
+
+  /// What to be told of. Errors and hang-ups are always told.
+  package struct Interest: OptionSet, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    package static let reading = Interest(rawValue: EPOLLIN.rawValue)
+    package static let writing = Interest(rawValue: EPOLLOUT.rawValue)
+  }
+
+  /// One ready descriptor: the token it was added with, and what it is ready for.
+  package struct Event {
+    package let token: UInt64
+    package let readable: Bool
+    package let writable: Bool
+    /// The peer is gone, or the descriptor has failed.
+    package let hungUp: Bool
+  }
+
+  package init() throws(SystemError) {
+    descriptor = Descriptor(owning: try system("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
+  }
+
+  package func add(_ number: Int32, _ interest: Interest, token: UInt64) throws(SystemError) {
+    try control(EPOLL_CTL_ADD, number, interest, token)
+  }
+
+  package func change(_ number: Int32, _ interest: Interest, token: UInt64) {
+    do { try control(EPOLL_CTL_MOD, number, interest, token) } catch { preconditionFailure("\(error)") }
+  }
+
+  package func remove(_ number: Int32) {
+    do { try control(EPOLL_CTL_DEL, number, [], 0) } catch { preconditionFailure("\(error)") }
+  }
+
+  private func control(_ operation: Int32, _ number: Int32, _ interest: Interest, _ token: UInt64) throws(SystemError) {
+    var event = unsafe epoll_event()
+    unsafe event.events = interest.rawValue
+    unsafe event.data.u64 = token
+    try system("epoll_ctl") { unsafe epoll_ctl(descriptor.number, operation, number, &event) }
+  }
+
+  /// Waits until something is ready, and calls `body` with each event.
+  /// - Parameter timeoutMilliseconds: how long to wait at most; 0 not at all, −1 for ever.
+  /// - Returns: how many events there were; 0 when the time was up or a signal came.
+  @inline(__always)
+  package func wait(timeoutMilliseconds: Int32, into events: inout Events) -> Int {
+    let count = unsafe epoll_wait(descriptor.number, events.storage.baseAddress, Int32(events.storage.count), timeoutMilliseconds)
+    precondition(count >= 0 || errno == EINTR, "epoll_wait failed")
+    return max(0, Int(count))
+  }
+
+  /// Room for the events of one wait.
+  @safe
+  package struct Events: ~Copyable {
+    fileprivate let storage: UnsafeMutableBufferPointer<epoll_event>
+
+    package init(capacity: Int) {
+      unsafe storage = .allocate(capacity: capacity)
+      unsafe storage.initialize(repeating: epoll_event())
+    }
+
+    deinit { unsafe storage.deallocate() }
+
+    package subscript(index: Int) -> Event {
+      @inline(__always)
+      get {
+        let ready = unsafe storage[index].events
+        return unsafe Event(
+          token: storage[index].data.u64,
+          readable: ready & EPOLLIN.rawValue != 0,
+          writable: ready & EPOLLOUT.rawValue != 0,
+          hungUp: ready & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0)
+      }
+    }
+  }
+}

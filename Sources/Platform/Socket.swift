@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+
+/// Stream sockets: making, connecting, accepting. All of them are non-blocking and closed on exec.
+package enum Socket {
+  private static let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+
+  static func make(family: Int32) throws(SystemError) -> Descriptor {
+    Descriptor(owning: try system("socket") { socket(family, flags, 0) })
+  }
+
+  static func set(_ option: Int32, level: Int32, to value: Int32, on number: Int32) throws(SystemError) {
+    try system("setsockopt") {
+      unsafe withUnsafePointer(to: value) { unsafe setsockopt(number, level, option, $0, socklen_t(MemoryLayout<Int32>.size)) }
+    }
+  }
+
+  /// TCP: send at once, and notice within minutes that a peer has vanished.
+  private static func tune(_ socket: borrowing Descriptor, family: Int32) throws(SystemError) {
+    guard family != AF_UNIX else { return }
+    try set(TCP_NODELAY, level: Int32(IPPROTO_TCP), to: 1, on: socket.number)
+    try set(SO_KEEPALIVE, level: SOL_SOCKET, to: 1, on: socket.number)
+    try set(TCP_KEEPIDLE, level: Int32(IPPROTO_TCP), to: 60, on: socket.number)
+    try set(TCP_KEEPINTVL, level: Int32(IPPROTO_TCP), to: 20, on: socket.number)
+    try set(TCP_KEEPCNT, level: Int32(IPPROTO_TCP), to: 4, on: socket.number)
+  }
+
+  /// How far a connection has come.
+  package enum Connecting: ~Copyable {
+    case connected(Descriptor)
+    /// Writable when it is decided; then ask `connectionError`.
+    case pending(Descriptor)
+  }
+
+  /// Begins a connection to the first address that takes one. Blocks only while a host name is resolved.
+  package static func connect(to address: Address) throws(ConnectError) -> Connecting {
+    switch address {
+    case .unix(let path):
+      return try connect(to: SocketAddress(path: path), address)
+    case .tcp(let host, let port):
+      let candidates: [SocketAddress]
+      do { candidates = try SocketAddress.resolve(host: host, port: port, forListening: false) } catch {
+        throw ConnectError(address: address, reason: error.description)
+      }
+      var last = ConnectError(address: address, reason: "the host has no address")
+      for candidate in candidates {
+        do { return try connect(to: candidate, address) } catch { last = error }
+      }
+      throw last
+    }
+  }
+
+  private static func connect(to target: SocketAddress, _ address: Address) throws(ConnectError) -> Connecting {
+    do throws(SystemError) {
+      let socket = try make(family: target.family)
+      try tune(socket, family: target.family)
+      let number = socket.number
+      let result = unsafe target.withPointer { unsafe Glibc.connect(number, $0, $1) }
+      if result == 0 { return .connected(socket) }
+      let code = errno
+      guard code == EINPROGRESS || code == EINTR else { throw SystemError("connect", errno: code) }
+      return .pending(socket)
+    } catch {
+      throw ConnectError(address: address, reason: error.description, errno: error.errno)
+    }
+  }
+
+  /// What became of a pending connection: nil when it stands.
+  package static func connectionError(of socket: borrowing Descriptor) -> SystemError? {
+    var code: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    let result = unsafe getsockopt(socket.number, SOL_SOCKET, SO_ERROR, &code, &length)
+    return result != 0 ? SystemError("getsockopt") : code != 0 ? SystemError("connect", errno: code) : nil
+  }
+
+  /// Takes one connection off a listening socket's queue, or nil when there is none.
+  static func accept(from listener: borrowing Descriptor) throws(SystemError) -> Descriptor? {
+    while true {
+      let number = accept4(listener.number, nil, nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
+      if number >= 0 {
+        let socket = Descriptor(owning: number)
+        // A peer that has gone already makes this fail; reading will tell.
+        if let family = try? SocketAddress(of: socket).family { try? tune(socket, family: family) }
+        return socket
+      }
+      switch errno {
+      case EAGAIN: return nil
+      // The connection ended before it was taken: the next one may be good. See accept(2), "Error handling".
+      case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH: continue
+      case let code: throw SystemError("accept4", errno: code)
+      }
+    }
+  }
+}
+
+/// A connection that could not be made, and why.
+package struct ConnectError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let address: Address
+  package let reason: String
+  package let errno: Int32?
+
+  init(address: Address, reason: String, errno: Int32? = nil) {
+    self.address = address
+    self.reason = reason
+    self.errno = errno
+  }
+
+  package var description: String { "can't connect to \(address): \(reason)" }
+}

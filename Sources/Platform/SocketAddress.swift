@@ -1,0 +1,82 @@
+import CLinux
+import Glibc
+
+/// A socket address as the system calls take it.
+struct SocketAddress {
+  private var storage = sockaddr_storage()
+  private(set) var length: socklen_t
+
+  var family: Int32 { Int32(storage.ss_family) }
+
+  /// - Precondition: the path has at most `Address.longestPath` bytes.
+  init(path: String) {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    precondition(path.utf8.count <= Address.longestPath)
+    unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+    length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    unsafe withUnsafeMutableBytes(of: &storage) { target in
+      unsafe withUnsafeBytes(of: address) { unsafe target.copyMemory(from: $0) }
+    }
+  }
+
+  private init(_ address: UnsafePointer<sockaddr>, length: socklen_t) {
+    self.length = length
+    unsafe withUnsafeMutableBytes(of: &storage) { unsafe $0.copyMemory(from: .init(start: address, count: Int(length))) }
+  }
+
+  /// The addresses of a host, in the resolver's order. Blocks for as long as the resolver takes.
+  static func resolve(host: String, port: UInt16, forListening: Bool) throws(ResolveError) -> [SocketAddress] {
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_socktype = Int32(bitPattern: SOCK_STREAM.rawValue)
+    unsafe hints.ai_flags = AI_NUMERICSERV | (forListening ? AI_PASSIVE : 0)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let status = unsafe getaddrinfo(host, String(port), &hints, &list)
+    guard status == 0 else { throw ResolveError(host: host, reason: unsafe String(cString: gai_strerror(status))) }
+    defer { unsafe freeaddrinfo(list) }
+    var found: [SocketAddress] = []
+    while let entry = unsafe list?.pointee {
+      unsafe found.append(SocketAddress(entry.ai_addr, length: entry.ai_addrlen))
+      guard let next = unsafe entry.ai_next else { break }
+      unsafe list = next
+    }
+    return found
+  }
+
+  /// The address that a socket is bound to.
+  init(of socket: borrowing Descriptor) throws(SystemError) {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    try system("getsockname") {
+      unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(socket.number, $0, &length) }
+      }
+    }
+    self.storage = storage
+    self.length = length
+  }
+
+  /// The port, for an address that has one.
+  var port: UInt16? {
+    unsafe withUnsafeBytes(of: storage) { bytes in
+      switch family {
+      case AF_INET: unsafe UInt16(bigEndian: bytes.load(as: sockaddr_in.self).sin_port)
+      case AF_INET6: unsafe UInt16(bigEndian: bytes.load(as: sockaddr_in6.self).sin6_port)
+      default: nil
+      }
+    }
+  }
+
+  func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+    unsafe withUnsafePointer(to: storage) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe body($0, length) }
+    }
+  }
+}
+
+/// A host name that has no address.
+package struct ResolveError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let host: String
+  package let reason: String
+  package var description: String { "no address for '\(host)': \(reason)" }
+}

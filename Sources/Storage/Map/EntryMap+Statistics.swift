@@ -1,0 +1,27 @@
+/// Figures of one store at one moment.
+package struct MapStatistics: Equatable, Sendable {
+  /// Entries, those included that have expired but were not yet removed.
+  package var entries = 0
+  package var revision: UInt64 = 0
+  package var keyBytes = 0
+  package var valueBytes = 0
+  /// All that the map holds: records, values, indexes, and what is kept for snapshots.
+  package var memoryBytes = 0
+  /// Entries with an expiry.
+  package var expiring = 0
+  /// Living snapshots, those of the same state counted once.
+  package var snapshots = 0
+}
+
+extension EntryMap {
+  package var statistics: MapStatistics {
+    MapStatistics(
+      entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes, memoryBytes: memoryBytes,
+      expiring: expiringCount, snapshots: snapshots.count)
+  }
+
+  private var memoryBytes: Int {
+    arena.memoryBytes + externals.memoryBytes + hashIndex.memoryBytes + order.memoryBytes + expiryQueue.memoryBytes
+      + snapshots.reduce(0) { $0 + $1.memoryBytes }
+  }
+}

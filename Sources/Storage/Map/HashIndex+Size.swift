@@ -1,0 +1,97 @@
+import Glibc
+
+/// How segments grow and shrink. By small steps, because what a step leaves empty is memory that every store pays for:
+/// a segment stays between 82 and 92 hundredths full while it grows.
+extension HashIndex {
+  /// The most entries a segment takes before it grows.
+  private static func limit(chunkCount: UInt32) -> Int { Int(chunkCount) * HashChunk.slotCount * 92 / 100 }
+
+  /// Makes sure that one more entry can be placed. When the system refuses memory for a larger segment, the old one is
+  /// used up to its last slot before the write fails.
+  mutating func makeRoom(inSegment index: Int, in arena: borrowing Arena) throws(StorageError) {
+    let segment = unsafe segments[index]
+    let (entryCount, chunkCount) = (Int(segment.entryCount), segment.chunkCount)
+    guard entryCount >= Self.limit(chunkCount: chunkCount) else { return }
+    if !resize(segment: index, chunkCount: chunkCount + max(1, chunkCount / 8), in: arena) {
+      guard entryCount < Int(chunkCount) * HashChunk.slotCount else { throw .outOfMemory }
+    }
+  }
+
+  mutating func shrinkIfSparse(segment index: Int, in arena: borrowing Arena) {
+    let segment = unsafe segments[index]
+    let (entryCount, chunkCount) = (Int(segment.entryCount), segment.chunkCount)
+    guard entryCount * 2 < Int(chunkCount) * HashChunk.slotCount else { return }
+    if entryCount == 0 {
+      Self.free(segment)
+      unsafe segments[index] = Segment()
+      memoryBytes -= Int(chunkCount) * HashChunk.byteCount
+    } else if chunkCount > 1 {
+      let fitting = UInt32((entryCount * 100 / 80 + HashChunk.slotCount - 1) / HashChunk.slotCount)
+      if fitting < chunkCount { _ = resize(segment: index, chunkCount: fitting, in: arena) }
+    }
+  }
+
+  /// From this size on a segment is whole pages of its own: `malloc` would keep the holes that so many growing blocks
+  /// of like size leave behind, about a byte for every entry.
+  private static let pagedByteCount = 4 * Pages.pageByteCount
+
+  /// The number of chunks that a segment gets for a wish: a large one fills its last page.
+  private static func roundedUp(_ chunkCount: UInt32) -> UInt32 {
+    let chunksInPage = UInt32(Pages.pageByteCount / HashChunk.byteCount)
+    guard Int(chunkCount) * HashChunk.byteCount >= pagedByteCount else { return chunkCount }
+    return (chunkCount + chunksInPage - 1) / chunksInPage * chunksInPage
+  }
+
+  private static func allocate(chunkCount: UInt32) -> UnsafeMutableRawPointer? {
+    let byteCount = Int(chunkCount) * HashChunk.byteCount
+    if byteCount >= pagedByteCount { return unsafe Pages.map(byteCount: byteCount) }
+    var memory: UnsafeMutableRawPointer?
+    guard unsafe posix_memalign(&memory, HashChunk.byteCount, byteCount) == 0, let memory = unsafe memory else {
+      return nil
+    }
+    unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
+    return unsafe memory
+  }
+
+  static func free(_ segment: Segment) {
+    guard let chunks = unsafe segment.chunks else { return }
+    let byteCount = Int(segment.chunkCount) * HashChunk.byteCount
+    if byteCount >= pagedByteCount {
+      unsafe Pages.unmap(chunks, byteCount: byteCount)
+    } else {
+      unsafe Glibc.free(chunks)
+    }
+  }
+
+  /// Moves a segment to another number of chunks; false, with nothing changed, when the system refuses the memory.
+  ///
+  /// Where an entry belongs depends on more of its hash than its tag, so the keys are read again. A pass over the next
+  /// records' headers comes first: those loads don't wait for one another, and the hashing finds the lines in the
+  /// cache.
+  private mutating func resize(segment index: Int, chunkCount: UInt32, in arena: borrowing Arena) -> Bool {
+    let chunkCount = Self.roundedUp(chunkCount)
+    let byteCount = Int(chunkCount) * HashChunk.byteCount
+    guard let larger = unsafe Self.allocate(chunkCount: chunkCount) else { return false }
+    let old = unsafe segments[index]
+    if let chunks = unsafe old.chunks {
+      for position in 0..<Int(old.chunkCount) {
+        let chunk = unsafe HashChunk(at: chunks + position * HashChunk.byteCount)
+        var allInUse = true
+        for slot in 0..<HashChunk.slotCount where chunk.tag(slot) != 0 {
+          allInUse = unsafe Record(at: arena.address(chunk.handle(slot))).isInUse && allInUse
+        }
+        precondition(allInUse, "the hash index refers to a freed record")
+        for slot in 0..<HashChunk.slotCount where chunk.tag(slot) != 0 {
+          let handle = chunk.handle(slot)
+          let hash = unsafe hash(Record(at: arena.address(handle)).key)
+          unsafe Self.place(handle, hash: hash, chunks: larger, chunkCount: chunkCount)
+        }
+      }
+      Self.free(old)
+    }
+    unsafe segments[index].chunks = larger
+    unsafe segments[index].chunkCount = chunkCount
+    memoryBytes += byteCount - Int(old.chunkCount) * HashChunk.byteCount
+    return true
+  }
+}

@@ -1,0 +1,42 @@
+/// What can go wrong in this layer. Closed, so that the server maps each case to one code of the wire in one place.
+///
+/// Corrupt or impossible requests throw one of these; a broken invariant of the map traps instead.
+package enum StorageError: Error, Equatable, Sendable {
+  /// The name breaks the rules of `StoreName`.
+  case invalidStoreName(String)
+  /// No engine goes by this name; the message lists those that do.
+  case unknownEngine(String)
+  /// A store of this name is there already, kept by this engine.
+  case storeExists(StoreName, EngineKind)
+  /// No store of this name.
+  case unknownStore(StoreName)
+  /// The catalog is at its limit.
+  case tooManyStores(limit: Int)
+  /// The store was dropped while the caller still held it.
+  case storeDropped
+  /// The snapshot was ended, or belongs to another store.
+  case snapshotEnded
+  /// The store holds as much as 32-bit handles can name: 32 GiB of records, or 2^32 nodes.
+  case storeFull
+  /// The system refused memory.
+  case outOfMemory
+}
+
+extension StorageError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .invalidStoreName(let name):
+      "\"\(name)\" is no name for a store: it takes 1 to \(StoreName.maximumLength) ASCII letters, digits, '.', '_' and"
+        + " '-', the first of them a letter, a digit or '_'"
+    case .unknownEngine(let name):
+      "there is no engine \"\(name)\"; known engines: " + EngineKind.allCases.map(\.rawValue).joined(separator: ", ")
+    case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.rawValue))"
+    case .unknownStore(let name): "there is no store \"\(name)\""
+    case .tooManyStores(let limit): "the server holds its limit of \(limit) stores; drop one first"
+    case .storeDropped: "the store was dropped"
+    case .snapshotEnded: "the snapshot has ended"
+    case .storeFull: "the store holds its limit of 32 GiB of records"
+    case .outOfMemory: "the system has no memory left for the store"
+    }
+  }
+}

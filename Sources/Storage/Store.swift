@@ -1,0 +1,26 @@
+import Synchronization
+
+/// A named map of entries, shared by every connection that opened it.
+///
+/// The map belongs to the store's lock: `access` is the only way in, so whatever one call does is atomic to all others.
+/// A worker runs a whole batch of requests under one call, because taking the lock is what costs, not holding it.
+package final class Store: Sendable {
+  package let name: StoreName
+  package let engine: EngineKind
+  @usableFromInline let map = Mutex(EntryMap())
+
+  package init(name: StoreName, engine: EngineKind) {
+    self.name = name
+    self.engine = engine
+  }
+
+  /// Runs `body` with the map to itself. Keep it short, and never call `access` of any store from inside.
+  ///
+  /// A store that was dropped meanwhile hands out its empty map with `isDropped` set.
+  @inlinable
+  package func access<Result, Failure: Error>(
+    _ body: (inout EntryMap) throws(Failure) -> sending Result
+  ) throws(Failure) -> sending Result {
+    try map.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
+  }
+}

@@ -1,0 +1,127 @@
+/// Bytes that are appended at one end and consumed at the other, in memory that is used again and again.
+///
+/// It grows by doubling and never shrinks until `releaseStorage`. All integers are little-endian.
+@safe
+public struct ByteBuffer: ~Copyable {
+  @usableFromInline var base: UnsafeMutableRawPointer?
+  public internal(set) var capacity = 0
+  /// Where the bytes begin that are not consumed yet.
+  @usableFromInline var start = 0
+  @usableFromInline var end = 0
+
+  public init() { unsafe base = nil }
+
+  deinit { unsafe base?.deallocate() }
+
+  @inlinable @inline(__always) public var count: Int { end &- start }
+  @inlinable @inline(__always) public var isEmpty: Bool { end == start }
+
+  /// What is in the buffer, until it is next changed.
+  @inlinable public var bytes: UnsafeRawBufferPointer {
+    unsafe UnsafeRawBufferPointer(start: base.map { unsafe UnsafeRawPointer($0 + start) }, count: count)
+  }
+
+  @inlinable public func withSpan<R: ~Copyable, E: Error>(_ body: (RawSpan) throws(E) -> R) throws(E) -> R {
+    try unsafe body(RawSpan(_unsafeBytes: bytes))
+  }
+
+  public func toArray() -> [UInt8] { unsafe Array(bytes) }
+
+  // MARK: Appending
+
+  /// Makes room for `byteCount` more bytes.
+  @inlinable @inline(__always) public mutating func reserve(_ byteCount: Int) {
+    if end &+ byteCount > capacity { makeRoom(byteCount) }
+  }
+
+  @usableFromInline mutating func makeRoom(_ byteCount: Int) {
+    let count = count
+    if count + byteCount <= capacity, start >= count {
+      // There is room in front, and moving costs no more than was consumed to make it.
+      unsafe base!.copyMemory(from: base! + start, byteCount: count)
+    } else {
+      let larger = max(256, max(count + byteCount, 2 * capacity))
+      let fresh = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+      if count > 0 { unsafe fresh.copyMemory(from: base! + start, byteCount: count) }
+      unsafe base?.deallocate()
+      unsafe base = fresh
+      capacity = larger
+    }
+    start = 0
+    end = count
+  }
+
+  @inlinable @inline(__always) public mutating func append<T: FixedWidthInteger & BitwiseCopyable>(_ value: T) {
+    reserve(MemoryLayout<T>.size)
+    unsafe base!.storeBytes(of: value.littleEndian, toByteOffset: end, as: T.self)
+    end &+= MemoryLayout<T>.size
+  }
+
+  @inlinable @inline(__always) public mutating func append(_ source: UnsafeRawBufferPointer) {
+    guard let from = source.baseAddress, source.count > 0 else { return }
+    reserve(source.count)
+    unsafe (base! + end).copyMemory(from: from, byteCount: source.count)
+    end &+= source.count
+  }
+
+  @inlinable @inline(__always) public mutating func append(_ span: RawSpan) {
+    unsafe span.withUnsafeBytes { unsafe append($0) }
+  }
+
+  public mutating func append(_ array: [UInt8]) {
+    unsafe array.withUnsafeBytes { unsafe append($0) }
+  }
+
+  public mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 { unsafe append(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Writes over bytes that are in the buffer already.
+  /// - Parameter offset: counted from the first byte that is not consumed.
+  @inlinable @inline(__always) public mutating func replace<T: FixedWidthInteger & BitwiseCopyable>(at offset: Int, with value: T) {
+    precondition(offset >= 0 && offset + MemoryLayout<T>.size <= count)
+    unsafe base!.storeBytes(of: value.littleEndian, toByteOffset: start + offset, as: T.self)
+  }
+
+  /// Lets `fill` write up to `byteCount` bytes behind the end; it returns how many it wrote.
+  @inlinable public mutating func fill<R>(_ byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> (written: Int, result: R)) -> R {
+    reserve(byteCount)
+    let outcome = unsafe fill(UnsafeMutableRawBufferPointer(start: base! + end, count: byteCount))
+    precondition(outcome.written >= 0 && outcome.written <= byteCount)
+    end &+= outcome.written
+    return outcome.result
+  }
+
+  // MARK: Consuming
+
+  /// Forgets the first `byteCount` bytes.
+  @inlinable public mutating func consume(_ byteCount: Int) {
+    precondition(byteCount >= 0 && byteCount <= count)
+    start &+= byteCount
+    if start == end { removeAll() }
+  }
+
+  /// Forgets the bytes behind the first `byteCount`.
+  @inlinable public mutating func truncate(to byteCount: Int) {
+    precondition(byteCount >= 0 && byteCount <= count)
+    end = start &+ byteCount
+  }
+
+  /// Forgets all bytes and keeps the memory.
+  @inlinable public mutating func removeAll() {
+    start = 0
+    end = 0
+  }
+
+  /// Forgets all bytes and gives the memory back.
+  public mutating func releaseStorage() {
+    unsafe base?.deallocate()
+    unsafe base = nil
+    capacity = 0
+    removeAll()
+  }
+}
+
+// Safe because a buffer is the only owner of its memory and hands out no pointer that outlives a borrow of it.
+extension ByteBuffer: @unchecked Sendable {}

@@ -1,0 +1,46 @@
+/// What a client knows of a request after its reply: `Protocol/wire.md` §7.
+public enum Outcome: UInt8, Sendable {
+  case done = 0
+  case notExecuted = 1
+  case rejected = 2
+  case unknown = 3
+}
+
+/// Why a request was not done: `Protocol/wire.md` §7. Codes 0 to 7 are those of the data sources.
+public enum ErrorCode: UInt16, CaseIterable, Sendable {
+  case unknown = 0
+  case notFound = 1
+  case illegalArgument = 2
+  case notImplemented = 3
+  case notValid = 4
+  case failed = 5
+  case queryNotSupported = 6
+  case dataSerialization = 7
+  case malformed = 16
+  case unknownOperation = 17
+  case frameLength = 18
+  case helloExpected = 19
+  case versionNotSupported = 20
+  case storeUnknown = 21
+  case storeExists = 22
+  case conditionFailed = 23
+  case keyInvalid = 24
+  case valueTooLarge = 25
+  case tooManyRequests = 26
+  case tooManyStores = 27
+  case tooManyConnections = 28
+  case storeFull = 29
+  case shuttingDown = 30
+  case timedOut = 31
+  case answerExpired = 32
+  case cancelled = 33
+
+  /// The outcome that goes with the code.
+  public var outcome: Outcome {
+    switch self {
+    case .unknown, .failed: .unknown
+    case .tooManyRequests, .tooManyConnections, .storeFull, .shuttingDown, .timedOut, .answerExpired: .notExecuted
+    default: .rejected
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/// The protocol's versions that this code speaks: `Protocol/wire.md` §3.
+public enum ProtocolVersion {
+  public static let lowest: UInt16 = 1
+  public static let highest: UInt16 = 1
+}
+
+/// A client's hello: `Protocol/wire.md` §3.
+public struct ClientHello: Equatable, Sendable {
+  public static let magic: UInt32 = 0x5244_524C  // "LRDR", little-endian
+  public static let longestName = 255
+
+  public var versions: ClosedRange<UInt16>
+  public var features: UInt32
+  public var credit: UInt32
+  public var name: String
+
+  public init(
+    versions: ClosedRange<UInt16> = ProtocolVersion.lowest...ProtocolVersion.highest, features: UInt32 = 0, credit: UInt32,
+    name: String
+  ) {
+    self.versions = versions
+    self.features = features
+    self.credit = credit
+    self.name = name
+  }
+
+  /// Why a hello's body was not understood.
+  public enum Fault: Error, Equatable, Sendable {
+    case noMagic
+    case malformed
+  }
+
+  public init(body: RawSpan) throws(Fault) {
+    guard body.integer(at: 0, as: UInt32.self) == Self.magic else { throw .noMagic }
+    guard
+      let lowest = body.integer(at: 4, as: UInt16.self), let highest = body.integer(at: 6, as: UInt16.self), lowest <= highest,
+      let features = body.integer(at: 8, as: UInt32.self),
+      let credit = body.integer(at: 12, as: UInt32.self), credit > 0,
+      let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.longestName, Int(nameSize) <= body.byteCount - 18
+    else { throw .malformed }
+    self.versions = lowest...highest
+    self.features = features
+    self.credit = credit
+    self.name = body.extracting(18..<18 + Int(nameSize)).toString()
+  }
+}
+
+/// A server's reply to a hello: `Protocol/wire.md` §3.
+public struct ServerHello: Equatable, Sendable {
+  public var version: UInt16
+  public var features: UInt32
+  public var largestFrame: UInt32
+  public var largestValue: UInt32
+  public var largestKey: UInt16
+  public var mostOpenStores: UInt16
+  public var mostRequestsInFlight: UInt32
+  public var mostKeys: UInt32
+  public var name: String
+
+  public init(
+    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, largestFrame: UInt32, largestValue: UInt32, largestKey: UInt16,
+    mostOpenStores: UInt16, mostRequestsInFlight: UInt32, mostKeys: UInt32, name: String
+  ) {
+    self.version = version
+    self.features = features
+    self.largestFrame = largestFrame
+    self.largestValue = largestValue
+    self.largestKey = largestKey
+    self.mostOpenStores = mostOpenStores
+    self.mostRequestsInFlight = mostRequestsInFlight
+    self.mostKeys = mostKeys
+    self.name = name
+  }
+
+  public init?(body: RawSpan) {
+    guard
+      let version = body.integer(at: 0, as: UInt16.self), let features = body.integer(at: 4, as: UInt32.self),
+      let largestFrame = body.integer(at: 8, as: UInt32.self), let largestValue = body.integer(at: 12, as: UInt32.self),
+      let largestKey = body.integer(at: 16, as: UInt16.self), let mostOpenStores = body.integer(at: 18, as: UInt16.self),
+      let mostRequestsInFlight = body.integer(at: 20, as: UInt32.self), let mostKeys = body.integer(at: 24, as: UInt32.self),
+      let nameSize = body.integer(at: 28, as: UInt16.self), Int(nameSize) <= body.byteCount - 30
+    else { return nil }
+    self.init(
+      version: version, features: features, largestFrame: largestFrame, largestValue: largestValue, largestKey: largestKey,
+      mostOpenStores: mostOpenStores, mostRequestsInFlight: mostRequestsInFlight, mostKeys: mostKeys,
+      name: body.extracting(30..<30 + Int(nameSize)).toString())
+  }
+}
+
+extension ByteBuffer {
+  /// - Precondition: the name has at most 255 bytes.
+  public mutating func appendRequest(_ hello: ClientHello, id: UInt32) {
+    precondition(hello.name.utf8.count <= ClientHello.longestName)
+    let start = beginRequest(.hello, id: id)
+    append(ClientHello.magic)
+    append(hello.versions.lowerBound)
+    append(hello.versions.upperBound)
+    append(hello.features)
+    append(hello.credit)
+    append(UInt16(hello.name.utf8.count))
+    append(hello.name)
+    endFrame(start)
+  }
+
+  public mutating func appendReply(_ hello: ServerHello, id: UInt32) {
+    let start = beginReply(id: id)
+    append(hello.version)
+    append(UInt16(0))
+    append(hello.features)
+    append(hello.largestFrame)
+    append(hello.largestValue)
+    append(hello.largestKey)
+    append(hello.mostOpenStores)
+    append(hello.mostRequestsInFlight)
+    append(hello.mostKeys)
+    append(UInt16(hello.name.utf8.count))
+    append(hello.name)
+    endFrame(start)
+  }
+}

@@ -1,0 +1,66 @@
+/// The body of a page or all request: `Protocol/wire.md` §6.4. Prefix and cursor are places in the span that it was decoded from.
+public struct ScanRequest: Equatable, Sendable {
+  public static let reverse: UInt8 = 1
+  public static let keysOnly: UInt8 = 2
+  public static let cursor: UInt8 = 4
+
+  public let flags: UInt8
+  /// How many entries at most; `Int.max` for all.
+  public let limit: Int
+  public let offset: UInt64
+  public let prefix: Range<Int>
+  /// Only keys past this one count; nil when there is no cursor.
+  public let cursor: Range<Int>?
+
+  public var isReverse: Bool { flags & Self.reverse != 0 }
+  public var isKeysOnly: Bool { flags & Self.keysOnly != 0 }
+
+  /// - Parameter operation: `page` or `all`.
+  public init?(_ body: RawSpan, of operation: Operation) {
+    guard
+      let flags = body.integer(at: 0, as: UInt8.self), flags < 8, body.integer(at: 1, as: UInt8.self) == 0,
+      let prefixSize = body.integer(at: 2, as: UInt16.self), let cursorSize = body.integer(at: 4, as: UInt16.self),
+      body.integer(at: 6, as: UInt16.self) == 0,
+      flags & Self.cursor != 0 || cursorSize == 0
+    else { return nil }
+    var place = 8
+    if operation == .page {
+      guard let limit = body.integer(at: 8, as: UInt32.self), let offset = body.integer(at: 12, as: UInt64.self) else { return nil }
+      self.limit = Int(limit)
+      self.offset = offset
+      place = 20
+    } else {
+      limit = .max
+      offset = 0
+    }
+    let prefixEnd = place + Int(prefixSize)
+    let cursorEnd = prefixEnd + Int(cursorSize)
+    guard cursorEnd == body.byteCount else { return nil }
+    self.flags = flags
+    prefix = place..<prefixEnd
+    cursor = flags & Self.cursor != 0 ? prefixEnd..<cursorEnd : nil
+  }
+}
+
+extension ByteBuffer {
+  /// The body of a page request, or with nil for limit and offset that of an all request.
+  public mutating func appendScan(
+    page: (limit: UInt32, offset: UInt64)?, prefix: RawSpan, after cursor: RawSpan?, reverse: Bool, keysOnly: Bool
+  ) {
+    var flags: UInt8 = 0
+    if reverse { flags |= ScanRequest.reverse }
+    if keysOnly { flags |= ScanRequest.keysOnly }
+    if cursor != nil { flags |= ScanRequest.cursor }
+    append(flags)
+    append(UInt8(0))
+    append(UInt16(prefix.byteCount))
+    append(UInt16(cursor?.byteCount ?? 0))
+    append(UInt16(0))
+    if let page {
+      append(page.limit)
+      append(page.offset)
+    }
+    append(prefix)
+    if let cursor { append(cursor) }
+  }
+}

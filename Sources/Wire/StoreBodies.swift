@@ -1,0 +1,78 @@
+/// The reply to a store-open request: `Protocol/wire.md` §6.2.
+public struct OpenedStore: Equatable, Sendable {
+  public let handle: UInt16
+  public let engine: String
+
+  public init(handle: UInt16, engine: String) {
+    self.handle = handle
+    self.engine = engine
+  }
+
+  public init?(_ body: RawSpan) {
+    guard let handle = body.integer(at: 0, as: UInt16.self), handle != 0 else { return nil }
+    self.handle = handle
+    engine = body.extracting(2..<body.byteCount).toString()
+  }
+}
+
+/// The body of a store-create request: `Protocol/wire.md` §6.2.
+public struct StoreCreation: Equatable, Sendable {
+  public let name: String
+  public let engine: String
+
+  public init(name: String, engine: String) {
+    self.name = name
+    self.engine = engine
+  }
+
+  public init?(_ body: RawSpan) {
+    guard let name = body.shortText(at: 0) else { return nil }
+    self.name = name.text
+    engine = body.extracting(name.end..<body.byteCount).toString()
+  }
+}
+
+/// One store of a store-list reply: `Protocol/wire.md` §6.2.
+public struct ListedStore: Equatable, Sendable {
+  public let name: String
+  public let engine: String
+  public let entries: UInt64
+
+  public init(name: String, engine: String, entries: UInt64) {
+    self.name = name
+    self.engine = engine
+    self.entries = entries
+  }
+
+  /// The stores of a store-list reply, or nil when it is malformed.
+  public static func decode(_ body: RawSpan) -> [ListedStore]? {
+    var stores: [ListedStore] = []
+    var place = 0
+    while place < body.byteCount {
+      guard let name = body.shortText(at: place), let engine = body.shortText(at: name.end),
+        let entries = body.integer(at: engine.end, as: UInt64.self)
+      else { return nil }
+      stores.append(ListedStore(name: name.text, engine: engine.text, entries: entries))
+      place = engine.end + 8
+    }
+    return stores
+  }
+}
+
+extension ByteBuffer {
+  public mutating func append(_ opened: OpenedStore) {
+    append(opened.handle)
+    append(opened.engine)
+  }
+
+  public mutating func append(_ creation: StoreCreation) {
+    appendShort(creation.name)
+    append(creation.engine)
+  }
+
+  public mutating func append(_ store: ListedStore) {
+    appendShort(store.name)
+    appendShort(store.engine)
+    append(store.entries)
+  }
+}

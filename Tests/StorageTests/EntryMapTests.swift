@@ -1,0 +1,170 @@
+import Testing
+
+@testable import Storage
+
+@Suite struct EntryMapTests {
+  @Test func `an overwrite of the same size needs no memory`() throws {
+    var map = EntryMap()
+    for number in 0..<1_000 { try map.write("key \(number)".bytes, .init(repeating: 1, count: 100)) }
+    let (before, handle) = unsafe (map.statistics, map.handle(of: "key 7".bytes.span.bytes, now: 0))
+    for number in 0..<1_000 { try map.write("key \(number)".bytes, .init(repeating: 2, count: 99)) }
+    let (after, sameHandle) = unsafe (map.statistics, map.handle(of: "key 7".bytes.span.bytes, now: 0))
+    #expect(after.memoryBytes == before.memoryBytes)
+    #expect(after.valueBytes == before.valueBytes - 1_000)
+    #expect(handle == sameHandle)
+  }
+
+  @Test func `an entry of 16 and 100 bytes takes less than 24 more`() throws {
+    var map = EntryMap()
+    var random = SeededGenerator.announced()
+    for _ in 0..<60_000 {
+      let key = (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }
+      try map.write(key, .init(repeating: 1, count: 100))
+    }
+    let statistics = map.statistics
+    let overhead = Double(statistics.memoryBytes - statistics.keyBytes - statistics.valueBytes) / 60_000
+    #expect(overhead < 24)
+  }
+
+  @Test func `an empty map takes a few KiB`() throws {
+    var map = EntryMap()
+    try map.write([1], [2])
+    let memory = map.statistics.memoryBytes
+    #expect(memory < 8_192)
+  }
+
+  @Test(arguments: [0, 1, 32_767, 32_768, 16 << 20])
+  func `values of every size come back`(length: Int) throws {
+    var map = EntryMap()
+    let value = [UInt8](repeating: 0xA5, count: length)
+    try map.write("key".bytes, value)
+    try map.write("key".bytes, value.reversed())
+    let entry = map.copy(of: "key".bytes)?.entry
+    #expect(entry?.value == value)
+    #expect(entry?.revision == 2)
+  }
+
+  @Test func `keys of 4,096 bytes that differ in the last are told apart and in order`() throws {
+    var map = EntryMap()
+    let stem = [UInt8](repeating: 0x61, count: 4_095)
+    for byte in (0...255 as ClosedRange<UInt8>).reversed() { try map.write(stem + [byte], [byte]) }
+    let values = try map.copies(map.ranks(prefix: stem)).map(\.entry.value)
+    #expect(values == (0...255).map { [$0] })
+    let after = map.ranks(prefix: stem, after: stem + [9], reverse: true)
+    #expect(after == 0..<9)
+  }
+
+  @Test func `an expired entry is absent to everyone, before and after it is removed`() throws {
+    var map = EntryMap()
+    try map.write("brief".bytes, [1], expiry: 100)
+    try map.write("lasting".bytes, [2])
+    let next = map.nextExpiry
+    #expect(next == 100)
+    let (early, late) = (map.copy(of: "brief".bytes, now: 99), map.copy(of: "brief".bytes, now: 100))
+    #expect(early != nil)
+    #expect(late == nil)
+    let absent = unsafe map.meets(.init(ifAbsent: true), "brief".bytes.span.bytes, now: 100)
+    #expect(absent)
+    let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revision + 1, now: 100)
+    #expect(!deleted)
+    let (count, remaining) = (map.count(now: 100), map.statistics.expiring)
+    #expect(count == 1)
+    #expect(remaining == 0)
+  }
+
+  @Test func `an expiry that moves is honoured, and the queue doesn't grow with it`() throws {
+    var map = EntryMap()
+    for round in 1...20_000 as ClosedRange<UInt64> {
+      try map.write("a".bytes, [1], expiry: 50_000 - round)
+      try map.write("b".bytes, [1], expiry: 50_000 + round)
+      try map.write("c\(round % 10)".bytes, [1], expiry: round % 2 == 0 ? 0 : 90_000)
+    }
+    let queued = map.expiryQueue.count
+    #expect(queued < 1_100)
+    let first = map.expire(now: 30_000)
+    #expect(first == 1)
+    let second = map.expire(now: 69_999)
+    #expect(second == 0)
+    let third = map.expire(now: 70_000)
+    #expect(third == 1)
+  }
+
+  @Test func `expiry can be done a little at a time`() throws {
+    var map = EntryMap()
+    for number in 0..<100 { try map.write("\(number)".bytes, [1], expiry: 10) }
+    let some = map.expire(now: 10, limit: 30)
+    #expect(some == 30)
+    let count = map.count(now: 10)
+    #expect(count == 0)
+  }
+
+  @Test func `snapshots of one state are one, and each keeps only what it sees`() throws {
+    var map = EntryMap()
+    for number in 0..<5_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 50)) }
+    let used = map.arena.unitsInUse
+    let (first, same) = (map.snapshot(now: 0), map.snapshot(now: 0))
+    let shared = map.snapshotCount
+    #expect(shared == 1)
+    try map.write("7".bytes, [2])
+    let second = map.snapshot(now: 0)
+    for _ in 0..<100 { try map.write("9".bytes, .init(repeating: 3, count: .random(in: 0...400))) }
+    map.end(same)
+    let (old, newer) = try (map.copies(0..<5_000, in: first), map.copies(0..<5_000, in: second))
+    #expect(old.allSatisfy { $0.entry.value.count == 50 })
+    #expect(newer.count { $0.entry.value.count == 50 } == 4_999)
+    map.end(second)
+    map.end(first)
+    try map.write("7".bytes, .init(repeating: 1, count: 50))
+    try map.write("9".bytes, .init(repeating: 1, count: 50))
+    let usedAgain = map.arena.unitsInUse
+    #expect(usedAgain == used)
+    map.validate()
+    #expect(throws: StorageError.snapshotEnded) { _ = try map.copies(0..<1, in: first) }
+  }
+
+  @Test func `deleting everything gives all memory back, and under a snapshot waits for its end`() throws {
+    var map = EntryMap()
+    for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }
+    let snapshot = map.snapshot(now: 0)
+    let removed = map.deleteAll()
+    #expect(removed == 20_000)
+    let kept = try map.copies(0..<20_000, in: snapshot).count
+    #expect(kept == 20_000)
+    try map.write("new".bytes, [1])
+    map.end(snapshot)
+    let (count, units) = (map.count(now: 0), map.arena.unitsInUse)
+    #expect(count == 1)
+    #expect(units == 2)
+    map.validate()
+    _ = map.deleteAll()
+    let memory = map.statistics.memoryBytes
+    #expect(memory < 8_192)
+  }
+
+  @Test func `a write of many keys that was reserved goes through`() throws {
+    var map = EntryMap()
+    for number in 0..<300 { try map.write("\(number)".bytes, .init(repeating: 1, count: 900)) }
+    let snapshot = map.snapshot(now: 0)
+    try map.reserve(records: 2_000, bytes: 2_000 * 20_005)
+    let revision = map.nextRevision()
+    let value = [UInt8](repeating: 7, count: 20_000)
+    for number in 0..<2_000 {
+      let key = "k\(number)".bytes
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: revision)
+    }
+    let count = map.count(now: 0)
+    #expect(count == 2_300)
+    map.end(snapshot)
+    map.validate()
+  }
+
+  @Test func `reading ahead changes nothing`() throws {
+    var map = EntryMap()
+    let key = "key".bytes
+    unsafe map.aheadOfRecord(map.aheadOfIndex(key.span.bytes))
+    try map.write(key, [1])
+    unsafe map.aheadOfRecord(map.aheadOfIndex(key.span.bytes))
+    let value = map.copy(of: key)?.entry.value
+    #expect(value == [1])
+  }
+}

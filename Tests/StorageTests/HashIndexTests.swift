@@ -1,0 +1,77 @@
+import Testing
+
+@testable import Storage
+
+@Suite struct HashIndexTests {
+  @Test func `entries are found while segments grow and shrink, and none is left`() throws {
+    var random = SeededGenerator.announced()
+    var space = RecordSpace()
+    var index = HashIndex()
+    var handles: [UInt32] = []
+    for number in 0..<30_000 {
+      let handle = try space.add("key \(number)".bytes)
+      try index.insert(handle, hash: index.hash(space.key(handle)), in: space.arena)
+      handles.append(handle)
+    }
+    let full = index.memoryBytes
+    #expect(full < 30_000 * 8, "a segment is nearly full while it grows")
+    handles.shuffle(using: &random)
+    for handle in handles.prefix(29_000) { index.remove(handle, hash: index.hash(space.key(handle)), in: space.arena) }
+    for (place, handle) in handles.enumerated() {
+      let key = space.key(handle)
+      let found = index.find(key, hash: index.hash(key), in: space.arena)
+      #expect(found == (place < 29_000 ? 0 : handle))
+    }
+    for handle in handles.dropFirst(29_000) {
+      index.remove(handle, hash: index.hash(space.key(handle)), in: space.arena)
+    }
+    let (entries, memory) = (index.entryCount, index.memoryBytes)
+    #expect(entries == 0)
+    #expect(memory == HashIndex().memoryBytes)
+  }
+
+  @Test func `keys of one hash share a chunk until it is full and are told apart`() throws {
+    var space = RecordSpace()
+    var index = HashIndex()
+    var handles: [UInt32] = []
+    for number in 0..<40 {
+      let handle = try space.add("same \(number)".bytes)
+      try index.insert(handle, hash: 0xABCD_EF01, in: space.arena)
+      handles.append(handle)
+      // The index would hash the keys anew when it grows, so it is looked at before it must.
+      if number == 10 { break }
+    }
+    for handle in handles {
+      let found = index.find(space.key(handle), hash: 0xABCD_EF01, in: space.arena)
+      #expect(found == handle)
+    }
+    var candidates: [UInt32] = []
+    index.visitCandidates(hash: 0xABCD_EF01) {
+      candidates.append($0)
+      return true
+    }
+    #expect(candidates.sorted() == handles.sorted())
+  }
+
+  @Test func `hashes of every length spread over their bits and depend on the store`() {
+    let (first, second) = (KeyHash(), KeyHash())
+    var differing = 0
+    for length in 1...300 {
+      var hashes: Set<UInt32> = []
+      var key = [UInt8](repeating: 0, count: length)
+      for position in 0..<length {
+        key[position] = 1
+        hashes.insert(Self.hash(key, first))
+        key[position] = 0
+      }
+      // 300 values out of 2^32 hardly ever meet.
+      #expect(hashes.count >= length - 1)
+      if Self.hash(key, first) != Self.hash(key, second) { differing += 1 }
+    }
+    #expect(differing >= 298)
+  }
+
+  private static func hash(_ key: [UInt8], _ hash: KeyHash) -> UInt32 {
+    unsafe key.withUnsafeBytes { unsafe hash(Key(start: $0.baseAddress!, count: $0.count)) }
+  }
+}

@@ -1,0 +1,58 @@
+import Testing
+
+@testable import Storage
+
+@Suite struct StoreCatalogTests {
+  @Test(arguments: ["a", "0", "_", "users.v2", "A-b_c.d", String(repeating: "x", count: 128)])
+  func `good names`(name: String) throws {
+    #expect(try StoreName(name).text == name)
+  }
+
+  @Test(arguments: [
+    "", ".", "..", "-a", ".hidden", "a/b", "a b", "é", "a\0", "a\n", String(repeating: "x", count: 129),
+  ])
+  func `bad names`(name: String) {
+    #expect(throws: StorageError.invalidStoreName(name)) { try StoreName(name) }
+  }
+
+  @Test func `an unknown engine is told with those there are`() {
+    #expect(throws: StorageError.unknownEngine("tape")) { try EngineKind(named: "tape") }
+    #expect(StorageError.unknownEngine("tape").description.contains("known engines: memory"))
+  }
+
+  @Test func `stores are made, opened, listed and dropped`() throws {
+    let catalog = StoreCatalog(limit: 2)
+    let (one, two, three) = try (StoreName("one"), StoreName("two"), StoreName("three"))
+    let made = try catalog.create(two, engine: .memory)
+    #expect(try catalog.open(two) === made)
+    try catalog.create(one, engine: .memory)
+    #expect(catalog.list().map(\.name) == [one, two])
+    #expect(throws: StorageError.storeExists(one, .memory)) { try catalog.create(one, engine: .memory) }
+    #expect(throws: StorageError.tooManyStores(limit: 2)) { try catalog.create(three, engine: .memory) }
+    try catalog.drop(one)
+    #expect(throws: StorageError.unknownStore(one)) { try catalog.open(one) }
+    #expect(throws: StorageError.unknownStore(one)) { try catalog.drop(one) }
+    try catalog.create(three, engine: .memory)
+  }
+
+  @Test func `whoever holds a dropped store is told, its snapshots included`() throws {
+    let catalog = StoreCatalog()
+    let name = try StoreName("short-lived")
+    let store = try catalog.create(name, engine: .memory)
+    try store.access { map in try map.write("key".bytes, [1]) }
+    let snapshot = store.access { map in map.snapshot(now: 0) }
+    let handle = store.access { map in unsafe map.handle(of: "key".bytes.span.bytes, now: 0) }
+    try catalog.drop(name)
+    store.access { map in
+      let isDropped = map.isDropped
+      #expect(isDropped)
+      #expect(throws: StorageError.storeDropped) { try map.write("key".bytes, [1]) }
+      #expect(throws: StorageError.storeDropped) { _ = try map.copies(0..<1, in: snapshot) }
+      #expect(throws: StorageError.storeDropped) { _ = try map.entry(at: handle!, in: snapshot) }
+      let (entry, count) = (map.copy(of: "key".bytes), map.count(now: 0))
+      #expect(entry == nil)
+      #expect(count == 0)
+      map.end(snapshot)
+    }
+  }
+}
