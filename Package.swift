@@ -8,14 +8,24 @@ let settings: [SwiftSetting] =
   [.swiftLanguageMode(.v6), .strictMemorySafety()]
   + (Context.environment["LARDER_WARNINGS"] == "error" ? [.treatAllWarnings(as: .error)] : [])
 
+let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
   name: "larder",
+  products: [
+    .executable(name: "larderd", targets: ["larderd"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
+  ],
   targets: [
     .target(name: "CLinux"),
     .target(name: "Platform", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Platform"], swiftSettings: settings),
+    .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
+    .executableTarget(
+      name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
     .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
   ]
 )

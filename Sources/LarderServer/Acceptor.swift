@@ -1,0 +1,72 @@
+import Dispatch
+import Platform
+import Wire
+
+/// Takes connections off one listening socket and hands them to the workers in turn.
+///
+/// Confined to its queue, but for `stop`.
+final class Acceptor: @unchecked Sendable {  // Safe because what changes is confined to `queue`.
+  let address: Address
+  private var listener: ListeningSocket?
+  private let closed = DispatchSemaphore(value: 0)
+  private let source: any DispatchSourceRead
+  private let queue: DispatchQueue
+  private let server: ServerState
+  private let workers: [Worker]
+  private var next = 0
+
+  /// How long no connection is taken once descriptors have run out. The waiting ones stay in the kernel's queue.
+  private static let pause = DispatchTimeInterval.milliseconds(100)
+
+  init(_ listener: consuming ListeningSocket, server: ServerState, workers: [Worker]) {
+    queue = DispatchQueue(label: "larder.acceptor")
+    source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor.number, queue: queue)
+    address = listener.address
+    self.listener = consume listener
+    self.server = server
+    self.workers = workers
+    source.setEventHandler { [unowned self] in accept() }
+    // The socket may only be closed once Dispatch watches it no more. Until then the source keeps the acceptor alive.
+    source.setCancelHandler { [self] in
+      self.listener = nil
+      closed.signal()
+    }
+    source.activate()
+  }
+
+  /// Takes no more connections, and returns when the socket is closed and its file removed. Once.
+  func stop() {
+    source.cancel()
+    closed.wait()
+  }
+
+  private func accept() {
+    // Bounded, so that a stop gets its turn.
+    for _ in 0..<256 {
+      do throws(SystemError) {
+        guard let socket = try listener?.accept() else { return }
+        take(socket)
+      } catch {
+        // No descriptor or no memory: trying again at once would spin.
+        source.suspend()
+        queue.asyncAfter(deadline: .now() + Self.pause) { [self] in source.resume() }
+        return
+      }
+    }
+  }
+
+  private func take(_ socket: consuming Descriptor) {
+    server.connectionsAccepted.add(1, ordering: .relaxed)
+    guard server.connections.add(1, ordering: .relaxed).newValue <= server.limits.connections else {
+      server.connections.subtract(1, ordering: .relaxed)
+      var notice = ByteBuffer()
+      notice.appendError(
+        .tooManyConnections, id: 0, message: "the server has its \(server.limits.connections) connections; try again later")
+      _ = unsafe socket.send(notice.bytes)
+      socket.shutdownSending()
+      return
+    }
+    workers[next].adopt(socket)
+    next = (next + 1) % workers.count
+  }
+}

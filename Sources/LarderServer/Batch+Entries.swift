@@ -1,0 +1,219 @@
+import Storage
+import Wire
+
+/// The requests on entries: `Protocol/wire.md` §6.4. All of them run with the store's map to themselves.
+extension Batch {
+  /// Whether an operation works on the entries of a store, and is run under that store's lock.
+  @inline(__always)
+  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.all.rawValue }
+
+  /// Runs the request at `place` and those behind it that name the same store, under one acquisition of its lock.
+  /// - Returns: where the first frame begins that was not run.
+  mutating func run(_ first: FrameHeader, _ bytes: RawSpan, at place: Int, of connection: inout Connection, on store: Store) -> Int {
+    let largest = limits.largestFrameBytes
+    return store.access { map in
+      var place = place
+      var header = first
+      var readAheadEnd = place
+      while true {
+        if place >= readAheadEnd { readAheadEnd = readAhead(bytes, at: place, store: first.detail, map) }
+        if map.isDropped {
+          fail(.storeUnknown, header.id, "store \(store.name) was dropped")
+        } else {
+          let body = unsafe bytes.extracting(unchecked: header.body(at: place))
+          let mark = output.count
+          do throws(StorageError) {
+            switch Operation(rawValue: header.kind) {
+            case .get: get(body, header.id, &map)
+            case .put: try put(body, header.id, &map)
+            case .getMany: getMany(body, header.id, &connection, store, &map)
+            case .putMany: try putMany(body, header.id, &map)
+            case .delete: try delete(body, header.id, &map)
+            case .deleteMany: try deleteMany(body, header.id, &map)
+            case .deleteAll: deleteAll(body, header.id, &map)
+            case .count: count(body, header.id, &map)
+            case .page: try scan(.page, body, header.id, &connection, store, &map)
+            case .all: try scan(.all, body, header.id, &connection, store, &map)
+            default: fail(.unknownOperation, header.id)
+            }
+          } catch {
+            output.truncate(to: mark)
+            fail(ErrorCode(error), header.id, "\(error)")
+          }
+        }
+        requests &+= 1
+        place &+= header.frameSize
+        guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
+          next.detail == first.detail, next.flags == 0, next.id != 0, Self.isOnEntries(next.kind)
+        else { return place }
+        header = next
+      }
+    }
+  }
+
+  /// Asks for the memory that the next requests on single keys will read, so that they wait for it together.
+  /// - Returns: where the requests begin that were not looked at.
+  private func readAhead(_ bytes: RawSpan, at place: Int, store: UInt16, _ map: borrowing EntryMap) -> Int {
+    var ahead = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
+    var count = 0
+    var place = place
+    while count < ahead.count, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
+      header.detail == store
+    {
+      let body = header.body(at: place)
+      if header.kind == Operation.get.rawValue {
+        ahead[count] = unsafe map.aheadOfIndex(bytes.extracting(unchecked: body))
+        count += 1
+      } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
+        ahead[count] = unsafe map.aheadOfIndex(bytes.extracting(unchecked: write.key))
+        count += 1
+      }
+      place += header.frameSize
+    }
+    // A request by itself gains nothing.
+    if count > 1 { for index in 0..<count { map.aheadOfRecord(ahead[index]) } }
+    return place
+  }
+
+  private mutating func get(_ key: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
+    guard Key.isValid(key) else { return fail(.keyInvalid, id) }
+    guard let entry = map.get(key, now: now) else { return fail(.notFound, id) }
+    let start = output.beginReply(id: id)
+    append(entry, withKey: false)
+    output.endFrame(start)
+  }
+
+  private mutating func put(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
+    guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else { return fail(.malformed, id) }
+    if let code = fault(in: write, of: body) { return fail(code, id) }
+    let key = unsafe body.extracting(unchecked: write.key)
+    guard write.flags & ~RecordFlags.expiry == 0 || meets(write, key, &map) else { return fail(.conditionFailed, id) }
+    let revision = map.revision &+ 1
+    try store(write, body, revision: revision, &map)
+    output.appendReply(id: id, number: revision)
+  }
+
+  private mutating func putMany(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
+    guard let count = body.integer(at: 0, as: UInt32.self) else { return fail(.malformed, id) }
+    guard count <= limits.keysInRequest else { return failTooMany(Int(count), id) }
+    var place = 4
+    var conditionHolds = true
+    for _ in 0..<count {
+      guard let write = WriteRecord(body, at: place) else { return fail(.malformed, id) }
+      if let code = fault(in: write, of: body) { return fail(code, id) }
+      conditionHolds = conditionHolds && meets(write, body.extracting(write.key), &map)
+      place = write.end
+    }
+    guard place == body.byteCount else { return fail(.malformed, id) }
+    guard conditionHolds else { return fail(.conditionFailed, id) }
+    guard count > 0 else { return output.appendReply(id: id, number: 0) }
+    // From here on nothing can fail, so that all is written or nothing.
+    try map.reserve(records: Int(count), bytes: body.byteCount)
+    let revision = map.nextRevision()
+    place = 4
+    while let write = WriteRecord(body, at: place) {
+      try store(write, body, revision: revision, &map)
+      place = write.end
+    }
+    output.appendReply(id: id, number: revision)
+  }
+
+  /// What is wrong with a write that is well formed, or nil.
+  private func fault(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
+    guard unsafe Key.isValid(body.extracting(unchecked: write.key)) else { return .keyInvalid }
+    if write.value.count > largestValue { return .valueTooLarge }
+    if write.kind == .list, !ListValue.isValid(body.extracting(write.value)) { return .dataSerialization }
+    if write.flags != 0 {
+      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
+      if write.flags & both == both { return .illegalArgument }
+      if write.flags & RecordFlags.expiry != 0, write.expiry == 0 || write.expiry > 1 << 53 { return .illegalArgument }
+    }
+    return nil
+  }
+
+  private func meets(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
+    let condition = WriteCondition(
+      ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
+      ifRevision: write.flags & RecordFlags.ifRevision != 0 ? write.revision : nil)
+    return map.meets(condition, key, now: now)
+  }
+
+  private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap) throws(StorageError) {
+    unsafe try map.put(
+      body.extracting(unchecked: write.key), body.extracting(unchecked: write.value), kind: write.kind == .list ? .list : .single,
+      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision)
+  }
+
+  private mutating func delete(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
+    guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else { return fail(.malformed, id) }
+    var place = 1
+    var condition = WriteCondition()
+    if flags != 0 {
+      guard let revision = body.integer(at: 1, as: UInt64.self) else { return fail(.malformed, id) }
+      condition.ifRevision = revision
+      place = 9
+    }
+    let key = body.extracting(place..<body.byteCount)
+    guard Key.isValid(key) else { return fail(.keyInvalid, id) }
+    guard condition.ifRevision == nil || map.meets(condition, key, now: now) else { return fail(.conditionFailed, id) }
+    output.appendReply(id: id, number: try map.delete(key, revision: map.revision + 1, now: now) ? 1 : 0)
+  }
+
+  private mutating func deleteMany(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
+    guard var keys = checkedKeys(body, id) else { return }
+    let revision = map.revision + 1
+    var count: UInt64 = 0
+    while let key = keys.next(body) {
+      if try map.delete(body.extracting(key), revision: revision, now: now) { count += 1 }
+    }
+    output.appendReply(id: id, number: count)
+  }
+
+  private mutating func deleteAll(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
+    guard body.byteCount == 0 else { return fail(.malformed, id) }
+    output.appendReply(id: id, number: UInt64(map.deleteAll()))
+  }
+
+  private mutating func count(_ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
+    guard prefix.byteCount <= Key.largest else { return fail(.illegalArgument, id) }
+    output.appendReply(id: id, number: UInt64(map.count(prefix: prefix, now: now)))
+  }
+
+  /// The key list of a body, all keys valid, or nil once the fault is in the output.
+  mutating func checkedKeys(_ body: RawSpan, _ id: UInt32) -> KeyList? {
+    guard let keys = KeyList(body) else {
+      fail(.malformed, id)
+      return nil
+    }
+    guard keys.count <= limits.keysInRequest else {
+      failTooMany(keys.count, id)
+      return nil
+    }
+    var check = keys
+    while let key = check.next(body) {
+      guard Key.isValid(body.extracting(key)) else {
+        fail(.keyInvalid, id)
+        return nil
+      }
+    }
+    guard check.isComplete(body) else {
+      fail(.malformed, id)
+      return nil
+    }
+    return keys
+  }
+
+  private mutating func failTooMany(_ count: Int, _ id: UInt32) {
+    fail(.illegalArgument, id, "\(count) keys, and one request takes at most \(limits.keysInRequest)")
+  }
+
+  /// An entry's record, as a reply or a frame of an answer has it.
+  @inline(__always)
+  mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true) {
+    // An entry that was seen has at least a millisecond left, since it is looked up with the same `now`.
+    unsafe output.appendEntry(
+      kind: entry.kind == .list ? .list : .single, revision: entry.revision, expiry: entry.expiry == 0 ? 0 : max(1, entry.expiry &- now),
+      key: withKey ? entry.key : UnsafeRawBufferPointer(start: nil, count: 0),
+      value: withValue ? entry.value : UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+}

@@ -1,0 +1,163 @@
+import Storage
+import Wire
+
+/// Decodes what a client sent and answers it: `Protocol/wire.md` §6 and §9.
+extension Batch {
+  /// Handles the frames in `bytes` until they end, the output is full, or the connection is done for.
+  /// - Returns: how many bytes are dealt with. What is left is the beginning of a frame, or waits for the output to drain.
+  mutating func handle(_ bytes: RawSpan, of connection: inout Connection, _ server: ServerState) -> Int {
+    room = limits.outputBytes - connection.outbox.count
+    var place = 0
+    while connection.executes, !isFull {
+      switch FrameScan(bytes, at: place, largest: connection.phase == .greeting ? Frame.largestBeforeHello : limits.largestFrameBytes) {
+      case .partial:
+        return place
+      case .invalid(let length):
+        endConnection(&connection, .frameLength, "no frame here has a length of \(length)")
+      case .frame(let header):
+        if header.id == 0 {
+          endConnection(&connection, .malformed, "a request's id is never 0")
+        } else if connection.phase == .greeting {
+          greet(header, bytes.extracting(header.body(at: place)), &connection)
+        } else if Self.isOnEntries(header.kind), header.flags == 0, let store = connection.stores[header.detail] {
+          place = run(header, bytes, at: place, of: &connection, on: store)
+          continue
+        } else {
+          handle(header, bytes.extracting(header.body(at: place)), &connection, server)
+        }
+        requests &+= 1
+        place += header.frameSize
+      }
+    }
+    // What a client sends to a connection that is at its end is never executed, so it is dealt with.
+    return connection.executes ? place : bytes.byteCount
+  }
+
+  /// Sends a notice, behind which nothing is executed.
+  mutating func endConnection(_ connection: inout Connection, _ code: ErrorCode, _ message: String) {
+    output.appendError(code, id: 0, message: message)
+    connection.phase = .closing
+  }
+
+  private mutating func greet(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) {
+    guard header.kind == Operation.hello.rawValue else {
+      return endConnection(&connection, .helloExpected, "a connection begins with a hello")
+    }
+    do throws(ClientHello.Fault) {
+      let hello = try ClientHello(body: body)
+      guard hello.versions.overlaps(ProtocolVersion.lowest...ProtocolVersion.highest) else {
+        let range = "\(ProtocolVersion.lowest) to \(ProtocolVersion.highest)"
+        fail(.versionNotSupported, header.id, "this server speaks versions \(range) of the protocol")
+        connection.phase = .closing
+        return
+      }
+      connection.phase = .open
+      connection.credit = min(Int(hello.credit), Answer.mostCredit)
+      output.appendReply(
+        ServerHello(
+          version: min(hello.versions.upperBound, ProtocolVersion.highest), largestFrame: UInt32(limits.largestFrameBytes),
+          largestValue: UInt32(largestValue), largestKey: UInt16(Key.largest), mostOpenStores: UInt16(limits.openStores),
+          mostRequestsInFlight: UInt32(limits.requestsInFlight), mostKeys: UInt32(limits.keysInRequest), name: Server.name),
+        id: header.id)
+    } catch {
+      switch error {
+      case .noMagic: endConnection(&connection, .helloExpected, "a hello begins with the bytes LRDR")
+      case .malformed:
+        fail(.malformed, header.id, "the hello is not of its form")
+        connection.phase = .closing
+      }
+    }
+  }
+
+  /// All requests but those on the entries of an open store.
+  private mutating func handle(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState) {
+    let id = header.id
+    guard let operation = Operation(rawValue: header.kind) else {
+      return fail(.unknownOperation, id, "there is no operation \(header.kind)")
+    }
+    if operation == .credit { return addCredit(header, body, &connection) }
+    if operation == .cancel { return cancel(header, body, &connection) }
+    guard header.flags == 0 else { return fail(.malformed, id) }
+    let takesStore = Self.isOnEntries(header.kind) || operation == .storeClose || (operation == .stats && header.detail != 0)
+    guard takesStore || header.detail == 0 else { return fail(.malformed, id, "the operation takes no store") }
+    if takesStore, connection.stores[header.detail] == nil {
+      return fail(.storeUnknown, id, "no store is open under handle \(header.detail)")
+    }
+    do throws(StorageError) {
+      switch operation {
+      case .ping:
+        guard body.byteCount == 0 else { return fail(.malformed, id) }
+        output.endFrame(output.beginReply(id: id))
+      case .stats: stats(header, body, &connection, server)
+      case .storeOpen: try openStore(id, body, &connection, server)
+      case .storeClose:
+        guard body.byteCount == 0 else { return fail(.malformed, id) }
+        _ = connection.stores.close(header.detail)
+        output.endFrame(output.beginReply(id: id))
+      case .storeCreate:
+        guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
+        try server.stores.create(StoreName(creation.name), engine: EngineKind(named: creation.engine))
+        output.endFrame(output.beginReply(id: id))
+      case .storeList: listStores(id, body, server)
+      case .storeDrop:
+        try server.stores.drop(StoreName(body.toString()))
+        output.endFrame(output.beginReply(id: id))
+      default: fail(.malformed, id)
+      }
+    } catch {
+      fail(ErrorCode(error), id, "\(error)")
+    }
+  }
+
+  private func addCredit(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) {
+    guard header.flags == 0, header.detail == 0, body.byteCount == 4, let amount = body.integer(at: 0, as: UInt32.self),
+      let index = connection.answers.firstIndex(where: { $0.id == header.id })
+    else { return }
+    connection.answers[index].credit = min(connection.answers[index].credit + Int(amount), Answer.mostCredit)
+  }
+
+  private mutating func cancel(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) {
+    guard header.flags == 0, header.detail == 0, body.byteCount == 0,
+      let index = connection.answers.firstIndex(where: { $0.id == header.id })
+    else { return }
+    connection.answers.remove(at: index).end()
+    fail(.cancelled, header.id)
+  }
+
+  private mutating func stats(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState) {
+    guard body.byteCount == 0 else { return fail(.malformed, header.id) }
+    let figures: [Figure]
+    if let store = connection.stores[header.detail] {
+      let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0) }
+      guard let ofStore else { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
+      figures = ofStore
+    } else {
+      figures = server.figures()
+    }
+    let start = output.beginReply(id: header.id)
+    for figure in figures { output.append(figure) }
+    output.endFrame(start)
+  }
+
+  private mutating func openStore(
+    _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
+  ) throws(StorageError) {
+    let store = try server.stores.open(StoreName(body.toString()))
+    guard let handle = connection.stores.open(store, limit: limits.openStores) else {
+      return fail(.tooManyStores, id, "\(limits.openStores) stores are open on this connection; close one first")
+    }
+    let start = output.beginReply(id: id)
+    output.append(OpenedStore(handle: handle, engine: store.engine.rawValue))
+    output.endFrame(start)
+  }
+
+  private mutating func listStores(_ id: UInt32, _ body: RawSpan, _ server: ServerState) {
+    guard body.byteCount == 0 else { return fail(.malformed, id) }
+    let start = output.beginReply(id: id)
+    for store in server.stores.list() {
+      let entries = store.access { $0.count(now: now) }
+      output.append(ListedStore(name: store.name.text, engine: store.engine.rawValue, entries: UInt64(entries)))
+    }
+    output.endFrame(start)
+  }
+}

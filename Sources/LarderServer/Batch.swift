@@ -1,0 +1,30 @@
+import Storage
+import Wire
+
+/// What the handling of one wake-up of one connection works on: the output that it will send in one write, the time, and the limits.
+///
+/// It is made once a worker and passed down by reference, so that a request costs no allocation and no reference count.
+struct Batch: ~Copyable {
+  var output = ByteBuffer()
+  /// Milliseconds of the clock that expiries are measured with, read once a wake-up.
+  var now: UInt64 = 0
+  /// How many bytes of output the connection may have waiting, beside its outbox.
+  var room = 0
+  /// Requests answered since the worker last added them up.
+  var requests: UInt64 = 0
+  let limits: ServerLimits
+  let largestValue: Int
+
+  init(limits: ServerLimits) {
+    self.limits = limits
+    largestValue = limits.largestValueBytes
+  }
+
+  /// Whether so much waits to be sent that no further request is taken up.
+  @inline(__always)
+  var isFull: Bool { output.count >= room }
+
+  mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
+    output.appendError(code, id: id, message: message)
+  }
+}

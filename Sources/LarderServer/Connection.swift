@@ -1,0 +1,72 @@
+import Platform
+import Storage
+import Wire
+
+/// One client's connection: what has been read and not handled, what waits to be sent, the stores and answers it has open.
+///
+/// Owned by one worker's connection table. An idle connection holds no buffers: whole frames are handled where the worker read them, and only
+/// what is left over is kept here.
+struct Connection: ~Copyable {
+  let descriptor: Descriptor
+  let token: ConnectionToken
+
+  /// The beginning of a frame that has not come whole, or frames that wait until the client reads its answers.
+  var inbox = ByteBuffer()
+  /// What the socket did not take yet.
+  var outbox = ByteBuffer()
+  var stores = OpenStores()
+  var answers: [Answer] = []
+
+  var phase = Phase.greeting
+  /// What the poll tells of it.
+  var interest: Poll.Interest = .reading
+  /// The credit that each answer starts with, from the client's hello.
+  var credit = 0
+
+  // Milliseconds, for the timers.
+  let opened: UInt64
+  var lastRead: UInt64
+  var lastSent: UInt64
+
+  enum Phase {
+    /// No hello yet.
+    case greeting
+    case open
+    /// The client sends no more; it still gets its answers.
+    case inputEnded
+    /// The last frame is in the outbox or sent; nothing is executed any more.
+    case closing
+    /// All is sent. What still comes is thrown away until the client closes, so that it gets to read the last frame.
+    case lingering
+    /// Done with: the event loop takes it off the table.
+    case closed
+  }
+
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, now: UInt64) {
+    self.descriptor = descriptor
+    self.token = token
+    opened = now
+    lastRead = now
+    lastSent = now
+  }
+
+  /// Whether requests that have come may be executed.
+  var executes: Bool {
+    switch phase {
+    case .greeting, .open, .inputEnded: true
+    case .closing, .lingering, .closed: false
+    }
+  }
+
+  /// Whether more is to be read from the socket.
+  var reads: Bool {
+    switch phase {
+    case .greeting, .open: outbox.isEmpty
+    case .inputEnded, .closing, .closed: false
+    case .lingering: true
+    }
+  }
+
+  /// Whether something can be sent as soon as the socket takes it.
+  var sends: Bool { !outbox.isEmpty || answers.contains { $0.credit > 0 } }
+}

@@ -1,0 +1,118 @@
+import Platform
+import Wire
+
+/// A worker's connections and the loop that serves them.
+///
+/// A plain value that one thread at a time runs. The table and what serves its connections are apart, so that a connection can be changed in
+/// place while it is served.
+struct EventLoop: ~Copyable {
+  private var connections = ConnectionTable()
+  private var service: Service
+  private let mailbox: Mailbox
+  private var events = Poll.Events(capacity: 256)
+  private var isDraining = false
+
+  /// The epoll descriptor, readable while there is something to do.
+  let descriptor: Int32
+
+  /// - Parameter poll: watches the mailbox already.
+  init(server: ServerState, mailbox: Mailbox, poll: consuming Poll) {
+    descriptor = poll.descriptor.number
+    service = Service(server, poll)
+    self.mailbox = mailbox
+  }
+
+  /// Whether the end was asked for and no connection is left.
+  var hasDrained: Bool { isDraining && connections.count == 0 }
+
+  /// Serves until no connection is left.
+  mutating func runWhileConnected() {
+    repeat {
+      let count = service.poll.wait(timeoutMilliseconds: timeout(), into: &events)
+      service.batch.now = monotonicMilliseconds()
+      for index in 0..<count {
+        let event = events[index]
+        if event.token == Mailbox.token { readMailbox() } else { handle(event) }
+      }
+      service.countRequests()
+      if service.batch.now >= service.nextSweep { sweep() }
+    } while connections.count > 0
+  }
+
+  private func timeout() -> Int32 {
+    guard connections.count > 0 else { return 0 }
+    guard service.nextSweep != .max else { return -1 }
+    return service.nextSweep <= service.batch.now ? 0 : Int32(clamping: service.nextSweep - service.batch.now)
+  }
+
+  @inline(__always)
+  private mutating func handle(_ event: Poll.Event) {
+    let token = ConnectionToken(event.token)
+    // The connection may have ended in this very turn, and its slot may have another one.
+    guard connections.holds(token) else { return }
+    service.handle(event, &connections[token.slot])
+    settle(token.slot)
+  }
+
+  /// Takes a connection that is done with off the table, and another if the output of all is too much.
+  @inline(__always)
+  private mutating func settle(_ slot: Int) {
+    if connections[slot].phase == .closed { remove(slot) }
+    if service.hasTooMuchOutput { dropLongestStalled() }
+  }
+
+  private mutating func remove(_ slot: Int) {
+    service.finish(&connections[slot])
+    connections.remove(slot)
+  }
+
+  private mutating func readMailbox() {
+    let (arrivals, drains) = mailbox.read()
+    for number in arrivals { open(Descriptor(owning: number)) }
+    if drains, !isDraining { drain() }
+  }
+
+  private mutating func open(_ socket: consuming Descriptor) {
+    let token = connections.makeToken()
+    let number = socket.number
+    do throws(SystemError) {
+      try service.poll.add(number, .reading, token: token.number)
+    } catch {
+      // Out of memory for the watch: the client sees its connection end and tries again later.
+      service.server.connections.subtract(1, ordering: .relaxed)
+      return
+    }
+    connections.add(Connection(socket, token: token, now: service.batch.now))
+    service.sweepNoLater(than: service.batch.now + service.server.limits.helloTimeout.milliseconds)
+  }
+
+  /// Answers what has come, gives open answers their time, and ends all connections.
+  private mutating func drain() {
+    isDraining = true
+    forEachConnection { service, connection in service.readToTheEnd(&connection) }
+    service.beginDrain()
+    forEachConnection { service, connection in service.settle(&connection) }
+  }
+
+  private mutating func sweep() {
+    service.beginSweep()
+    forEachConnection { service, connection in service.endWhatIsDue(&connection) }
+  }
+
+  private mutating func forEachConnection(_ body: (inout Service, inout Connection) -> Void) {
+    for slot in 0..<connections.capacity where connections.isOccupied(slot) {
+      body(&service, &connections[slot])
+      settle(slot)
+    }
+  }
+
+  /// Drops the client that has left its answers unread for the longest time.
+  private mutating func dropLongestStalled() {
+    var worst: (slot: Int, since: UInt64)?
+    for slot in 0..<connections.capacity where connections.isOccupied(slot) {
+      guard let since = connections[slot].stalledSince, since < worst?.since ?? .max else { continue }
+      worst = (slot, since)
+    }
+    if let worst { remove(worst.slot) }
+  }
+}

@@ -1,0 +1,23 @@
+import Dispatch
+import Platform
+import Storage
+
+/// Gives back the memory of expired entries that nobody asks for: once a second, a bounded number under each hold of a lock.
+final class Housekeeping: @unchecked Sendable {  // Safe because the timer does not change, and Dispatch's sources may be used from any thread.
+  private let timer: any DispatchSourceTimer
+
+  init(_ stores: StoreCatalog) {
+    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "larder.housekeeping"))
+    timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(200))
+    timer.setEventHandler {
+      for store in stores.list() {
+        while store.access({ $0.expire(now: monotonicMilliseconds(), limit: 1_000) }) == 1_000 {}
+      }
+    }
+    timer.activate()
+  }
+
+  func stop() {
+    timer.cancel()
+  }
+}

@@ -1,0 +1,48 @@
+import Dispatch
+import Platform
+import Storage
+import Synchronization
+
+/// A running server: listening sockets, workers, stores. It runs until `stop`.
+package final class Server: Sendable {
+  package static let version = "0.1.0"
+  /// What a hello's reply says.
+  package static let name = "larderd/\(version)"
+
+  /// The addresses that are listened on, with the ports that were really bound.
+  package let addresses: [Address]
+  private let state: ServerState
+  private let workers: [Worker]
+  private let acceptors: Mutex<[Acceptor]?>
+  private let housekeeping: Housekeeping
+
+  /// Makes the stores, binds all addresses and begins to serve.
+  /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `SystemError` when the system has no descriptors left.
+  package init(_ configuration: ServerConfiguration) throws {
+    let state = ServerState(limits: configuration.limits)
+    for store in configuration.stores {
+      try state.stores.create(StoreName(store.name), engine: EngineKind(named: store.engine))
+    }
+    let workers = try (0..<configuration.workers).map { try Worker(index: $0, server: state) }
+    var acceptors: [Acceptor] = []
+    for address in configuration.addresses {
+      acceptors.append(Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
+    }
+    addresses = acceptors.map(\.address)
+    self.state = state
+    self.workers = workers
+    self.acceptors = Mutex(acceptors)
+    housekeeping = Housekeeping(state.stores)
+  }
+
+  /// Stops accepting, answers what has come, gives open answers their time (`shutdownTimeout`) and calls `done`.
+  package func stop(_ done: @escaping @Sendable () -> Void) {
+    housekeeping.stop()
+    for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
+    for worker in workers { worker.beginDrain() }
+    DispatchQueue.global().async { [workers] in
+      for worker in workers { worker.waitUntilDrained() }
+      done()
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import Platform
+import Storage
+import Synchronization
+import Wire
+
+/// What all workers of a server share: its stores, its limits, and the counts that span workers.
+final class ServerState: Sendable {
+  let stores: StoreCatalog
+  let limits: ServerLimits
+  private let started = monotonicMilliseconds()
+
+  let connections = Atomic<Int>(0)
+  let connectionsAccepted = Atomic<UInt64>(0)
+  let requests = Atomic<UInt64>(0)
+  /// Bytes that wait in all connections' outboxes.
+  let outputBytes = Atomic<Int>(0)
+
+  init(limits: ServerLimits) {
+    self.limits = limits
+    stores = StoreCatalog(limit: limits.stores)
+  }
+
+  /// `Protocol/wire.md` §6.1. Takes every store's lock in turn.
+  func figures() -> [Figure] {
+    let all = stores.list()
+    let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
+    return [
+      Figure("uptime_milliseconds", monotonicMilliseconds() - started),
+      Figure("connections", UInt64(connections.load(ordering: .relaxed))),
+      Figure("connections_accepted_total", connectionsAccepted.load(ordering: .relaxed)),
+      Figure("requests_total", requests.load(ordering: .relaxed)),
+      Figure("stores", UInt64(all.count)),
+      Figure("memory_bytes", memory),
+      Figure("output_bytes", UInt64(outputBytes.load(ordering: .relaxed))),
+    ]
+  }
+
+  static func figures(of map: inout EntryMap) -> [Figure] {
+    let statistics = map.statistics
+    return [
+      Figure("entries", UInt64(statistics.entries)),
+      Figure("revision", statistics.revision),
+      Figure("key_bytes", UInt64(statistics.keyBytes)),
+      Figure("value_bytes", UInt64(statistics.valueBytes)),
+      Figure("memory_bytes", UInt64(statistics.memoryBytes)),
+      Figure("expiring", UInt64(statistics.expiring)),
+      Figure("snapshots", UInt64(statistics.snapshots)),
+    ]
+  }
+}

@@ -1,0 +1,109 @@
+import Platform
+import Wire
+
+extension Service {
+  /// How long a closed connection's client may take to read the last frame and close too.
+  static let lingerMilliseconds: UInt64 = 1_000
+
+  /// Sends what the batch has written, goes on with what had to wait for that, and sees what the connection is now to be watched for.
+  mutating func settle(_ connection: inout Connection) {
+    while true {
+      pump(&connection)
+      send(&connection)
+      // If the output was full and has drained, there may be whole frames that were not taken up.
+      guard connection.outbox.isEmpty, connection.executes, !connection.inbox.isEmpty else { break }
+      handleInbox(&connection)
+      if batch.output.isEmpty { break }
+    }
+    endIfDone(&connection)
+    watch(&connection)
+  }
+
+  /// Sends what the socket did not take before.
+  mutating func flush(_ connection: inout Connection) {
+    if !connection.outbox.isEmpty {
+      switch unsafe connection.descriptor.send(connection.outbox.bytes) {
+      case .moved(let count):
+        connection.outbox.consume(count)
+        server.outputBytes.subtract(count, ordering: .relaxed)
+        connection.lastSent = batch.now
+      case .wouldBlock: break
+      case .failed: connection.phase = .closed
+      }
+      guard connection.outbox.isEmpty else { return }
+      connection.outbox.releaseStorage()
+    }
+    settle(&connection)
+  }
+
+  /// Adds frames of open answers to the output, one each in turn, as far as their credit and the room for output go.
+  private mutating func pump(_ connection: inout Connection) {
+    guard !connection.answers.isEmpty, connection.phase != .closed else { return }
+    batch.room = server.limits.outputBytes - connection.outbox.count
+    var isAnyReady = true
+    while isAnyReady, !connection.answers.isEmpty {
+      isAnyReady = false
+      for index in connection.answers.indices.reversed() where connection.answers[index].credit > 0 {
+        guard !batch.isFull else { return }
+        if batch.continueAnswer(&connection.answers[index]) {
+          isAnyReady = true
+        } else {
+          connection.answers.remove(at: index).end()
+        }
+      }
+    }
+    for answer in connection.answers { sweepNoLater(than: answer.waitingSince + server.limits.answerTimeout.milliseconds) }
+  }
+
+  private mutating func send(_ connection: inout Connection) {
+    guard !batch.output.isEmpty else { return }
+    if connection.outbox.isEmpty, connection.phase != .closed {
+      switch unsafe connection.descriptor.send(batch.output.bytes) {
+      case .moved(let count): batch.output.consume(count)
+      case .wouldBlock: break
+      case .failed: connection.phase = .closed
+      }
+      connection.lastSent = batch.now
+    }
+    guard !batch.output.isEmpty else { return }
+    if connection.phase != .closed { queue(&connection) }
+    batch.output.removeAll()
+    if batch.output.capacity > 4 * server.limits.outputBytes { batch.output.releaseStorage() }
+  }
+
+  /// Keeps the rest of the output until the socket takes more.
+  private mutating func queue(_ connection: inout Connection) {
+    unsafe connection.outbox.append(batch.output.bytes)
+    server.outputBytes.add(batch.output.count, ordering: .relaxed)
+    sweepNoLater(than: batch.now + server.limits.writeTimeout.milliseconds)
+  }
+
+  /// Takes a connection that has nothing left to do to its end.
+  private mutating func endIfDone(_ connection: inout Connection) {
+    guard connection.outbox.isEmpty else { return }
+    if drainDeadline != nil, connection.executes, connection.answers.isEmpty {
+      batch.endConnection(&connection, .shuttingDown, "the server is shutting down")
+      send(&connection)
+      guard connection.outbox.isEmpty else { return }
+    }
+    switch connection.phase {
+    case .inputEnded where connection.answers.isEmpty: connection.phase = .closed
+    case .closing:
+      connection.descriptor.shutdownSending()
+      connection.phase = .lingering
+      connection.lastSent = batch.now
+      sweepNoLater(than: batch.now + Self.lingerMilliseconds)
+    default: break
+    }
+  }
+
+  private func watch(_ connection: inout Connection) {
+    guard connection.phase != .closed else { return }
+    var interest: Poll.Interest = connection.reads ? .reading : []
+    if connection.sends { interest.insert(.writing) }
+    if interest != connection.interest {
+      connection.interest = interest
+      poll.change(connection.descriptor.number, interest, token: connection.token.number)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import Platform
+import Wire
+
+/// Serves one connection at a time: reads, has the batch handle what came, sends what it wrote.
+///
+/// A wake-up is one read and one write. Whatever does not fit is kept in the connection, and the poll is told what to wait for.
+@safe
+struct Service: ~Copyable {
+  let server: ServerState
+  let poll: Poll
+  var batch: Batch
+  /// When the timers are next looked at, in milliseconds; `UInt64.max` when nothing runs.
+  var nextSweep = UInt64.max
+  /// When the server stops: until when open answers may go on, in milliseconds.
+  private(set) var drainDeadline: UInt64?
+  /// Where sockets are read into while their connection has nothing left over.
+  private let input: UnsafeMutableRawBufferPointer
+
+  static let inputBytes = 64 << 10
+
+  init(_ server: ServerState, _ poll: consuming Poll) {
+    self.server = server
+    self.poll = poll
+    batch = Batch(limits: server.limits)
+    unsafe input = .allocate(byteCount: Self.inputBytes, alignment: 64)
+  }
+
+  deinit { unsafe input.deallocate() }
+
+  mutating func sweepNoLater(than time: UInt64) {
+    nextSweep = min(nextSweep, time)
+  }
+
+  mutating func beginDrain() {
+    let deadline = batch.now + server.limits.shutdownTimeout.milliseconds
+    drainDeadline = deadline
+    sweepNoLater(than: deadline)
+  }
+
+  mutating func countRequests() {
+    guard batch.requests > 0 else { return }
+    server.requests.add(batch.requests, ordering: .relaxed)
+    batch.requests = 0
+  }
+
+  var hasTooMuchOutput: Bool { server.outputBytes.load(ordering: .relaxed) > server.limits.totalOutputBytes }
+
+  /// Lets go of all that a connection holds outside of itself.
+  func finish(_ connection: inout Connection) {
+    for answer in connection.answers { answer.end() }
+    connection.answers = []
+    server.outputBytes.subtract(connection.outbox.count, ordering: .relaxed)
+    poll.remove(connection.descriptor.number)
+    server.connections.subtract(1, ordering: .relaxed)
+  }
+
+  // MARK: Reading
+
+  mutating func handle(_ event: Poll.Event, _ connection: inout Connection) {
+    if event.writable { flush(&connection) }
+    if event.readable, connection.reads {
+      read(&connection)
+    } else if event.hungUp {
+      // Nobody is left to send to, and what has come is dealt with or can't be answered.
+      connection.phase = .closed
+    }
+  }
+
+  /// - Returns: whether anything came.
+  @discardableResult
+  mutating func read(_ connection: inout Connection) -> Bool {
+    if connection.phase == .lingering { return discard(&connection) }
+    let transfer: Transfer
+    let known = connection.inbox.count
+    if known == 0 {
+      transfer = unsafe connection.descriptor.read(into: input)
+    } else {
+      // Room grows with what has come, not with what a frame says is to come.
+      transfer = connection.fillInbox(atMost: max(Self.inputBytes, known))
+    }
+    switch transfer {
+    case .moved(0):
+      connection.phase = .inputEnded
+      connection.inbox.releaseStorage()
+      settle(&connection)
+      return false
+    case .moved(let count):
+      connection.lastRead = batch.now
+      if known == 0 {
+        let bytes = unsafe RawSpan(_unsafeStart: input.baseAddress!, byteCount: count)
+        let consumed = batch.handle(bytes, of: &connection, server)
+        if consumed < count { keep(bytes.extracting(consumed..<count), for: &connection) }
+      } else {
+        handleInbox(&connection)
+      }
+      settle(&connection)
+      return true
+    case .wouldBlock: return false
+    case .failed:
+      connection.phase = .closed
+      return false
+    }
+  }
+
+  /// Reads until nothing is left, bounded, for a client may send faster than it is read.
+  mutating func readToTheEnd(_ connection: inout Connection) {
+    for _ in 0..<256 where connection.executes && connection.reads {
+      guard read(&connection) else { return }
+    }
+  }
+
+  private func discard(_ connection: inout Connection) -> Bool {
+    switch unsafe connection.descriptor.read(into: input) {
+    case .moved(0), .failed:
+      connection.phase = .closed
+      return false
+    case .moved: return true
+    case .wouldBlock: return false
+    }
+  }
+
+  private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
+    connection.inbox.append(rest)
+    sweepNoLater(than: batch.now + server.limits.frameTimeout.milliseconds)
+  }
+
+  mutating func handleInbox(_ connection: inout Connection) {
+    var inbox = ByteBuffer()
+    swap(&inbox, &connection.inbox)
+    let consumed = inbox.withSpan { batch.handle($0, of: &connection, server) }
+    inbox.consume(consumed)
+    if !inbox.isEmpty { swap(&inbox, &connection.inbox) }
+  }
+}
+
+extension Connection {
+  /// Reads into the inbox.
+  fileprivate mutating func fillInbox(atMost byteCount: Int) -> Transfer {
+    unsafe inbox.fill(byteCount) { room in
+      let transfer = unsafe descriptor.read(into: room)
+      if case .moved(let count) = transfer { return (count, transfer) }
+      return (0, transfer)
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import ArgumentParser
+import Dispatch
+import Glibc
+import LarderServer
+import Platform
+
+@main
+struct Larderd: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "larderd",
+    abstract: "Serves named key-value stores over Unix and TCP sockets.",
+    discussion: """
+      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. TCP has neither encryption nor authentication yet: keep it to loopback.
+      SIGTERM and SIGINT stop the server: it answers what has reached it and exits with status 0.
+
+      Example: larderd --listen unix:/run/larder.sock --store sessions=memory
+      """,
+    version: Server.version)
+
+  @Option(help: ArgumentHelp("Where to listen. Can be repeated. (default: \(Address.standard))", valueName: "address"), transform: Address.init)
+  var listen: [Address] = []
+
+  @Option(help: ArgumentHelp("A store that exists from the start, such as sessions=memory. Can be repeated.", valueName: "name=engine"),
+    transform: StoreArgument.init)
+  var store: [StoreArgument] = []
+
+  @Option(help: "The mode of Unix socket files, in octal, such as 660. (default: what the umask gives)", transform: FileMode.init)
+  var socketMode: FileMode?
+
+  @Option(help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by names or numbers.", transform: FileOwner.init)
+  var socketOwner: FileOwner?
+
+  @Option(help: "Event loops; each can use one core.")
+  var workers = 1
+
+  @Option(help: "Connections at once.")
+  var maxConnections = ServerLimits().connections
+
+  @Option(help: "Stores at once.")
+  var maxStores = ServerLimits().stores
+
+  @Option(help: "The largest frame, in bytes, from 65536 to 1073741824; it bounds the size of values.")
+  var maxFrame = ServerLimits().largestFrameBytes
+
+  func validate() throws {
+    guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256.") }
+    guard maxConnections > 0 else { throw ValidationError("--max-connections takes 1 or more.") }
+    guard maxStores > 0 else { throw ValidationError("--max-stores takes 1 or more.") }
+    guard (65_536...1 << 30).contains(maxFrame) else { throw ValidationError("--max-frame takes 65536 to 1073741824.") }
+  }
+
+  func run() throws {
+    raiseDescriptorLimit()
+    var configuration = ServerConfiguration(addresses: listen.isEmpty ? [.standard] : listen)
+    configuration.stores = store.map { .init(name: $0.name, engine: $0.engine) }
+    configuration.access = .init(mode: socketMode?.bits, owner: socketOwner?.user, group: socketOwner?.group)
+    configuration.workers = workers
+    configuration.limits.connections = maxConnections
+    configuration.limits.stores = max(maxStores, store.count)
+    configuration.limits.largestFrameBytes = maxFrame
+
+    let server: Server
+    do { server = try Server(configuration) } catch {
+      logLine("larderd: \(error)")
+      throw ExitCode.failure
+    }
+    for address in server.addresses { logLine("larderd \(Server.version) listens on \(address)") }
+    waitForSignal()
+    logLine("larderd stops")
+    let stopped = DispatchSemaphore(value: 0)
+    server.stop { stopped.signal() }
+    stopped.wait()
+  }
+
+  /// Returns when the process is asked to end. Another such signal then ends it at once.
+  private func waitForSignal() {
+    let came = DispatchSemaphore(value: 0)
+    let sources = [SIGTERM, SIGINT].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      source.setEventHandler { came.signal() }
+      source.activate()
+      return source
+    }
+    came.wait()
+    for source in sources { source.cancel() }
+    for number in [SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+  }
+}
