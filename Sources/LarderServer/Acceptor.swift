@@ -5,7 +5,9 @@ import Wire
 /// Takes connections off one listening socket and hands them to the workers in turn.
 ///
 /// Confined to its queue, but for `stop`.
-final class Acceptor: @unchecked Sendable {  // Safe because what changes is confined to `queue`.
+///
+/// Safe because what changes is confined to `queue`.
+final class Acceptor: @unchecked Sendable {
   let address: Address
   private var listener: ListeningSocket?
   private let closed = DispatchSemaphore(value: 0)
@@ -61,7 +63,8 @@ final class Acceptor: @unchecked Sendable {  // Safe because what changes is con
       server.connections.subtract(1, ordering: .relaxed)
       var notice = ByteBuffer()
       notice.appendError(
-        .tooManyConnections, id: 0, message: "the server has its \(server.limits.connections) connections; try again later")
+        .tooManyConnections, id: 0,
+        message: "the server has its \(server.limits.connections) connections; try again later")
       _ = unsafe socket.send(notice.bytes)
       socket.shutdownSending()
       return

@@ -3,7 +3,9 @@ import Wire
 
 /// Answers of entry records, in one frame or several: `Protocol/wire.md` §5.
 extension Batch {
-  mutating func getMany(_ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap) {
+  mutating func getMany(
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
+  ) {
     guard var keys = checkedKeys(body, id), mayAnswer(id, &connection) else { return }
     let start = output.beginReply(id: id)
     var rest = keys
@@ -19,10 +21,13 @@ extension Batch {
   }
 
   mutating func scan(
-    _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
+    _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
+    _ map: inout EntryMap
   ) throws(StorageError) {
     guard let request = ScanRequest(body, of: operation) else { return fail(.malformed, id) }
-    guard request.prefix.count <= Key.largest, request.cursor?.count ?? 0 <= Key.largest else { return fail(.illegalArgument, id) }
+    guard request.prefix.count <= Key.largest, request.cursor?.count ?? 0 <= Key.largest else {
+      return fail(.illegalArgument, id)
+    }
     guard mayAnswer(id, &connection) else { return }
     let prefix = body.extracting(request.prefix)
     let matches: Range<Int>
@@ -36,7 +41,9 @@ extension Batch {
     let rest = try appendEntries(ranks, request.isReverse, request.isKeysOnly, frameAt: start, in: nil, &map)
     output.endFrame(start)
     if !rest.isEmpty {
-      keepOpen(.scan(ranks: rest, reverse: request.isReverse, keysOnly: request.isKeysOnly), id, frameAt: start, &connection, store, &map)
+      keepOpen(
+        .scan(ranks: rest, reverse: request.isReverse, keysOnly: request.isKeysOnly), id, frameAt: start, &connection,
+        store, &map)
     }
   }
 
@@ -84,7 +91,8 @@ extension Batch {
   /// Appends the records of `ranks` until the frame that began at `start` is full.
   /// - Returns: the ranks that are left.
   private mutating func appendEntries(
-    _ ranks: Range<Int>, _ reverse: Bool, _ keysOnly: Bool, frameAt start: Int, in snapshot: Snapshot?, _ map: inout EntryMap
+    _ ranks: Range<Int>, _ reverse: Bool, _ keysOnly: Bool, frameAt start: Int, in snapshot: Snapshot?,
+    _ map: inout EntryMap
   ) throws(StorageError) -> Range<Int> {
     var isFull = false
     let visited = try map.scan(ranks: ranks, reverse: reverse, in: snapshot, now: now) { entry in
@@ -134,12 +142,14 @@ extension Batch {
   }
 
   private mutating func keepOpen(
-    _ rest: Answer.Rest, _ id: UInt32, frameAt start: Int, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
+    _ rest: Answer.Rest, _ id: UInt32, frameAt start: Int, _ connection: inout Connection, _ store: Store,
+    _ map: inout EntryMap
   ) {
     markMore(frameAt: start)
     connection.answers.append(
       Answer(
-        id: id, store: store, snapshot: map.snapshot(now: now), rest: rest, credit: connection.credit - (output.count - start), waitingSince: now))
+        id: id, store: store, snapshot: map.snapshot(now: now), rest: rest,
+        credit: connection.credit - (output.count - start), waitingSince: now))
   }
 }
 

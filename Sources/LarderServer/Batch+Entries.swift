@@ -9,7 +9,9 @@ extension Batch {
 
   /// Runs the request at `place` and those behind it that name the same store, under one acquisition of its lock.
   /// - Returns: where the first frame begins that was not run.
-  mutating func run(_ first: FrameHeader, _ bytes: RawSpan, at place: Int, of connection: inout Connection, on store: Store) -> Int {
+  mutating func run(
+    _ first: FrameHeader, _ bytes: RawSpan, at place: Int, of connection: inout Connection, on store: Store
+  ) -> Int {
     let largest = limits.largestFrameBytes
     return store.access { map in
       var place = place
@@ -138,14 +140,19 @@ extension Batch {
     return map.meets(condition, key, now: now)
   }
 
-  private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap) throws(StorageError) {
+  private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap)
+    throws(StorageError)
+  {
     unsafe try map.put(
-      body.extracting(unchecked: write.key), body.extracting(unchecked: write.value), kind: write.kind == .list ? .list : .single,
+      body.extracting(unchecked: write.key), body.extracting(unchecked: write.value),
+      kind: write.kind == .list ? .list : .single,
       expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision)
   }
 
   private mutating func delete(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
-    guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else { return fail(.malformed, id) }
+    guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else {
+      return fail(.malformed, id)
+    }
     var place = 1
     var condition = WriteCondition()
     if flags != 0 {
@@ -212,7 +219,8 @@ extension Batch {
   mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true) {
     // An entry that was seen has at least a millisecond left, since it is looked up with the same `now`.
     unsafe output.appendEntry(
-      kind: entry.kind == .list ? .list : .single, revision: entry.revision, expiry: entry.expiry == 0 ? 0 : max(1, entry.expiry &- now),
+      kind: entry.kind == .list ? .list : .single, revision: entry.revision,
+      expiry: entry.expiry == 0 ? 0 : max(1, entry.expiry &- now),
       key: withKey ? entry.key : UnsafeRawBufferPointer(start: nil, count: 0),
       value: withValue ? entry.value : UnsafeRawBufferPointer(start: nil, count: 0))
   }

@@ -9,7 +9,9 @@ extension Batch {
     room = limits.outputBytes - connection.outbox.count
     var place = 0
     while connection.executes, !isFull {
-      switch FrameScan(bytes, at: place, largest: connection.phase == .greeting ? Frame.largestBeforeHello : limits.largestFrameBytes) {
+      switch FrameScan(
+        bytes, at: place, largest: connection.phase == .greeting ? Frame.largestBeforeHello : limits.largestFrameBytes)
+      {
       case .partial:
         return place
       case .invalid(let length):
@@ -55,9 +57,12 @@ extension Batch {
       connection.credit = min(Int(hello.credit), Answer.mostCredit)
       output.appendReply(
         ServerHello(
-          version: min(hello.versions.upperBound, ProtocolVersion.highest), largestFrame: UInt32(limits.largestFrameBytes),
-          largestValue: UInt32(largestValue), largestKey: UInt16(Key.largest), mostOpenStores: UInt16(limits.openStores),
-          mostRequestsInFlight: UInt32(limits.requestsInFlight), mostKeys: UInt32(limits.keysInRequest), name: Server.name),
+          version: min(hello.versions.upperBound, ProtocolVersion.highest),
+          largestFrame: UInt32(limits.largestFrameBytes),
+          largestValue: UInt32(largestValue), largestKey: UInt16(Key.largest),
+          mostOpenStores: UInt16(limits.openStores),
+          mostRequestsInFlight: UInt32(limits.requestsInFlight), mostKeys: UInt32(limits.keysInRequest),
+          name: Server.name),
         id: header.id)
     } catch {
       switch error {
@@ -70,7 +75,9 @@ extension Batch {
   }
 
   /// All requests but those on the entries of an open store.
-  private mutating func handle(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState) {
+  private mutating func handle(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
+  ) {
     let id = header.id
     guard let operation = Operation(rawValue: header.kind) else {
       return fail(.unknownOperation, id, "there is no operation \(header.kind)")
@@ -78,7 +85,8 @@ extension Batch {
     if operation == .credit { return addCredit(header, body, &connection) }
     if operation == .cancel { return cancel(header, body, &connection) }
     guard header.flags == 0 else { return fail(.malformed, id) }
-    let takesStore = Self.isOnEntries(header.kind) || operation == .storeClose || (operation == .stats && header.detail != 0)
+    let takesStore =
+      Self.isOnEntries(header.kind) || operation == .storeClose || (operation == .stats && header.detail != 0)
     guard takesStore || header.detail == 0 else { return fail(.malformed, id, "the operation takes no store") }
     if takesStore, connection.stores[header.detail] == nil {
       return fail(.storeUnknown, id, "no store is open under handle \(header.detail)")
@@ -124,7 +132,9 @@ extension Batch {
     fail(.cancelled, header.id)
   }
 
-  private mutating func stats(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState) {
+  private mutating func stats(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
+  ) {
     guard body.byteCount == 0 else { return fail(.malformed, header.id) }
     let figures: [Figure]
     if let store = connection.stores[header.detail] {

@@ -3,7 +3,9 @@ import Platform
 import Storage
 
 /// Gives back the memory of expired entries that nobody asks for: once a second, a bounded number under each hold of a lock.
-final class Housekeeping: @unchecked Sendable {  // Safe because the timer does not change, and Dispatch's sources may be used from any thread.
+///
+/// Safe because the timer does not change, and Dispatch's sources may be used from any thread.
+final class Housekeeping: @unchecked Sendable {
   private let timer: any DispatchSourceTimer
 
   init(_ stores: StoreCatalog) {

@@ -26,7 +26,8 @@ package final class Server: Sendable {
     let workers = try (0..<configuration.workers).map { try Worker(index: $0, server: state) }
     var acceptors: [Acceptor] = []
     for address in configuration.addresses {
-      acceptors.append(Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
+      acceptors.append(
+        Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
     }
     addresses = acceptors.map(\.address)
     self.state = state

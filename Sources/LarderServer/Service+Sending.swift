@@ -52,7 +52,9 @@ extension Service {
         }
       }
     }
-    for answer in connection.answers { sweepNoLater(than: answer.waitingSince + server.limits.answerTimeout.milliseconds) }
+    for answer in connection.answers {
+      sweepNoLater(than: answer.waitingSince + server.limits.answerTimeout.milliseconds)
+    }
   }
 
   private mutating func send(_ connection: inout Connection) {

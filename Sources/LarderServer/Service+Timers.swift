@@ -34,7 +34,8 @@ extension Service {
     if let since = connection.stalledSince { return (since + limits.writeTimeout.milliseconds, .unread) }
     switch connection.phase {
     case .greeting: return (connection.opened + limits.helloTimeout.milliseconds, .noHello)
-    case .open where !connection.inbox.isEmpty: return (connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
+    case .open where !connection.inbox.isEmpty:
+      return (connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
     case .open where connection.answers.isEmpty: return (connection.lastRead + limits.idleTimeout.milliseconds, .idle)
     default: return nil
     }

@@ -6,7 +6,9 @@ import Platform
 /// The loop's epoll descriptor is watched by one DispatchSource. When that fires, the loop keeps the queue's thread and waits in epoll itself as
 /// long as it has connections, which spares each wake-up the way through Dispatch; with none left it hands the thread back.
 /// A worker lives until it has drained.
-final class Worker: @unchecked Sendable {  // Safe because the loop is touched on `queue` only, and all else is constant.
+///
+/// Safe because the loop is touched on `queue` only, and all else is constant.
+final class Worker: @unchecked Sendable {
   private let queue: DispatchQueue
   private let mailbox: Mailbox
   private let source: any DispatchSourceRead

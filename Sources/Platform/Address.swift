@@ -55,7 +55,9 @@ package struct AddressError: Error, Equatable, Sendable, CustomStringConvertible
 extension Address {
   /// Where server and commands meet when nothing else is said: a socket in the user's runtime directory, for root `/run`.
   package static var standard: Address {
-    if let folder = environment("XDG_RUNTIME_DIR"), let address = try? Address("unix:\(folder)/larder.sock") { return address }
+    if let folder = environment("XDG_RUNTIME_DIR"), let address = try? Address("unix:\(folder)/larder.sock") {
+      return address
+    }
     if getuid() == 0 { return .unix(path: "/run/larder.sock") }
     if let home = environment("HOME"), let address = try? Address("unix:\(home)/.larder.sock") { return address }
     return .unix(path: "/tmp/larder-\(getuid()).sock")

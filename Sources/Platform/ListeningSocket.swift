@@ -23,7 +23,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
   /// Binds and listens. A Unix socket file that nobody listens on is replaced; one with a listener, or a file that is no socket, is
   /// an error.
-  package static func open(_ address: Address, access: FileAccess = FileAccess()) throws(ListenError) -> ListeningSocket {
+  package static func open(_ address: Address, access: FileAccess = FileAccess()) throws(ListenError) -> ListeningSocket
+  {
     do {
       switch address {
       case .unix(let path): return try open(path: path, access)
@@ -71,7 +72,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
   /// two servers that start at once don't take each other's fresh socket for a stale one.
   private static func open(path: String, _ access: FileAccess) throws -> ListeningSocket {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let lock = Descriptor(owning: try system("open the socket's folder") { unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+    let lock = Descriptor(
+      owning: try system("open the socket's folder") { unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
     let lockNumber = lock.number
     try system("flock") { flock(lockNumber, LOCK_EX) }
 

@@ -52,7 +52,8 @@ package struct Poll: ~Copyable, Sendable {
   /// - Returns: how many events there were; 0 when the time was up or a signal came.
   @inline(__always)
   package func wait(timeoutMilliseconds: Int32, into events: inout Events) -> Int {
-    let count = unsafe epoll_wait(descriptor.number, events.storage.baseAddress, Int32(events.storage.count), timeoutMilliseconds)
+    let count = unsafe epoll_wait(
+      descriptor.number, events.storage.baseAddress, Int32(events.storage.count), timeoutMilliseconds)
     precondition(count >= 0 || errno == EINTR, "epoll_wait failed")
     return max(0, Int(count))
   }

@@ -11,7 +11,9 @@ package enum Socket {
 
   static func set(_ option: Int32, level: Int32, to value: Int32, on number: Int32) throws(SystemError) {
     try system("setsockopt") {
-      unsafe withUnsafePointer(to: value) { unsafe setsockopt(number, level, option, $0, socklen_t(MemoryLayout<Int32>.size)) }
+      unsafe withUnsafePointer(to: value) {
+        unsafe setsockopt(number, level, option, $0, socklen_t(MemoryLayout<Int32>.size))
+      }
     }
   }
 
@@ -86,7 +88,8 @@ package enum Socket {
       switch errno {
       case EAGAIN: return nil
       // The connection ended before it was taken: the next one may be good. See accept(2), "Error handling".
-      case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH: continue
+      case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
+        continue
       case let code: throw SystemError("accept4", errno: code)
       }
     }

@@ -22,7 +22,9 @@ struct SocketAddress {
 
   private init(_ address: UnsafePointer<sockaddr>, length: socklen_t) {
     self.length = length
-    unsafe withUnsafeMutableBytes(of: &storage) { unsafe $0.copyMemory(from: .init(start: address, count: Int(length))) }
+    unsafe withUnsafeMutableBytes(of: &storage) {
+      unsafe $0.copyMemory(from: .init(start: address, count: Int(length)))
+    }
   }
 
   /// The addresses of a host, in the resolver's order. Blocks for as long as the resolver takes.
@@ -49,7 +51,9 @@ struct SocketAddress {
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     try system("getsockname") {
       unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(socket.number, $0, &length) }
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          unsafe getsockname(socket.number, $0, &length)
+        }
       }
     }
     self.storage = storage

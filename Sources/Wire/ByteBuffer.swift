@@ -79,13 +79,17 @@ public struct ByteBuffer: ~Copyable {
 
   /// Writes over bytes that are in the buffer already.
   /// - Parameter offset: counted from the first byte that is not consumed.
-  @inlinable @inline(__always) public mutating func replace<T: FixedWidthInteger & BitwiseCopyable>(at offset: Int, with value: T) {
+  @inlinable @inline(__always) public mutating func replace<T: FixedWidthInteger & BitwiseCopyable>(
+    at offset: Int, with value: T
+  ) {
     precondition(offset >= 0 && offset + MemoryLayout<T>.size <= count)
     unsafe base!.storeBytes(of: value.littleEndian, toByteOffset: start + offset, as: T.self)
   }
 
   /// Lets `fill` write up to `byteCount` bytes behind the end; it returns how many it wrote.
-  @inlinable public mutating func fill<R>(_ byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> (written: Int, result: R)) -> R {
+  @inlinable public mutating func fill<R>(
+    _ byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> (written: Int, result: R)
+  ) -> R {
     reserve(byteCount)
     let outcome = unsafe fill(UnsafeMutableRawBufferPointer(start: base! + end, count: byteCount))
     precondition(outcome.written >= 0 && outcome.written <= byteCount)

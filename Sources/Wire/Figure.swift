@@ -13,7 +13,9 @@ public struct Figure: Equatable, Sendable {
     var figures: [Figure] = []
     var place = 0
     while place < body.byteCount {
-      guard let name = body.shortText(at: place), let value = body.integer(at: name.end, as: UInt64.self) else { return nil }
+      guard let name = body.shortText(at: place), let value = body.integer(at: name.end, as: UInt64.self) else {
+        return nil
+      }
       figures.append(Figure(name.text, value))
       place = name.end + 8
     }

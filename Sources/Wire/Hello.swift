@@ -15,7 +15,8 @@ public struct ClientHello: Equatable, Sendable {
   public var name: String
 
   public init(
-    versions: ClosedRange<UInt16> = ProtocolVersion.lowest...ProtocolVersion.highest, features: UInt32 = 0, credit: UInt32,
+    versions: ClosedRange<UInt16> = ProtocolVersion.lowest...ProtocolVersion.highest, features: UInt32 = 0,
+    credit: UInt32,
     name: String
   ) {
     self.versions = versions
@@ -33,10 +34,12 @@ public struct ClientHello: Equatable, Sendable {
   public init(body: RawSpan) throws(Fault) {
     guard body.integer(at: 0, as: UInt32.self) == Self.magic else { throw .noMagic }
     guard
-      let lowest = body.integer(at: 4, as: UInt16.self), let highest = body.integer(at: 6, as: UInt16.self), lowest <= highest,
+      let lowest = body.integer(at: 4, as: UInt16.self), let highest = body.integer(at: 6, as: UInt16.self),
+      lowest <= highest,
       let features = body.integer(at: 8, as: UInt32.self),
       let credit = body.integer(at: 12, as: UInt32.self), credit > 0,
-      let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.longestName, Int(nameSize) <= body.byteCount - 18
+      let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.longestName,
+      Int(nameSize) <= body.byteCount - 18
     else { throw .malformed }
     self.versions = lowest...highest
     self.features = features
@@ -58,7 +61,8 @@ public struct ServerHello: Equatable, Sendable {
   public var name: String
 
   public init(
-    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, largestFrame: UInt32, largestValue: UInt32, largestKey: UInt16,
+    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, largestFrame: UInt32, largestValue: UInt32,
+    largestKey: UInt16,
     mostOpenStores: UInt16, mostRequestsInFlight: UInt32, mostKeys: UInt32, name: String
   ) {
     self.version = version
@@ -76,12 +80,15 @@ public struct ServerHello: Equatable, Sendable {
     guard
       let version = body.integer(at: 0, as: UInt16.self), let features = body.integer(at: 4, as: UInt32.self),
       let largestFrame = body.integer(at: 8, as: UInt32.self), let largestValue = body.integer(at: 12, as: UInt32.self),
-      let largestKey = body.integer(at: 16, as: UInt16.self), let mostOpenStores = body.integer(at: 18, as: UInt16.self),
-      let mostRequestsInFlight = body.integer(at: 20, as: UInt32.self), let mostKeys = body.integer(at: 24, as: UInt32.self),
+      let largestKey = body.integer(at: 16, as: UInt16.self),
+      let mostOpenStores = body.integer(at: 18, as: UInt16.self),
+      let mostRequestsInFlight = body.integer(at: 20, as: UInt32.self),
+      let mostKeys = body.integer(at: 24, as: UInt32.self),
       let nameSize = body.integer(at: 28, as: UInt16.self), Int(nameSize) <= body.byteCount - 30
     else { return nil }
     self.init(
-      version: version, features: features, largestFrame: largestFrame, largestValue: largestValue, largestKey: largestKey,
+      version: version, features: features, largestFrame: largestFrame, largestValue: largestValue,
+      largestKey: largestKey,
       mostOpenStores: mostOpenStores, mostRequestsInFlight: mostRequestsInFlight, mostKeys: mostKeys,
       name: body.extracting(30..<30 + Int(nameSize)).toString())
   }

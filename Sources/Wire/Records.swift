@@ -30,7 +30,8 @@ public struct EntryRecord: Equatable, Sendable {
   @inlinable
   public init?(_ body: RawSpan, at offset: Int) {
     guard
-      let word = body.integer(at: offset, as: UInt32.self), let valueSize = body.integer(at: offset + 4, as: UInt32.self),
+      let word = body.integer(at: offset, as: UInt32.self),
+      let valueSize = body.integer(at: offset + 4, as: UInt32.self),
       let revision = body.integer(at: offset + 8, as: UInt64.self)
     else { return nil }
     let kind = UInt8(truncatingIfNeeded: word)
@@ -131,7 +132,8 @@ extension ByteBuffer {
   ///   - revision: the revision that the present entry must have, or nil.
   @inlinable
   public mutating func appendWrite(
-    kind: ValueKind, expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision revision: UInt64? = nil, key: RawSpan, value: RawSpan
+    kind: ValueKind, expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision revision: UInt64? = nil, key: RawSpan,
+    value: RawSpan
   ) {
     var flags: UInt8 = expiry == 0 ? 0 : RecordFlags.expiry
     if ifAbsent { flags |= RecordFlags.ifAbsent }

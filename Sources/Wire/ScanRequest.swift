@@ -25,7 +25,9 @@ public struct ScanRequest: Equatable, Sendable {
     else { return nil }
     var place = 8
     if operation == .page {
-      guard let limit = body.integer(at: 8, as: UInt32.self), let offset = body.integer(at: 12, as: UInt64.self) else { return nil }
+      guard let limit = body.integer(at: 8, as: UInt32.self), let offset = body.integer(at: 12, as: UInt64.self) else {
+        return nil
+      }
       self.limit = Int(limit)
       self.offset = offset
       place = 20

@@ -37,6 +37,8 @@ struct FileOwner {
     group = parts.count == 2 ? groupID(parts[1]) : nil
     guard user != nil || parts[0].isEmpty else { throw ValidationError("There is no user '\(parts[0])'.") }
     guard parts.count == 1 || group != nil else { throw ValidationError("There is no group '\(parts[1])'.") }
-    guard user != nil || group != nil else { throw ValidationError("'\(text)' names no owner, as in larder:larder does.") }
+    guard user != nil || group != nil else {
+      throw ValidationError("'\(text)' names no owner, as in larder:larder does.")
+    }
   }
 }

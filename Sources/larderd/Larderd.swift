@@ -17,17 +17,25 @@ struct Larderd: ParsableCommand {
       """,
     version: Server.version)
 
-  @Option(help: ArgumentHelp("Where to listen. Can be repeated. (default: \(Address.standard))", valueName: "address"), transform: Address.init)
+  @Option(
+    help: ArgumentHelp("Where to listen. Can be repeated. (default: \(Address.standard))", valueName: "address"),
+    transform: Address.init)
   var listen: [Address] = []
 
-  @Option(help: ArgumentHelp("A store that exists from the start, such as sessions=memory. Can be repeated.", valueName: "name=engine"),
+  @Option(
+    help: ArgumentHelp(
+      "A store that exists from the start, such as sessions=memory. Can be repeated.", valueName: "name=engine"),
     transform: StoreArgument.init)
   var store: [StoreArgument] = []
 
-  @Option(help: "The mode of Unix socket files, in octal, such as 660. (default: what the umask gives)", transform: FileMode.init)
+  @Option(
+    help: "The mode of Unix socket files, in octal, such as 660. (default: what the umask gives)",
+    transform: FileMode.init)
   var socketMode: FileMode?
 
-  @Option(help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by names or numbers.", transform: FileOwner.init)
+  @Option(
+    help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by names or numbers.",
+    transform: FileOwner.init)
   var socketOwner: FileOwner?
 
   @Option(help: "Event loops; each can use one core.")
