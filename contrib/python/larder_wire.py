@@ -1,0 +1,312 @@
+"""Bytes to and from frames, as Protocol/wire.md says; the section is named beside what it describes. No sockets and no clocks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+Key = str | bytes
+Value = bytes | list[bytes]  # single, or the elements of a list
+
+
+class Operation(IntEnum):
+    """§5 and §6."""
+
+    hello, credit, cancel, ping, stats = 1, 2, 3, 4, 5
+    store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
+    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all = range(16, 26)
+
+
+class Outcome(IntEnum):
+    """§7: what a client knows about its request. Values of later versions mean `unknown`."""
+
+    done, not_executed, rejected, unknown = 0, 1, 2, 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> Outcome:
+        return cls.unknown
+
+
+class Code(IntEnum):
+    """§7. A code of a later version keeps its number and is named after it."""
+
+    unknown, notFound, illegalArgument, notImplemented, notValid, failed, queryNotSupported, dataSerialization = range(8)
+    malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists = range(16, 23)
+    conditionFailed, keyInvalid, valueTooLarge, tooManyRequests, tooManyStores, tooManyConnections = range(23, 29)
+    storeFull, shuttingDown, timedOut, answerExpired, cancelled = range(29, 34)
+
+    @classmethod
+    def _missing_(cls, value: object) -> Code | None:
+        if not isinstance(value, int):
+            return None
+        code = int.__new__(cls, value)
+        code._name_, code._value_ = f"code{value}", value
+        return code
+
+
+class WireError(Exception):
+    """Bytes from the server that the protocol does not allow."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One frame from the server. `body` is the message when the outcome is not `done`; `id` 0 makes it a notice (§8)."""
+
+    outcome: Outcome
+    more: bool
+    code: Code
+    id: int
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        """What the frame takes off its answer's credit."""
+        return FRAME.size + len(self.body)
+
+    @property
+    def message(self) -> str:
+        return self.body.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Hello:
+    """§3: the server's limits. `largest_frame` is the greatest `length`: four bytes less than the whole frame."""
+
+    version: int
+    features: int
+    largest_frame: int
+    largest_value: int
+    largest_key: int
+    most_stores: int
+    most_requests: int
+    most_keys: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """§4: an entry record. `key` is empty where the request named it."""
+
+    key: str
+    value: Value
+    revision: int
+    expire_after_milliseconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Write:
+    """§4: a write record."""
+
+    key: Key
+    value: Value
+    expire_after_milliseconds: int | None = None
+    if_absent: bool = False
+    if_revision: int | None = None
+
+
+@dataclass(frozen=True)
+class StoreDescription:
+    name: str
+    engine: str
+    entries: int
+
+
+# Frames (§2): length, operation or outcome, zero or flags, store or code, id.
+
+FRAME = struct.Struct("<IBBHI")
+MORE = 1
+
+
+def encode_frame(operation: int, id: int, body: bytes = b"", store: int = 0) -> bytes:
+    return FRAME.pack(FRAME.size - 4 + len(body), operation, 0, store, id) + body
+
+
+def take_reply(received: bytearray) -> Reply | None:
+    """Takes the first frame off `received`, or nothing while it is not all there."""
+    if len(received) < FRAME.size:
+        return None
+    length, outcome, flags, code, id = FRAME.unpack_from(received)
+    if length < FRAME.size - 4:
+        raise WireError(f"a frame of length {length}")
+    if len(received) < length + 4:
+        return None
+    body = bytes(received[FRAME.size : length + 4])
+    del received[: length + 4]
+    return Reply(Outcome(outcome), bool(flags & MORE), Code(code), id, body)
+
+
+# Bodies of requests.
+
+
+def pack(layout: str, *fields: object) -> bytes:
+    try:
+        return struct.pack("<" + layout, *fields)
+    except struct.error as error:
+        raise ValueError(f"a field of a request is too large: {error}") from error
+
+
+def encode_key(key: Key) -> bytes:
+    return key.encode() if isinstance(key, str) else key
+
+
+def encode_list(elements: Iterable[bytes]) -> bytes:
+    return b"".join(pack("I", len(element)) + element for element in elements)
+
+
+def encode_hello(lowest: int, highest: int, credit: int, name: str, features: int = 0) -> bytes:
+    text = name.encode()
+    return pack("4sHHIIH", b"LRDR", lowest, highest, features, credit, len(text)) + text
+
+
+def encode_credit(credit: int) -> bytes:
+    return pack("I", credit)
+
+
+def encode_store_create(name: str, engine: str) -> bytes:
+    text = name.encode()
+    return pack("B", len(text)) + text + engine.encode()
+
+
+def encode_keys(keys: Iterable[Key]) -> bytes:
+    encoded = [encode_key(key) for key in keys]
+    return pack("I", len(encoded)) + b"".join(pack("H", len(key)) + key for key in encoded)
+
+
+def encode_write(write: Write) -> bytes:
+    key = encode_key(write.key)
+    kind, value = (2, encode_list(write.value)) if isinstance(write.value, list) else (1, write.value)
+    flags, options = 0, b""
+    if write.expire_after_milliseconds is not None:
+        flags, options = 1, pack("Q", write.expire_after_milliseconds)
+    if write.if_absent:
+        flags |= 2
+    if write.if_revision is not None:
+        flags, options = flags | 4, options + pack("Q", write.if_revision)
+    return pack("BBHI", kind, flags, len(key), len(value)) + options + key + value
+
+
+def encode_writes(writes: Iterable[Write]) -> bytes:
+    encoded = [encode_write(write) for write in writes]
+    return pack("I", len(encoded)) + b"".join(encoded)
+
+
+def encode_delete(key: Key, if_revision: int | None = None) -> bytes:
+    condition = b"\0" if if_revision is None else pack("BQ", 4, if_revision)
+    return condition + encode_key(key)
+
+
+def encode_all(prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> bytes:
+    return _encode_range(prefix, cursor, reverse, keys_only, b"")
+
+
+def encode_page(
+    limit: int, offset: int = 0, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False
+) -> bytes:
+    return _encode_range(prefix, cursor, reverse, keys_only, pack("IQ", limit, offset))
+
+
+def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: bool, window: bytes) -> bytes:
+    first, after = encode_key(prefix), encode_key(cursor or b"")
+    flags = reverse | keys_only << 1 | (cursor is not None) << 2
+    return pack("BBHHH", flags, 0, len(first), len(after), 0) + window + first + after
+
+
+# Bodies of replies.
+
+
+class Reader:
+    """Takes fields off the front of a body; a body too short for them is a `WireError`."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._offset = body, 0
+
+    def __bool__(self) -> bool:
+        return self._offset < len(self._body)
+
+    def bytes(self, size: int) -> bytes:
+        end = self._offset + size
+        if end > len(self._body):
+            raise WireError("a body that ends inside a field")
+        taken, self._offset = self._body[self._offset : end], end
+        return taken
+
+    def integer(self, size: int) -> int:
+        return int.from_bytes(self.bytes(size), "little")
+
+    def text(self, size: int) -> str:
+        try:
+            return self.bytes(size).decode()
+        except UnicodeDecodeError as error:
+            raise WireError("text that is not UTF-8") from error
+
+    def rest(self) -> bytes:
+        return self.bytes(len(self._body) - self._offset)
+
+    def end(self) -> Self:
+        if self:
+            raise WireError("a body with bytes left over")
+        return self
+
+
+def decode_nothing(body: bytes) -> None:
+    Reader(body).end()
+
+
+def decode_integer(body: bytes) -> int:
+    """A revision or a count."""
+    reader = Reader(body)
+    value = reader.integer(8)
+    reader.end()
+    return value
+
+
+def decode_hello(body: bytes) -> Hello:
+    """Later versions may add fields at the end."""
+    reader = Reader(body)
+    version, _, features, frame, value, key, stores, requests, keys = (reader.integer(size) for size in (2, 2, 4, 4, 4, 2, 2, 4, 4))
+    return Hello(version, features, frame, value, key, stores, requests, keys, reader.text(reader.integer(2)))
+
+
+def decode_store_open(body: bytes) -> tuple[int, str]:
+    """The handle and the engine's name."""
+    reader = Reader(body)
+    return reader.integer(2), reader.rest().decode()
+
+
+def decode_store_list(body: bytes) -> list[StoreDescription]:
+    reader, stores = Reader(body), []
+    while reader:
+        name, engine = reader.text(reader.integer(1)), reader.text(reader.integer(1))
+        stores.append(StoreDescription(name, engine, reader.integer(8)))
+    return stores
+
+
+def decode_stats(body: bytes) -> dict[str, int]:
+    reader, figures = Reader(body), {}
+    while reader:
+        name = reader.text(reader.integer(1))
+        figures[name] = reader.integer(8)
+    return figures
+
+
+def decode_list(value: bytes) -> list[bytes]:
+    reader, elements = Reader(value), []
+    while reader:
+        elements.append(reader.bytes(reader.integer(4)))
+    return elements
+
+
+def decode_records(body: bytes) -> list[Entry | None]:
+    """The entries of one frame of an answer; None where get-many found none."""
+    reader, entries = Reader(body), []
+    while reader:
+        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
+        expiry = reader.integer(8) if flags & 1 else None
+        key, value = reader.text(key_size), reader.bytes(value_size)
+        if kind not in (0, 1, 2):
+            raise WireError(f"an entry of kind {kind}")
+        entries.append(Entry(key, decode_list(value) if kind == 2 else value, revision, expiry) if kind else None)
+    return entries

@@ -1,0 +1,158 @@
+"""A session of every operation, and of every kind of bad input, against a running server.
+
+    python3 session.py unix:/run/larder.sock        against a server that runs already
+    python3 session.py --server PATH                starts that larderd in a temporary directory, and ends it afterwards
+
+Prints what went otherwise than Protocol/wire.md says, and at the end how many checks passed; exits with 1 if any did not. It leaves
+alone the stores that it did not create.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import larder_wire as wire
+import session_answers
+import session_bad_input
+import session_entries
+import session_stores
+import session_time
+from brief_case import run
+from larder import Client, LarderError, Write
+from larder_wire import Code, Operation, Outcome
+from session_case import Case
+
+MODULES = (session_stores, session_entries, session_answers, session_bad_input)
+
+
+class Server:
+    """A larderd of our own on a Unix socket in `directory`, with fewer connections and more stores than it has by default."""
+
+    most_connections = 300
+
+    def __init__(self, program: Path, directory: Path) -> None:
+        self.address = f"unix:{directory}/larder.sock"
+        self._log = directory / "log"
+        limits = ["--max-connections", str(self.most_connections), "--max-stores", "4096"]
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen([program, "--listen", self.address, *limits], cwd=directory, stdout=log, stderr=log)
+
+    def wait_until_it_accepts(self) -> None:
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                Client(self.address).close()
+                return
+            except LarderError as error:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{self.process.args[0]} does not accept: {error}\n{self.log()}") from error
+                time.sleep(0.02)
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class ServerChecks(Case):
+    """What needs a server of our own: its limit of connections, and how it ends (§8). The end comes last, by the order of the names."""
+
+    server: Server
+
+    def test_connections_one_too_many(self) -> None:
+        """The self.client is one of those that there can be. Those before it may not all have gone yet."""
+        connections = []
+        with self.refuses(Code.tooManyConnections, Outcome.not_executed):
+            while len(connections) < self.server.most_connections:
+                connections.append(self.second_client())
+        self.assertGreater(len(connections), self.server.most_connections - 50)
+        for client in (self.client, *connections):
+            client.ping()
+        connections.pop().close()
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                return self.second_client().ping()
+            except LarderError as error:
+                self.assertEqual(error.code, Code.tooManyConnections)
+                self.assertLess(time.monotonic(), deadline, "the place of a connection that has gone is not free again")
+
+    def test_server_ran_until_now(self) -> None:
+        self.assertIsNone(self.server.process.poll(), "the server has ended by itself")
+
+    def test_sigterm(self) -> None:
+        """What has reached the server is answered, an open answer goes on, nobody new is let in, and everybody gets the notice."""
+        self.store.put_many([Write(f"{number}", bytes(50_000)) for number in range(20)])
+        reader, busy, idle = self.raw(credit=1), self.raw(), self.raw()
+        answer = reader.send_request(Operation.all, wire.encode_all(), reader.open(self.store.name))
+        frames = [reader.done(answer)]
+        busy.send(b"".join(wire.encode_frame(Operation.ping, id) for id in range(1, 51)))
+        self.server.process.send_signal(signal.SIGTERM)
+        self.assertEqual({busy.reply().id for _ in range(50)}, set(range(1, 51)))
+        for raw in (busy, idle):
+            self.assert_error(raw.reply(timeout=10), 0, Code.shuttingDown, Outcome.not_executed)
+            self.assert_closed(raw)
+        with self.assertRaises(LarderError):
+            Client(self.address, timeout=0.2).close()
+        reader.send(wire.encode_frame(Operation.credit, answer, wire.encode_credit(1 << 30)))
+        while frames[-1].more:
+            frames.append(reader.done(answer))
+        self.assertEqual(sum(len(wire.decode_records(frame.body)) for frame in frames), 20)
+        self.assert_error(reader.reply(timeout=10), 0, Code.shuttingDown, Outcome.not_executed)
+        self.assert_closed(reader)
+        try:
+            self.assertEqual(self.server.process.wait(timeout=10), 0, "exit status")
+        except subprocess.TimeoutExpired:
+            self.fail("the server still runs 10 seconds after SIGTERM")
+
+    def clean_up_stores(self) -> None:
+        """They go with the server."""
+
+
+def load(*modules: object) -> unittest.TestSuite:
+    return unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks a Larder server against its protocol.")
+    parser.add_argument("address", nargs="?", help="unix:/path or tcp:host:port of a running server")
+    parser.add_argument("--server", metavar="PATH", type=Path, help="the larderd to start, instead of an address")
+    options = parser.parse_args()
+    if (options.address is None) == (options.server is None):
+        parser.error("give either an address or --server PATH")
+    if options.address:
+        try:
+            Client(options.address).close()
+        except (LarderError, ValueError) as error:
+            parser.exit(1, f"{error}\n")
+        Case.address = options.address
+        passed, failed = run(load(*MODULES), load(session_time))
+    else:
+        with tempfile.TemporaryDirectory(prefix="larder-session-") as directory:
+            server = Server(options.server.resolve(), Path(directory))
+            try:
+                server.wait_until_it_accepts()
+                Case.address, ServerChecks.server = server.address, server
+                passed, failed = run(load(*MODULES), load(session_time))
+                last_passed, last_failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(ServerChecks))
+                passed, failed = passed + last_passed, failed + last_failed
+                if failed:
+                    print(f"The server said (exit status {server.process.poll()}):\n{server.log()}")
+            finally:
+                server.end()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
