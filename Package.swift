@@ -13,6 +13,7 @@ let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package
 let package = Package(
   name: "larder",
   products: [
+    .library(name: "Larder", targets: ["Larder"]),
     .executable(name: "larderd", targets: ["larderd"]),
   ],
   dependencies: [
@@ -24,8 +25,11 @@ let package = Package(
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
+    .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
+    .testTarget(
+      name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
     .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
   ]
 )

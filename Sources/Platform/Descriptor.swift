@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A file descriptor that has one owner, and is closed when the owner lets go of it.
@@ -25,6 +26,14 @@ package struct Descriptor: ~Copyable, Sendable {
   @inline(__always)
   package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
     Transfer.of("read") { unsafe Glibc.read(number, buffer.baseAddress, buffer.count) }
+  }
+
+  /// Waits until there is something to read, or the time is up: `ppoll(2)`. Blocks the thread.
+  /// - Returns: whether there is.
+  package func waitUntilReadable(microseconds: Int) -> Bool {
+    var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+    var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1_000)
+    return unsafe ppoll(&entry, 1, &time, nil) > 0
   }
 
   /// `send(2)` without a signal when the peer is gone.

@@ -35,7 +35,9 @@ package enum Socket {
   }
 
   /// Begins a connection to the first address that takes one. Blocks only while a host name is resolved.
-  package static func connect(to address: Address) throws(ConnectError) -> Connecting {
+  /// - Parameter attempt: which of a host's addresses to begin with, counted round and round: a pending connection that
+  ///   fails leaves the others untried.
+  package static func connect(to address: Address, attempt: Int = 0) throws(ConnectError) -> Connecting {
     switch address {
     case .unix(let path):
       return try connect(to: SocketAddress(path: path), address)
@@ -45,7 +47,8 @@ package enum Socket {
         throw ConnectError(address: address, reason: error.description)
       }
       var last = ConnectError(address: address, reason: "the host has no address")
-      for candidate in candidates {
+      for offset in candidates.indices {
+        let candidate = candidates[(attempt + offset) % candidates.count]
         do { return try connect(to: candidate, address) } catch { last = error }
       }
       throw last

@@ -1,0 +1,33 @@
+/// How long to wait before the next attempt to connect: the double of the time before, up to a cap, less a random part of up to half,
+/// so that many clients of a server that comes back don't come all at once.
+public struct Backoff: Hashable, Sendable {
+  /// The wait after the first failure, before jitter.
+  public var base: Duration
+  /// The longest wait, before jitter.
+  public var cap: Duration
+
+  public init(base: Duration = .milliseconds(20), cap: Duration = .seconds(2)) {
+    self.base = base
+    self.cap = cap
+  }
+
+  /// The wait in milliseconds after so many failures in a row (at least 1).
+  func milliseconds(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> UInt64 {
+    let base = max(1, base.wholeMilliseconds)
+    let cap = max(base, cap.wholeMilliseconds)
+    let doubled =
+      failures > 32 ? cap : min(cap, base.multipliedReportingOverflow(by: 1 << UInt64(failures - 1)).partialValue)
+    let longest = max(base, doubled)
+    return longest - UInt64.random(in: 0...longest / 2, using: &random)
+  }
+}
+
+extension Duration {
+  /// Milliseconds, rounded up; 0 for what is negative, and a thousand years for what is longer.
+  var wholeMilliseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    guard seconds < 31_536_000_000 else { return 31_536_000_000_000 }
+    return UInt64(seconds) * 1_000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+  }
+}

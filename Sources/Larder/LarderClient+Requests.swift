@@ -1,0 +1,52 @@
+import Wire
+
+extension LarderClient {
+  /// Asks the server for a sign of life.
+  public func ping() async throws(LarderError) {
+    _ = try await core.connection.call(PingRequest(), time: time)
+  }
+
+  /// The server's figures by their names, which end in their units where they have one.
+  public func stats() async throws(LarderError) -> [String: UInt64] {
+    try figures(await core.connection.call(StatsRequest(), time: time))
+  }
+
+  /// The server's stores, by their names.
+  public func stores() async throws(LarderError) -> [StoreDescription] {
+    let body = try await core.connection.call(StoreListRequest(), time: time).body
+    guard let stores = unsafe ListedStore.decode(body.span.bytes) else { throw .malformedReply }
+    return stores.map { StoreDescription(name: $0.name, engine: $0.engine, entries: $0.entries) }
+  }
+
+  /// Makes a store.
+  /// - Parameters:
+  ///   - name: 1 to 128 ASCII letters, digits, `.`, `_` and `-`, the first of them a letter, a digit or `_`.
+  ///   - engine: what keeps it, such as `memory`.
+  /// - Throws: `storeExists` when there is one of that name.
+  public func createStore(_ name: String, engine: String = "memory") async throws(LarderError) {
+    guard name.utf8.count <= 128 else {
+      throw LarderError(.illegalArgument, outcome: .rejected, "a store's name has at most 128 bytes")
+    }
+    let creation = StoreCreation(name: name, engine: engine)
+    _ = try await core.connection.call(StoreCreateRequest(creation: creation), time: time)
+  }
+
+  /// Drops a store and all its entries, for everyone.
+  /// - Throws: `storeUnknown` when there is none of that name.
+  public func dropStore(_ name: String) async throws(LarderError) {
+    _ = try await core.connection.call(StoreDropRequest(name: name), time: time)
+  }
+}
+
+/// A store in the server's list.
+public struct StoreDescription: Hashable, Sendable {
+  public let name: String
+  public let engine: String
+  public let entries: UInt64
+}
+
+/// The figures of a stats reply.
+func figures(_ reply: Reply) throws(LarderError) -> [String: UInt64] {
+  guard let figures = unsafe Figure.decode(reply.body.span.bytes) else { throw .malformedReply }
+  return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+}

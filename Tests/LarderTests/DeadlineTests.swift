@@ -1,0 +1,104 @@
+import Testing
+
+@testable import Larder
+
+/// The error that an operation ends in, and how long it took.
+func failure<R>(_ operation: () async throws(LarderError) -> R) async -> (error: LarderError?, took: Duration) {
+  let start = ContinuousClock.now
+  do {
+    _ = try await operation()
+    return (nil, ContinuousClock.now - start)
+  } catch {
+    return (error, ContinuousClock.now - start)
+  }
+}
+
+func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient.Configuration {
+  var configuration = LarderClient.Configuration()
+  configuration.backoff = Backoff(base: .milliseconds(5), cap: .milliseconds(20))
+  change(&configuration)
+  return configuration
+}
+
+@Suite(.serialized) struct DeadlineTests {
+  let limit = Duration.milliseconds(200)
+
+  func check(_ address: String, _ kind: LarderError.Kind) async throws {
+    let store = try LarderClient(address, configuration: configuration()).with(timeout: limit).store("items")
+    let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
+    #expect(error?.kind == kind)
+    #expect(error?.isSafeToRetry == true)
+    #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
+  }
+
+  @Test func `a server that accepts and says nothing costs no more than the deadline`() async throws {
+    let server = try FakeServer { _ in .silence }
+    try await check(server.address, .timedOut)
+  }
+
+  @Test func `a server that answers all but the get costs no more than the deadline`() async throws {
+    let server = try FakeServer { $0.operation == .get ? .silence : .answer }
+    try await check(server.address, .timedOut)
+  }
+
+  @Test func `a store that is never opened costs no more than the deadline`() async throws {
+    let server = try FakeServer { $0.operation == .storeOpen ? .silence : .answer }
+    try await check(server.address, .timedOut)
+  }
+
+  @Test func `a missing socket costs no more than the deadline`() async throws {
+    try await check("unix:\(FakeServer.freshPath())", .connectFailed)
+  }
+
+  @Test func `a port that refuses costs no more than the deadline`() async throws {
+    try await check("tcp:127.0.0.1:1", .connectFailed)
+  }
+
+  @Test func `an address that swallows packets costs no more than the deadline`() async throws {
+    let store = try LarderClient("tcp:192.0.2.1:7411").with(timeout: limit).store("items")
+    let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
+    // Where there is no route at all, the attempt is refused instead.
+    #expect(error?.kind == .timedOut || error?.kind == .connectFailed)
+    #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
+  }
+
+  @Test func `a client that is told not to wait fails with the first attempt`() async throws {
+    let client = try LarderClient(
+      "unix:\(FakeServer.freshPath())", configuration: configuration { $0.waitsForConnection = false })
+    let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }
+    #expect(error?.kind == .connectFailed)
+    #expect(error?.outcome == .notExecuted)
+    #expect(took < .seconds(1))
+  }
+
+  @Test func `a server that appears within the deadline is found`() async throws {
+    let path = FakeServer.freshPath()
+    let client = try LarderClient("unix:\(path)", configuration: configuration())
+    async let reply: Void = client.ping()
+    try await Task.sleep(for: .milliseconds(100))
+    let server = try FakeServer(path: path)
+    try await reply
+    #expect(server.count(of: .ping) == 1)
+  }
+
+  @Test func `a put that gets no reply has an unknown outcome`() async throws {
+    let server = try FakeServer { $0.operation == .put ? .silence : .answer }
+    let store = try LarderClient(server.address).store("items").with(timeout: .milliseconds(100))
+    let (error, _) = await failure { () async throws(LarderError) in try await store.put("key", [1]) }
+    #expect(error?.kind == .timedOut)
+    #expect(error?.outcome == .unknown)
+    #expect(error?.isSafeToRetry == false)
+  }
+
+  @Test func `a connection that is silent for too long is made anew`() async throws {
+    let server = try FakeServer { $0.operation == .get && $0.count == 1 ? .silence : .answer }
+    server.put("key", [1])
+    let client = try LarderClient(server.address, configuration: configuration { $0.silenceLimit = .milliseconds(50) })
+    let store = client.store("items").with(timeout: .milliseconds(60))
+    _ = await failure { () async throws(LarderError) in try await store.get("key") }
+    #expect(try await store.with(timeout: .seconds(2)).get("key")?.bytes == [1])
+    try await Task.sleep(for: .milliseconds(100))
+    #expect(try await store.with(timeout: .seconds(2)).get("key")?.bytes == [1])
+    #expect(server.shared.withLock { $0.connections } == 2)
+  }
+}
