@@ -15,6 +15,7 @@ let package = Package(
   products: [
     .library(name: "Larder", targets: ["Larder"]),
     .executable(name: "larderd", targets: ["larderd"]),
+    .executable(name: "larder", targets: ["larder"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
@@ -28,8 +29,12 @@ let package = Package(
     .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
+    .executableTarget(
+      name: "larder", dependencies: ["Larder", "Platform", argumentParser], swiftSettings: settings),
     .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
+    .testTarget(
+      name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
     .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
   ]
 )

@@ -5,9 +5,8 @@ import Synchronization
 
 /// A running server: listening sockets, workers, stores. It runs until `stop`.
 package final class Server: Sendable {
-  package static let version = "0.1.0"
   /// What a hello's reply says.
-  package static let name = "larderd/\(version)"
+  package static let name = "larderd/\(softwareVersion)"
 
   /// The addresses that are listened on, with the ports that were really bound.
   package let addresses: [Address]

@@ -1,5 +1,8 @@
 import Glibc
 
+/// The version of everything that is built here.
+package let softwareVersion = "0.1.0"
+
 /// Lets the process open as many descriptors as its hard limit allows.
 /// - Returns: how many that are.
 @discardableResult

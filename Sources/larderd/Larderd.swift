@@ -15,7 +15,7 @@ struct Larderd: ParsableCommand {
 
       Example: larderd --listen unix:/run/larder.sock --store sessions=memory
       """,
-    version: Server.version)
+    version: softwareVersion)
 
   @Option(
     help: ArgumentHelp("Where to listen. Can be repeated. (default: \(Address.standard))", valueName: "address"),
@@ -72,7 +72,7 @@ struct Larderd: ParsableCommand {
       logLine("larderd: \(error)")
       throw ExitCode.failure
     }
-    for address in server.addresses { logLine("larderd \(Server.version) listens on \(address)") }
+    for address in server.addresses { logLine("larderd \(softwareVersion) listens on \(address)") }
     waitForSignal()
     logLine("larderd stops")
     let stopped = DispatchSemaphore(value: 0)

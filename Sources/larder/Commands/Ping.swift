@@ -1,0 +1,26 @@
+import ArgumentParser
+import Larder
+
+struct Ping: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Asks the server for a sign of life.",
+    discussion: """
+      Prints how long a request and its reply took, once connected.
+
+      Example: larder ping
+      """)
+
+  @OptionGroup var connection: ConnectionOptions
+
+  func run() async throws {
+    let client = try connection.client()
+    try await client.ping()
+    let clock = ContinuousClock()
+    let start = clock.now
+    try await client.ping()
+    let microseconds = Int(start.duration(to: clock.now) / .microseconds(1))
+    let fraction = String(1_000 + microseconds % 1_000).dropFirst()
+    var output = Output()
+    try output.writeLine("\(microseconds / 1_000).\(fraction) ms")
+  }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import Glibc
+import Larder
+import Platform
+
+/// Where the server is and how long it may take. They can be given before the command and behind it.
+struct ConnectionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.standard))",
+      valueName: "address"),
+    transform: { try Address($0) })
+  var server: Address?
+
+  @Option(
+    help: ArgumentHelp("How long to wait for each answer, such as 500ms, 5s, 2m, 1h. (default: 5s)", valueName: "time"),
+    transform: { try TimeSpan($0) })
+  var timeout: TimeSpan?
+
+  func client() throws -> LarderClient {
+    try Self.client(of: try address(), timeout: timeout?.duration ?? .seconds(5))
+  }
+
+  func address() throws -> Address {
+    try server ?? Self.addressInEnvironment() ?? .standard
+  }
+
+  static func addressInEnvironment() throws -> Address? {
+    guard let text = unsafe getenv("LARDER_SERVER").map({ unsafe String(cString: $0) }), !text.isEmpty else {
+      return nil
+    }
+    do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
+  }
+
+  static func client(of address: Address, timeout: Duration) throws -> LarderClient {
+    var configuration = LarderClient.Configuration()
+    configuration.name = "larder"
+    configuration.timeout = timeout
+    configuration.connectTimeout = timeout
+    configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
+    configuration.waitsForConnection = false
+    return try LarderClient("\(address)", configuration: configuration)
+  }
+}

@@ -1,0 +1,39 @@
+/// Numbers for a person's eye.
+enum Readable {
+  /// What a figure is in larger units; empty where it has none.
+  static func figure(_ name: String, _ value: UInt64) -> String {
+    if name.hasSuffix("_bytes"), value >= 1_024 { return bytes(value) }
+    if name.hasSuffix("_milliseconds"), value >= 1_000 { return time(seconds: value / 1_000) }
+    return ""
+  }
+
+  static func bytes(_ count: UInt64) -> String {
+    var amount = count * 10
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+      if amount < 10_240 { return unit == "B" ? "\(count) B" : "\(amount / 10).\(amount % 10) \(unit)" }
+      amount /= 1_024
+    }
+    return "\(amount / 10).\(amount % 10) TiB"
+  }
+
+  /// Such as `42s`, `3m 07s`, `5h 12m` or `8d 03h`.
+  static func time(seconds: UInt64) -> String {
+    func two(_ number: UInt64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    return switch seconds {
+    case ..<60: "\(seconds)s"
+    case ..<3_600: "\(seconds / 60)m \(two(seconds % 60))s"
+    case ..<86_400: "\(seconds / 3_600)h \(two(seconds / 60 % 60))m"
+    default: "\(seconds / 86_400)d \(two(seconds / 3_600 % 24))h"
+    }
+  }
+
+  /// Digits in groups of three.
+  static func number(_ number: Int) -> String {
+    var groups = ""
+    for (index, digit) in String(number).reversed().enumerated() {
+      if index > 0 && index % 3 == 0 { groups.append(",") }
+      groups.append(digit)
+    }
+    return String(groups.reversed())
+  }
+}

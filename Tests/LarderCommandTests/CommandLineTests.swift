@@ -1,0 +1,92 @@
+import Foundation
+import Platform
+import Testing
+
+@Suite struct `The command line` {
+  @Test(arguments: [
+    [], ["frobnicate"], ["get"], ["get", "items"], ["get", "items", "a", "b"], ["get", "items", ""],
+    ["put", "items", "-5", "x"],
+    ["put", "items", "a", "b", "--if-absent", "--if-revision", "1"], ["put", "items", "a", "b", "--expire", "0s"],
+    ["put", "items", "a", "b", "--expire", "10"], ["ping", "--timeout", "5"], ["--timeout", "-1s", "ping"],
+    ["--server", "here", "ping"], ["page", "items", "--limit", "-1"], ["page", "items", "--offset", "x"],
+    ["load", "items"],
+    ["get", "items", String(repeating: "k", count: 4_097)],
+  ]) func `is refused with status 2 when it is not right`(arguments: [String]) throws {
+    let command = try Command.larder(arguments)
+    #expect(command.status == 2)
+    #expect(command.output.isEmpty)
+    #expect(command.error.hasPrefix(arguments.isEmpty ? "OVERVIEW" : "larder: "))
+    #expect(arguments.isEmpty || command.error.split(separator: "\n").count == 1)
+  }
+
+  @Test func `says where the help is`() throws {
+    #expect(try Command.larder(["get", "items"]).error.hasSuffix("see 'larder get --help'\n"))
+    #expect(try Command.larder(["put", "items", "-5", "x"]).error.contains("put -- before"))
+  }
+
+  @Test func `has help with an example for every command`() throws {
+    for name in [
+      "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "load", "dump",
+    ] {
+      let command = try Command.larder([name, "--help"])
+      #expect(command.status == 0 && command.error.isEmpty)
+      #expect(command.text.contains("Example: "), "\(name)")
+    }
+    #expect(try Command.larder(["--version"]).text.split(separator: ".").count == 3)
+  }
+
+  @Test func `takes arguments only in UTF-8`() throws {
+    let command = try Command.shell(#"larder get items $'a\xff'"#)
+    #expect(command.status == 2)
+    #expect(
+      command.error
+        == "larder: argument 3 is not UTF-8, which keys have to be; a value of any bytes can be given on standard input\n"
+    )
+  }
+
+  @Test func `takes the address from either side of the command, and from the environment`() throws {
+    let server = try RunningServer()
+    let address = server.address
+    #expect(try Command.larder(["--server", address, "--timeout", "2s", "count", "items"]).text == "0\n")
+    #expect(try Command.larder(["count", "--server=\(address)", "items", "--timeout", "2s"]).text == "0\n")
+    #expect(try Command.larder(["count", "items"], environment: ["LARDER_SERVER": address]).text == "0\n")
+    #expect(
+      try Command.larder(["--server", address, "ping"], environment: ["LARDER_SERVER": "unix:/nowhere"]).status == 0)
+    #expect(try Command.larder(["ping"], environment: ["LARDER_SERVER": "nowhere"]).status == 2)
+  }
+
+  @Test func `completes the names of stores`() throws {
+    let server = try RunningServer()
+    for shell in ["bash", "zsh", "fish"] {
+      #expect(try Command.larder(["--generate-completion-script", shell]).status == 0)
+    }
+    let complete = """
+      eval "$(larder --generate-completion-script bash)"
+      COMP_WORDS=(larder count ''); COMP_CWORD=2; COMP_LINE='larder count '; COMP_POINT=13
+      _larder larder '' count; echo "${COMPREPLY[@]}"
+      """
+    #expect(try server.shell(complete).text == "items\n")
+  }
+}
+
+@Suite struct `Without a server` {
+  @Test func `commands end with status 4`() throws {
+    let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock", "get", "items", "a"])
+    #expect(command.status == 4)
+    #expect(command.error.contains("is larderd running there?"))
+    #expect(command.error.split(separator: "\n").count == 1)
+  }
+
+  @Test func `a silent one is given up in time`() throws {
+    let folder = try TemporaryFolder()
+    let address = "unix:\(folder.path)/silent.sock"
+    let socket = try ListeningSocket.open(Address(address))
+    let clock = ContinuousClock()
+    let start = clock.now
+    let command = try Command.larder(["--server", address, "--timeout", "300ms", "ping"])
+    let time = start.duration(to: clock.now)
+    withExtendedLifetime(socket) {}
+    #expect(command.status == 4)
+    #expect(time >= .milliseconds(300) && time < .seconds(2))
+  }
+}

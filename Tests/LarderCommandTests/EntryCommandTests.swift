@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+@Suite struct `Commands on stores and entries` {
+  @Test func `stores are made, listed and dropped`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("create", "more", "memory").status == 0)
+    #expect(
+      try server.larder("stores").text
+        == #"{"name":"items","engine":"memory","entries":0}"# + "\n" + #"{"name":"more","engine":"memory","entries":0}"#
+        + "\n")
+    let again = try server.larder("create", "more", "memory")
+    #expect(again.status == 3)
+    #expect(again.error.contains("already"))
+    #expect(try server.larder("create", "other", "paper").status == 3)
+    #expect(try server.larder("drop", "more").status == 0)
+    #expect(try server.larder("drop", "more").status == 3)
+  }
+
+  @Test func `ping and stats answer`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("ping").text.hasSuffix(" ms\n"))
+    let figures = try JSONDecoder().decode([String: UInt64].self, from: Data(server.larder("stats").output))
+    #expect(figures["stores"] == 1)
+    #expect(try server.larder("stats", "items").text.contains(#""entries":0,"#))
+    #expect(try server.larder("stats", "nothing").status == 3)
+  }
+
+  @Test func `a value is written, read and deleted to the byte`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("put", "items", "apple", "red").text == "1\n")
+    #expect(try server.larder("get", "items", "apple").text == "red")
+    let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    #expect(try server.larder(["put", "items", "🍐 pear"], input: bytes).text == "2\n")
+    #expect(try server.larder("get", "items", "🍐 pear").output == bytes)
+    #expect(try server.larder("put", "items", "--", "-5", "-x").status == 0)
+    #expect(try server.larder("get", "items", "--", "-5").text == "-x")
+    #expect(try server.larder("put", "items", "empty", "").status == 0)
+    #expect(try server.larder("get", "items", "empty").output.isEmpty)
+    #expect(try server.larder("count", "items").text == "4\n")
+    #expect(try server.larder("delete", "items", "apple", "🍐 pear", "nobody").text == "2\n")
+    #expect(try server.larder("delete", "items", "apple").text == "0\n")
+    let missing = try server.larder("get", "items", "apple")
+    #expect(missing.status == 1)
+    #expect(missing.output.isEmpty)
+    #expect(missing.error.hasPrefix("larder: 'items' has no entry 'apple'"))
+  }
+
+  @Test func `a write waits for its condition and ends with its time`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("put", "items", "a", "1", "--if-absent").text == "1\n")
+    #expect(try server.larder("put", "items", "a", "2", "--if-absent").status == 3)
+    #expect(try server.larder("put", "items", "a", "2", "--if-revision", "9").status == 3)
+    #expect(try server.larder("put", "items", "a", "2", "--if-revision", "1").text == "2\n")
+    #expect(try server.larder("put", "items", "a", "3", "--expire", "150ms").text == "3\n")
+    #expect(try server.larder("get-many", "items", "a").text.contains(#","expiresInMilliseconds":1"#))
+    usleep(160_000)
+    #expect(try server.larder("get", "items", "a").status == 1)
+  }
+
+  @Test func `several keys are answered in their order`() throws {
+    let server = try RunningServer()
+    _ = try server.larder("put", "items", "a", #"{"b": [1, 2]}"#)
+    _ = try server.larder("put", "items", "line\n\"", "two\nlines")
+    let many = try server.larder("get-many", "items", "line\n\"", "zz", "a", "a")
+    #expect(many.status == 0)
+    #expect(
+      many.lines == [
+        #"{"key":"line\n\"","value":"two\nlines","revision":2}"#, #"{"key":"zz","missing":true}"#,
+        #"{"key":"a","value":{"b": [1, 2]},"revision":1}"#, #"{"key":"a","value":{"b": [1, 2]},"revision":1}"#,
+      ])
+  }
+
+  @Test func `a page is where it was asked for`() throws {
+    let server = try RunningServer()
+    let lines = (0..<300).map { #"{"key":"k\#($0 + 100)","value":"\#($0)"}"# }
+    #expect(try server.larder("load", "items", "-", input: lines.joined(separator: "\n")).status == 0)
+    func keys(_ arguments: String...) throws -> [String] {
+      try server.larder(["page", "items", "--keys-only"] + arguments, input: []).lines.map {
+        String($0.dropFirst(8).prefix(4))
+      }
+    }
+    #expect(try keys().count == 100)
+    #expect(try keys("--offset", "290").count == 10)
+    #expect(try keys("--limit", "2") == ["k100", "k101"])
+    #expect(try keys("--limit", "2", "--after", "k150") == ["k151", "k152"])
+    #expect(try keys("--limit", "2", "--after", "k150", "--reverse") == ["k149", "k148"])
+    #expect(try keys("--prefix", "k39", "--reverse", "--limit", "1", "--offset", "1") == ["k398"])
+    #expect(
+      try server.larder("page", "items", "--limit", "1").text.hasPrefix(#"{"key":"k100","value":"0","revision":"#))
+    #expect(try !server.larder("page", "items", "--limit", "1", "--keys-only").text.contains("value"))
+  }
+
+  @Test(arguments: [
+    ["get", "none", "a"], ["count", "none"], ["page", "none"], ["dump", "none"], ["delete", "none", "a"],
+  ])
+  func `a store that is not there is status 3`(arguments: [String]) throws {
+    let command = try RunningServer().larder(arguments, input: [])
+    #expect(command.status == 3)
+    #expect(command.error.contains("larder create"))
+    #expect(command.output.isEmpty)
+  }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Testing
+
+@Suite struct `Loading and dumping` {
+  private static let odd = [
+    #"{"key":"\u0000\u001f\"\\\/ é","value":"nul \u0000, tab \t"}"#,
+    #"{"key":"binary","valueBase64":"AP/+gGA="}"#,
+    #"{"key":"blank","value":""}"#,
+    #"{"key":"container","value":{ "a" : [1.50, -0, 1E+2],"a":"twice","deep":[[[]]] , "s":"\ud83d\ude00\/" }}"#,
+    #"{"key":"list","values":["text",{"a": 1},"{not json","", [ ]]}"#,
+    #"{"key":"list of bytes","valuesBase64":["","/w==","QQ=="]}"#,
+    #"{"key":"no list","values":[]}"#,
+    #"{"key":"number","value":12.50}"#,
+    #"{"key":"padded","value":" {\"a\":1} "}"#,
+    #"{"key":"two lines","value":"{\n}"}"#,
+    #"{"key":"😀 emoji","value":"🧺\u2028\ud83e\uddfa"}"#,
+  ]
+
+  /// A dump without its revisions.
+  private func dump(_ server: RunningServer, _ store: String) throws -> String {
+    try server.larder("dump", store).text.replacing(try Regex(#","revision":\d+"#), with: "")
+  }
+
+  @Test func `a dump that is loaded gives the same bytes`() throws {
+    let server = try RunningServer()
+    _ = try server.larder("create", "copy", "memory")
+    let loading = try server.larder("load", "items", "-", input: Self.odd.joined(separator: "\r\n"))
+    #expect(loading.status == 0 && loading.output.isEmpty && loading.error.isEmpty)
+    #expect(try server.shell("larder dump items | larder load copy -").status == 0)
+    #expect(try dump(server, "items") == dump(server, "copy"))
+    #expect(try server.larder("count", "copy").text == "\(Self.odd.count)\n")
+    for store in ["items", "copy"] {
+      #expect(try server.larder("get", store, "binary").output == [0x00, 0xFF, 0xFE, 0x80, 0x60])
+      #expect(try server.larder("get", store, "padded").text == #" {"a":1} "#)
+      #expect(try server.larder("get", store, "two lines").text == "{\n}")
+      #expect(try server.larder("get", store, "number").text == "12.50")
+      #expect(
+        try server.larder("get", store, "container").text
+          == #"{ "a" : [1.50, -0, 1E+2],"a":"twice","deep":[[[]]] , "s":"\ud83d\ude00\/" }"#)
+      #expect(
+        try server.larder("get-many", store, "list").text.hasPrefix(
+          #"{"key":"list","values":["text",{"a": 1},"{not json","",[ ]],"#))
+      #expect(try server.larder("get", store, "list").status == 2)
+    }
+  }
+
+  @Test func `an expiry goes along`() throws {
+    let server = try RunningServer()
+    _ = try server.larder("create", "copy", "memory")
+    _ = try server.larder("put", "items", "a", "1", "--expire", "1h")
+    #expect(try server.shell("larder dump items | larder load copy -").status == 0)
+    let line = try server.larder("get-many", "copy", "a").text
+    let left = try #require(
+      line.firstMatch(of: try Regex(#""expiresInMilliseconds":(\d+)}"#))?[1].substring.flatMap { Int($0) })
+    #expect((3_500_000...3_600_000).contains(left))
+  }
+
+  @Test func `any objects are loaded with a key of theirs`() throws {
+    let server = try RunningServer()
+    let input = """
+      {"id":12,"name":"a"}
+
+       { "id" : "tw\\u0065lve" }
+      {"id":-7,"id2":null}
+
+      """
+    #expect(try server.larder("load", "items", "-", "--key", "id", input: input).status == 0)
+    #expect(try server.larder("get", "items", "12").text == #"{"id":12,"name":"a"}"#)
+    #expect(try server.larder("get", "items", "twelve").text == #" { "id" : "tw\u0065lve" }"#)
+    #expect(try server.larder("get", "items", "--", "-7").status == 0)
+  }
+
+  @Test func `many lines go in, and of the same key the last one stays`() throws {
+    let server = try RunningServer()
+    var input = ""
+    for index in 0..<30_000 { input += #"{"key":"\#(index % 3_000)","value":"\#(index)"}"# + "\n" }
+    #expect(try server.larder("load", "items", "-", input: input).status == 0)
+    #expect(try server.larder("count", "items").text == "3000\n")
+    let dump = try server.larder("dump", "items").lines
+    #expect(dump.count == 3_000)
+    #expect(
+      dump.allSatisfy { line in
+        let parts = line.split(separator: "\"")
+        return Int(parts[6]) == Int(parts[2]).map { $0 + 27_000 }
+      })
+  }
+
+  private static let wrong = [
+    ("nonsense", "an object is expected"), (#"{"key":"b","value":1"#, "a comma or } is expected, at byte 21"),
+    (#"{"key":"b","value":1} x"#, "something follows the end"), (#"{"value":1}"#, "no 'key'"),
+    (#"{"key":"b"}"#, "no 'value'"),
+    (#"{"key":"b","value":1,"values":[]}"#, "more than one value"), (#"{"key":7,"value":1}"#, "not a string"),
+    (#"{"key":"","value":1}"#, "0 bytes"), (#"{"key":"b","value":"\ud800"}"#, "surrogate"),
+    (#"{"key":"b","valueBase64":"A"}"#, "Base64"),
+    (#"{"key":"b","value":1,"id":2}"#, "--key FIELD"),
+    (#"{"key":"b","value":1,"expiresInMilliseconds":0}"#, "whole number"),
+    (#"{"key":"b","missing":true}"#, "missing"), (#"{"key":"b","key":"c","value":1}"#, "twice"),
+  ]
+
+  @Test func `a line that is not right stops it and is named`() throws {
+    let server = try RunningServer()
+    for (line, reason) in Self.wrong {
+      let input = #"{"key":"a","value":"1"}"# + "\n\n" + line + "\n" + #"{"key":"z","value":"1"}"#
+      let command = try server.larder("load", "items", "-", input: input)
+      #expect(command.status == 2)
+      #expect(command.error.hasPrefix("larder: line 3: "))
+      #expect(command.error.contains(reason) && command.error.contains("(entries: 1)"), "\(command.error)")
+    }
+    #expect(try server.larder("dump", "items").lines == [#"{"key":"a","value":"1","revision":\#(Self.wrong.count)}"#])
+  }
+
+  @Test func `a value that is too large is named`() throws {
+    let server = try RunningServer()
+    let large = String(repeating: "x", count: 17_000_000)
+    let command = try server.larder(
+      "load", "items", "-", input: #"{"key":"a","value":1}"# + "\n" + #"{"key":"b","value":"\#(large)"}"#)
+    #expect(command.status == 3)
+    #expect(command.error.hasPrefix("larder: 1 of the entries are loaded, then line 2 failed"))
+    #expect(try server.larder(["put", "items", "b"], input: Array(large.utf8)).status == 3)
+  }
+
+  @Test func `large values go through`() throws {
+    let server = try RunningServer()
+    let value = String(repeating: "\n", count: 8_000_000)
+    _ = try server.larder("create", "copy", "memory")
+    _ = try server.larder("put", "items", "a", input: value)
+    #expect(try server.shell("larder dump items | larder load copy -").status == 0)
+    #expect(try server.larder("get", "copy", "a").output == Array(value.utf8))
+  }
+
+  @Test func `a reader that has had enough ends a dump quietly`() throws {
+    let server = try RunningServer()
+    let command = try server.shell(
+      """
+      set -o pipefail
+      seq 1 50000 | sed 's/.*/{"key":"&","value":"some text"}/' | larder load items -
+      larder dump items | head -n 1
+      """)
+    #expect(command.status == 0)
+    #expect(command.error.isEmpty)
+    #expect(command.lines.count == 1)
+    #expect(command.text.hasPrefix(#"{"key":"1","value":"some text","revision":"#))
+  }
+
+  @Test func `lines of a slow pipe arrive one by one`() throws {
+    let server = try RunningServer()
+    let script = #"(echo '{"key":"a","value":1}'; sleep 0.3; larder get items a >&2) | larder load items -"#
+    #expect(try server.shell(script).error == "1")
+  }
+
+  @Test func `a file that can't be read is status 2`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("load", "items", "/nowhere").status == 2)
+    #expect(try server.larder("load", "items", "/tmp").status == 2)
+    #expect(
+      try server.shell("larder dump items > /dev/full; larder put items a b; larder dump items > /dev/full").status == 2
+    )
+  }
+}
