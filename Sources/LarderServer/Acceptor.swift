@@ -4,15 +4,13 @@ import Wire
 
 /// Takes connections off one listening socket and hands them to the workers in turn.
 ///
-/// Confined to its queue, but for `stop`.
-///
-/// Safe because what changes is confined to `queue`.
+/// Safe because what changes is confined to `queue`, which all acceptors share.
 final class Acceptor: @unchecked Sendable {
   let address: Address
   private var listener: ListeningSocket?
   private let closed = DispatchSemaphore(value: 0)
   private let source: any DispatchSourceRead
-  private let queue: DispatchQueue
+  private static let queue = DispatchQueue(label: "larder.acceptor")
   private let server: ServerState
   private let workers: [Worker]
   private var next = 0
@@ -21,8 +19,7 @@ final class Acceptor: @unchecked Sendable {
   private static let pause = DispatchTimeInterval.milliseconds(100)
 
   init(_ listener: consuming ListeningSocket, server: ServerState, workers: [Worker]) {
-    queue = DispatchQueue(label: "larder.acceptor")
-    source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor.number, queue: queue)
+    source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor.number, queue: Self.queue)
     address = listener.address
     self.listener = consume listener
     self.server = server
@@ -51,7 +48,7 @@ final class Acceptor: @unchecked Sendable {
       } catch {
         // No descriptor or no memory: trying again at once would spin.
         source.suspend()
-        queue.asyncAfter(deadline: .now() + Self.pause) { [self] in source.resume() }
+        Self.queue.asyncAfter(deadline: .now() + Self.pause) { [self] in source.resume() }
         return
       }
     }

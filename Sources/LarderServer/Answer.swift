@@ -16,8 +16,16 @@ struct Answer {
   enum Rest {
     /// The entries of these ranks, from the last one backwards when `reverse`.
     case scan(ranks: Range<Int>, reverse: Bool, keysOnly: Bool)
-    /// The entries at these handles, nil for absent ones, from `next` on.
-    case entries([UInt32?], next: Int)
+    /// The entries at these handles, 0 for absent ones, from `next` on.
+    case entries([UInt32], next: Int)
+
+    /// How many keys it keeps in memory.
+    var keyCount: Int {
+      switch self {
+      case .scan: 0
+      case .entries(let handles, _): handles.count
+      }
+    }
 
     var isEmpty: Bool {
       switch self {

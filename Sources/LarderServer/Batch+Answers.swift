@@ -15,8 +15,14 @@ extension Batch {
     }
     output.endFrame(start)
     guard !rest.isComplete(body) else { return }
-    var handles: [UInt32?] = []
-    while let key = rest.next(body) { handles.append(map.handle(of: body.extracting(key), now: now)) }
+    let kept = connection.answers.reduce(0) { $0 + $1.rest.keyCount }
+    guard kept + rest.remaining <= limits.keysInAnswers else {
+      output.truncate(to: start)
+      return fail(.tooManyRequests, id, "open answers of this connection have \(kept) keys to go; read them first")
+    }
+    var handles: [UInt32] = []
+    handles.reserveCapacity(rest.remaining)
+    while let key = rest.next(body) { handles.append(map.handle(of: body.extracting(key), now: now) ?? 0) }
     keepOpen(.entries(handles, next: 0), id, frameAt: start, &connection, store, &map)
   }
 
@@ -77,9 +83,10 @@ extension Batch {
       let rest = try appendEntries(ranks, reverse, keysOnly, frameAt: start, in: snapshot, &map)
       return .scan(ranks: rest, reverse: reverse, keysOnly: keysOnly)
     case .entries(let handles, var next):
+      try map.check(snapshot)
       while next < handles.count {
         var entry: EntryView?
-        if let handle = handles[next] { entry = try map.entry(at: handle, in: snapshot) }
+        if handles[next] != 0 { entry = map.entry(at: handles[next]) }
         if let expiry = entry?.expiry, expiry != 0, expiry <= now { entry = nil }
         guard append(entry, toFrameAt: start) else { break }
         next += 1

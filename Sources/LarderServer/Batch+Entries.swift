@@ -59,11 +59,15 @@ extension Batch {
     var ahead = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
     var count = 0
     var place = place
+    // A request by itself gains nothing.
+    guard case .frame(let first) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
+      bytes.byteCount - place > first.frameSize
+    else { return place + Frame.headerSize }
     while count < ahead.count, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
       header.detail == store
     {
       let body = header.body(at: place)
-      if header.kind == Operation.get.rawValue {
+      if header.kind == Operation.get.rawValue, body.count <= Key.largest {
         ahead[count] = unsafe map.aheadOfIndex(bytes.extracting(unchecked: body))
         count += 1
       } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
@@ -72,8 +76,7 @@ extension Batch {
       }
       place += header.frameSize
     }
-    // A request by itself gains nothing.
-    if count > 1 { for index in 0..<count { map.aheadOfRecord(ahead[index]) } }
+    for index in 0..<count { map.aheadOfRecord(ahead[index]) }
     return place
   }
 
@@ -89,7 +92,7 @@ extension Batch {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else { return fail(.malformed, id) }
     if let code = fault(in: write, of: body) { return fail(code, id) }
     let key = unsafe body.extracting(unchecked: write.key)
-    guard write.flags & ~RecordFlags.expiry == 0 || meets(write, key, &map) else { return fail(.conditionFailed, id) }
+    guard meets(write, key, &map) else { return fail(.conditionFailed, id) }
     let revision = map.revision &+ 1
     try store(write, body, revision: revision, &map)
     output.appendReply(id: id, number: revision)
@@ -109,15 +112,19 @@ extension Batch {
     guard place == body.byteCount else { return fail(.malformed, id) }
     guard conditionHolds else { return fail(.conditionFailed, id) }
     guard count > 0 else { return output.appendReply(id: id, number: 0) }
-    // From here on nothing can fail, so that all is written or nothing.
     try map.reserve(records: Int(count), bytes: body.byteCount)
-    let revision = map.nextRevision()
+    let revision = map.revision + 1
     place = 4
-    while let write = WriteRecord(body, at: place) {
-      try store(write, body, revision: revision, &map)
-      place = write.end
+    do throws(StorageError) {
+      while let write = WriteRecord(body, at: place) {
+        try store(write, body, revision: revision, &map)
+        place = write.end
+      }
+      output.appendReply(id: id, number: revision)
+    } catch {
+      // Only a system that refuses memory comes here, behind some of the records: nobody may take it for nothing done.
+      fail(.failed, id, "\(error)")
     }
-    output.appendReply(id: id, number: revision)
   }
 
   /// What is wrong with a write that is well formed, or nil.
@@ -134,6 +141,7 @@ extension Batch {
   }
 
   private func meets(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
+    if write.flags & ~RecordFlags.expiry == 0 { return true }
     let condition = WriteCondition(
       ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
       ifRevision: write.flags & RecordFlags.ifRevision != 0 ? write.revision : nil)
@@ -145,7 +153,7 @@ extension Batch {
   {
     unsafe try map.put(
       body.extracting(unchecked: write.key), body.extracting(unchecked: write.value),
-      kind: write.kind == .list ? .list : .single,
+      kind: EntryKind(write.kind),
       expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision)
   }
 
@@ -178,7 +186,7 @@ extension Batch {
 
   private mutating func deleteAll(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
     guard body.byteCount == 0 else { return fail(.malformed, id) }
-    output.appendReply(id: id, number: UInt64(map.deleteAll()))
+    output.appendReply(id: id, number: UInt64(map.deleteAll(now: now)))
   }
 
   private mutating func count(_ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
@@ -217,10 +225,9 @@ extension Batch {
   /// An entry's record, as a reply or a frame of an answer has it.
   @inline(__always)
   mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true) {
-    // An entry that was seen has at least a millisecond left, since it is looked up with the same `now`.
     unsafe output.appendEntry(
-      kind: entry.kind == .list ? .list : .single, revision: entry.revision,
-      expiry: entry.expiry == 0 ? 0 : max(1, entry.expiry &- now),
+      kind: ValueKind(entry.kind), revision: entry.revision,
+      expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
       key: withKey ? entry.key : UnsafeRawBufferPointer(start: nil, count: 0),
       value: withValue ? entry.value : UnsafeRawBufferPointer(start: nil, count: 0))
   }

@@ -100,15 +100,15 @@ extension Batch {
       case .storeOpen: try openStore(id, body, &connection, server)
       case .storeClose:
         guard body.byteCount == 0 else { return fail(.malformed, id) }
-        _ = connection.stores.close(header.detail)
+        connection.stores.close(header.detail)
         output.endFrame(output.beginReply(id: id))
       case .storeCreate:
-        guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
+        guard body.byteCount <= 2 * 255, let creation = StoreCreation(body) else { return fail(.malformed, id) }
         try server.stores.create(StoreName(creation.name), engine: EngineKind(named: creation.engine))
         output.endFrame(output.beginReply(id: id))
       case .storeList: listStores(id, body, server)
       case .storeDrop:
-        try server.stores.drop(StoreName(body.toString()))
+        try server.stores.drop(name(in: body))
         output.endFrame(output.beginReply(id: id))
       default: fail(.malformed, id)
       }
@@ -138,7 +138,7 @@ extension Batch {
     guard body.byteCount == 0 else { return fail(.malformed, header.id) }
     let figures: [Figure]
     if let store = connection.stores[header.detail] {
-      let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0) }
+      let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
       guard let ofStore else { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
       figures = ofStore
     } else {
@@ -152,13 +152,19 @@ extension Batch {
   private mutating func openStore(
     _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
   ) throws(StorageError) {
-    let store = try server.stores.open(StoreName(body.toString()))
+    let store = try server.stores.open(name(in: body))
     guard let handle = connection.stores.open(store, limit: limits.openStores) else {
       return fail(.tooManyStores, id, "\(limits.openStores) stores are open on this connection; close one first")
     }
     let start = output.beginReply(id: id)
     output.append(OpenedStore(handle: handle, engine: store.engine.rawValue))
     output.endFrame(start)
+  }
+
+  /// The store's name that is all of a body. One that is too long is refused before it is made text.
+  private func name(in body: RawSpan) throws(StorageError) -> StoreName {
+    guard body.byteCount <= StoreName.maximumLength else { throw .invalidStoreName("\(body.byteCount) bytes") }
+    return try StoreName(body.toString())
   }
 
   private mutating func listStores(_ id: UInt32, _ body: RawSpan, _ server: ServerState) {

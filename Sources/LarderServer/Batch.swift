@@ -15,6 +15,9 @@ struct Batch: ~Copyable {
   let limits: ServerLimits
   let largestValue: Int
 
+  /// In bytes.
+  private static let longestMessage = 1_024
+
   init(limits: ServerLimits) {
     self.limits = limits
     largestValue = limits.largestValueBytes
@@ -25,6 +28,9 @@ struct Batch: ~Copyable {
   var isFull: Bool { output.count >= room }
 
   mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
-    output.appendError(code, id: id, message: message)
+    // Some messages repeat what the client sent, which may be as long as a frame and thrice that once it is made UTF-8.
+    let isShort = message.utf8.count <= Self.longestMessage
+    output.appendError(
+      code, id: id, message: isShort ? message : String(message.prefix(Self.longestMessage / 4)) + " …")
   }
 }

@@ -12,6 +12,8 @@ struct Connection: ~Copyable {
 
   /// The beginning of a frame that has not come whole, or frames that wait until the client reads its answers.
   var inbox = ByteBuffer()
+  /// How much room of the inbox its worker has counted.
+  var notedInput = 0
   /// What the socket did not take yet.
   var outbox = ByteBuffer()
   var stores = OpenStores()
@@ -68,5 +70,5 @@ struct Connection: ~Copyable {
   }
 
   /// Whether something can be sent as soon as the socket takes it.
-  var sends: Bool { !outbox.isEmpty || answers.contains { $0.credit > 0 } }
+  var sends: Bool { !outbox.isEmpty || executes && answers.contains { $0.credit > 0 } }
 }

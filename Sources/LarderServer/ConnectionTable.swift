@@ -71,7 +71,8 @@ struct ConnectionTable: ~Copyable {
   /// Adds a connection under the token that was made last.
   mutating func add(_ connection: consuming Connection) {
     let token = connection.token
-    precondition(free.popLast() == token.slot)
+    let slot = free.removeLast()
+    precondition(slot == token.slot)
     tokens[token.slot] = token
     unsafe (slots + token.slot).initialize(to: connection)
   }

@@ -57,8 +57,9 @@ struct EventLoop: ~Copyable {
   /// Takes a connection that is done with off the table, and another if the output of all is too much.
   @inline(__always)
   private mutating func settle(_ slot: Int) {
+    service.noteInput(of: &connections[slot])
     if connections[slot].phase == .closed { remove(slot) }
-    if service.hasTooMuchOutput { dropLongestStalled() }
+    while service.hasTooMuchOutput, dropLongestStalled() {}
   }
 
   private mutating func remove(_ slot: Int) {
@@ -107,12 +108,15 @@ struct EventLoop: ~Copyable {
   }
 
   /// Drops the client that has left its answers unread for the longest time.
-  private mutating func dropLongestStalled() {
+  /// - Returns: whether there was one.
+  private mutating func dropLongestStalled() -> Bool {
     var worst: (slot: Int, since: UInt64)?
     for slot in 0..<connections.capacity where connections.isOccupied(slot) {
       guard let since = connections[slot].stalledSince, since < worst?.since ?? .max else { continue }
       worst = (slot, since)
     }
-    if let worst { remove(worst.slot) }
+    guard let worst else { return false }
+    remove(worst.slot)
+    return true
   }
 }

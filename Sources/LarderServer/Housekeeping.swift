@@ -13,7 +13,11 @@ final class Housekeeping: @unchecked Sendable {
     timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(200))
     timer.setEventHandler {
       for store in stores.list() {
-        while store.access({ $0.expire(now: monotonicMilliseconds(), limit: 1_000) }) == 1_000 {}
+        let now = monotonicMilliseconds()
+        while store.access({ map in
+          map.expire(now: now, limit: 1_000)
+          return map.isExpiryDue(now: now)
+        }) {}
       }
     }
     timer.activate()

@@ -4,8 +4,6 @@ import Storage
 struct OpenStores {
   private var stores: [Store?] = []
 
-  var count: Int { stores.count { $0 != nil } }
-
   @inline(__always)
   subscript(handle: UInt16) -> Store? {
     let index = Int(handle) &- 1
@@ -32,10 +30,8 @@ struct OpenStores {
     return UInt16(stores.count)
   }
 
-  /// - Returns: whether the handle was open.
-  mutating func close(_ handle: UInt16) -> Bool {
-    guard self[handle] != nil else { return false }
+  /// Makes a handle that is open free.
+  mutating func close(_ handle: UInt16) {
     stores[Int(handle) - 1] = nil
-    return true
   }
 }

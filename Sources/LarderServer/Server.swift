@@ -18,15 +18,22 @@ package final class Server: Sendable {
   /// Makes the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `SystemError` when the system has no descriptors left.
   package init(_ configuration: ServerConfiguration) throws {
-    let state = ServerState(limits: configuration.limits)
+    let state = ServerState(limits: configuration.limits, workerCount: configuration.workers)
     for store in configuration.stores {
       try state.stores.create(StoreName(store.name), engine: EngineKind(named: store.engine))
     }
     let workers = try (0..<configuration.workers).map { try Worker(index: $0, server: state) }
     var acceptors: [Acceptor] = []
-    for address in configuration.addresses {
-      acceptors.append(
-        Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
+    do {
+      for address in configuration.addresses {
+        acceptors.append(
+          Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
+      }
+    } catch {
+      // Acceptors and workers keep themselves alive until they are stopped.
+      for acceptor in acceptors { acceptor.stop() }
+      for worker in workers { worker.beginDrain() }
+      throw error
     }
     addresses = acceptors.map(\.address)
     self.state = state

@@ -1,6 +1,6 @@
 /// What the server takes from its clients, and how long it waits for them.
 package struct ServerLimits: Sendable {
-  /// The greatest `length` of a frame, in bytes; 64 KiB to 1 GiB.
+  /// The greatest `length` of a frame, in bytes; 128 KiB to 1 GiB.
   package var largestFrameBytes = 16 << 20
   /// Connections at once; one more is told so and closed.
   package var connections = 10_000
@@ -12,10 +12,15 @@ package struct ServerLimits: Sendable {
   package var requestsInFlight = 1_024
   /// Keys or entries in one multi-key request.
   package var keysInRequest = 65_536
+  /// Keys that the open get-many answers of one connection still have to answer.
+  package var keysInAnswers = 262_144
   /// Bytes that wait to be sent to one client before no more of its requests are read. One reply may go past it.
   package var outputBytes = 1 << 20
   /// Bytes that wait to be sent to all clients before the one that has stalled longest is dropped.
   package var totalOutputBytes = 256 << 20
+
+  /// Bytes of requests that have not come whole, of all clients, before one that sends more of them is told so and closed.
+  package var totalInputBytes = 512 << 20
 
   /// How long a connection may take to say hello.
   package var helloTimeout: Duration = .seconds(5)

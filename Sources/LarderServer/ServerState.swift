@@ -7,6 +7,7 @@ import Wire
 final class ServerState: Sendable {
   let stores: StoreCatalog
   let limits: ServerLimits
+  let workerCount: Int
   private let started = monotonicMilliseconds()
 
   let connections = Atomic<Int>(0)
@@ -15,8 +16,9 @@ final class ServerState: Sendable {
   /// Bytes that wait in all connections' outboxes.
   let outputBytes = Atomic<Int>(0)
 
-  init(limits: ServerLimits) {
+  init(limits: ServerLimits, workerCount: Int) {
     self.limits = limits
+    self.workerCount = workerCount
     stores = StoreCatalog(limit: limits.stores)
   }
 
@@ -35,7 +37,8 @@ final class ServerState: Sendable {
     ]
   }
 
-  static func figures(of map: inout EntryMap) -> [Figure] {
+  static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
+    map.expire(now: now)
     let statistics = map.statistics
     return [
       Figure("entries", UInt64(statistics.entries)),

@@ -25,7 +25,7 @@ extension Service {
       switch unsafe connection.descriptor.send(connection.outbox.bytes) {
       case .moved(let count):
         connection.outbox.consume(count)
-        server.outputBytes.subtract(count, ordering: .relaxed)
+        noteQueued(-count)
         connection.lastSent = batch.now
       case .wouldBlock: break
       case .failed: connection.phase = .closed
@@ -38,7 +38,7 @@ extension Service {
 
   /// Adds frames of open answers to the output, one each in turn, as far as their credit and the room for output go.
   private mutating func pump(_ connection: inout Connection) {
-    guard !connection.answers.isEmpty, connection.phase != .closed else { return }
+    guard !connection.answers.isEmpty, connection.executes else { return }
     batch.room = server.limits.outputBytes - connection.outbox.count
     var isAnyReady = true
     while isAnyReady, !connection.answers.isEmpty {
@@ -76,7 +76,7 @@ extension Service {
   /// Keeps the rest of the output until the socket takes more.
   private mutating func queue(_ connection: inout Connection) {
     unsafe connection.outbox.append(batch.output.bytes)
-    server.outputBytes.add(batch.output.count, ordering: .relaxed)
+    noteQueued(batch.output.count)
     sweepNoLater(than: batch.now + server.limits.writeTimeout.milliseconds)
   }
 

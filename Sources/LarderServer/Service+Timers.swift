@@ -36,7 +36,8 @@ extension Service {
     case .greeting: return (connection.opened + limits.helloTimeout.milliseconds, .noHello)
     case .open where !connection.inbox.isEmpty:
       return (connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
-    case .open where connection.answers.isEmpty: return (connection.lastRead + limits.idleTimeout.milliseconds, .idle)
+    case .open where connection.answers.isEmpty:
+      return (max(connection.lastRead, connection.lastSent) + limits.idleTimeout.milliseconds, .idle)
     default: return nil
     }
   }

@@ -13,6 +13,10 @@ struct Service: ~Copyable {
   var nextSweep = UInt64.max
   /// When the server stops: until when open answers may go on, in milliseconds.
   private(set) var drainDeadline: UInt64?
+  /// Bytes that the inboxes of this worker's connections take.
+  private var inputBytes = 0
+  /// Bytes that wait in the outboxes of this worker's connections.
+  private var queuedBytes = 0
   /// Where sockets are read into while their connection has nothing left over.
   private let input: UnsafeMutableRawBufferPointer
 
@@ -43,13 +47,30 @@ struct Service: ~Copyable {
     batch.requests = 0
   }
 
-  var hasTooMuchOutput: Bool { server.outputBytes.load(ordering: .relaxed) > server.limits.totalOutputBytes }
+  /// Whether this worker's connections have more waiting than its share. Each worker looks to its own, for it can drop no others.
+  var hasTooMuchOutput: Bool { queuedBytes > server.limits.totalOutputBytes / server.workerCount }
+
+  /// Notes that so many more bytes wait in outboxes; fewer when negative.
+  mutating func noteQueued(_ byteCount: Int) {
+    queuedBytes += byteCount
+    server.outputBytes.add(byteCount, ordering: .relaxed)
+  }
+
+  /// Notes how much room the connection's inbox takes now.
+  @inline(__always)
+  mutating func noteInput(of connection: inout Connection) {
+    let capacity = connection.inbox.capacity
+    guard capacity != connection.notedInput else { return }
+    inputBytes += capacity - connection.notedInput
+    connection.notedInput = capacity
+  }
 
   /// Lets go of all that a connection holds outside of itself.
-  func finish(_ connection: inout Connection) {
+  mutating func finish(_ connection: inout Connection) {
     for answer in connection.answers { answer.end() }
     connection.answers = []
-    server.outputBytes.subtract(connection.outbox.count, ordering: .relaxed)
+    noteQueued(-connection.outbox.count)
+    inputBytes -= connection.notedInput
     poll.remove(connection.descriptor.number)
     server.connections.subtract(1, ordering: .relaxed)
   }
@@ -72,6 +93,12 @@ struct Service: ~Copyable {
     if connection.phase == .lingering { return discard(&connection) }
     let transfer: Transfer
     let known = connection.inbox.count
+    if known > 0, inputBytes > server.limits.totalInputBytes / server.workerCount {
+      batch.endConnection(&connection, .tooManyRequests, "the server has too many requests that have not come whole")
+      connection.inbox.releaseStorage()
+      settle(&connection)
+      return false
+    }
     if known == 0 {
       transfer = unsafe connection.descriptor.read(into: input)
     } else {
@@ -129,14 +156,21 @@ struct Service: ~Copyable {
     swap(&inbox, &connection.inbox)
     let consumed = inbox.withSpan { batch.handle($0, of: &connection, server) }
     inbox.consume(consumed)
-    if !inbox.isEmpty { swap(&inbox, &connection.inbox) }
+    guard !inbox.isEmpty else { return }
+    // What is left of a large frame's room is given back, so that a small rest doesn't hold it.
+    if inbox.capacity > 16 * (inbox.count + Self.inputBytes) {
+      unsafe connection.inbox.append(inbox.bytes)
+    } else {
+      swap(&inbox, &connection.inbox)
+    }
   }
 }
 
 extension Connection {
   /// Reads into the inbox.
   fileprivate mutating func fillInbox(atMost byteCount: Int) -> Transfer {
-    unsafe inbox.fill(byteCount) { room in
+    guard inbox.tryReserve(byteCount) else { return .failed(SystemError("malloc")) }
+    return unsafe inbox.fill(byteCount) { room in
       let transfer = unsafe descriptor.read(into: room)
       if case .moved(let count) = transfer { return (count, transfer) }
       return (0, transfer)

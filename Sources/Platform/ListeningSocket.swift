@@ -75,7 +75,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let lock = Descriptor(
       owning: try system("open the socket's folder") { unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
     let lockNumber = lock.number
-    try system("flock") { flock(lockNumber, LOCK_EX) }
+    try lockExclusively(lockNumber)
 
     let target = SocketAddress(path: path)
     let socket = try Socket.make(family: AF_UNIX)
@@ -93,6 +93,16 @@ package struct ListeningSocket: ~Copyable, Sendable {
     return ListeningSocket(socket, address: .unix(path: path), file: file)
   }
 
+  /// Waits at most two seconds: whoever may read the folder can hold a lock on it for ever.
+  private static func lockExclusively(_ number: Int32) throws {
+    for _ in 0..<40 {
+      if flock(number, LOCK_EX | LOCK_NB) == 0 { return }
+      guard errno == EWOULDBLOCK || errno == EINTR else { throw SystemError("flock") }
+      usleep(50_000)
+    }
+    throw Occupied(reason: "another process holds a lock on the socket's folder")
+  }
+
   private static func removeStale(path: String, _ target: SocketAddress) throws {
     var status = stat()
     guard unsafe lstat(path, &status) == 0 else { return }
@@ -100,7 +110,12 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let probe = try Socket.make(family: AF_UNIX)
     let number = probe.number
     let result = unsafe target.withPointer { unsafe Glibc.connect(number, $0, $1) }
-    guard result != 0, errno == ECONNREFUSED else { throw Occupied(reason: "another process listens there") }
+    let code = errno
+    guard result != 0 else { throw Occupied(reason: "another process listens there") }
+    // EAGAIN is a listener whose queue is full.
+    guard code == ECONNREFUSED else {
+      throw code == EAGAIN ? Occupied(reason: "another process listens there") : SystemError("connect", errno: code)
+    }
     try system("unlink") { unsafe unlink(path) }
   }
 

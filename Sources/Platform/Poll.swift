@@ -47,7 +47,7 @@ package struct Poll: ~Copyable, Sendable {
     try system("epoll_ctl") { unsafe epoll_ctl(descriptor.number, operation, number, &event) }
   }
 
-  /// Waits until something is ready, and calls `body` with each event.
+  /// Waits until something is ready, and puts what is into `events`.
   /// - Parameter timeoutMilliseconds: how long to wait at most; 0 not at all, −1 for ever.
   /// - Returns: how many events there were; 0 when the time was up or a signal came.
   @inline(__always)

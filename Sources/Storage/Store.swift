@@ -7,7 +7,7 @@ import Synchronization
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
-  @usableFromInline let map = Mutex(EntryMap())
+  private let map = Mutex(EntryMap())
 
   package init(name: StoreName, engine: EngineKind) {
     self.name = name
@@ -17,7 +17,6 @@ package final class Store: Sendable {
   /// Runs `body` with the map to itself. Keep it short, and never call `access` of any store from inside.
   ///
   /// A store that was dropped meanwhile hands out its empty map with `isDropped` set.
-  @inlinable
   package func access<Result, Failure: Error>(
     _ body: (inout EntryMap) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {

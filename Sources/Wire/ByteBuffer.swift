@@ -1,3 +1,5 @@
+import Glibc
+
 /// Bytes that are appended at one end and consumed at the other, in memory that is used again and again.
 ///
 /// It grows by doubling and never shrinks until `releaseStorage`. All integers are little-endian.
@@ -11,7 +13,7 @@ public struct ByteBuffer: ~Copyable {
 
   public init() { unsafe base = nil }
 
-  deinit { unsafe base?.deallocate() }
+  deinit { unsafe free(base) }
 
   @inlinable @inline(__always) public var count: Int { end &- start }
   @inlinable @inline(__always) public var isEmpty: Bool { end == start }
@@ -35,20 +37,27 @@ public struct ByteBuffer: ~Copyable {
   }
 
   @usableFromInline mutating func makeRoom(_ byteCount: Int) {
+    guard tryReserve(byteCount) else { fatalError("out of memory") }
+  }
+
+  /// Makes room for `byteCount` more bytes, unless the system refuses the memory.
+  public mutating func tryReserve(_ byteCount: Int) -> Bool {
+    if end + byteCount <= capacity { return true }
     let count = count
     if count + byteCount <= capacity, start >= count {
       // There is room in front, and moving costs no more than was consumed to make it.
       unsafe base!.copyMemory(from: base! + start, byteCount: count)
     } else {
       let larger = max(256, max(count + byteCount, 2 * capacity))
-      let fresh = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+      guard let fresh = unsafe malloc(larger) else { return false }
       if count > 0 { unsafe fresh.copyMemory(from: base! + start, byteCount: count) }
-      unsafe base?.deallocate()
+      unsafe free(base)
       unsafe base = fresh
       capacity = larger
     }
     start = 0
     end = count
+    return true
   }
 
   @inlinable @inline(__always) public mutating func append<T: FixedWidthInteger & BitwiseCopyable>(_ value: T) {
@@ -120,7 +129,7 @@ public struct ByteBuffer: ~Copyable {
 
   /// Forgets all bytes and gives the memory back.
   public mutating func releaseStorage() {
-    unsafe base?.deallocate()
+    unsafe free(base)
     unsafe base = nil
     capacity = 0
     removeAll()

@@ -2,7 +2,8 @@
 public struct KeyList {
   /// How many keys the list says it has.
   public let count: Int
-  @usableFromInline var remaining: Int
+  /// How many were not read yet.
+  public var remaining: Int
   @usableFromInline var place: Int
 
   @inlinable
@@ -33,6 +34,7 @@ extension ByteBuffer {
   /// One key of a key list.
   @inlinable
   public mutating func appendListedKey(_ key: RawSpan) {
+    precondition(key.byteCount <= Key.largest)
     append(UInt16(truncatingIfNeeded: key.byteCount))
     append(key)
   }

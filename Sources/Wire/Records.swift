@@ -135,6 +135,7 @@ extension ByteBuffer {
     kind: ValueKind, expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision revision: UInt64? = nil, key: RawSpan,
     value: RawSpan
   ) {
+    precondition(key.byteCount <= Key.largest)
     var flags: UInt8 = expiry == 0 ? 0 : RecordFlags.expiry
     if ifAbsent { flags |= RecordFlags.ifAbsent }
     if revision != nil { flags |= RecordFlags.ifRevision }

@@ -47,17 +47,25 @@ struct Larderd: ParsableCommand {
   @Option(help: "Stores at once.")
   var maxStores = ServerLimits().stores
 
-  @Option(help: "The largest frame, in bytes, from 65536 to 1073741824; it bounds the size of values.")
+  @Option(help: "The largest frame, in bytes, from 131072 to 1073741824; it bounds the size of values.")
   var maxFrame = ServerLimits().largestFrameBytes
 
   func validate() throws {
-    guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256.") }
+    // Each keeps a thread of Dispatch's, which lends at most 255 of this kind.
+    guard (1...128).contains(workers) else { throw ValidationError("--workers takes 1 to 128.") }
     guard maxConnections > 0 else { throw ValidationError("--max-connections takes 1 or more.") }
     guard maxStores > 0 else { throw ValidationError("--max-stores takes 1 or more.") }
-    guard (65_536...1 << 30).contains(maxFrame) else { throw ValidationError("--max-frame takes 65536 to 1073741824.") }
+    guard (1 << 17...1 << 30).contains(maxFrame) else {
+      throw ValidationError("--max-frame takes 131072 to 1073741824.")
+    }
+    guard maxStores <= maxFrame / 160 else {
+      throw ValidationError(
+        "--max-stores takes up to \(maxFrame / 160) with this --max-frame, for the list of stores is one frame.")
+    }
   }
 
   func run() throws {
+    signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
     var configuration = ServerConfiguration(addresses: listen.isEmpty ? [.standard] : listen)
     configuration.stores = store.map { .init(name: $0.name, engine: $0.engine) }

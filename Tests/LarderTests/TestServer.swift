@@ -48,6 +48,8 @@ final class ServerProcess {
     try process.run()
   }
 
+  deinit { if process.isRunning { process.terminate() } }
+
   func end(with signal: Int32) -> Int32 {
     kill(process.processIdentifier, signal)
     process.waitUntilExit()

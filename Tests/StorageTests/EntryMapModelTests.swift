@@ -93,7 +93,7 @@ private struct ModelRun: ~Copyable {
     let value = value()
     let expiry = Int.random(in: 0..<4, using: &random) == 0 ? now + UInt64.random(in: 1...2_000, using: &random) : 0
     let kind: EntryKind = Bool.random(using: &random) ? .single : .list
-    let revision = map.nextRevision()
+    let revision = map.revision + 1
     model.revision += 1
     #expect(revision == model.revision)
     unsafe try map.put(key.span.bytes, value.span.bytes, kind: kind, expiry: expiry, revision: revision)
@@ -117,7 +117,7 @@ private struct ModelRun: ~Copyable {
 
   private mutating func deleteAll() {
     let expected = map.count(now: now)
-    let removed = map.deleteAll()
+    let removed = map.deleteAll(now: now)
     #expect(removed == expected)
     model.entries = [:]
     if removed > 0 { model.revision += 1 }
@@ -169,7 +169,7 @@ private struct ModelRun: ~Copyable {
     let copies = try map.copies(0..<frozen.snapshot.count, in: frozen.snapshot)
     #expect(copies == frozen.entries)
     for (handle, copy) in frozen.handles {
-      let found = EntryCopy(try map.entry(at: handle, in: frozen.snapshot))
+      let found = EntryCopy(map.entry(at: handle))
       #expect(found == copy)
     }
   }

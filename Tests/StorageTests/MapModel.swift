@@ -48,7 +48,7 @@ extension EntryMap {
   func copy(of key: [UInt8], now: UInt64 = 0) -> EntryCopy? { unsafe get(key.span.bytes, now: now).map(EntryCopy.init) }
 
   mutating func write(_ key: [UInt8], _ value: [UInt8], expiry: UInt64 = 0) throws {
-    let revision = nextRevision()
+    let revision = self.revision + 1
     unsafe try put(key.span.bytes, value.span.bytes, expiry: expiry, revision: revision)
   }
 

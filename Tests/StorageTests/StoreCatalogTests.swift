@@ -41,14 +41,13 @@ import Testing
     let store = try catalog.create(name, engine: .memory)
     try store.access { map in try map.write("key".bytes, [1]) }
     let snapshot = store.access { map in map.snapshot(now: 0) }
-    let handle = store.access { map in unsafe map.handle(of: "key".bytes.span.bytes, now: 0) }
     try catalog.drop(name)
     store.access { map in
       let isDropped = map.isDropped
       #expect(isDropped)
       #expect(throws: StorageError.storeDropped) { try map.write("key".bytes, [1]) }
       #expect(throws: StorageError.storeDropped) { _ = try map.copies(0..<1, in: snapshot) }
-      #expect(throws: StorageError.storeDropped) { _ = try map.entry(at: handle!, in: snapshot) }
+      #expect(throws: StorageError.storeDropped) { try map.check(snapshot) }
       let (entry, count) = (map.copy(of: "key".bytes), map.count(now: 0))
       #expect(entry == nil)
       #expect(count == 0)

@@ -2,6 +2,9 @@ extension EntryMap {
   /// When to call `expire` next: nothing expires before, though nothing need expire then. Nil when no entry ever does.
   package var nextExpiry: UInt64? { expiryQueue.first?.expiry }
 
+  /// Whether `expire` has something to look at.
+  package func isExpiryDue(now: UInt64) -> Bool { nextExpiry ?? .max <= now }
+
   /// Removes entries whose expiry isn't after `now`; an expiry takes no revision.
   ///
   /// - Parameter limit: How many items of the queue to look at, so that a worker can do a little at a time.

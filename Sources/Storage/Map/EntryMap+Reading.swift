@@ -36,14 +36,6 @@ extension EntryMap {
     return ranks(prefix: prefix, after: after, reverse: reverse, root: order.root, count: order.count)
   }
 
-  /// The same in a snapshot, whose entries may have expired since.
-  package func ranks(
-    prefix: RawSpan, after: RawSpan?, reverse: Bool, in snapshot: Snapshot
-  ) throws(StorageError) -> Range<Int> {
-    let view = try view(of: snapshot)
-    return ranks(prefix: prefix, after: after, reverse: reverse, root: view.root, count: view.count)
-  }
-
   private func ranks(prefix: RawSpan, after: RawSpan?, reverse: Bool, root: UInt32, count: Int) -> Range<Int> {
     var (lower, upper) = (0, count)
     if !prefix.isEmpty {
@@ -88,11 +80,10 @@ extension EntryMap {
     return handle == 0 || record(handle).isExpired(at: now) ? nil : handle
   }
 
-  /// The entry that had that handle when the snapshot was taken, whatever happened since.
+  /// The entry that had that handle when a snapshot was taken that still lives, whatever happened since.
   ///
-  /// - Throws: `snapshotEnded`, or `storeDropped`.
-  package func entry(at handle: UInt32, in snapshot: Snapshot) throws(StorageError) -> EntryView {
-    _ = try view(of: snapshot)
+  /// - Precondition: that the snapshot lives was checked under this hold of the lock.
+  package func entry(at handle: UInt32) -> EntryView {
     let record = record(handle)
     precondition(record.isInUse, "a handle of no record")
     return record.view

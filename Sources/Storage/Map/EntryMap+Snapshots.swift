@@ -22,7 +22,7 @@ extension EntryMap {
 
   /// Ends a snapshot, and frees what only it could see. Does nothing for one that has ended with its store.
   package mutating func end(_ snapshot: Snapshot) {
-    guard let index = snapshots.firstIndex(where: { $0.epoch == snapshot.epoch }) else { return }
+    guard let index = index(of: snapshot) else { return }
     snapshots[index].userCount -= 1
     guard snapshots[index].userCount == 0 else { return }
     let ended = snapshots.remove(at: index)
@@ -46,9 +46,22 @@ extension EntryMap {
     }
   }
 
-  /// What the map knows of a snapshot that lives.
+  /// Throws `snapshotEnded`, or `storeDropped`, unless the snapshot lives.
+  package func check(_ snapshot: Snapshot) throws(StorageError) { _ = try view(of: snapshot) }
+
+  /// What the map knows of a snapshot that lives. O(log snapshots).
   func view(of snapshot: Snapshot) throws(StorageError) -> (root: UInt32, count: Int) {
-    for live in snapshots where live.epoch == snapshot.epoch { return (live.root, live.count) }
-    throw isDropped ? .storeDropped : .snapshotEnded
+    guard let index = index(of: snapshot) else { throw isDropped ? .storeDropped : .snapshotEnded }
+    return (snapshots[index].root, snapshots[index].count)
+  }
+
+  /// Epochs ascend.
+  private func index(of snapshot: Snapshot) -> Int? {
+    var (low, high) = (0, snapshots.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if snapshots[middle].epoch < snapshot.epoch { low = middle + 1 } else { high = middle }
+    }
+    return low < snapshots.count && snapshots[low].epoch == snapshot.epoch ? low : nil
   }
 }

@@ -1,10 +1,4 @@
 extension EntryMap {
-  /// Counts the revision up for one commit: all entries of a write of many keys share it.
-  package mutating func nextRevision() -> UInt64 {
-    revision += 1
-    return revision
-  }
-
   /// Makes sure that so many puts, of so many bytes of keys and values in all, find room for their records and their
   /// places in the order.
   ///
@@ -24,7 +18,7 @@ extension EntryMap {
   ///
   /// - Parameters:
   ///   - expiry: When it expires, in milliseconds of the clock of `now`; 0 for never.
-  ///   - revision: The revision of this commit, from `nextRevision`.
+  ///   - revision: The revision of this commit, the next one: all entries of a write of many keys share it.
   /// - Throws: `storeDropped`, `storeFull` or `outOfMemory`, with nothing changed. After `reserve` only the system's
   ///   refusal of a buffer for a value of 32 KiB or more, or for the growth of the hash index, is left.
   package mutating func put(
@@ -33,7 +27,6 @@ extension EntryMap {
     let key = Key(key)
     precondition(Key.lengths.contains(key.count) && value.byteCount <= Int32.max, "a key or value beyond the limits")
     precondition(revision > 0, "revisions begin at 1")
-    self.revision = max(self.revision, revision)
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
     let units = Record.units(keyLength: key.count, valueLength: value.byteCount, hasExpiry: expiry != 0)
@@ -47,6 +40,7 @@ extension EntryMap {
         let oldExpiry = record.expiry
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
         noteExpiry(expiry, hash: hash, replacing: oldExpiry)
+        self.revision = max(self.revision, revision)
         changeCount &+= 1
         return
       }
@@ -92,6 +86,7 @@ extension EntryMap {
       retire(old)
     }
     settleNodes()
+    self.revision = max(self.revision, revision)
     changeCount &+= 1
   }
 
@@ -125,8 +120,9 @@ extension EntryMap {
   /// Removes every entry, and takes one revision for it if there was any. With no snapshot alive the memory goes back
   /// at once, chunk by chunk; otherwise what the newest snapshot sees waits for its end, which is O(n).
   ///
-  /// - Returns: How many there were, those included that had expired but were not yet removed.
-  package mutating func deleteAll() -> Int {
+  /// - Returns: How many there were. What has expired is removed first, and neither counts nor takes a revision.
+  package mutating func deleteAll(now: UInt64) -> Int {
+    expire(now: now)
     let removed = order.count
     guard removed > 0 else { return 0 }
     if snapshots.isEmpty {

@@ -11,7 +11,7 @@
 @safe
 struct OrderIndex: ~Copyable {
   var pool = NodePool()
-  /// The root's handle; 0 while nothing was ever inserted.
+  /// The root's handle; 0 while there is nothing.
   var root: UInt32 = 0
   var count = 0
   /// The epoch of nodes made now; a snapshot begins the next.
@@ -25,13 +25,14 @@ struct OrderIndex: ~Copyable {
 
   /// Makes sure that so many insertions, or one removal or replacement, need nothing of the system.
   ///
-  /// Each insertion may split a leaf that is full already, and now and then a node above; under a snapshot it may first
-  /// copy a node and two siblings on every level, though no node twice.
+  /// Each insertion may split a leaf that is full already, and every node above that is full, though none twice; under a
+  /// snapshot it may first copy a node and two siblings on every level, again none twice.
   @inline(__always)
   mutating func reserve(insertions: Int = 1) throws(StorageError) {
     let height = root == 0 ? 1 : pool.node(root).level + 2
     let copies = sharedEpoch == 0 ? 0 : min(pool.nodesInUse, insertions * height * 3)
-    try pool.reserve(insertions * 2 + height * 3 + copies)
+    let splits = min(pool.nodesInUse, insertions * height)
+    try pool.reserve(insertions * 2 + splits + height * 3 + copies)
   }
 
   /// The node itself when only the live tree sees it, else a copy of it that replaces it.
