@@ -32,6 +32,11 @@ let package = Package(
     .executableTarget(
       name: "larder", dependencies: ["Larder", "Platform", argumentParser], swiftSettings: settings),
     .testTarget(
+      name: "LarderServerTests", dependencies: ["LarderServer", "Wire", "Platform", "larderd"],
+      swiftSettings: settings),
+    .testTarget(name: "PlatformTests", dependencies: ["Platform"], swiftSettings: settings),
+    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
+    .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),

@@ -128,7 +128,7 @@ extension Batch {
 
   private func fits(_ recordSize: Int, inFrameAt start: Int) -> Bool {
     let bodySize = output.count - start - Frame.headerSize
-    return bodySize == 0 || bodySize + recordSize <= Answer.frameBytes
+    return bodySize == 0 || bodySize + recordSize <= frameBytes
   }
 
   private mutating func markMore(frameAt start: Int) {
@@ -137,12 +137,12 @@ extension Batch {
 
   /// Whether a new answer may be begun under this id; otherwise the fault is in the output.
   private mutating func mayAnswer(_ id: UInt32, _ connection: inout Connection) -> Bool {
-    if connection.answers.count >= limits.requestsInFlight {
-      fail(.tooManyRequests, id, "\(limits.requestsInFlight) requests are in flight; wait for answers first")
-      return false
-    }
     if connection.answers.contains(where: { $0.id == id }) {
       endConnection(&connection, .malformed, "an answer with id \(id) is open already")
+      return false
+    }
+    if connection.answers.count >= limits.requestsInFlight {
+      fail(.tooManyRequests, id, "\(limits.requestsInFlight) requests are in flight; wait for answers first")
       return false
     }
     return true

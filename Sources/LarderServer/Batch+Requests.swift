@@ -103,7 +103,10 @@ extension Batch {
         connection.stores.close(header.detail)
         output.endFrame(output.beginReply(id: id))
       case .storeCreate:
-        guard body.byteCount <= 2 * 255, let creation = StoreCreation(body) else { return fail(.malformed, id) }
+        guard body.byteCount <= 2 * 255 else {
+          return fail(.illegalArgument, id, "there is no engine with such a long name")
+        }
+        guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
         try server.stores.create(StoreName(creation.name), engine: EngineKind(named: creation.engine))
         output.endFrame(output.beginReply(id: id))
       case .storeList: listStores(id, body, server)

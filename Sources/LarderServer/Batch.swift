@@ -14,6 +14,8 @@ struct Batch: ~Copyable {
   var requests: UInt64 = 0
   let limits: ServerLimits
   let largestValue: Int
+  /// Bytes of a frame's body in an answer, past which a new frame begins.
+  let frameBytes: Int
 
   /// In bytes.
   private static let longestMessage = 1_024
@@ -21,6 +23,7 @@ struct Batch: ~Copyable {
   init(limits: ServerLimits) {
     self.limits = limits
     largestValue = limits.largestValueBytes
+    frameBytes = min(Answer.frameBytes, limits.largestFrameBytes - Frame.leastLength)
   }
 
   /// Whether so much waits to be sent that no further request is taken up.

@@ -52,6 +52,11 @@ struct Connection: ~Copyable {
     lastSent = now
   }
 
+  mutating func endAnswers() {
+    for answer in answers { answer.end() }
+    answers = []
+  }
+
   /// Whether requests that have come may be executed.
   var executes: Bool {
     switch phase {
@@ -70,5 +75,5 @@ struct Connection: ~Copyable {
   }
 
   /// Whether something can be sent as soon as the socket takes it.
-  var sends: Bool { !outbox.isEmpty || executes && answers.contains { $0.credit > 0 } }
+  var sends: Bool { !outbox.isEmpty || answers.contains { $0.credit > 0 } }
 }

@@ -22,9 +22,10 @@ package final class Server: Sendable {
     for store in configuration.stores {
       try state.stores.create(StoreName(store.name), engine: EngineKind(named: store.engine))
     }
-    let workers = try (0..<configuration.workers).map { try Worker(index: $0, server: state) }
+    var workers: [Worker] = []
     var acceptors: [Acceptor] = []
     do {
+      for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
       for address in configuration.addresses {
         acceptors.append(
           Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))

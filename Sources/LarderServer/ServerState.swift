@@ -7,7 +7,10 @@ import Wire
 final class ServerState: Sendable {
   let stores: StoreCatalog
   let limits: ServerLimits
-  let workerCount: Int
+  /// How many bytes may wait to be sent, and of unfinished requests, at one worker. Each has an equal share, so that clients that stall
+  /// one worker cost no client of another its connection; it is enough for the largest reply or request.
+  let outputShareBytes: Int
+  let inputShareBytes: Int
   private let started = monotonicMilliseconds()
 
   let connections = Atomic<Int>(0)
@@ -18,7 +21,9 @@ final class ServerState: Sendable {
 
   init(limits: ServerLimits, workerCount: Int) {
     self.limits = limits
-    self.workerCount = workerCount
+    outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
+    // A buffer that grows takes up to twice its contents.
+    inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
     stores = StoreCatalog(limit: limits.stores)
   }
 

@@ -32,13 +32,17 @@ extension Service {
       }
       guard connection.outbox.isEmpty else { return }
       connection.outbox.releaseStorage()
+      // It was not read from meanwhile, so its frames and its silence are timed from here.
+      connection.lastRead = batch.now
     }
     settle(&connection)
   }
 
   /// Adds frames of open answers to the output, one each in turn, as far as their credit and the room for output go.
   private mutating func pump(_ connection: inout Connection) {
-    guard !connection.answers.isEmpty, connection.executes else { return }
+    // Nothing comes behind a notice.
+    if !connection.executes { connection.endAnswers() }
+    guard !connection.answers.isEmpty else { return }
     batch.room = server.limits.outputBytes - connection.outbox.count
     var isAnyReady = true
     while isAnyReady, !connection.answers.isEmpty {

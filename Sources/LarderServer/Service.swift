@@ -48,7 +48,7 @@ struct Service: ~Copyable {
   }
 
   /// Whether this worker's connections have more waiting than its share. Each worker looks to its own, for it can drop no others.
-  var hasTooMuchOutput: Bool { queuedBytes > server.limits.totalOutputBytes / server.workerCount }
+  var hasTooMuchOutput: Bool { queuedBytes > server.outputShareBytes }
 
   /// Notes that so many more bytes wait in outboxes; fewer when negative.
   mutating func noteQueued(_ byteCount: Int) {
@@ -67,8 +67,7 @@ struct Service: ~Copyable {
 
   /// Lets go of all that a connection holds outside of itself.
   mutating func finish(_ connection: inout Connection) {
-    for answer in connection.answers { answer.end() }
-    connection.answers = []
+    connection.endAnswers()
     noteQueued(-connection.outbox.count)
     inputBytes -= connection.notedInput
     poll.remove(connection.descriptor.number)
@@ -93,7 +92,7 @@ struct Service: ~Copyable {
     if connection.phase == .lingering { return discard(&connection) }
     let transfer: Transfer
     let known = connection.inbox.count
-    if known > 0, inputBytes > server.limits.totalInputBytes / server.workerCount {
+    if known > 0, inputBytes > server.inputShareBytes {
       batch.endConnection(&connection, .tooManyRequests, "the server has too many requests that have not come whole")
       connection.inbox.releaseStorage()
       settle(&connection)

@@ -9,17 +9,19 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
   package static let longestPath = 107
 
   package init(_ text: String) throws(AddressError) {
+    guard !text.utf8.contains(0) else { throw AddressError(text, "there is a NUL in it") }
     if text.hasPrefix("unix:") {
       let path = String(text.dropFirst(5))
       guard !path.isEmpty else { throw AddressError(text, "the path is missing, as in unix:/run/larder.sock") }
       guard path.utf8.count <= Self.longestPath else {
         throw AddressError(text, "the path has \(path.utf8.count) bytes, and Linux takes at most \(Self.longestPath)")
       }
-      guard !path.utf8.contains(0) else { throw AddressError(text, "the path has a NUL in it") }
       self = .unix(path: path)
     } else if text.hasPrefix("tcp:") {
       let rest = text.dropFirst(4)
-      guard let colon = rest.lastIndex(of: ":"), let port = UInt16(rest[rest.index(after: colon)...]) else {
+      guard let colon = rest.lastIndex(of: ":"), case let digits = rest[rest.index(after: colon)...],
+        digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits)
+      else {
         throw AddressError(text, "a port from 0 to 65535 is missing, as in tcp:127.0.0.1:7411")
       }
       var host = rest[..<colon]

@@ -1,0 +1,165 @@
+import Glibc
+import LarderServer
+import Testing
+import Wire
+
+extension ServerTests {
+  struct TimeoutTests {
+    @Test func `a client that never says hello is told so in time`() throws {
+      let server = try TestServer { $0.helloTimeout = .milliseconds(150) }
+      let silent = try TestClient(server.address)
+      let taken = try seconds { () throws in #expect(try silent.receive().isNotice(.timedOut)) }
+      #expect((0.1..<1.5).contains(taken))
+      #expect(try silent.endsHere())
+    }
+
+    @Test func `a hello that comes byte by byte must be whole in time`() throws {
+      let server = try TestServer { $0.helloTimeout = .milliseconds(200) }
+      let client = try TestClient(server.address)
+      var buffer = ByteBuffer()
+      buffer.appendRequest(ClientHello(credit: 1, name: "slow"), id: 1)
+      for byte in buffer.toArray() {
+        guard (try? client.send([byte])) != nil else { break }
+        usleep(20_000)
+      }
+      #expect(try client.receive().isNotice(.timedOut))
+      #expect(try client.endsHere())
+    }
+
+    @Test func `a frame that stands still is given up, and one that trickles is not`() throws {
+      let server = try TestServer { $0.frameTimeout = .milliseconds(250) }
+      let stalled = try server.connect()
+      let trickling = try server.connect()
+      let request = Request.put("key", [1, 2, 3, 4, 5], id: 7)
+      try stalled.send(Array(request[..<9]))
+      for byte in request {
+        try trickling.send([byte])
+        usleep(30_000)
+      }
+      #expect(try trickling.receive().id == 7)
+      #expect(try stalled.receive().isNotice(.timedOut))
+      #expect(try stalled.endsHere())
+      #expect(try trickling.pings())
+    }
+
+    @Test func `a connection that is silent for too long is ended, one with an open answer is not`() throws {
+      let server = try TestServer {
+        $0.idleTimeout = .milliseconds(300)
+        $0.helloTimeout = .milliseconds(100)
+      }
+      let idle = try server.connect()
+      let busy = try server.connect()
+      let reader = try server.connect(credit: 1)
+      try fill(reader, 3)
+      try reader.send(Request.all(id: 5))
+      #expect(try reader.receive().more)
+      for _ in 0..<10 {
+        usleep(60_000)
+        #expect(try busy.pings())
+      }
+      #expect(try idle.receive(within: 1).isNotice(.timedOut))
+      #expect(try idle.endsHere())
+      #expect(reader.isSilent(for: 0.1))
+      // Its hour begins when its answer has ended.
+      try reader.send(Request.cancel(5))
+      #expect(try reader.receive().isError(.cancelled, id: 5))
+      for _ in 0..<4 {
+        usleep(30_000)
+        #expect(try busy.pings())
+      }
+      #expect(try reader.pings())
+    }
+
+    /// While its answers are unread a client is not read from, so a frame it can't go on with has not stalled.
+    @Test func `a frame does not stall while the server itself does not read`() throws {
+      let server = try TestServer {
+        $0.frameTimeout = .milliseconds(200)
+        $0.outputBytes = 1 << 16
+        $0.helloTimeout = .milliseconds(50)
+      }
+      let client = try server.connect()
+      _ = try client.call(Request.put("k", [UInt8](repeating: 1, count: 1 << 20), id: 3))
+      let last = Request.ping(99)
+      try client.send(Request.get("k", id: 4) + Request.get("k", id: 5) + last[..<6])
+      usleep(500_000)
+      // Connections that say nothing keep the timers looked at often.
+      let silent = try (0..<20).map { _ in
+        usleep(5_000)
+        return try TestClient(server.address)
+      }
+      #expect(try client.receive().id == 4)
+      #expect(try client.receive().id == 5)
+      usleep(60_000)
+      try client.send(Array(last[6...]))
+      let reply = try client.receive()
+      #expect(reply.isDone && reply.id == 99, "\(reply)")
+      #expect(silent.count == 20)
+    }
+
+    @Test func `a client that leaves its answers unread is dropped without a word, and others are served meanwhile`()
+      throws
+    {
+      let server = try TestServer {
+        $0.writeTimeout = .milliseconds(600)
+        $0.outputBytes = 1 << 17
+      }
+      let other = try server.connect()
+      let client = try server.connect()
+      try fill(client, 1, size: 60_000)
+      // More than the socket and the server's output take.
+      let requests = (1...200).flatMap { Request.get("key0", id: UInt32($0)) }
+      try client.send(requests)
+      var most: UInt64 = 0
+      var slowest = 0.0
+      let isDropped = try eventually(within: 3) {
+        slowest = max(slowest, try seconds { () throws in #expect(try other.pings()) })
+        let figures = try other.figures()
+        most = max(most, figures["output_bytes"]!)
+        return figures["connections"] == 1
+      }
+      #expect(isDropped)
+      #expect(most > 0)
+      // One reply may go past the limit.
+      #expect(most <= (1 << 17) + 60_100)
+      #expect(slowest < 0.3)
+      #expect(try other.figures()["output_bytes"] == 0)
+      var received = 0
+      while (try? client.receive(within: 1)) != nil { received += 1 }
+      #expect(received < 200)
+    }
+
+    @Test func `a client that reads slowly is not dropped`() throws {
+      let server = try TestServer { $0.writeTimeout = .milliseconds(300) }
+      let client = try server.connect()
+      try fill(client, 1, size: 60_000)
+      try client.send((1...30).flatMap { Request.get("key0", id: UInt32($0)) })
+      for id in 1...30 {
+        usleep(20_000)
+        #expect(try client.receive().id == UInt32(id))
+      }
+      #expect(try client.pings())
+    }
+
+    @Test func `behind a notice the server waits a second at most for the client to close`() throws {
+      let server = try TestServer()
+      let witness = try server.connect()
+      let client = try server.connect()
+      try client.send(Request.ping(0))
+      #expect(try client.receive().isNotice(.malformed))
+      #expect(try client.endsHere())
+      // What is sent behind the end is thrown away, and does no harm.
+      _ = try? client.send(Request.put("k", [1], id: 5))
+      #expect(try witness.call(Request.get("k", id: 6)).isError(.notFound, id: 6))
+      #expect(try witness.figures()["connections"] == 2)
+      #expect(try eventually(within: 2) { try witness.figures()["connections"] == 1 })
+    }
+  }
+}
+
+/// Puts entries `key0`, `key1` … with values of `size` bytes.
+func fill(_ client: TestClient, _ count: Int, size: Int = 40_000) throws {
+  for index in 0..<count {
+    let value = [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: size)
+    try #require(try client.call(Request.put("key\(index)", value, id: 0xF000)).isDone)
+  }
+}

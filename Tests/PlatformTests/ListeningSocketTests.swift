@@ -1,0 +1,128 @@
+import Foundation
+import Glibc
+import Platform
+import Testing
+
+struct ListeningSocketTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func address(_ name: String) -> Address { .unix(path: directory.file(name)) }
+
+  private func isRefused(_ address: Address, because reason: String) -> Bool {
+    do throws(ListenError) {
+      _ = try ListeningSocket.open(address)
+      return false
+    } catch {
+      return error.address == address && error.description.contains(reason)
+    }
+  }
+
+  @Test func `bytes go both ways between a connection and the one it was accepted as`() throws {
+    for address in [address("s"), .tcp(host: "127.0.0.1", port: 0)] {
+      let listener = try ListeningSocket.open(address)
+      let client = try Socket.connect(to: listener.address).descriptor()
+      let server = try accept(from: listener)
+      #expect(Socket.connectionError(of: client) == nil)
+      unsafe "ping".withUTF8Bytes { #expect(unsafe client.send($0) == .moved(4)) }
+      try wait(.reading, on: server)
+      var room = [UInt8](repeating: 0, count: 16)
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.read(into: $0) == .moved(4)) }
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.read(into: $0) == .wouldBlock) }
+      server.shutdownSending()
+      try wait(.reading, on: client)
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe client.read(into: $0) == .moved(0)) }
+    }
+  }
+
+  @Test func `with nobody waiting there is nothing to accept`() throws {
+    let listener = try ListeningSocket.open(address("s"))
+    let accepted = try listener.accept() == nil
+    #expect(accepted)
+  }
+
+  @Test func `port 0 is told as the port that was bound`() throws {
+    let listener = try ListeningSocket.open(.tcp(host: "127.0.0.1", port: 0))
+    guard case .tcp("127.0.0.1", let port) = listener.address else { throw TestFailure() }
+    #expect(port > 0)
+    #expect(isRefused(listener.address, because: "bind"))
+  }
+
+  @Test func `a socket file that nobody listens on is replaced`() throws {
+    let path = directory.file("s")
+    let stale = BareSocket.bindUnix(path)
+    #expect(stale >= 0)
+    close(stale)
+    #expect(directory.has("s"))
+    let listener = try ListeningSocket.open(address("s"))
+    let client = try Socket.connect(to: listener.address).descriptor()
+    #expect(Socket.connectionError(of: client) == nil)
+  }
+
+  @Test func `a socket that somebody listens on is left alone`() throws {
+    let first = try ListeningSocket.open(address("s"))
+    #expect(isRefused(address("s"), because: "another process listens there"))
+    let client = try Socket.connect(to: first.address).descriptor()
+    #expect(Socket.connectionError(of: client) == nil)
+    #expect(directory.has("s"))
+  }
+
+  @Test func `a file, a directory and a link are never taken for a stale socket`() throws {
+    let manager = FileManager.default
+    _ = manager.createFile(atPath: directory.file("file"), contents: Data("precious".utf8))
+    try manager.createDirectory(atPath: directory.file("directory"), withIntermediateDirectories: false)
+    try manager.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: directory.file("nowhere"))
+    for name in ["file", "directory", "link"] {
+      #expect(isRefused(address(name), because: "there is a file that is not a socket"))
+      #expect(directory.has(name))
+    }
+    #expect(manager.contents(atPath: directory.file("file")) == Data("precious".utf8))
+    #expect(!directory.has("nowhere"))
+  }
+
+  @Test func `a directory that is not there is named in the error`() {
+    #expect(isRefused(address("nowhere/s"), because: "No such file or directory"))
+  }
+
+  @Test(arguments: [0o600, 0o660, 0o666] as [UInt32])
+  func `the socket's file has the mode that was asked for`(_ mode: UInt32) throws {
+    let listener = try ListeningSocket.open(address("s"), access: .init(mode: mode, owner: getuid(), group: getgid()))
+    #expect(directory.mode("s") == mode)
+    _ = consume listener
+  }
+
+  @Test func `the socket's file goes with the socket`() throws {
+    let listener = try ListeningSocket.open(address("s"))
+    #expect(directory.has("s"))
+    _ = consume listener
+    #expect(!directory.has("s"))
+  }
+
+  @Test func `a file that has taken the socket's place stays`() throws {
+    let listener = try ListeningSocket.open(address("s"))
+    _ = unsafe unlink(directory.file("s"))
+    let other = BareSocket.bindUnix(directory.file("s"))
+    defer { close(other) }
+    _ = consume listener
+    #expect(directory.has("s"))
+  }
+
+  @Test func `of many that open the same path at once, one wins`() async {
+    let address = address("s")
+    let wins = await withTaskGroup { group in
+      for _ in 0..<16 {
+        group.addTask { () -> Bool in
+          guard let listener = try? ListeningSocket.open(address) else { return false }
+          // Long enough for all others to have tried.
+          usleep(200_000)
+          _ = consume listener
+          return true
+        }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(wins >= 1)
+    #expect(!directory.has("s"))
+  }
+}

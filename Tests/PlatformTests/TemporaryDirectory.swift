@@ -1,0 +1,57 @@
+import Foundation
+import Glibc
+import Platform
+
+/// A directory of a test's own, gone with its owner.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  func has(_ name: String) -> Bool {
+    var status = stat()
+    return unsafe lstat(file(name), &status) == 0
+  }
+
+  /// The permission bits of a file.
+  func mode(_ name: String) -> UInt32 {
+    var status = stat()
+    _ = unsafe lstat(file(name), &status)
+    return status.st_mode & 0o777
+  }
+}
+
+/// Waits until a descriptor is ready, for 5 seconds at most.
+func wait(_ interest: Poll.Interest, on socket: borrowing Descriptor) throws {
+  let poll = try Poll()
+  try poll.add(socket.number, interest, token: 1)
+  var events = Poll.Events(capacity: 1)
+  _ = poll.wait(timeoutMilliseconds: 5_000, into: &events)
+}
+
+/// The next connection of a listening socket.
+func accept(from listener: borrowing ListeningSocket) throws -> Descriptor {
+  try wait(.reading, on: listener.descriptor)
+  guard let accepted = try listener.accept() else { throw TestFailure() }
+  return accepted
+}
+
+/// What went wrong is told by where it was thrown.
+struct TestFailure: Error {}
+
+extension Socket.Connecting {
+  /// The socket, whatever became of the connection.
+  consuming func descriptor() -> Descriptor {
+    switch consume self {
+    case .connected(let socket): socket
+    case .pending(let socket): socket
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import Testing
+import Wire
+
+/// Records, key lists and scans beside the vectors: limits, places in a larger body, and every cut.
+struct RecordsTests {
+  private let key: [UInt8] = Array("key".utf8)
+  private let value: [UInt8] = Array("value".utf8)
+
+  @Test(arguments: [0, 1, 500] as [UInt64], [nil, 0, 9] as [UInt64?])
+  func `a write record has what was put in`(_ expiry: UInt64, _ revision: UInt64?) throws {
+    for ifAbsent in [false, true] {
+      for kind in [ValueKind.single, .list] {
+        var buffer = ByteBuffer()
+        buffer.append(UInt32(1))
+        unsafe buffer.appendWrite(
+          kind: kind, expiry: expiry, ifAbsent: ifAbsent, ifRevision: revision, key: key.span.bytes,
+          value: value.span.bytes)
+        let bytes = buffer.toArray()
+        let write = try #require(bytes.write(at: 4))
+        #expect(write.kind == kind)
+        #expect(write.expiry == expiry)
+        #expect(write.revision == revision ?? 0)
+        #expect((write.flags & RecordFlags.ifRevision != 0) == (revision != nil))
+        #expect((write.flags & RecordFlags.ifAbsent != 0) == ifAbsent)
+        #expect(Array(bytes[write.key]) == key)
+        #expect(Array(bytes[write.value]) == value)
+        #expect(write.end == bytes.count)
+        for size in 0..<bytes.count {
+          let cut = Array(bytes[..<size])
+          #expect(cut.write(at: 4) == nil)
+        }
+      }
+    }
+  }
+
+  @Test func `unknown kinds and flags of a write record are refused`() {
+    for kind in UInt8.min...UInt8.max {
+      let bytes = [kind, 0, 0, 0, 0, 0, 0, 0]
+      #expect((bytes.write() != nil) == (kind == 1 || kind == 2))
+    }
+    for flags in UInt8.min...UInt8.max {
+      let bytes = [1, flags] + [UInt8](repeating: 0, count: 30)
+      #expect((bytes.write() != nil) == (flags < 8))
+    }
+  }
+
+  @Test func `unknown kinds and flags of an entry record are refused`() {
+    for kind in UInt8.min...UInt8.max {
+      let bytes = [kind] + [UInt8](repeating: 0, count: 15)
+      #expect((bytes.entry() != nil) == (kind <= 2))
+    }
+    for flags in UInt8.min...UInt8.max {
+      let bytes = [1, flags] + [UInt8](repeating: 0, count: 22)
+      #expect((bytes.entry() != nil) == (flags < 2))
+    }
+  }
+
+  @Test func `sizes that reach past the end are refused, up to the greatest`() {
+    for size: UInt32 in [1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] {
+      for keySize: UInt16 in [0, 1, 0xFFFF] {
+        var write = ByteBuffer()
+        write.append(UInt16(1))
+        write.append(keySize)
+        write.append(size)
+        #expect(write.toArray().write() == nil)
+        write.append(UInt64(7))
+        #expect(write.toArray().entry() == nil)
+      }
+    }
+  }
+
+  @Test func `a key list that is cut anywhere is never complete`() {
+    let keys: [[UInt8]] = [[0x61], Array("🔑".utf8), [UInt8](repeating: 0x62, count: 4_096)]
+    var buffer = ByteBuffer()
+    buffer.append(UInt32(keys.count))
+    for key in keys { unsafe buffer.appendListedKey(key.span.bytes) }
+    let bytes = buffer.toArray()
+    for size in 0...bytes.count {
+      let cut = Array(bytes[..<size])
+      guard let list = cut.keyList else {
+        #expect(size < 4)
+        continue
+      }
+      #expect(list.count == 3)
+      #expect(list.keys == Array(keys.prefix(list.keys.count)))
+      #expect(list.isComplete == (size == bytes.count))
+    }
+    #expect((bytes + [0]).keyList?.isComplete == false)
+  }
+
+  @Test func `a key list that promises more keys than there are ends where the bytes do`() throws {
+    let bytes: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]
+    let list = try #require(bytes.keyList)
+    #expect(list.count == 0xFFFF_FFFF)
+    #expect(list.keys == [[], []])
+    #expect(!list.isComplete)
+  }
+
+  @Test(arguments: [Operation.page, .all])
+  func `a scan that is cut anywhere, or has a byte too many, is refused`(_ operation: Operation) {
+    var buffer = ByteBuffer()
+    unsafe buffer.appendScan(
+      page: operation == .page ? (limit: 3, offset: 4) : nil, prefix: key.span.bytes, after: value.span.bytes,
+      reverse: true, keysOnly: false)
+    let bytes = buffer.toArray()
+    #expect(bytes.scanRequest(of: operation) != nil)
+    for size in 0..<bytes.count {
+      #expect(Array(bytes[..<size]).scanRequest(of: operation) == nil)
+    }
+    #expect((bytes + [0]).scanRequest(of: operation) == nil)
+    for (place, byte) in [(0, 8), (0, 0x80), (1, 1), (6, 1), (7, 1), (0, 1)] as [(Int, UInt8)] {
+      var wrong = bytes
+      wrong[place] = byte
+      #expect(wrong.scanRequest(of: operation) == nil, "byte \(place) is \(byte)")
+    }
+  }
+}

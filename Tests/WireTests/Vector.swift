@@ -1,0 +1,108 @@
+import Foundation
+import Testing
+
+/// A golden vector: `Protocol/vectors/README.md`.
+struct Vector: Decodable, Sendable, CustomTestStringConvertible {
+  let name: String
+  let hex: String
+  let decodeOnly: Bool?
+  let frame: Fields
+
+  var bytes: [UInt8] { [UInt8](hex: hex) }
+  var testDescription: String { name }
+
+  static let requests = read("requests.json")
+  static let replies = read("replies.json")
+
+  private static func read(_ file: String) -> [Vector] {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    do {
+      return try JSONDecoder().decode(
+        [Vector].self, from: Data(contentsOf: root.appending(path: "Protocol/vectors/\(file)")))
+    } catch {
+      fatalError("\(file): \(error)")
+    }
+  }
+}
+
+/// The fields of a vector's frame; nil where one does not apply.
+struct Fields: Decodable, Equatable, Sendable {
+  // Every frame.
+  var operation: String?
+  var to: String?
+  var id: UInt32
+  var store: UInt16?
+  var outcome: UInt8?
+  var more: Bool?
+  var code: String?
+  var message: String?
+  // Hellos.
+  var lowestVersion: UInt16?
+  var highestVersion: UInt16?
+  var version: UInt16?
+  var features: UInt32?
+  var credit: UInt32?
+  var largestFrame: UInt32?
+  var largestValue: UInt32?
+  var largestKey: UInt16?
+  var mostStores: UInt16?
+  var mostRequests: UInt32?
+  var mostKeys: UInt32?
+  // Stores.
+  var name: String?
+  var engine: String?
+  var handle: UInt16?
+  var figures: [FigureFields]?
+  var stores: [StoreFields]?
+  // Entries.
+  var keyHex: String?
+  var keysHex: [String]?
+  var prefixHex: String?
+  var cursorHex: String?
+  var records: [RecordFields]?
+  var ifRevision: UInt64?
+  var reverse: Bool?
+  var keysOnly: Bool?
+  var limit: UInt32?
+  var offset: UInt64?
+  var revision: UInt64?
+  var count: UInt64?
+
+  init(id: UInt32) { self.id = id }
+}
+
+struct FigureFields: Decodable, Equatable, Sendable {
+  var name: String
+  var value: UInt64
+}
+
+struct StoreFields: Decodable, Equatable, Sendable {
+  var name: String
+  var engine: String
+  var entries: UInt64
+}
+
+struct RecordFields: Decodable, Equatable, Sendable {
+  var kind: String
+  var keyHex: String?
+  var valueHex: String?
+  var elementsHex: [String]?
+  var expireAfterMilliseconds: UInt64?
+  var revision: UInt64?
+  var ifAbsent: Bool?
+  var ifRevision: UInt64?
+}
+
+extension [UInt8] {
+  /// - Precondition: the text is an even number of hexadecimal digits.
+  init(hex: String) {
+    let digits = hex.utf8.map { UInt8(String(UnicodeScalar($0)), radix: 16)! }
+    self = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+  }
+
+  var hex: String {
+    let digits = [UInt8]("0123456789abcdef".utf8)
+    return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}
