@@ -37,12 +37,12 @@ class Server:
 
     most_connections = 300
 
-    def __init__(self, program: Path, directory: Path) -> None:
+    def __init__(self, program: Path, directory: Path, *options: str) -> None:
         self.address = f"unix:{directory}/larder.sock"
         self._log = directory / "log"
         limits = ["--max-connections", str(self.most_connections), "--max-stores", "4096"]
         with open(self._log, "wb") as log:
-            self.process = subprocess.Popen([program, "--listen", self.address, *limits], cwd=directory, stdout=log, stderr=log)
+            self.process = subprocess.Popen([program, "--listen", self.address, *limits, *options], cwd=directory, stdout=log, stderr=log)
 
     def wait_until_it_accepts(self) -> None:
         deadline = time.monotonic() + 10
