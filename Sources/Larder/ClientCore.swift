@@ -8,7 +8,7 @@ final class ClientCore: Sendable {
   private let loop: IOLoop
   private let turn = Atomic<Int>(0)
   /// Stores by name, each with the number that connections know it by.
-  private let stores = Mutex<[String: UInt16]>([:])
+  private let stores = Lock<[String: UInt16]>([:])
 
   init(_ address: Address, _ configuration: LarderClient.Configuration) throws(SystemError) {
     let loop = try IOLoop()

@@ -11,9 +11,9 @@ final class Connection: Sendable {
   let address: Address
   let configuration: LarderClient.Configuration
   let loop: IOLoop
-  let state: Mutex<State>
+  let state: Lock<State>
   /// What has been received. Held by whoever reads, and taken before `state`.
-  let reading = Mutex(Reading())
+  let reading = Lock(Reading())
   /// How many calls came together lately: a hint for calls that have not taken the lock yet.
   let company = Atomic<Int>(0)
   /// Whether a call is about to write for all others, which then need not.
@@ -63,7 +63,7 @@ final class Connection: Sendable {
     self.address = address
     self.configuration = configuration
     self.loop = loop
-    state = Mutex(
+    state = Lock(
       State(
         link: LinkStateMachine(
           backoff: configuration.backoff, attemptMilliseconds: max(1, configuration.connectTimeout.wholeMilliseconds)),

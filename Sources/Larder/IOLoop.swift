@@ -12,7 +12,7 @@ final class IOLoop: Sendable {
   private let queue = DispatchQueue(label: "larder.client")
   /// Until when the loop sleeps, in milliseconds; 0 while it is awake and will look at everything before it sleeps again.
   private let sleepsUntil = Atomic<UInt64>(0)
-  private let shared = Mutex(Shared())
+  private let shared = Lock(Shared())
 
   private struct Shared {
     /// Emptied by `close`, which so undoes the circle of references between the loop and its connections.

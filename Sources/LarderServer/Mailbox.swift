@@ -1,5 +1,4 @@
 import Platform
-import Synchronization
 
 /// What other threads ask of a worker. Posting wakes the worker; reading is the worker's.
 final class Mailbox: Sendable {
@@ -7,7 +6,7 @@ final class Mailbox: Sendable {
   static let token = UInt64.max
 
   private let wakeup: Wakeup
-  private let contents = Mutex(Contents())
+  private let contents = Lock(Contents())
 
   private struct Contents: ~Copyable {
     var arrivals: [Int32] = []

@@ -1,7 +1,6 @@
 import Dispatch
 import Platform
 import Storage
-import Synchronization
 
 /// A running server: listening sockets, workers, stores. It runs until `stop`.
 package final class Server: Sendable {
@@ -12,7 +11,7 @@ package final class Server: Sendable {
   package let addresses: [Address]
   private let state: ServerState
   private let workers: [Worker]
-  private let acceptors: Mutex<[Acceptor]?>
+  private let acceptors: Lock<[Acceptor]?>
   private let housekeeping: Housekeeping
 
   /// Makes the stores, binds all addresses and begins to serve.
@@ -39,7 +38,7 @@ package final class Server: Sendable {
     addresses = acceptors.map(\.address)
     self.state = state
     self.workers = workers
-    self.acceptors = Mutex(acceptors)
+    self.acceptors = Lock(acceptors)
     housekeeping = Housekeeping(state.stores)
   }
 

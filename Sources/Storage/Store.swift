@@ -1,4 +1,4 @@
-import Synchronization
+import Platform
 
 /// A named map of entries, shared by every connection that opened it.
 ///
@@ -7,7 +7,7 @@ import Synchronization
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
-  private let map = Mutex(EntryMap())
+  private let map = Lock(EntryMap())
 
   package init(name: StoreName, engine: EngineKind) {
     self.name = name

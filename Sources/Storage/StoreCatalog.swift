@@ -1,4 +1,4 @@
-import Synchronization
+import Platform
 
 /// Every store of a server, by name.
 ///
@@ -9,7 +9,7 @@ package final class StoreCatalog: Sendable {
 
   /// The most stores there may be at a time.
   package let limit: Int
-  private let stores = Mutex<[StoreName: Store]>([:])
+  private let stores = Lock<[StoreName: Store]>([:])
 
   package init(limit: Int = StoreCatalog.defaultLimit) {
     self.limit = limit

@@ -40,7 +40,7 @@ final class FakeServer: Sendable {
   }
 
   let path: String
-  let shared = Mutex(Shared())
+  let shared = Lock(Shared())
   let hello: ServerHello
   private static let numbers = Atomic<Int>(0)
 

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Platform
 import Synchronization
 import Testing
 
@@ -58,7 +59,7 @@ import Testing
   }
 
   private final class Tally: Sendable {
-    private let table = Mutex<[String: Int]>([:])
+    private let table = Lock<[String: Int]>([:])
     func add(_ name: String) { table.withLock { $0[name, default: 0] += 1 } }
     private let over = Atomic<Bool>(false)
     var isOver: Bool { over.load(ordering: .relaxed) }

@@ -3,7 +3,7 @@ extension HashIndex {
   mutating func insert(_ handle: UInt32, hash: UInt32, in arena: borrowing Arena) throws(StorageError) {
     let index = Self.segment(of: hash)
     try makeRoom(inSegment: index, in: arena)
-    unsafe segments[index].entryCount &+= 1
+    unsafe (segments + index).pointee.entryCount &+= 1
     unsafe Self.place(handle, hash: hash, chunks: segments[index].chunks!, chunkCount: segments[index].chunkCount)
   }
 
@@ -23,7 +23,7 @@ extension HashIndex {
       position += 1
       if position == Int(segment.chunkCount) { position = 0 }
     }
-    unsafe segments[index].entryCount -= 1
+    unsafe (segments + index).pointee.entryCount -= 1
     shrinkIfSparse(segment: index, in: arena)
   }
 
