@@ -52,8 +52,9 @@ import Testing
     #expect(try server.larder("put", "items", "a", "2", "--if-absent").status == 3)
     #expect(try server.larder("put", "items", "a", "2", "--if-revision", "9").status == 3)
     #expect(try server.larder("put", "items", "a", "2", "--if-revision", "1").text == "2\n")
-    #expect(try server.larder("put", "items", "a", "3", "--expire", "150ms").text == "3\n")
-    #expect(try server.larder("get-many", "items", "a").text.contains(#","expiresInMilliseconds":1"#))
+    #expect(try server.larder("put", "items", "a", "3", "--expire", "90m").text == "3\n")
+    #expect(try server.larder("get-many", "items", "a").text.contains(#","expiresInMilliseconds":53"#))
+    #expect(try server.larder("put", "items", "a", "3", "--expire", "150ms").text == "4\n")
     usleep(160_000)
     #expect(try server.larder("get", "items", "a").status == 1)
   }
