@@ -16,9 +16,12 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .executable(name: "larderd", targets: ["larderd"]),
     .executable(name: "larder", targets: ["larder"]),
+    .executable(name: "larder-bench", targets: ["larder-bench"]),
+    .executable(name: "bench-echo", targets: ["bench-echo"]),
   ],
   dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
     .target(name: "CLinux"),
@@ -31,6 +34,14 @@ let package = Package(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
     .executableTarget(
       name: "larder", dependencies: ["Larder", "Platform", argumentParser], swiftSettings: settings),
+    .executableTarget(
+      name: "larder-bench",
+      dependencies: [
+        "Wire", "Platform", "Storage", "Larder", argumentParser,
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+      ],
+      path: "Benchmarks/larder-bench", swiftSettings: settings),
+    .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
       name: "LarderServerTests", dependencies: ["LarderServer", "Wire", "Platform", "larderd"],
       swiftSettings: settings),
@@ -41,5 +52,8 @@ let package = Package(
     .testTarget(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
     .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
+    .testTarget(
+      name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
+      swiftSettings: settings),
   ]
 )

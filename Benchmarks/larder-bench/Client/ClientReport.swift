@@ -1,0 +1,66 @@
+/// The result of `larder-bench client`, as JSON has it.
+struct ClientReport: Codable, Sendable {
+  var surroundings = Surroundings()
+  var rounds: Int
+  var keys: Int
+  var valueSize: Int
+  var figures: [MeasuredFigure] = []
+
+  static let rate = "calls"
+  static let cpu = "client CPU a call"
+
+  mutating func add(_ row: ClientRow, _ outcomes: [ClientBench.Outcome]) {
+    figures.append(
+      MeasuredFigure(
+        row.work, Self.rate, of: row.contender, unit: "calls/s", isBetterLower: false, outcomes.map(\.callsPerSecond)))
+    figures.append(
+      MeasuredFigure(
+        row.work, Self.cpu, of: row.contender, unit: "µs", isBetterLower: true, outcomes.map(\.cpuMicrosecondsPerCall)))
+  }
+
+  var markdown: String {
+    let rates = figures.filter { $0.figure == Self.rate }
+    let rows = rates.map { rate in
+      let cpu = figures.first { $0.contender == rate.contender && $0.work == rate.work && $0.figure == Self.cpu }
+      return "| \(rate.contender) | \(rate.work) | \(cell(rate)) | \(cpu.map(cell) ?? "–") |"
+    }
+    return """
+      # The client library
+
+      \(surroundings.date) · \(surroundings.commit) · Linux \(surroundings.kernel) · \(surroundings.cores) × \(surroundings.processor) · load \
+      average at the start \(decimal(surroundings.loadAverage, 2))
+
+      Gets of \(grouped(Double(keys))) keys with values of \(valueSize) bytes over one Unix connection. Cells are the median of \(rounds) rounds, taken in \
+      turns (lowest–highest). CPU is that of the whole client process.
+
+      | Client | Calls | Calls a second | Client CPU a call, in µs |
+      |---|---|---:|---:|
+      \(rows.joined(separator: "\n"))
+
+      """
+  }
+
+  private func cell(_ figure: MeasuredFigure) -> String {
+    "\(grouped(figure.median)) (\(grouped(figure.lowest))–\(grouped(figure.highest)))"
+  }
+}
+
+/// Who calls, and how.
+enum ClientRow {
+  case tasks(Int)
+  case redisBenchmark(pipeline: Int)
+
+  var contender: String {
+    switch self {
+    case .tasks: Contender.larder
+    case .redisBenchmark: "redis-benchmark"
+    }
+  }
+
+  var work: String {
+    switch self {
+    case .tasks(let count): count == 1 ? "1 task, one call at a time" : "\(count) tasks"
+    case .redisBenchmark(let pipeline): pipeline == 1 ? "one call at a time" : "\(pipeline) pipelined"
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import ArgumentParser
+import Dispatch
+import Foundation
+import Larder
+import Platform
+import Synchronization
+
+struct ClientCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "client",
+    abstract: "Measures the client library: many tasks that call get over one connection.",
+    discussion: """
+      Starts a larderd of its own, and side by side redis-server and redis-benchmark with one connection, when they are installed.
+      """)
+
+  @Option(help: "Call this server instead, as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
+  var target: TargetArgument?
+  @Option(help: "How many tasks call, as 1,64,1024.", transform: TaskCounts.init)
+  var tasks = TaskCounts(counts: [1, 64, 1_024])
+  @Option(help: "How long each number of tasks calls at a time. (default: 2s)", transform: DurationArgument.init)
+  var turn: DurationArgument?
+  @Option(name: .customLong("repeat"), help: "Rounds.")
+  var repeats = 5
+  @Option(help: "How many keys there are.")
+  var keys = 200_000
+  @Option(help: "The size of values, in bytes.")
+  var valueSize = 100
+  @Option(help: "Make exactly so many calls, once, and tell nothing; for counting instructions.")
+  var calls: Int?
+  @Option(help: "The folder for client.md and client.json.")
+  var results: String?
+  @Flag(help: "Print the result as JSON.")
+  var json = false
+
+  func validate() throws {
+    guard target.map({ $0.protocolName == .larder }) ?? true else {
+      throw ValidationError("--target takes larder:ADDRESS.")
+    }
+    guard (1...100).contains(repeats) else { throw ValidationError("--repeat takes 1 to 100.") }
+    guard (1...100_000_000).contains(keys) else { throw ValidationError("--keys takes 1 to 100000000.") }
+    guard (0...8 << 20).contains(valueSize) else { throw ValidationError("--value-size takes 0 to 8388608.") }
+  }
+
+  func run() throws {
+    raiseDescriptorLimit()
+    do {
+      let folder = try TemporaryFolder()
+      let interruption = Interruption(folder)
+      defer {
+        interruption.cancel()
+        folder.remove()
+      }
+      guard let report = try measure(in: folder) else { return }
+      if let results {
+        try FileManager.default.createDirectory(atPath: results, withIntermediateDirectories: true)
+        try report.markdown.write(toFile: "\(results)/client.md", atomically: true, encoding: .utf8)
+        try (JSON.encode(report) + "\n").write(toFile: "\(results)/client.json", atomically: true, encoding: .utf8)
+      }
+      print(json ? try JSON.encode(report) : report.markdown)
+    } catch {
+      logLine("larder-bench: \(error)")
+      throw ExitCode.failure
+    }
+  }
+
+  private func measure(in folder: TemporaryFolder) throws -> ClientReport? {
+    let contenders = try Contender.installed()
+    let own =
+      try target == nil
+      ? contenders.first { $0.name == Contender.larder }.map { try RunningServer($0, in: folder) } : nil
+    guard let address = target?.address ?? own?.address else { throw BenchError("there is no server to call") }
+    try load(address, .larder)
+    let client = try LarderClient("\(address)")
+    defer { client.close() }
+    let bench = ClientBench(client.store("bench"), keyCount: keys, seed: 1)
+    if let calls {
+      for count in tasks.counts { try blocking { try await bench.run(tasks: count, calls: calls) } }
+      return nil
+    }
+
+    let redis =
+      RedisBenchmark.isInstalled && target == nil
+      ? try contenders.first { $0.name == "redis" }.map { try RunningServer($0, in: folder) } : nil
+    if let redis { try load(redis.address, .resp) }
+    let rows =
+      tasks.counts.map(ClientRow.tasks) + (redis == nil ? [] : [1, 64].map { .redisBenchmark(pipeline: $0) })
+    let turn = turn?.duration ?? .seconds(2)
+    var outcomes = rows.map { _ in [ClientBench.Outcome]() }
+    let display = LiveProgress()
+    defer { display.clear() }
+    for round in 0..<repeats {
+      for (index, row) in rows.enumerated() {
+        display.show("round \(round + 1) of \(repeats): \(row.contender), \(row.work)")
+        switch row {
+        case .tasks(let count):
+          outcomes[index].append(try blocking { try await bench.run(tasks: count, for: turn) })
+        case .redisBenchmark(let pipeline):
+          guard let redis else { continue }
+          // About as many as it makes in the time, so that its start weighs as little as ours.
+          let requests = Int(turn.seconds * (pipeline == 1 ? 50_000 : 1_000_000))
+          outcomes[index].append(
+            try RedisBenchmark(server: redis, keys: keys).run(pipeline: pipeline, requests: requests))
+        }
+      }
+    }
+    var report = ClientReport(rounds: repeats, keys: keys, valueSize: valueSize)
+    for (row, outcomes) in zip(rows, outcomes) { report.add(row, outcomes) }
+    return report
+  }
+
+  private func load(_ address: Address, _ protocolName: TargetProtocol) throws {
+    var plan = LoadPlan(address: address, protocolName: protocolName, workload: try Workload("get"))
+    plan.keys = keys
+    plan.valueSize = valueSize
+    try plan.loadKeys()
+  }
+
+  /// Runs tasks from the main thread, which is none of theirs.
+  private func blocking<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
+    let result = PendingResult<R>()
+    Task.detached {
+      do { result.set(.success(try await body())) } catch { result.set(.failure(error)) }
+    }
+    return try result.get()
+  }
+}
+
+/// A result that another thread waits for.
+private final class PendingResult<R: Sendable>: Sendable {
+  private let isThere = DispatchSemaphore(value: 0)
+  private let result = Mutex<Result<R, any Error>?>(nil)
+
+  func set(_ result: Result<R, any Error>) {
+    self.result.withLock { $0 = result }
+    isThere.signal()
+  }
+
+  func get() throws -> R {
+    isThere.wait()
+    guard let result = result.withLock({ $0 }) else { preconditionFailure("the result was taken away") }
+    return try result.get()
+  }
+}
+
+/// `1,64,1024`
+struct TaskCounts {
+  let counts: [Int]
+
+  init(counts: [Int]) { self.counts = counts }
+
+  init(_ text: String) throws {
+    counts = text.split(separator: ",", omittingEmptySubsequences: false).compactMap { Int($0) }
+    guard counts.count == text.split(separator: ",", omittingEmptySubsequences: false).count,
+      counts.allSatisfy({ (1...100_000).contains($0) })
+    else { throw ValidationError("'\(text)' are not numbers of tasks, as 1,64,1024 are.") }
+  }
+}

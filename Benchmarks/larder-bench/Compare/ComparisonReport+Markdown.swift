@@ -1,0 +1,92 @@
+extension ComparisonReport {
+  /// The tables for people.
+  var markdown: String {
+    let works = distinct(figures.filter { $0.figure == Self.cpu }.map(\.work))
+    return [
+      heading,
+      table("Server CPU a request, in µs", Self.cpu, works),
+      table("Server CPU a key, in µs", Self.cpuOfKey, works),
+      table("Requests a second, in a closed loop", Self.throughput, works),
+      latencyTable,
+      table("Memory an entry beyond key and value, in bytes", Self.memory, [Self.loading]),
+      contenderList,
+    ].joined(separator: "\n\n") + "\n"
+  }
+
+  private var heading: String {
+    """
+    # Larder and its peers
+
+    \(surroundings.date) · \(surroundings.commit) · Linux \(surroundings.kernel) · \(surroundings.cores) × \(surroundings.processor) · load \
+    average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
+
+    \(settings.connections) connections over Unix sockets, \(grouped(Double(settings.keys))) uniform keys of \(BenchKey.size) bytes, values of \
+    \(settings.valueSize) bytes, one generator thread. \(settings.repeats) rounds; in each, every contender had \
+    \(decimal(settings.secondsOfATurn, 2)) s for each work, in turns. Cells are the median of the rounds (lowest–highest). \
+    Of \(turns) turns \(retakenTurns) were repeated because other processes took more than \(percent(ServerUse.disturbance)) of a core \
+    meanwhile; \(disturbedTurns) were kept although they did.
+    """
+  }
+
+  private func table(_ title: String, _ name: String, _ works: [String]) -> String {
+    let names = contenders.map(\.name)
+    var rows = [["Work"] + names + ["Larder ÷ best peer", "Larder ÷ echo"]]
+    for work in works {
+      guard let larder = figure(work, name, Contender.larder) else { continue }
+      rows.append(
+        [work] + names.map { cell(figure(work, name, $0)) } + [
+          ratio(larder, bestPeer(work, name)), ratio(larder, figure(work, name, Contender.echo)),
+        ])
+    }
+    return "## \(title)\n\n" + Self.rendered(rows)
+  }
+
+  private var latencyTable: String {
+    var rows = [["Contender", "p50", "p90", "p99", "p99.9", "p99.99", "max", "p99 by round"]]
+    for contender in contenders.map(\.name) {
+      guard let latency = latencies[contender] else { continue }
+      let points = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999, latency.max]
+      rows.append([contender] + points.map(grouped) + [cell(figure(Self.compared, Self.p99, contender))])
+    }
+    return """
+      ## Latency of get in µs, at \(percent(settings.comparedLoad)) of the best peer's peak: \
+      \(grouped(peakRate * settings.comparedLoad)) requests a second
+
+      \(Self.rendered(rows))
+
+      Counted from the planned time of each request, so that a stall is not hidden; the first \(decimal(settings.secondsOfWarmUp, 2)) s of each turn are \
+      left out. All rounds together, but for the last column.
+      """
+  }
+
+  private var contenderList: String {
+    "## Contenders\n\n"
+      + contenders.map { "- \($0.name)\($0.version.isEmpty ? "" : " (\($0.version))"): `\($0.commandLine)`" }
+      .joined(separator: "\n")
+  }
+
+  private func cell(_ measurement: MeasuredFigure?) -> String {
+    guard let measurement else { return "–" }
+    let median = grouped(measurement.median)
+    guard measurement.lowest < measurement.highest else { return median }
+    return "\(median) (\(grouped(measurement.lowest))–\(grouped(measurement.highest)))"
+  }
+
+  private func ratio(_ one: MeasuredFigure, _ other: MeasuredFigure?) -> String {
+    guard let other, other.median != 0 else { return "–" }
+    let name = other.contender == Contender.echo ? "" : " (\(other.contender))"
+    return decimal(one.median / other.median, 2) + name
+  }
+
+  private static func rendered(_ rows: [[String]]) -> String {
+    let lines = rows.map { "| " + $0.joined(separator: " | ") + " |" }
+    let rule = "|" + rows[0].indices.map { $0 == 0 ? "---|" : "---:|" }.joined()
+    return ([lines[0], rule] + lines.dropFirst()).joined(separator: "\n")
+  }
+}
+
+/// The values in their order, each once.
+private func distinct(_ values: [String]) -> [String] {
+  var seen: Set<String> = []
+  return values.filter { seen.insert($0).inserted }
+}

@@ -1,0 +1,50 @@
+import Foundation
+
+/// A server that takes part in a comparison: how it is started, and spoken to.
+struct Contender: Sendable {
+  let name: String
+  let protocolName: TargetProtocol
+  let program: String
+  /// The program's arguments; `$SOCKET` stands for the socket's path.
+  let arguments: [String]
+  let version: String
+
+  static let larder = "larder"
+  static let echo = "echo"
+
+  /// All that are installed, Larder and the echo first. Each gets one thread that serves, and keeps everything in memory.
+  /// - Throws: when Larder or the echo is missing.
+  static func installed() throws -> [Contender] {
+    let redis = ["--port", "0", "--unixsocket", "$SOCKET", "--save", "", "--appendonly", "no", "--daemonize", "no"]
+    // memcached refuses to run as root unless it is told to.
+    let user = NSUserName() == "root" ? ["-u", "root"] : []
+    let found = [
+      make(larder, .larder, "larderd", ["--listen", "unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
+      make(echo, .echo, "bench-echo", ["$SOCKET"]),
+      make("redis", .resp, "redis-server", redis),
+      make("valkey", .resp, "valkey-server", redis),
+      make("memcached", .memcached, "memcached", ["-s", "$SOCKET", "-t", "1", "-m", "2048"] + user),
+    ].compactMap { $0 }
+    for name in [larder, echo] where !found.contains(where: { $0.name == name }) {
+      throw BenchError("\(name)'s server is not beside this program; build all with: swift build -c release")
+    }
+    return found
+  }
+
+  private static func make(
+    _ name: String, _ protocolName: TargetProtocol, _ program: String, _ arguments: [String]
+  ) -> Contender? {
+    guard let path = Programs.find(program) else { return nil }
+    let version = protocolName == .echo ? "" : Programs.output(program, ["--version"]) ?? ""
+    let words = version.split(whereSeparator: \.isWhitespace).prefix(3).joined(separator: " ")
+    return Contender(name: name, protocolName: protocolName, program: path, arguments: arguments, version: words)
+  }
+
+  /// The command line, without folders, for whoever wants to do the same.
+  var commandLine: String {
+    ([URL(fileURLWithPath: program).lastPathComponent] + arguments.map { $0.isEmpty ? "''" : $0 })
+      .joined(separator: " ")
+  }
+
+  var isPeer: Bool { name != Self.larder && name != Self.echo }
+}

@@ -1,0 +1,119 @@
+import Foundation
+
+/// The plots of a comparison, made by gnuplot.
+struct Plots {
+  let report: ComparisonReport
+  let folder: String
+  static let names = ["percentiles.svg", "load.svg", "cpu.svg"]
+
+  static var isPossible: Bool { Programs.find("gnuplot") != nil }
+
+  func write() throws {
+    for (name, script) in zip(Self.names, [percentiles, load, cpu]) {
+      let path = "\(NSTemporaryDirectory())larder-bench-\(UUID().uuidString.prefix(8)).gnuplot"
+      let settings = """
+        set terminal svg size 900,520 dynamic enhanced font "sans-serif,13" background "white"
+        set output "\(folder)/\(name)"
+        set grid lc rgb "#dddddd"
+        set border 3 lc rgb "#555555"
+        set tics nomirror
+        """
+      try "\(settings)\n\(script)\n".write(toFile: path, atomically: true, encoding: .utf8)
+      defer { try? FileManager.default.removeItem(atPath: path) }
+      guard Programs.output("gnuplot", [path]) != nil else { throw BenchError("gnuplot did not make \(name)") }
+    }
+  }
+
+  private var names: [String] { report.contenders.map(\.name) }
+
+  private func color(_ name: String) -> String {
+    switch name {
+    case Contender.larder: "#c2410c"
+    case Contender.echo: "#888888"
+    case "redis": "#1d4ed8"
+    case "valkey": "#7e22ce"
+    default: "#15803d"
+    }
+  }
+
+  /// Latency by percentile, with as much room for each nine as for the one before.
+  private var percentiles: String {
+    let data = names.map { name in
+      let points = report.latencies[name]?.curve ?? []
+      return "$\(name) << END\n"
+        + points.map { "\(100 / (100 - $0.percentile)) \($0.microseconds)" }.joined(separator: "\n") + "\nEND"
+    }
+    let lines = names.map {
+      "$\($0) using 1:2 with linespoints pt 7 ps 0.3 lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
+    }
+    return data.joined(separator: "\n") + """
+
+      set title "Latency of get at \(grouped(report.peakRate * report.settings.comparedLoad)) requests a second, from the planned time"
+      set logscale xy
+      set format y "%.0f"
+      set xlabel "percentile of requests"
+      set ylabel "latency (µs)"
+      set xtics ("0" 1, "90" 10, "99" 100, "99.9" 1000, "99.99" 10000, "99.999" 100000, "99.9999" 1000000)
+      set key top left
+      plot \(lines.joined(separator: ", "))
+      """
+  }
+
+  /// p99 against the rate. A point whose rate was not reached is drawn where it was planned.
+  private var load: String {
+    let data = names.map { name in
+      let points = report.loadCurve.filter { $0.contender == name }
+      return "$\(name) << END\n"
+        + points.map { "\($0.plannedPerSecond / 1_000) \($0.p99)" }.joined(separator: "\n") + "\nEND"
+    }
+    let lines = names.map {
+      "$\($0) using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
+    }
+    return data.joined(separator: "\n") + """
+
+      set title "Latency of get against the planned rate: it turns up where a server, or the generator, can't keep pace"
+      set logscale y
+      set format y "%.0f"
+      set xlabel "planned requests a second (thousands)"
+      set ylabel "p99 latency from the planned time (µs)"
+      set xrange [0:*]
+      set key top left
+      plot \(lines.joined(separator: ", "))
+      """
+  }
+
+  /// Bars of CPU a request; the lines on them reach from the lowest to the highest round.
+  private var cpu: String {
+    let works = ComparisonPlan().works.map(\.name).filter { work in
+      report.figure(work, ComparisonReport.cpu, Contender.larder) != nil
+        && report.bestPeer(work, ComparisonReport.cpu) != nil && !work.hasPrefix("get-many")
+    }
+    let rows = works.map { work in
+      "\"\(work)\" "
+        + names.map { name in
+          guard let figure = report.figure(work, ComparisonReport.cpu, name) else { return "NaN NaN NaN" }
+          return "\(figure.median) \(figure.lowest) \(figure.highest)"
+        }.joined(separator: " ")
+    }
+    let bars = names.enumerated().map { index, name in
+      let column = 2 + index * 3
+      return
+        "$cpu using \(column):\(column + 1):\(column + 2):xtic(1) title \"\(name)\" lc rgb \"\(color(name))\""
+    }
+    return """
+      $cpu << END
+      \(rows.joined(separator: "\n"))
+      END
+      set title "Server CPU a request: median, lowest and highest of \(report.settings.repeats) rounds"
+      set style data histograms
+      set style histogram errorbars gap 1.5 lw 1.2
+      set errorbars 1 lc rgb "#222222"
+      set style fill solid 0.9 noborder
+      set xlabel "work"
+      set ylabel "server CPU a request (µs)"
+      set yrange [0:*]
+      set key top right
+      plot \(bars.joined(separator: ", "))
+      """
+  }
+}

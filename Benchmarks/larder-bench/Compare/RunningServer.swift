@@ -1,0 +1,66 @@
+import Foundation
+import Platform
+import Synchronization
+
+/// A server process on a fresh Unix socket. It ends with the value's last use, and with this process when that is interrupted.
+final class RunningServer {
+  let contender: Contender
+  let address: Address
+  let probe: ServerProbe
+  private let process = Process()
+  private static let running = Mutex<Set<Int32>>([])
+
+  /// Starts it, and waits until it takes connections.
+  init(_ contender: Contender, in folder: TemporaryFolder) throws {
+    self.contender = contender
+    let path = folder.makePath(contender.name + ".sock")
+    address = .unix(path: path)
+    process.executableURL = URL(fileURLWithPath: contender.program)
+    process.arguments = contender.arguments.map { $0.replacingOccurrences(of: "$SOCKET", with: path) }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
+    try Self.start(process)
+    let number = process.processIdentifier
+    Self.running.withLock { _ = $0.insert(number) }
+    probe = try ServerProbe(process: number)
+    try waitUntilListening()
+  }
+
+  deinit { stop() }
+
+  /// A process inherits what signals its parent's thread has blocked, and threads of Dispatch block those that are to end it.
+  private static func start(_ process: Process) throws {
+    var (none, before) = (sigset_t(), sigset_t())
+    unsafe sigemptyset(&none)
+    unsafe pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try process.run()
+  }
+
+  private func waitUntilListening() throws {
+    for _ in 0..<500 {
+      if case .connected? = try? Socket.connect(to: address) { return }
+      guard process.isRunning else { break }
+      usleep(10_000)
+    }
+    throw BenchError("\(contender.name) does not start: \(contender.commandLine)")
+  }
+
+  /// Ends it; by force if it takes longer than any of these servers should.
+  func stop() {
+    guard process.isRunning else { return }
+    let number = process.processIdentifier
+    kill(number, SIGTERM)
+    for _ in 0..<500 where process.isRunning { usleep(10_000) }
+    if process.isRunning { kill(number, SIGKILL) }
+    process.waitUntilExit()
+    Self.running.withLock { _ = $0.remove(number) }
+  }
+
+  /// Ends all servers at once, for a process that is about to be ended itself.
+  static func killAll() {
+    for number in running.withLock({ $0 }) { kill(number, SIGKILL) }
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// Looks at a server's process from outside.
+struct ServerProbe: Sendable {
+  let process: Int32
+
+  struct Sample: Sendable {
+    var cpuNanoseconds: UInt64
+    var residentBytes: Int
+    var voluntarySwitches: Int
+    var involuntarySwitches: Int
+    /// CPU time of the whole machine, in seconds, and the part of it that this process had.
+    var machineSeconds = MachineClock.busySeconds()
+    var ownSeconds = Double(Clocks.processCPU()) / 1e9
+  }
+
+  /// - Throws: when there is no such process.
+  init(process: Int32) throws {
+    self.process = process
+    guard sample() != nil else { throw BenchError("there is no process \(process)") }
+  }
+
+  func sample() -> Sample? {
+    guard let cpu = Clocks.cpu(ofProcess: process) else { return nil }
+    var sample = Sample(cpuNanoseconds: cpu, residentBytes: 0, voluntarySwitches: 0, involuntarySwitches: 0)
+    sample.residentBytes = (Self.figures("/proc/\(process)/status")["VmRSS"] ?? 0) * 1_024
+    // A process's own status tells the switches of its first thread only.
+    let tasks = "/proc/\(process)/task"
+    for thread in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
+      let figures = Self.figures("\(tasks)/\(thread)/status")
+      sample.voluntarySwitches += figures["voluntary_ctxt_switches"] ?? 0
+      sample.involuntarySwitches += figures["nonvoluntary_ctxt_switches"] ?? 0
+    }
+    return sample
+  }
+
+  /// The lines of a status file that begin with a number, by their names.
+  private static func figures(_ path: String) -> [String: Int] {
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [:] }
+    let pairs = text.split(separator: "\n").compactMap { line -> (String, Int)? in
+      let parts = line.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2, let first = parts[1].split(whereSeparator: \.isWhitespace).first, let number = Int(first)
+      else { return nil }
+      return (String(parts[0]), number)
+    }
+    return Dictionary(pairs, uniquingKeysWith: { $1 })
+  }
+}

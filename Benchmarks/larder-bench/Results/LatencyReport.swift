@@ -1,0 +1,45 @@
+import Histogram
+
+/// A histogram's percentiles, in microseconds.
+struct LatencyReport: Codable, Equatable, Sendable {
+  var mean: Double
+  var p50: Double
+  var p90: Double
+  var p99: Double
+  var p999: Double
+  var p9999: Double
+  var max: Double
+  /// Points of the percentile curve: the part of requests in percent, and their greatest latency.
+  var curve: [Point]
+
+  struct Point: Codable, Equatable, Sendable {
+    var percentile: Double
+    var microseconds: Double
+  }
+
+  init(_ histogram: Histogram<UInt64>) {
+    func microseconds(_ percentile: Double) -> Double {
+      rounded(Double(Swift.min(histogram.valueAtPercentile(percentile), histogram.max)) / 1_000)
+    }
+    mean = rounded(histogram.totalCount == 0 ? 0 : histogram.mean / 1_000)
+    p50 = microseconds(50)
+    p90 = microseconds(90)
+    p99 = microseconds(99)
+    p999 = microseconds(99.9)
+    p9999 = microseconds(99.99)
+    max = rounded(Double(histogram.totalCount == 0 ? 0 : histogram.max) / 1_000)
+    curve = []
+    // Past this percentile each point would stand for less than one request.
+    let last = 100 - 100 / Double(Swift.max(1, histogram.totalCount))
+    for exponent in 0..<40 {
+      let percentile = 100 - 100 / Self.power(exponent)
+      guard percentile <= last else { break }
+      curve.append(Point(percentile: percentile, microseconds: microseconds(percentile)))
+    }
+  }
+
+  /// 10 to the power of a sixth of the exponent: six points from one nine to the next.
+  private static func power(_ exponent: Int) -> Double {
+    (0..<exponent).reduce(1.0) { product, _ in product * 1.467799267622069 }
+  }
+}

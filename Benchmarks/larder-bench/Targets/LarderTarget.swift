@@ -1,0 +1,154 @@
+import Wire
+
+/// Larder's own protocol: `Protocol/wire.md`.
+struct LarderTarget: Target {
+  /// The handle that the connection has of the store.
+  typealias Session = UInt16
+
+  let store: String
+  let valueSize: Int
+  let keysInGetMany: Int
+  /// The greatest credit there is, so that answers never wait.
+  private static let credit = UInt32(Int32.max)
+  private static let idPlace = 8
+  private static let storePlace = 6
+  private static let largestFrame = Int(Int32.max)
+
+  func greet(_ line: borrowing SetupLine) throws -> UInt16 {
+    _ = try call(line, unless: nil) {
+      $0.appendRequest(ClientHello(credit: Self.credit, name: "larder-bench"), id: 1)
+    }
+    if let opened = try open(line, unless: .storeUnknown) { return try handle(opened) }
+    _ = try call(line, unless: .storeExists) {
+      let start = $0.beginRequest(.storeCreate, id: 1)
+      $0.append(StoreCreation(name: store, engine: "memory"))
+      $0.endFrame(start)
+    }
+    return try handle(open(line, unless: nil) ?? [])
+  }
+
+  private func open(_ line: borrowing SetupLine, unless expected: ErrorCode?) throws -> [UInt8]? {
+    try call(line, unless: expected) {
+      let start = $0.beginRequest(.storeOpen, id: 1)
+      $0.append(store)
+      $0.endFrame(start)
+    }
+  }
+
+  private func handle(_ body: [UInt8]) throws -> UInt16 {
+    guard let opened = unsafe OpenedStore(body.span.bytes) else { throw BenchError("the server's reply has no handle") }
+    return opened.handle
+  }
+
+  /// The body of a reply, or nil for the one error that is no failure.
+  private func call(
+    _ line: borrowing SetupLine, unless expected: ErrorCode?, _ make: (inout ByteBuffer) -> Void
+  ) throws -> [UInt8]? {
+    var request = ByteBuffer()
+    make(&request)
+    let frame = try line.ask(request.toArray()) { bytes in
+      switch FrameScan(bytes, at: 0, largest: Self.largestFrame) {
+      case .frame(let header): header.frameSize
+      case .partial: nil
+      case .invalid: throw BenchError("the server does not speak Larder's protocol")
+      }
+    }
+    let (outcome, code) = (frame[4], UInt16(frame[6]) | UInt16(frame[7]) << 8)
+    guard outcome != Outcome.done.rawValue else { return Array(frame[Frame.headerSize...]) }
+    if let expected, code == expected.rawValue { return nil }
+    let message = String(decoding: frame[Frame.headerSize...], as: UTF8.self)
+    throw BenchError("the server refused the greeting: \(message) (code \(code))")
+  }
+
+  func template(for operation: Operation) -> RequestTemplate? {
+    var request = RequestTemplate(Array(repeating: 0, count: Frame.headerSize))
+    switch operation {
+    case .get:
+      request.bytes[4] = Wire.Operation.get.rawValue
+      request.appendKey()
+    case .put:
+      request.bytes[4] = Wire.Operation.put.rawValue
+      request.bytes += [ValueKind.single.rawValue, 0, UInt8(BenchKey.size), 0] + littleEndian(UInt32(valueSize))
+      request.appendKey()
+      request.bytes += BenchValue.bytes(size: valueSize)
+    case .getMany:
+      request.bytes[4] = Wire.Operation.getMany.rawValue
+      request.bytes += littleEndian(UInt32(keysInGetMany))
+      for _ in 0..<keysInGetMany {
+        request.bytes += [UInt8(BenchKey.size), 0]
+        request.appendKey()
+      }
+    case .page:
+      request.bytes[4] = Wire.Operation.page.rawValue
+      request.bytes += Array(repeating: 0, count: 8) + littleEndian(UInt32(Workload.pageLimit))
+      request.offsetPlace = request.bytes.count
+      request.bytes += Array(repeating: 0, count: 8)
+    case .scan:
+      request.bytes[4] = Wire.Operation.page.rawValue
+      request.bytes += [ScanRequest.cursor, 0, 0, 0, UInt8(BenchKey.size), 0, 0, 0]
+      request.limitPlace = request.bytes.count
+      request.bytes += Array(repeating: 0, count: 4 + 8)
+      request.appendKey()
+    }
+    request.bytes.replaceSubrange(0..<4, with: littleEndian(UInt32(request.bytes.count - Frame.lengthSize)))
+    return request
+  }
+
+  @inline(__always)
+  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: UInt16) {
+    output.replace(at: place &+ Self.storePlace, with: session)
+    // No request has id 0.
+    output.replace(at: place &+ Self.idPlace, with: sequence &+ 1)
+  }
+
+  @inline(__always)
+  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
+    switch FrameScan(bytes, at: place, largest: Self.largestFrame) {
+    case .invalid: return .malformed
+    case .partial(let size): return .incomplete(atLeast: size)
+    case .frame(let header):
+      var reply = Reply(end: place &+ header.frameSize, sequence: header.id &- 1)
+      reply.isLast = header.flags & Frame.more == 0
+      // A notice: the connection ends, and whatever was not answered was not done.
+      if header.id == 0 { return .malformed }
+      if header.kind != Outcome.done.rawValue {
+        if header.detail == ErrorCode.notFound.rawValue { reply.misses = 1 } else { reply.fault = .refused }
+      } else if header.bodySize != 8 {
+        // A body of 8 bytes is a revision; all others are entries, of which the least has 16.
+        readEntries(bytes, header.body(at: place), into: &reply)
+      }
+      return .reply(reply)
+    }
+  }
+
+  @inline(__always)
+  private func readEntries(_ bytes: RawSpan, _ body: Range<Int>, into reply: inout Reply) {
+    var place = body.lowerBound
+    while place < body.upperBound {
+      guard let record = EntryRecord(bytes, at: place) else {
+        reply.fault = .unexpected
+        return
+      }
+      if record.kind == nil {
+        reply.misses &+= 1
+      } else {
+        reply.entries &+= 1
+        if record.value.count != valueSize { reply.fault = .unexpected }
+      }
+      place = record.end
+    }
+    if place != body.upperBound { reply.fault = .unexpected }
+  }
+
+  func value(in reply: RawSpan) -> [UInt8]? {
+    guard reply.byte(4) == Outcome.done.rawValue, let record = EntryRecord(reply, at: Frame.headerSize) else {
+      return nil
+    }
+    return reply.extracting(record.value).toArray()
+  }
+}
+
+/// The least significant byte first.
+func littleEndian(_ number: UInt32) -> [UInt8] {
+  (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+}

@@ -1,0 +1,136 @@
+import Wire
+
+/// memcached's text protocol: https://github.com/memcached/memcached/blob/master/doc/protocol.txt.
+struct MemcachedTarget: Target {
+  struct Session: Sendable, BitwiseCopyable {}
+
+  let valueSize: Int
+  let keysInGetMany: Int
+
+  init(store: String, valueSize: Int, keysInGetMany: Int) {
+    self.valueSize = valueSize
+    self.keysInGetMany = keysInGetMany
+  }
+
+  func greet(_ line: borrowing SetupLine) throws -> Session {
+    let answer = try line.ask(Array("version\r\n".utf8)) { bytes in
+      switch MemcachedLine(bytes, at: 0) {
+      case .line(_, let end): end
+      case .incomplete: nil
+      case .malformed: throw BenchError("the server does not speak memcached's protocol")
+      }
+    }
+    guard answer.starts(with: "VERSION ".utf8) else {
+      throw BenchError("the server does not speak memcached's protocol")
+    }
+    return Session()
+  }
+
+  func template(for operation: Operation) -> RequestTemplate? {
+    var request = RequestTemplate()
+    switch operation {
+    case .get: appendGet(of: 1, to: &request)
+    case .getMany: appendGet(of: keysInGetMany, to: &request)
+    case .put:
+      request.append("set ")
+      request.appendKey()
+      request.append(" 0 0 \(valueSize)\r\n")
+      request.bytes += BenchValue.bytes(size: valueSize)
+      request.append("\r\n")
+    case .page, .scan:
+      return nil
+    }
+    return request
+  }
+
+  private func appendGet(of keys: Int, to request: inout RequestTemplate) {
+    request.append("get")
+    for _ in 0..<keys {
+      request.append(" ")
+      request.appendKey()
+    }
+    request.append("\r\n")
+  }
+
+  @inline(__always)
+  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: Session) {}
+
+  /// A reply to a get is any number of values and `END`; what is missing is not in it. (No workload has both get and get-many.)
+  @inline(__always)
+  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
+    var reply = Reply(end: place)
+    while true {
+      switch MemcachedLine(bytes, at: reply.end) {
+      case .incomplete: return .incomplete(atLeast: bytes.byteCount &- place &+ 1)
+      case .malformed: return .malformed
+      case .line(let kind, let end):
+        reply.end = end
+        switch kind {
+        case .value(let size):
+          let next = end &+ size &+ 2
+          guard next <= bytes.byteCount else { return .incomplete(atLeast: next &- place) }
+          guard bytes.byte(next &- 2) == 13, bytes.byte(next &- 1) == 10 else { return .malformed }
+          if size != valueSize { reply.fault = .unexpected }
+          reply.entries &+= 1
+          reply.end = next
+          continue
+        case .end: reply.misses = Int32(truncatingIfNeeded: keysInGetMany) &- reply.entries
+        case .stored: break
+        case .error: reply.fault = .refused
+        }
+        return .reply(reply)
+      }
+    }
+  }
+
+  func value(in reply: RawSpan) -> [UInt8]? {
+    guard case .line(.value(let size), let end) = MemcachedLine(reply, at: 0) else { return nil }
+    return reply.extracting(end..<end + size).toArray()
+  }
+}
+
+/// A line that memcached sends.
+enum MemcachedLine: Equatable {
+  case line(Kind, end: Int)
+  case incomplete
+  case malformed
+
+  enum Kind: Equatable {
+    /// `VALUE key flags size`, with so many bytes and CR LF behind it.
+    case value(size: Int)
+    case end
+    case stored
+    /// Anything else: `ERROR`, `NOT_STORED`, `SERVER_ERROR out of memory` …
+    case error
+  }
+
+  @inline(__always)
+  init(_ bytes: RawSpan, at start: Int) {
+    var place = start
+    // The number behind the last blank: the size in a line of a value.
+    var number = 0
+    while place < bytes.byteCount {
+      let byte = bytes.byte(place)
+      if byte == 13 {
+        guard place &+ 1 < bytes.byteCount else { break }
+        let isLine = bytes.byte(place &+ 1) == 10 && place > start &+ 1
+        self = isLine ? .line(Self.kind(bytes, at: start, number), end: place &+ 2) : .malformed
+        return
+      }
+      number = byte == 32 ? 0 : number &* 10 &+ Int(byte &- 48)
+      place &+= 1
+    }
+    self = place &- start > DecimalLine.longest ? .malformed : .incomplete
+  }
+
+  /// The first letters tell the lines apart that matter here.
+  @inline(__always)
+  private static func kind(_ bytes: RawSpan, at start: Int, _ number: Int) -> Kind {
+    switch (bytes.byte(start), bytes.byte(start &+ 1)) {
+    case (UInt8(ascii: "V"), UInt8(ascii: "A")): number >= 0 && number <= 1 << 30 ? .value(size: number) : .error
+    case (UInt8(ascii: "E"), UInt8(ascii: "N")): .end
+    case (UInt8(ascii: "S"), UInt8(ascii: "T")): .stored
+    default: .error
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Glibc
+import Platform
+import Wire
+
+/// A connection that is asked one thing at a time, for greetings and for checks before a run.
+struct SetupLine: ~Copyable {
+  let descriptor: Descriptor
+  /// How long a server may take to answer.
+  static let patienceMicroseconds = 5_000_000
+
+  init(to address: Address) throws {
+    switch try Socket.connect(to: address) {
+    case .connected(let socket): descriptor = socket
+    case .pending(let socket):
+      let poll = try Poll()
+      try poll.add(socket.number, .writing, token: 0)
+      var events = Poll.Events(capacity: 1)
+      guard poll.wait(timeoutMilliseconds: 5_000, into: &events) == 1 else {
+        throw BenchError("can't connect to \(address): no answer")
+      }
+      if let error = Socket.connectionError(of: socket) { throw BenchError("can't connect to \(address): \(error)") }
+      descriptor = socket
+    }
+  }
+
+  consuming func release() -> Descriptor { descriptor }
+
+  /// Sends a request and reads until `end` finds the end of its reply.
+  func ask(_ request: [UInt8], end: (RawSpan) throws -> Int?) throws -> [UInt8] {
+    try send(request)
+    var reply = ByteBuffer()
+    while true {
+      if let end = try reply.withSpan(end) {
+        reply.truncate(to: end)
+        return reply.toArray()
+      }
+      try receive(into: &reply)
+    }
+  }
+
+  private func send(_ request: [UInt8]) throws {
+    var rest = ByteBuffer()
+    rest.append(request)
+    while !rest.isEmpty {
+      switch unsafe descriptor.send(rest.bytes) {
+      case .moved(let count): rest.consume(count)
+      case .wouldBlock: usleep(100)
+      case .failed(let error): throw BenchError("the connection was lost: \(error)")
+      }
+    }
+  }
+
+  private func receive(into reply: inout ByteBuffer) throws {
+    guard descriptor.waitUntilReadable(microseconds: Self.patienceMicroseconds) else {
+      throw BenchError("the server does not answer")
+    }
+    let transfer = unsafe reply.fill(65_536) { room -> (written: Int, result: Transfer) in
+      let transfer = unsafe descriptor.read(into: room)
+      if case .moved(let count) = transfer { return (count, transfer) }
+      return (0, transfer)
+    }
+    switch transfer {
+    case .moved(0): throw BenchError("the server closed the connection")
+    case .failed(let error): throw BenchError("the connection was lost: \(error)")
+    case .moved, .wouldBlock: break
+    }
+  }
+}
+
+/// What ends a run, in words for whoever started it.
+struct BenchError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}

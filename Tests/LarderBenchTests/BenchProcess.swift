@@ -1,0 +1,22 @@
+import Foundation
+
+@testable import larder_bench
+
+/// `larder-bench` of this build, as a process of its own, with pipes for its output.
+enum BenchProcess {
+  static func run(_ arguments: [String]) throws -> (status: Int32, output: String, errors: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "\(Programs.folder)/larder-bench")
+    process.arguments = arguments
+    let (output, errors) = (Pipe(), Pipe())
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    let complaints = errors.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (
+      process.terminationStatus, String(decoding: text, as: UTF8.self), String(decoding: complaints, as: UTF8.self)
+    )
+  }
+}

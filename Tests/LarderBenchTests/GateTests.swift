@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+@testable import larder_bench
+
+@Suite struct GateTests {
+  private let old = [
+    figure("cpu", 2.0), figure("throughput", 1_000, lower: false), figure("cpu", 3.0, of: "redis"),
+  ]
+
+  @Test func `Equal results pass`() {
+    #expect(!gate(old, old).hasFailed)
+  }
+
+  @Test func `A figure past the threshold fails and is named`() {
+    let gate = gate(old, [figure("cpu", 2.3), old[1], old[2]])
+    #expect(gate.hasFailed)
+    #expect(gate.text.contains("FAIL  larder: get: cpu: 2.00 → 2.30 µs, worse by 15.0%"))
+  }
+
+  @Test func `Within the threshold, and better by any amount, passes`() {
+    #expect(!gate(old, [figure("cpu", 2.19), figure("throughput", 5_000, lower: false), old[2]]).hasFailed)
+  }
+
+  @Test func `Less throughput is worse`() {
+    #expect(gate(old, [old[0], figure("throughput", 899, lower: false), old[2]]).hasFailed)
+  }
+
+  @Test func `A figure that vanished fails`() {
+    #expect(gate(old, [old[0], old[2]]).hasFailed)
+  }
+
+  @Test func `Figures of peers count only when all do`() {
+    let new = [old[0], old[1], figure("cpu", 9, of: "redis")]
+    #expect(!gate(old, new).hasFailed)
+    #expect(gate(old, new, ofAll: true).hasFailed)
+  }
+
+  @Test func `The command tells by its status`() throws {
+    let folder = try TemporaryFolder()
+    func file(_ name: String, _ figures: [MeasuredFigure]) throws -> String {
+      let path = "\(folder.path)/\(name)"
+      try JSON.encode(["figures": figures]).write(toFile: path, atomically: true, encoding: .utf8)
+      return path
+    }
+    let (good, bad) = (try file("old.json", old), try file("new.json", [figure("cpu", 4), old[1]]))
+    #expect(try BenchProcess.run(["gate", good, good, "--threshold", "10%"]).status == 0)
+    let failed = try BenchProcess.run(["gate", good, bad, "--threshold", "10%"])
+    #expect(failed.status == 1)
+    #expect(failed.output.contains("FAIL  larder: get: cpu"))
+    #expect(failed.errors.contains("1 of 2 figures"))
+    #expect(try BenchProcess.run(["gate", good, "/nonexistent", "--threshold", "10%"]).status == 2)
+  }
+
+  private func gate(_ old: [MeasuredFigure], _ new: [MeasuredFigure], ofAll: Bool = false) -> Gate {
+    Gate(old: Gate.Result(figures: old), new: Gate.Result(figures: new), threshold: 0.1, ofAll: ofAll)
+  }
+}
+
+private func figure(
+  _ name: String, _ value: Double, of contender: String = "larder", lower: Bool = true
+) -> MeasuredFigure {
+  MeasuredFigure("get", name, of: contender, unit: "µs", isBetterLower: lower, [value])
+}
