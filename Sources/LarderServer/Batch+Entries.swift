@@ -7,77 +7,61 @@ extension Batch {
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.all.rawValue }
 
-  /// Runs the request at `place` and those behind it that name the same store, under one acquisition of its lock.
+  /// Runs the request at `place` and those behind it that name the same store, whose lock is held when it returns.
   /// - Returns: where the first frame begins that was not run.
   mutating func run(
-    _ first: FrameHeader, _ bytes: RawSpan, at place: Int, of connection: inout Connection, on store: Store
+    _ first: FrameHeader, _ bytes: RawSpan, at start: Int, lookedAt: Int, of connection: inout Connection,
+    on store: Store
   ) -> Int {
     let largest = limits.largestFrameBytes
-    return store.access { map in
-      var place = place
-      var header = first
-      var readAheadEnd = place
-      while true {
-        if place >= readAheadEnd { readAheadEnd = readAhead(bytes, at: place, store: first.detail, map) }
-        if map.isDropped {
-          fail(.storeUnknown, header.id, "store \(store.name) was dropped")
-        } else {
-          let body = unsafe bytes.extracting(unchecked: header.body(at: place))
-          let mark = output.count
-          do throws(StorageError) {
-            switch Operation(rawValue: header.kind) {
-            case .get: get(body, header.id, &map)
-            case .put: try put(body, header.id, &map)
-            case .getMany: getMany(body, header.id, &connection, store, &map)
-            case .putMany: try putMany(body, header.id, &map)
-            case .delete: try delete(body, header.id, &map)
-            case .deleteMany: try deleteMany(body, header.id, &map)
-            case .deleteAll: deleteAll(body, header.id, &map)
-            case .count: count(body, header.id, &map)
-            case .page: try scan(.page, body, header.id, &connection, store, &map)
-            case .all: try scan(.all, body, header.id, &connection, store, &map)
-            default: fail(.unknownOperation, header.id)
-            }
-          } catch {
-            output.truncate(to: mark)
-            fail(ErrorCode(error), header.id, "\(error)")
-          }
-        }
-        requests &+= 1
-        place &+= header.frameSize
-        guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
-          next.detail == first.detail, next.flags == 0, next.id != 0, Self.isOnEntries(next.kind)
-        else { return place }
-        header = next
+    var place = start
+    var header = first
+    var lookedAt = lookedAt
+    hold(store)
+    while true {
+      // A request by itself gains nothing from looking ahead.
+      if place >= lookedAt, place &+ header.frameSize < bytes.byteCount {
+        lookedAt = lookAhead(bytes, at: place, store: first.detail, on: store)
+        askForRecords()
       }
+      unsafe run(header, bytes.extracting(unchecked: header.body(at: place)), &connection, store, &store.map)
+      requests &+= 1
+      place &+= header.frameSize
+      guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
+        next.detail == first.detail, next.flags == 0, next.id != 0, Self.isOnEntries(next.kind)
+      else { break }
+      header = next
     }
+    heldBytes &+= place &- start
+    // Others may wait for the store.
+    if heldBytes > Self.mostHeldBytes { letGo() }
+    return place
   }
 
-  /// Asks for the memory that the next requests on single keys will read, so that they wait for it together.
-  /// - Returns: where the requests begin that were not looked at.
-  private func readAhead(_ bytes: RawSpan, at place: Int, store: UInt16, _ map: borrowing EntryMap) -> Int {
-    var ahead = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
-    var count = 0
-    var place = place
-    // A request by itself gains nothing.
-    guard case .frame(let first) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
-      bytes.byteCount - place > first.frameSize
-    else { return place + Frame.headerSize }
-    while count < ahead.count, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
-      header.detail == store
-    {
-      let body = header.body(at: place)
-      if header.kind == Operation.get.rawValue, body.count <= Key.largest {
-        ahead[count] = unsafe map.aheadOfIndex(bytes.extracting(unchecked: body))
-        count += 1
-      } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
-        ahead[count] = unsafe map.aheadOfIndex(bytes.extracting(unchecked: write.key))
-        count += 1
+  @inline(__always)
+  private mutating func run(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
+  ) {
+    if map.isDropped { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
+    let mark = output.count
+    do throws(StorageError) {
+      switch Operation(rawValue: header.kind) {
+      case .get: get(body, header.id, &map)
+      case .put: try put(body, header.id, &map)
+      case .getMany: getMany(body, header.id, &connection, store, &map)
+      case .putMany: try putMany(body, header.id, &map)
+      case .delete: try delete(body, header.id, &map)
+      case .deleteMany: try deleteMany(body, header.id, &map)
+      case .deleteAll: deleteAll(body, header.id, &map)
+      case .count: count(body, header.id, &map)
+      case .page: try scan(.page, body, header.id, &connection, store, &map)
+      case .all: try scan(.all, body, header.id, &connection, store, &map)
+      default: fail(.unknownOperation, header.id)
       }
-      place += header.frameSize
+    } catch {
+      output.truncate(to: mark)
+      fail(ErrorCode(error), header.id, "\(error)")
     }
-    for index in 0..<count { map.aheadOfRecord(ahead[index]) }
-    return place
   }
 
   private mutating func get(_ key: RawSpan, _ id: UInt32, _ map: inout EntryMap) {

@@ -4,8 +4,11 @@ import Wire
 /// Decodes what a client sent and answers it: `Protocol/wire.md` §6 and §9.
 extension Batch {
   /// Handles the frames in `bytes` until they end, the output is full, or the connection is done for.
+  /// - Parameter lookedAt: how far `lookAhead` has looked already.
   /// - Returns: how many bytes are dealt with. What is left is the beginning of a frame, or waits for the output to drain.
-  mutating func handle(_ bytes: RawSpan, of connection: inout Connection, _ server: ServerState) -> Int {
+  mutating func handle(
+    _ bytes: RawSpan, of connection: inout Connection, _ server: ServerState, lookedAt: Int = 0
+  ) -> Int {
     room = limits.outputBytes - connection.outbox.count
     var place = 0
     while connection.executes, !isFull {
@@ -22,7 +25,7 @@ extension Batch {
         } else if connection.phase == .greeting {
           greet(header, bytes.extracting(header.body(at: place)), &connection)
         } else if Self.isOnEntries(header.kind), header.flags == 0, let store = connection.stores[header.detail] {
-          place = run(header, bytes, at: place, of: &connection, on: store)
+          place = run(header, bytes, at: place, lookedAt: lookedAt, of: &connection, on: store)
           continue
         } else {
           handle(header, bytes.extracting(header.body(at: place)), &connection, server)
@@ -78,6 +81,7 @@ extension Batch {
   private mutating func handle(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
   ) {
+    letGo()
     let id = header.id
     guard let operation = Operation(rawValue: header.kind) else {
       return fail(.unknownOperation, id, "there is no operation \(header.kind)")

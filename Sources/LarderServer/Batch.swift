@@ -1,7 +1,8 @@
 import Storage
 import Wire
 
-/// What the handling of one wake-up of one connection works on: the output that it will send in one write, the time, and the limits.
+/// What the handling of one wake-up of one connection works on: the output that it will send in one write, the time, the limits, and the
+/// store whose lock is held from one request to the next, and from one connection to the next.
 ///
 /// It is made once a worker and passed down by reference, so that a request costs no allocation and no reference count.
 struct Batch: ~Copyable {
@@ -16,9 +17,17 @@ struct Batch: ~Copyable {
   let largestValue: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
   let frameBytes: Int
+  /// The store that is held, and the bytes of requests that were handled meanwhile.
+  private(set) var held: Store?
+  var heldBytes = 0
+  /// What `lookAhead` has found and not asked for yet.
+  var ahead = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
+  var aheadCount = 0
 
   /// In bytes.
   private static let longestMessage = 1_024
+  /// Bytes of requests after which a store's lock is let go, though more of them wait.
+  static let mostHeldBytes = 64 << 10
 
   init(limits: ServerLimits) {
     self.limits = limits
@@ -29,6 +38,23 @@ struct Batch: ~Copyable {
   /// Whether so much waits to be sent that no further request is taken up.
   @inline(__always)
   var isFull: Bool { output.count >= room }
+
+  /// Takes a store's lock, unless it is held already. Whatever takes another's lock, or this one's, first lets go.
+  @inline(__always)
+  mutating func hold(_ store: Store) {
+    if held === store { return }
+    letGo()
+    store.acquire()
+    held = store
+  }
+
+  @inline(__always)
+  mutating func letGo() {
+    guard let store = held else { return }
+    store.release()
+    held = nil
+    heldBytes = 0
+  }
 
   mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
     // Some messages repeat what the client sent, which may be as long as a frame and thrice that once it is made UTF-8.

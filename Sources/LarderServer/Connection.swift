@@ -21,7 +21,9 @@ struct Connection: ~Copyable {
 
   var phase = Phase.greeting
   /// What the poll tells of it.
-  var interest: Poll.Interest = .reading
+  var interest = Connection.initialInterest
+  /// Whether there may be more to be read than was read at last, of which the poll won't tell by itself.
+  var hasUnread = false
   /// The credit that each answer starts with, from the client's hello.
   var credit = 0
 
@@ -29,6 +31,8 @@ struct Connection: ~Copyable {
   let opened: UInt64
   var lastRead: UInt64
   var lastSent: UInt64
+
+  static let initialInterest: Poll.Interest = [.reading, .changes]
 
   enum Phase {
     /// No hello yet.

@@ -30,10 +30,17 @@ struct EventLoop: ~Copyable {
     repeat {
       let count = service.poll.wait(timeoutMilliseconds: timeout(), into: &events)
       service.batch.now = monotonicMilliseconds()
-      for index in 0..<count {
-        let event = events[index]
-        if event.token == Mailbox.token { readMailbox() } else { handle(event) }
+      var (index, hasMail) = (0, false)
+      while index < count {
+        let end = min(count, index + Turn.capacity)
+        while index < end {
+          let event = events[index]
+          if event.token == Mailbox.token { hasMail = true } else { receive(event) }
+          index += 1
+        }
+        serveTurn()
       }
+      if hasMail { readMailbox() }
       service.countRequests()
       if service.batch.now >= service.nextSweep { sweep() }
     } while connections.count > 0
@@ -46,12 +53,52 @@ struct EventLoop: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func handle(_ event: Poll.Event) {
+  private mutating func receive(_ event: Poll.Event) {
     let token = ConnectionToken(event.token)
     // The connection may have ended in this very turn, and its slot may have another one.
     guard connections.holds(token) else { return }
-    service.handle(event, &connections[token.slot])
-    settle(token.slot)
+    let waiting = service.turn.count
+    service.receive(event, &connections[token.slot])
+    // Otherwise the rest comes with the turn.
+    if service.turn.count == waiting { settle(token.slot) }
+  }
+
+  /// Executes what waits in the turn, then sends the answers.
+  @inline(__always)
+  private mutating func serveTurn() {
+    let count = service.turn.count
+    var index = 0
+    while index < count {
+      let end = lookAhead(from: index)
+      while index < end {
+        let token = service.turn[index].token
+        if connections.holds(token) { service.execute(index, &connections[token.slot]) }
+        index += 1
+      }
+    }
+    service.batch.letGo()
+    for index in 0..<count {
+      let token = service.turn[index].token
+      guard connections.holds(token) else { continue }
+      service.finish(index, &connections[token.slot])
+      settle(token.slot)
+    }
+    service.turn.removeAll()
+  }
+
+  /// - Returns: the end of the connections that can be executed now.
+  @inline(__always)
+  private mutating func lookAhead(from first: Int) -> Int {
+    var index = first
+    // A connection by itself looks ahead as it goes.
+    guard service.turn.count - first > 1 else { return first + 1 }
+    repeat {
+      let token = service.turn[index].token
+      if connections.holds(token) { service.lookAhead(index, &connections[token.slot]) }
+      index += 1
+    } while index < service.turn.count && !service.batch.hasLookedFarEnough
+    service.batch.askForRecords()
+    return index
   }
 
   /// Takes a connection that is done with off the table, and another if the output of all is too much.
@@ -77,7 +124,7 @@ struct EventLoop: ~Copyable {
     let token = connections.makeToken()
     let number = socket.number
     do throws(SystemError) {
-      try service.poll.add(number, .reading, token: token.number)
+      try service.poll.add(number, Connection.initialInterest, token: token.number)
     } catch {
       // Out of memory for the watch: the client sees its connection end and tries again later.
       service.server.connections.subtract(1, ordering: .relaxed)

@@ -74,7 +74,6 @@ extension Service {
     guard !batch.output.isEmpty else { return }
     if connection.phase != .closed { queue(&connection) }
     batch.output.removeAll()
-    if batch.output.capacity > 4 * server.limits.outputBytes { batch.output.releaseStorage() }
   }
 
   /// Keeps the rest of the output until the socket takes more.
@@ -107,7 +106,11 @@ extension Service {
     guard connection.phase != .closed else { return }
     var interest: Poll.Interest = connection.reads ? .reading : []
     if connection.sends { interest.insert(.writing) }
-    if interest != connection.interest {
+    interest.insert(.changes)
+    // The poll tells of changes only: what is ready already has to be asked for.
+    let isReady = (connection.hasUnread && connection.reads) || (connection.outbox.isEmpty && connection.sends)
+    if interest != connection.interest || isReady {
+      connection.hasUnread = false
       connection.interest = interest
       poll.change(connection.descriptor.number, interest, token: connection.token.number)
     }

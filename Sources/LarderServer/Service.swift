@@ -4,11 +4,11 @@ import Wire
 /// Serves one connection at a time: reads, has the batch handle what came, sends what it wrote.
 ///
 /// A wake-up is one read and one write. Whatever does not fit is kept in the connection, and the poll is told what to wait for.
-@safe
 struct Service: ~Copyable {
   let server: ServerState
   let poll: Poll
   var batch: Batch
+  var turn = Turn()
   /// When the timers are next looked at, in milliseconds; `UInt64.max` when nothing runs.
   var nextSweep = UInt64.max
   /// When the server stops: until when open answers may go on, in milliseconds.
@@ -17,19 +17,12 @@ struct Service: ~Copyable {
   private var inputBytes = 0
   /// Bytes that wait in the outboxes of this worker's connections.
   private var queuedBytes = 0
-  /// Where sockets are read into while their connection has nothing left over.
-  private let input: UnsafeMutableRawBufferPointer
-
-  static let inputBytes = 64 << 10
 
   init(_ server: ServerState, _ poll: consuming Poll) {
     self.server = server
     self.poll = poll
     batch = Batch(limits: server.limits)
-    unsafe input = .allocate(byteCount: Self.inputBytes, alignment: 64)
   }
-
-  deinit { unsafe input.deallocate() }
 
   mutating func sweepNoLater(than time: UInt64) {
     nextSweep = min(nextSweep, time)
@@ -76,10 +69,17 @@ struct Service: ~Copyable {
 
   // MARK: Reading
 
-  mutating func handle(_ event: Poll.Event, _ connection: inout Connection) {
+  /// Does what an event tells to do, but for executing what came: that waits in the turn, with what came from others.
+  @inline(__always)
+  mutating func receive(_ event: Poll.Event, _ connection: inout Connection) {
+    if event.endsSending { connection.hasUnread = true }
     if event.writable { flush(&connection) }
     if event.readable, connection.reads {
-      read(&connection)
+      if connection.inbox.isEmpty, connection.phase != .lingering {
+        readIntoTurn(&connection)
+      } else {
+        read(&connection)
+      }
     } else if event.hungUp {
       // Nobody is left to send to, and what has come is dealt with or can't be answered.
       connection.phase = .closed
@@ -87,45 +87,92 @@ struct Service: ~Copyable {
   }
 
   /// - Returns: whether anything came.
+  @inline(__always) @discardableResult
+  private mutating func readIntoTurn(_ connection: inout Connection) -> Bool {
+    let transfer = unsafe connection.descriptor.read(into: turn.room)
+    guard case .moved(let count) = transfer, count > 0 else {
+      endInput(of: &connection, transfer)
+      return false
+    }
+    connection.lastRead = batch.now
+    if count == Turn.inputBytes { connection.hasUnread = true }
+    turn.add(connection.token, byteCount: count)
+    return true
+  }
+
+  /// Reads and handles what came, at once.
+  /// - Precondition: no other connection waits in the turn, unless this one has an inbox.
+  /// - Returns: whether anything came.
   @discardableResult
   mutating func read(_ connection: inout Connection) -> Bool {
     if connection.phase == .lingering { return discard(&connection) }
-    let transfer: Transfer
-    let known = connection.inbox.count
-    if known > 0, inputBytes > server.inputShareBytes {
+    guard connection.inbox.isEmpty else { return readBehindInbox(&connection) }
+    guard readIntoTurn(&connection) else { return false }
+    let index = turn.count - 1
+    execute(index, &connection)
+    batch.letGo()
+    finish(index, &connection)
+    turn.removeLast()
+    return true
+  }
+
+  private mutating func readBehindInbox(_ connection: inout Connection) -> Bool {
+    if inputBytes > server.inputShareBytes {
       batch.endConnection(&connection, .tooManyRequests, "the server has too many requests that have not come whole")
       connection.inbox.releaseStorage()
       settle(&connection)
       return false
     }
-    if known == 0 {
-      transfer = unsafe connection.descriptor.read(into: input)
-    } else {
-      // Room grows with what has come, not with what a frame says is to come.
-      transfer = connection.fillInbox(atMost: max(Self.inputBytes, known))
+    // Room grows with what has come, not with what a frame says is to come.
+    let room = max(Turn.inputBytes, connection.inbox.count)
+    let transfer = connection.fillInbox(atMost: room)
+    guard case .moved(let count) = transfer, count > 0 else {
+      endInput(of: &connection, transfer)
+      return false
     }
+    connection.lastRead = batch.now
+    if count == room { connection.hasUnread = true }
+    handleInbox(&connection)
+    settle(&connection)
+    return true
+  }
+
+  /// A read brought nothing.
+  private mutating func endInput(of connection: inout Connection, _ transfer: Transfer) {
     switch transfer {
-    case .moved(0):
+    case .moved:
       connection.phase = .inputEnded
       connection.inbox.releaseStorage()
       settle(&connection)
-      return false
-    case .moved(let count):
-      connection.lastRead = batch.now
-      if known == 0 {
-        let bytes = unsafe RawSpan(_unsafeStart: input.baseAddress!, byteCount: count)
-        let consumed = batch.handle(bytes, of: &connection, server)
-        if consumed < count { keep(bytes.extracting(consumed..<count), for: &connection) }
-      } else {
-        handleInbox(&connection)
-      }
-      settle(&connection)
-      return true
-    case .wouldBlock: return false
-    case .failed:
-      connection.phase = .closed
-      return false
+    case .wouldBlock: break
+    case .failed: connection.phase = .closed
     }
+  }
+
+  // MARK: Executing
+
+  /// Looks at what came from a connection, so that the memory that it needs is there when it is executed.
+  @inline(__always)
+  mutating func lookAhead(_ index: Int, _ connection: inout Connection) {
+    turn[index].lookedAt = unsafe batch.lookAhead(RawSpan(_unsafeBytes: turn.bytes(index)), of: connection)
+  }
+
+  /// Executes what came from a connection. Its answers wait in the turn, and a store may be held.
+  @inline(__always)
+  mutating func execute(_ index: Int, _ connection: inout Connection) {
+    swap(&batch.output, &turn[index].output)
+    let bytes = unsafe RawSpan(_unsafeBytes: turn.bytes(index))
+    let consumed = batch.handle(bytes, of: &connection, server, lookedAt: turn[index].lookedAt)
+    if consumed < bytes.byteCount { keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection) }
+    swap(&batch.output, &turn[index].output)
+  }
+
+  /// Sends what was executed for a connection.
+  @inline(__always)
+  mutating func finish(_ index: Int, _ connection: inout Connection) {
+    swap(&batch.output, &turn[index].output)
+    settle(&connection)
+    swap(&batch.output, &turn[index].output)
   }
 
   /// Reads until nothing is left, bounded, for a client may send faster than it is read.
@@ -136,11 +183,13 @@ struct Service: ~Copyable {
   }
 
   private func discard(_ connection: inout Connection) -> Bool {
-    switch unsafe connection.descriptor.read(into: input) {
+    switch unsafe connection.descriptor.read(into: turn.room) {
     case .moved(0), .failed:
       connection.phase = .closed
       return false
-    case .moved: return true
+    case .moved(let count):
+      if count == Turn.inputBytes { connection.hasUnread = true }
+      return true
     case .wouldBlock: return false
     }
   }
@@ -154,10 +203,11 @@ struct Service: ~Copyable {
     var inbox = ByteBuffer()
     swap(&inbox, &connection.inbox)
     let consumed = inbox.withSpan { batch.handle($0, of: &connection, server) }
+    batch.letGo()
     inbox.consume(consumed)
     guard !inbox.isEmpty else { return }
     // What is left of a large frame's room is given back, so that a small rest doesn't hold it.
-    if inbox.capacity > 16 * (inbox.count + Self.inputBytes) {
+    if inbox.capacity > 16 * (inbox.count + Turn.inputBytes) {
       unsafe connection.inbox.append(inbox.bytes)
     } else {
       swap(&inbox, &connection.inbox)

@@ -25,7 +25,7 @@ package struct Descriptor: ~Copyable, Sendable {
   /// `read(2)`; `moved(0)` is the end of the stream.
   @inline(__always)
   package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-    Transfer.of("read") { unsafe Glibc.read(number, buffer.baseAddress, buffer.count) }
+    Transfer.of("read") { unsafe read_without_cancellation(number, buffer.baseAddress, buffer.count) }
   }
 
   /// Waits until there is something to read, or the time is up: `ppoll(2)`. Blocks the thread.
@@ -39,7 +39,9 @@ package struct Descriptor: ~Copyable, Sendable {
   /// `send(2)` without a signal when the peer is gone.
   @inline(__always)
   package func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
-    Transfer.of("send") { unsafe Glibc.send(number, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
+    Transfer.of("send") {
+      unsafe send_without_cancellation(number, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+    }
   }
 
   /// Ends the sending side of a socket; the peer reads the end of the stream behind what was sent.

@@ -38,6 +38,17 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
     defer { unsafe pthread_mutex_unlock(mutex) }
     return try unsafe body(&value.pointee)
   }
+
+  /// Takes the lock, for a hold that no closure can span. Whoever takes it lets go of it, on the same thread.
+  @inlinable
+  public borrowing func acquire() { unsafe pthread_mutex_lock(mutex) }
+
+  @inlinable
+  public borrowing func release() { unsafe pthread_mutex_unlock(mutex) }
+
+  /// The value, for whoever has acquired the lock.
+  @unsafe @inlinable
+  public var held: UnsafeMutablePointer<Value> { unsafe value }
 }
 
 // Safe because the value is touched under the mutex only.

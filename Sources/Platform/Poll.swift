@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A set of descriptors that are watched together: epoll(7), level-triggered. Any thread may add, change or remove;
+/// A set of descriptors that are watched together: epoll(7). Any thread may add, change or remove;
 /// one thread at a time waits.
 package struct Poll: ~Copyable, Sendable {
   /// The epoll descriptor, which is itself readable while any watched descriptor is ready.
@@ -13,6 +13,8 @@ package struct Poll: ~Copyable, Sendable {
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     package static let reading = Interest(rawValue: EPOLLIN.rawValue)
     package static let writing = Interest(rawValue: EPOLLOUT.rawValue)
+    /// Tell of each change once, instead of all the time, and of the peer's end of sending too. `change` tells anew whatever is ready.
+    package static let changes = Interest(rawValue: EPOLLET.rawValue | EPOLLRDHUP.rawValue)
   }
 
   /// One ready descriptor: the token it was added with, and what it is ready for.
@@ -22,6 +24,8 @@ package struct Poll: ~Copyable, Sendable {
     package let writable: Bool
     /// The peer is gone, or the descriptor has failed.
     package let hungUp: Bool
+    /// The peer sends no more than what there is to be read now. Told only to who asked for changes.
+    package let endsSending: Bool
   }
 
   package init() throws(SystemError) {
@@ -78,7 +82,8 @@ package struct Poll: ~Copyable, Sendable {
           token: storage[index].data.u64,
           readable: ready & EPOLLIN.rawValue != 0,
           writable: ready & EPOLLOUT.rawValue != 0,
-          hungUp: ready & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0)
+          hungUp: ready & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0,
+          endsSending: ready & EPOLLRDHUP.rawValue != 0)
       }
     }
   }

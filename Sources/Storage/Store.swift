@@ -7,7 +7,7 @@ import Platform
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
-  private let map = Lock(EntryMap())
+  private let lock = Lock(EntryMap())
 
   package init(name: StoreName, engine: EngineKind) {
     self.name = name
@@ -20,6 +20,18 @@ package final class Store: Sendable {
   package func access<Result, Failure: Error>(
     _ body: (inout EntryMap) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
-    try map.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
+    try lock.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
+  }
+
+  /// Takes the map for several calls in a row, on one thread, until `release`. The same rules hold as for `access`.
+  package func acquire() { lock.acquire() }
+
+  package func release() { lock.release() }
+
+  /// The map, for whoever has acquired it.
+  @unsafe
+  package var map: EntryMap {
+    unsafeAddress { unsafe UnsafePointer(lock.held) }
+    unsafeMutableAddress { unsafe lock.held }
   }
 }

@@ -7,7 +7,21 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <netinet/tcp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // The headers have these only under _GNU_SOURCE, which the Glibc module is made without and would then disagree with.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
+
+// The library's read and send are cancellation points, and in a process of several threads pay for it in every call.
+static inline ssize_t read_without_cancellation(int descriptor, void *bytes, size_t count) {
+  return syscall(SYS_read, descriptor, bytes, count);
+}
+
+static inline ssize_t send_without_cancellation(int socket, const void *bytes, size_t count, int flags) {
+  return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
+}
+
+// Asks for a cache line that will be needed soon.
+static inline void prefetch(const void *address) { __builtin_prefetch(address); }

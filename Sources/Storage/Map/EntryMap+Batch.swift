@@ -1,3 +1,5 @@
+import Platform
+
 /// Reading ahead for a batch. A look-up in a large map is little work and two long waits for memory, one after the
 /// other: for the index, then for the record. A batch waits for all its keys together when it first asks for every
 /// chunk, then for every record, and only then does what was requested.
@@ -9,32 +11,26 @@
 /// None of it is needed for anything but speed.
 extension EntryMap {
   /// Where a key's look-up will go.
-  package struct Ahead: Sendable {
+  package struct Ahead: BitwiseCopyable, Sendable {
     let hash: UInt32
-    /// Something that was read: it keeps the compiler from leaving the reading out.
-    let touched: UInt32
 
     /// Nowhere.
-    package init() { self.init(hash: 0, touched: 0) }
+    package init() { self.init(hash: 0) }
 
-    init(hash: UInt32, touched: UInt32) {
-      self.hash = hash
-      self.touched = touched
-    }
+    init(hash: UInt32) { self.hash = hash }
   }
 
   /// Asks for the part of the index where the key belongs.
   package func aheadOfIndex(_ key: RawSpan) -> Ahead {
     let hash = hashIndex.hash(Key(key))
-    return Ahead(hash: hash, touched: hashIndex.firstChunk(of: hash)?.overflowCount ?? 0)
+    hashIndex.firstChunk(of: hash)?.prefetch()
+    return Ahead(hash: hash)
   }
 
   /// Asks for the record that the key most likely has.
-  @discardableResult
-  package func aheadOfRecord(_ ahead: Ahead) -> Ahead {
-    guard let chunk = hashIndex.firstChunk(of: ahead.hash) else { return ahead }
+  package func aheadOfRecord(_ ahead: Ahead) {
+    guard let chunk = hashIndex.firstChunk(of: ahead.hash) else { return }
     var slots = chunk.slots(tagged: HashIndex.tag(of: ahead.hash))
-    guard let slot = slots.next() else { return ahead }
-    return Ahead(hash: ahead.hash, touched: record(chunk.handle(slot)).isInUse ? 1 : 0)
+    if let slot = slots.next() { record(chunk.handle(slot)).prefetch() }
   }
 }

@@ -1,3 +1,5 @@
+import Platform
+
 /// One cache line of the hash index, where it lies.
 ///
 ///     0   12 x u8    tags, 0 for an empty slot
@@ -12,6 +14,9 @@ struct HashChunk {
 
   @inline(__always)
   init(at base: UnsafeMutableRawPointer) { unsafe self.base = base }
+
+  @inline(__always)
+  func prefetch() { unsafe Platform.prefetch(base) }
 
   @inline(__always)
   func tag(_ slot: Int) -> UInt8 { unsafe base.load(fromByteOffset: slot, as: UInt8.self) }

@@ -1,0 +1,53 @@
+import Storage
+import Wire
+
+/// Looking ahead: the memory that requests on single keys will read is asked for before any of them is run, so that they wait for it
+/// together and while other things are done. Nothing depends on it but speed.
+extension Batch {
+  /// Whether no more requests can be noted before `askForRecords`.
+  @inline(__always)
+  var hasLookedFarEnough: Bool { aheadCount == ahead.count }
+
+  /// Looks at the requests that came from a connection, if the first one is on entries, and takes the lock of its store.
+  /// - Returns: where the requests begin that were not looked at.
+  mutating func lookAhead(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
+    guard connection.phase == .open,
+      case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.largestFrameBytes),
+      Self.isOnEntries(first.kind), let store = connection.stores[first.detail], held == nil || held === store
+    else { return 0 }
+    hold(store)
+    return lookAhead(bytes, at: 0, store: first.detail, on: store)
+  }
+
+  /// Asks for the part of the index where each of the next keys belongs, and notes it for `askForRecords`.
+  /// - Parameter store: the store that is held, and its handle.
+  /// - Returns: where the requests begin that were not looked at.
+  mutating func lookAhead(_ bytes: RawSpan, at place: Int, store handle: UInt16, on store: Store) -> Int {
+    var place = place
+    while !hasLookedFarEnough, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
+      header.detail == handle
+    {
+      let body = header.body(at: place)
+      if header.kind == Operation.get.rawValue, body.count <= Key.largest {
+        unsafe note(bytes.extracting(unchecked: body), store)
+      } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
+        unsafe note(bytes.extracting(unchecked: write.key), store)
+      }
+      place &+= header.frameSize
+    }
+    return place
+  }
+
+  @inline(__always)
+  private mutating func note(_ key: RawSpan, _ store: Store) {
+    ahead[aheadCount] = unsafe store.map.aheadOfIndex(key)
+    aheadCount &+= 1
+  }
+
+  /// Asks for the records that were noted.
+  mutating func askForRecords() {
+    guard let store = held else { return }
+    for index in 0..<aheadCount { unsafe store.map.aheadOfRecord(ahead[index]) }
+    aheadCount = 0
+  }
+}
