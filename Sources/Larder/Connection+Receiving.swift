@@ -29,7 +29,7 @@ extension Connection {
         // Memory grows with what has come, never with what a frame says will come.
         let room = max(Self.chunk, min(reading.wanted - reading.input.count, reading.input.count))
         let transfer = unsafe reading.input.fill(room) { buffer -> (written: Int, result: Transfer) in
-          let transfer = unsafe socket.descriptor.read(into: buffer)
+          let transfer = unsafe socket.descriptor.receive(into: buffer)
           if case .moved(let count) = transfer { return (count, transfer) }
           return (0, transfer)
         }

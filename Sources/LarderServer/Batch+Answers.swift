@@ -6,12 +6,17 @@ extension Batch {
   mutating func getMany(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
   ) {
-    guard var keys = checkedKeys(body, id), mayAnswer(id, &connection) else { return }
+    guard var rest = checkedKeys(body, id), mayAnswer(id, &connection) else { return }
     let start = output.beginReply(id: id)
-    var rest = keys
-    while let key = keys.next(body) {
-      guard append(map.get(body.extracting(key), now: now), toFrameAt: start) else { break }
-      rest = keys
+    var lookedAt = 0
+    while true {
+      if lookedAt == 0 { lookedAt = lookAhead(rest, of: body, map) }
+      lookedAt -= 1
+      var behind = rest
+      guard let key = behind.next(body), append(map.get(body.extracting(key), now: now), toFrameAt: start) else {
+        break
+      }
+      rest = behind
     }
     output.endFrame(start)
     guard !rest.isComplete(body) else { return }

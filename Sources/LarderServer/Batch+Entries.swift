@@ -22,7 +22,7 @@ extension Batch {
       // A request by itself gains nothing from looking ahead.
       if place >= lookedAt, place &+ header.frameSize < bytes.byteCount {
         lookedAt = lookAhead(bytes, at: place, store: first.detail, on: store)
-        askForRecords()
+        unsafe askForRecords(store.map)
       }
       unsafe run(header, bytes.extracting(unchecked: header.body(at: place)), &connection, store, &store.map)
       requests &+= 1
@@ -100,7 +100,10 @@ extension Batch {
     let revision = map.revision + 1
     place = 4
     do throws(StorageError) {
+      var lookedAt = 0
       while let write = WriteRecord(body, at: place) {
+        if lookedAt == 0 { lookedAt = lookAhead(body, at: place, map) }
+        lookedAt -= 1
         try store(write, body, revision: revision, &map)
         place = write.end
       }

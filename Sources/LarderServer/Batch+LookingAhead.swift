@@ -19,7 +19,12 @@ extension Batch {
     return lookAhead(bytes, at: 0, store: first.detail, on: store)
   }
 
-  /// Asks for the part of the index where each of the next keys belongs, and notes it for `askForRecords`.
+  /// Asks for the records of all requests that `lookAhead` has looked at.
+  mutating func askForNotedRecords() {
+    if let store = held { unsafe askForRecords(store.map) }
+  }
+
+  /// Asks for the part of the index where the keys of the next requests belong, and notes them for `askForRecords`.
   /// - Parameter store: the store that is held, and its handle.
   /// - Returns: where the requests begin that were not looked at.
   mutating func lookAhead(_ bytes: RawSpan, at place: Int, store handle: UInt16, on store: Store) -> Int {
@@ -29,25 +34,46 @@ extension Batch {
     {
       let body = header.body(at: place)
       if header.kind == Operation.get.rawValue, body.count <= Key.largest {
-        unsafe note(bytes.extracting(unchecked: body), store)
+        unsafe note(bytes.extracting(unchecked: body), store.map)
       } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
-        unsafe note(bytes.extracting(unchecked: write.key), store)
+        unsafe note(bytes.extracting(unchecked: write.key), store.map)
       }
       place &+= header.frameSize
     }
     return place
   }
 
+  /// Asks for all that the next keys of a list need.
+  /// - Returns: how many they are.
+  mutating func lookAhead(_ keys: KeyList, of body: RawSpan, _ map: borrowing EntryMap) -> Int {
+    var keys = keys
+    while !hasLookedFarEnough, let key = keys.next(body) { note(body.extracting(key), map) }
+    return askForRecords(map)
+  }
+
+  /// Asks for all that the next records of a write need.
+  /// - Returns: how many they are.
+  mutating func lookAhead(_ body: RawSpan, at place: Int, _ map: borrowing EntryMap) -> Int {
+    var place = place
+    while !hasLookedFarEnough, let write = WriteRecord(body, at: place) {
+      note(body.extracting(write.key), map)
+      place = write.end
+    }
+    return askForRecords(map)
+  }
+
   @inline(__always)
-  private mutating func note(_ key: RawSpan, _ store: Store) {
-    ahead[aheadCount] = unsafe store.map.aheadOfIndex(key)
+  private mutating func note(_ key: RawSpan, _ map: borrowing EntryMap) {
+    ahead[aheadCount] = map.aheadOfIndex(key)
     aheadCount &+= 1
   }
 
   /// Asks for the records that were noted.
-  mutating func askForRecords() {
-    guard let store = held else { return }
-    for index in 0..<aheadCount { unsafe store.map.aheadOfRecord(ahead[index]) }
-    aheadCount = 0
+  /// - Returns: how many they were.
+  @discardableResult
+  mutating func askForRecords(_ map: borrowing EntryMap) -> Int {
+    for index in 0..<aheadCount { map.aheadOfRecord(ahead[index]) }
+    defer { aheadCount = 0 }
+    return aheadCount
   }
 }

@@ -97,7 +97,7 @@ struct EventLoop: ~Copyable {
       if connections.holds(token) { service.lookAhead(index, &connections[token.slot]) }
       index += 1
     } while index < service.turn.count && !service.batch.hasLookedFarEnough
-    service.batch.askForRecords()
+    service.batch.askForNotedRecords()
     return index
   }
 

@@ -89,7 +89,7 @@ struct Service: ~Copyable {
   /// - Returns: whether anything came.
   @inline(__always) @discardableResult
   private mutating func readIntoTurn(_ connection: inout Connection) -> Bool {
-    let transfer = unsafe connection.descriptor.read(into: turn.room)
+    let transfer = unsafe connection.descriptor.receive(into: turn.room)
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer)
       return false
@@ -183,7 +183,7 @@ struct Service: ~Copyable {
   }
 
   private func discard(_ connection: inout Connection) -> Bool {
-    switch unsafe connection.descriptor.read(into: turn.room) {
+    switch unsafe connection.descriptor.receive(into: turn.room) {
     case .moved(0), .failed:
       connection.phase = .closed
       return false
@@ -220,7 +220,7 @@ extension Connection {
   fileprivate mutating func fillInbox(atMost byteCount: Int) -> Transfer {
     guard inbox.tryReserve(byteCount) else { return .failed(SystemError("malloc")) }
     return unsafe inbox.fill(byteCount) { room in
-      let transfer = unsafe descriptor.read(into: room)
+      let transfer = unsafe descriptor.receive(into: room)
       if case .moved(let count) = transfer { return (count, transfer) }
       return (0, transfer)
     }

@@ -22,10 +22,10 @@ package struct Descriptor: ~Copyable, Sendable {
     return number
   }
 
-  /// `read(2)`; `moved(0)` is the end of the stream.
+  /// `recv(2)`; `moved(0)` is the end of the stream.
   @inline(__always)
-  package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-    Transfer.of("read") { unsafe read_without_cancellation(number, buffer.baseAddress, buffer.count) }
+  package func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+    Transfer.of("recv") { unsafe receive_without_cancellation(number, buffer.baseAddress, buffer.count, 0) }
   }
 
   /// Waits until there is something to read, or the time is up: `ppoll(2)`. Blocks the thread.

@@ -24,7 +24,7 @@ final class FakeConnection: Sendable {
     while !server.isStopped {
       guard FakeServer.wait(socket.number) else { continue }
       let transfer = unsafe input.fill(65_536) { buffer -> (written: Int, result: Transfer) in
-        let transfer = unsafe socket.read(into: buffer)
+        let transfer = unsafe socket.receive(into: buffer)
         if case .moved(let count) = transfer { return (count, transfer) }
         return (0, transfer)
       }

@@ -28,11 +28,11 @@ struct ListeningSocketTests {
       unsafe "ping".withUTF8Bytes { #expect(unsafe client.send($0) == .moved(4)) }
       try wait(.reading, on: server)
       var room = [UInt8](repeating: 0, count: 16)
-      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.read(into: $0) == .moved(4)) }
-      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.read(into: $0) == .wouldBlock) }
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.receive(into: $0) == .moved(4)) }
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe server.receive(into: $0) == .wouldBlock) }
       server.shutdownSending()
       try wait(.reading, on: client)
-      unsafe room.withUnsafeMutableBytes { #expect(unsafe client.read(into: $0) == .moved(0)) }
+      unsafe room.withUnsafeMutableBytes { #expect(unsafe client.receive(into: $0) == .moved(0)) }
     }
   }
 

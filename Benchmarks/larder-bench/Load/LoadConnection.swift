@@ -42,7 +42,7 @@ struct LoadConnection<Session: BitwiseCopyable>: ~Copyable {
   mutating func read() -> Transfer {
     let room = 65_536
     return unsafe input.fill(room) { buffer -> (written: Int, result: Transfer) in
-      let transfer = unsafe descriptor.read(into: buffer)
+      let transfer = unsafe descriptor.receive(into: buffer)
       if case .moved(let count) = transfer { return (count, transfer) }
       return (0, transfer)
     }

@@ -55,7 +55,7 @@ struct SetupLine: ~Copyable {
       throw BenchError("the server does not answer")
     }
     let transfer = unsafe reply.fill(65_536) { room -> (written: Int, result: Transfer) in
-      let transfer = unsafe descriptor.read(into: room)
+      let transfer = unsafe descriptor.receive(into: room)
       if case .moved(let count) = transfer { return (count, transfer) }
       return (0, transfer)
     }

@@ -14,9 +14,9 @@
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 
-// The library's read and send are cancellation points, and in a process of several threads pay for it in every call.
-static inline ssize_t read_without_cancellation(int descriptor, void *bytes, size_t count) {
-  return syscall(SYS_read, descriptor, bytes, count);
+// The library's recv and send are cancellation points, and in a process of several threads pay for it in every call.
+static inline ssize_t receive_without_cancellation(int socket, void *bytes, size_t count, int flags) {
+  return syscall(SYS_recvfrom, socket, bytes, count, flags, NULL, NULL);
 }
 
 static inline ssize_t send_without_cancellation(int socket, const void *bytes, size_t count, int flags) {

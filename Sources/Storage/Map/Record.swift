@@ -26,11 +26,12 @@ struct Record {
   @inline(__always)
   init(at base: UnsafeMutableRawPointer) { unsafe self.base = base }
 
-  /// Asks for its first two cache lines: header, key, and all of a small value.
+  /// Asks for its first 128 bytes: header, key, and all of a small value. They may lie in three cache lines.
   @inline(__always)
   func prefetch() {
     unsafe Platform.prefetch(base)
     unsafe Platform.prefetch(base + 64)
+    unsafe Platform.prefetch(base + 127)
   }
 
   /// The size of a record, in the arena's units of 8 bytes.
