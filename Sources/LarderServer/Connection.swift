@@ -78,6 +78,11 @@ struct Connection: ~Copyable {
     }
   }
 
+  /// Whether it is as most connections are all the time: watched for requests, and with nothing left to do.
+  var isQuiet: Bool {
+    phase == .open && outbox.isEmpty && answers.isEmpty && !hasUnread && interest == Self.initialInterest
+  }
+
   /// Whether something can be sent as soon as the socket takes it.
   var sends: Bool { !outbox.isEmpty || answers.contains { $0.credit > 0 } }
 }

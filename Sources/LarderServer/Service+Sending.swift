@@ -15,6 +15,7 @@ extension Service {
       handleInbox(&connection)
       if batch.output.isEmpty { break }
     }
+    if connection.isQuiet, drainDeadline == nil { return }
     endIfDone(&connection)
     watch(&connection)
   }

@@ -75,7 +75,7 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     raiseDescriptorLimit()
     var plan = LoadPlan(address: target.address, protocolName: target.protocolName, workload: workload)
-    plan.store = store
+    plan.stores = [store]
     plan.connections = connections
     plan.pipeline = pipeline
     plan.threads = threads

@@ -21,22 +21,25 @@ struct Comparison {
   }
 
   mutating func run() throws -> ComparisonReport {
+    // What this thread starts keeps to the same processors: the servers, and not the generator, which says otherwise.
+    let all = try ProcessorSet.ofThread()
+    try plan.processors?.servers.confineThread()
+    defer { try? all.confineThread() }
     var report = ComparisonReport(plan, contenders)
     for contender in contenders { try check(contender) }
     try measureMemory(&report)
 
-    var servers: [RunningServer] = []
-    for contender in contenders {
-      show("loading \(contender.name)")
-      let server = try RunningServer(contender, in: folder)
-      try load(plan.works[0], server).loadKeys()
-      servers.append(server)
-    }
-    try measureWorks(servers, &report)
+    let servers = try start(contenders)
+    try measure(plan.works, servers, &report)
     let peak = report.bestPeerPeak ?? report.larderPeak
     report.peakRate = peak
     try measureLatency(servers, peak: peak, &report)
     try measureLoadCurve(servers, peak: peak, &report)
+    for server in servers { server.stop() }
+
+    let setups = try ComparisonPlan.workerSetups.map { try Contender.larder(workers: $0.workers, stores: $0.stores) }
+    report.workerSetups = setups.map(\.name)
+    try measure(plan.workerWorks, start(setups), &report)
     (report.turns, report.retakenTurns, report.disturbedTurns) = (taken, retaken, disturbed)
     report.seconds = rounded(Double(Clocks.now() - start) / 1e9)
     return report
@@ -52,11 +55,22 @@ struct Comparison {
     server.stop()
   }
 
-  /// Each contender's turn at each work, again and again; who begins changes.
-  private mutating func measureWorks(_ servers: [RunningServer], _ report: inout ComparisonReport) throws {
+  private mutating func start(_ contenders: [Contender]) throws -> [RunningServer] {
+    try contenders.map { contender in
+      show("loading \(contender.name)")
+      let server = try RunningServer(contender, in: folder)
+      try load(plan.works[0], server).loadKeys()
+      return server
+    }
+  }
+
+  /// Each server's turn at each work, again and again; who begins changes.
+  private mutating func measure(
+    _ works: [ComparisonPlan.Work], _ servers: [RunningServer], _ report: inout ComparisonReport
+  ) throws {
     var samples: [String: [String: [LoadOutcome]]] = [:]
     for round in 0..<plan.repeats {
-      for work in plan.works {
+      for work in works {
         for server in rotated(servers, by: round) where try isAble(server, work) {
           show("round \(round + 1) of \(plan.repeats): \(work.name) on \(server.contender.name)")
           let outcome = try take(load(work, server), server)
@@ -64,11 +78,11 @@ struct Comparison {
         }
       }
     }
-    for work in plan.works {
+    for work in works {
       let keys = try Workload(work.workload).keysInGetMany
-      for contender in contenders {
-        guard let outcomes = samples[work.name]?[contender.name] else { continue }
-        report.add(work.name, contender.name, outcomes, keys: keys)
+      for server in servers {
+        guard let outcomes = samples[work.name]?[server.contender.name] else { continue }
+        report.add(work.name, server.contender.name, outcomes, keys: keys)
       }
     }
   }
@@ -80,11 +94,13 @@ struct Comparison {
     let work = plan.works[0]
     var tallies: [String: Tally] = [:]
     var outcomes: [String: [LoadOutcome]] = [:]
-    for round in 0..<plan.repeats {
+    for round in 0..<plan.repeats * ComparisonPlan.latencyTurns {
       for server in rotated(servers, by: round) {
-        show("round \(round + 1) of \(plan.repeats): latency of \(server.contender.name)")
+        show("round \(round + 1) of \(plan.repeats * ComparisonPlan.latencyTurns): latency of \(server.contender.name)")
         var load = try load(work, server)
         load.rate = peak * ComparisonPlan.comparedLoad
+        load.duration = plan.turn / ComparisonPlan.latencyTurns
+        load.warmUp = min(load.warmUp, load.duration / 5)
         let outcome = try take(load, server)
         tallies[server.contender.name, default: Tally()].add(outcome.tally)
         outcomes[server.contender.name, default: []].append(outcome)
@@ -117,15 +133,19 @@ struct Comparison {
     }
   }
 
-  /// What a server takes for its entries, beyond keys and values, by the growth of its resident memory.
+  /// What a server takes for its entries, beyond keys and values, by the growth of its resident memory. The first entries are not
+  /// counted, with which everything comes that a server needs just once.
   private mutating func measureMemory(_ report: inout ComparisonReport) throws {
     for contender in contenders where contender.protocolName != .echo {
       show("memory of \(plan.entriesInMemory) entries: \(contender.name)")
       let server = try RunningServer(contender, in: folder)
       var load = try load(plan.works[0], server)
-      load.keys = plan.entriesInMemory
-      let before = server.probe.sample()?.residentBytes ?? 0
+      let first = plan.entriesInMemory / 100
+      load.keys = first
       try load.loadKeys()
+      let before = server.probe.sample()?.residentBytes ?? 0
+      load.keys = first + plan.entriesInMemory
+      try load.loadKeys(from: first)
       let after = server.probe.sample()?.residentBytes ?? 0
       server.stop()
       let each = Double(after - before) / Double(plan.entriesInMemory)

@@ -8,6 +8,7 @@ extension ComparisonReport {
       table("Server CPU a key, in µs", Self.cpuOfKey, works),
       table("Requests a second, in a closed loop", Self.throughput, works),
       latencyTable,
+      workerTable,
       table("Memory an entry beyond key and value, in bytes", Self.memory, [Self.loading]),
       contenderList,
     ].joined(separator: "\n\n") + "\n"
@@ -21,7 +22,7 @@ extension ComparisonReport {
     average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
 
     \(settings.connections) connections over Unix sockets, \(grouped(Double(settings.keys))) uniform keys of \(BenchKey.size) bytes, values of \
-    \(settings.valueSize) bytes, one generator thread. \(settings.repeats) rounds; in each, every contender had \
+    \(settings.valueSize) bytes, one generator thread\(settings.isPinned ? " with a processor to itself" : ""). \(settings.repeats) rounds; in each, every contender had \
     \(decimal(settings.secondsOfATurn, 2)) s for each work, in turns. Cells are the median of the rounds (lowest–highest). \
     Of \(turns) turns \(retakenTurns) were repeated because other processes took more than \(percent(ServerUse.disturbance)) of a core \
     meanwhile; \(disturbedTurns) were kept although they did.
@@ -42,7 +43,7 @@ extension ComparisonReport {
   }
 
   private var latencyTable: String {
-    var rows = [["Contender", "p50", "p90", "p99", "p99.9", "p99.99", "max", "p99 by round"]]
+    var rows = [["Contender", "p50", "p90", "p99", "p99.9", "p99.99", "max", "p99 by turn"]]
     for contender in contenders.map(\.name) {
       guard let latency = latencies[contender] else { continue }
       let points = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999, latency.max]
@@ -54,9 +55,20 @@ extension ComparisonReport {
 
       \(Self.rendered(rows))
 
-      Counted from the planned time of each request, so that a stall is not hidden; the first \(decimal(settings.secondsOfWarmUp, 2)) s of each turn are \
-      left out. All rounds together, but for the last column.
+      Counted from the planned time of each request, so that a stall is not hidden. All turns together, but for the last column, which has \
+      the median of the turns: a virtual machine that is not run for some milliseconds is in every turn's maximum, and in some turns' p99.
       """
+  }
+
+  /// Server CPU a request and throughput with one worker and with two.
+  private var workerTable: String {
+    var rows = [["Work"] + workerSetups.map { "\($0): µs" } + workerSetups.map { "\($0): requests/s" }]
+    for work in distinct(figures.filter { $0.contender == workerSetups.first }.map(\.work)) {
+      rows.append(
+        [work] + workerSetups.map { cell(figure(work, Self.cpu, $0)) }
+          + workerSetups.map { cell(figure(work, Self.throughput, $0)) })
+    }
+    return "## More workers: server CPU a request, and requests a second\n\n" + Self.rendered(rows)
   }
 
   private var contenderList: String {

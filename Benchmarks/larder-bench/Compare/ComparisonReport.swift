@@ -12,12 +12,16 @@ struct ComparisonReport: Codable, Sendable {
   /// Gets a second, without pipelining, that the best peer answered: what the rates of the latencies are parts of.
   var peakRate = 0.0
   var figures: [MeasuredFigure] = []
+  /// Larder with other numbers of workers and stores, as they are named in the figures.
+  var workerSetups: [String] = []
   /// The percentiles at `comparedLoad` of that peak, over all rounds.
   var latencies: [String: LatencyReport] = [:]
   var loadCurve: [LoadPoint] = []
 
   struct Settings: Codable, Sendable {
     var repeats: Int
+    /// Whether the generator had a processor to itself.
+    var isPinned: Bool
     var secondsOfATurn: Double
     /// The beginning of each turn, which does not count in the latencies.
     var secondsOfWarmUp: Double
@@ -56,7 +60,8 @@ struct ComparisonReport: Codable, Sendable {
 
   init(_ plan: ComparisonPlan, _ contenders: [Contender]) {
     settings = Settings(
-      repeats: plan.repeats, secondsOfATurn: plan.turn.seconds, secondsOfWarmUp: plan.warmUp.seconds,
+      repeats: plan.repeats, isPinned: plan.processors != nil, secondsOfATurn: plan.turn.seconds,
+      secondsOfWarmUp: plan.warmUp.seconds,
       connections: plan.connections, keys: plan.keys,
       valueSize: plan.valueSize, entriesInMemory: plan.entriesInMemory, comparedLoad: ComparisonPlan.comparedLoad,
       seed: plan.seed)
@@ -114,9 +119,8 @@ struct ComparisonReport: Codable, Sendable {
 
   /// The best of the peers, which are all but Larder and the echo.
   func bestPeer(_ work: String, _ figure: String) -> MeasuredFigure? {
-    let peers = figures.filter {
-      $0.work == work && $0.figure == figure && $0.contender != Contender.larder && $0.contender != Contender.echo
-    }
+    let names = contenders.map(\.name).filter { $0 != Contender.larder && $0 != Contender.echo }
+    let peers = figures.filter { $0.work == work && $0.figure == figure && names.contains($0.contender) }
     return peers.first?.isBetterLower == true
       ? peers.min { $0.median < $1.median } : peers.max { $0.median < $1.median }
   }

@@ -8,6 +8,8 @@ struct Contender: Sendable {
   /// The program's arguments; `$SOCKET` stands for the socket's path.
   let arguments: [String]
   let version: String
+  /// Larder's stores, which the connections use in turn.
+  var stores = ["bench"]
 
   static let larder = "larder"
   static let echo = "echo"
@@ -29,6 +31,18 @@ struct Contender: Sendable {
       throw BenchError("\(name)'s server is not beside this program; build all with: swift build -c release")
     }
     return found
+  }
+
+  /// Larder with so many workers and stores.
+  static func larder(workers: Int, stores: Int) throws -> Contender {
+    let names = (1...stores).map { "bench\($0)" }
+    let name = "\(workers) \(workers == 1 ? "worker" : "workers"), \(stores) \(stores == 1 ? "store" : "stores")"
+    let arguments = ["--listen", "unix:$SOCKET"] + names.flatMap { ["--store", "\($0)=memory"] }
+    guard
+      var contender = make(name, .larder, "larderd", arguments + ["--workers", "\(workers)"])
+    else { throw BenchError("there is no larderd beside this program") }
+    contender.stores = names
+    return contender
   }
 
   private static func make(

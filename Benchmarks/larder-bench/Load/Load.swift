@@ -6,11 +6,14 @@ import Synchronization
 /// A load on one server: threads with connections of their own, which begin together.
 struct Load<T: Target> {
   let plan: LoadPlan
-  let target: T
+  /// One for each store. They differ in their greetings only.
+  let targets: [T]
 
   init(_ plan: LoadPlan) {
     self.plan = plan
-    target = T(store: plan.store, valueSize: plan.valueSize, keysInGetMany: plan.workload.keysInGetMany)
+    targets = plan.stores.map {
+      T(store: $0, valueSize: plan.valueSize, keysInGetMany: plan.workload.keysInGetMany)
+    }
   }
 
   /// Runs the plan's workload.
@@ -30,8 +33,16 @@ struct Load<T: Target> {
     return try run(shares, probe: probe, watch: watch)
   }
 
-  /// Writes keys from `from` on, over a few connections with many requests under way.
+  /// Writes keys from `from` on into every store, over a few connections with many requests under way.
   func loadKeys(from: Int = 0, watch: (LoadSnapshot) -> Void = { _ in }) throws {
+    for store in plan.stores {
+      var plan = plan
+      plan.stores = [store]
+      try Load(plan).loadKeysIntoOneStore(from: from, watch: watch)
+    }
+  }
+
+  private func loadKeysIntoOneStore(from: Int, watch: (LoadSnapshot) -> Void) throws {
     guard plan.keys > from else { return }
     let goal = LoadGoal(
       pipeline: 64, requests: plan.keys - from, nanoseconds: nil, patience: plan.patience.nanoseconds, isLoading: true,
@@ -62,6 +73,7 @@ struct Load<T: Target> {
       Thread.detachNewThread { [self] in
         defer { ended.leave() }
         do {
+          try plan.processors?.confineThread()
           var loop = try makeLoop(thread)
           connected.signal()
           go.wait()
@@ -92,14 +104,14 @@ struct Load<T: Target> {
     let poll = try Poll()
     for index in 0..<thread.connections {
       let line = try SetupLine(to: plan.address)
-      let session = try target.greet(line)
+      let session = try targets[index % targets.count].greet(line)
       try poll.add(line.descriptor.number, .reading, token: UInt64(index))
       connections.append(LoadConnection(line.release(), session: session, pipeline: thread.goal.pipeline))
     }
     let keys = KeyChooser(
       plan.effectiveDistribution, keys: plan.keys, seed: plan.seed, thread: thread.thread, threads: plan.threads,
       unansweredInserts: thread.connections * plan.pipeline)
-    let writer = try RequestWriter(target, plan.workload, keys: keys, keyCount: plan.keys)
+    let writer = try RequestWriter(targets[0], plan.workload, keys: keys, keyCount: plan.keys)
     let pace =
       thread.goal.isLoading
       ? nil

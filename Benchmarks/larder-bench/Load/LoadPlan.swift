@@ -5,7 +5,6 @@ struct LoadPlan: Sendable {
   var address: Address
   var protocolName: TargetProtocol
   var workload: Workload
-  var store = "bench"
   var connections = 50
   var pipeline = 1
   var threads = 1
@@ -21,6 +20,10 @@ struct LoadPlan: Sendable {
   var rate: Double?
   var distribution: Distribution?
   var seed: UInt64 = 1
+  /// The processors that the generator's threads keep to; nil for any.
+  var processors: ProcessorSet?
+  /// Larder's stores; the connections use them in turn.
+  var stores = ["bench"]
   /// How long the server may be silent while it owes replies.
   var patience: Duration = .seconds(10)
 

@@ -23,5 +23,14 @@ static inline ssize_t send_without_cancellation(int socket, const void *bytes, s
   return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
 }
 
+// The library hides the affinity of threads behind _GNU_SOURCE, too.
+static inline long get_affinity_of_thread(unsigned long *mask, size_t size) {
+  return syscall(SYS_sched_getaffinity, 0, size, mask);
+}
+
+static inline long set_affinity_of_thread(const unsigned long *mask, size_t size) {
+  return syscall(SYS_sched_setaffinity, 0, size, mask);
+}
+
 // Asks for a cache line that will be needed soon.
 static inline void prefetch(const void *address) { __builtin_prefetch(address); }
