@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// How segments grow and shrink. By small steps, because what a step leaves empty is memory that every store pays for:
 /// a segment stays between 82 and 92 hundredths full while it grows.
@@ -23,6 +24,7 @@ extension HashIndex {
     guard entryCount * 2 < Int(chunkCount) * HashChunk.slotCount else { return }
     if entryCount == 0 {
       Self.free(segment)
+      notePaging(from: Int(chunkCount) * HashChunk.byteCount, to: 0)
       unsafe segments[index] = Segment()
       memoryBytes -= Int(chunkCount) * HashChunk.byteCount
     } else if chunkCount > 1 {
@@ -63,6 +65,12 @@ extension HashIndex {
     }
   }
 
+  /// When all segments have come to be whole pages, `malloc` is asked to give back what it keeps of smaller ones: some megabytes, once.
+  private mutating func notePaging(from old: Int, to new: Int) {
+    pagedSegmentCount += (new >= Self.pagedByteCount ? 1 : 0) - (old >= Self.pagedByteCount ? 1 : 0)
+    if pagedSegmentCount == Self.segmentCount, old < Self.pagedByteCount { Pages.trimHeap() }
+  }
+
   /// Moves a segment to another number of chunks; false, with nothing changed, when the system refuses the memory.
   ///
   /// Where an entry belongs depends on more of its hash than its tag, so the keys are read again. A pass over the next
@@ -91,6 +99,7 @@ extension HashIndex {
     }
     unsafe segments[index].chunks = larger
     unsafe segments[index].chunkCount = chunkCount
+    notePaging(from: Int(old.chunkCount) * HashChunk.byteCount, to: byteCount)
     memoryBytes += byteCount - Int(old.chunkCount) * HashChunk.byteCount
     return true
   }

@@ -20,6 +20,7 @@ struct HashIndex: ~Copyable {
 
   let hash = KeyHash()
   let segments: UnsafeMutablePointer<Segment>
+  var pagedSegmentCount = 0
   var memoryBytes = HashIndex.segmentCount * MemoryLayout<Segment>.stride
 
   init() {

@@ -1,3 +1,5 @@
+import Platform
+
 /// Blocks of 512 bytes for the nodes of the order index, named by 32-bit handles; handle 0 names nothing.
 ///
 /// A handle's lower 11 bits are the node's place in a chunk of 1 MiB, whose pages cost nothing until they are touched.

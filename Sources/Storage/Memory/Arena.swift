@@ -1,3 +1,5 @@
+import Platform
+
 /// Blocks of memory named by 32-bit handles: where a store keeps its records.
 ///
 /// A handle counts units of 8 bytes; its upper 15 bits select a chunk of 1 MiB, its lower 17 the unit in it. Handle 0
