@@ -3,6 +3,8 @@
 
 # What building takes beyond Swift itself, as Debian names it.
 build_packages=(git binutils libc6-dev libgcc-12-dev libstdc++-12-dev)
+# The servers that Larder is compared with, and what draws the plots.
+bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -35,8 +37,17 @@ install_missing() {
     command -v sudo >/dev/null || fail "as root, run: apt-get install ${missing[*]}"
     as_root=(sudo)
   fi
-  quietly "${as_root[@]}" apt-get update
-  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
+  # Debian starts the servers that it installs, unless this script says no (101).
+  local policy=/usr/sbin/policy-rc.d
+  [[ ! -e $policy ]] || policy=''
+  if [[ -n $policy ]]; then printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"; fi
+  local failed=false
+  (
+    quietly "${as_root[@]}" apt-get update
+    quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"
+  ) || failed=true
+  if [[ -n $policy ]]; then "${as_root[@]}" rm "$policy"; fi
+  if $failed; then exit 1; fi
 }
 
 passed=0

@@ -15,7 +15,7 @@ struct ComparisonPlan: Sendable {
   /// Entries of the servers whose memory is measured.
   var entriesInMemory = 1_000_000
   /// Rates of the load curve, as parts of the best peer's peak.
-  var loadSteps = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]
+  var loadSteps = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6]
   var seed: UInt64 = 1
   /// Turns at the rate at which latencies are compared, for each turn of other work: many short ones, because what the machine does to
   /// one of them says nothing of the server.
