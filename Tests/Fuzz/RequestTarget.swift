@@ -58,7 +58,10 @@ private struct Exchange: ~Copyable {
         var consumed = 0
         // A copy, so that the buffer may be consumed behind it.
         let bytes = left.toArray()
-        unsafe consumed = batch.handle(bytes.span.bytes, of: &connection, server)
+        let lookedAt = unsafe batch.lookAhead(bytes.span.bytes, of: connection)
+        batch.askForNotedRecords()
+        unsafe consumed = batch.handle(bytes.span.bytes, of: &connection, server, lookedAt: lookedAt)
+        batch.letGo()
         guard consumed >= 0, consumed <= before else { fatalError("more consumed than there is") }
         left.consume(consumed)
         isAtEnd = batch.output.isEmpty || !connection.executes
