@@ -14,6 +14,7 @@ let package = Package(
   name: "larder",
   products: [
     .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "DataSources", targets: ["DataSources"]),
     .executable(name: "larderd", targets: ["larderd"]),
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
@@ -29,6 +30,7 @@ let package = Package(
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
+    .target(name: "DataSources", swiftSettings: settings),
     .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),

@@ -1,0 +1,51 @@
+/// An error of a data source, local or remote. Errors are equal when their kinds are; the message is for people.
+public struct DataSourceError: Error, Hashable, Sendable {
+  /// What went wrong. The raw value is the code that goes over the wire; codes are never used again.
+  public enum Kind: Int, Hashable, Sendable, CaseIterable {
+    /// Nothing better is known.
+    case unknown = 0
+    /// There is no such value, or there is one of the other kind (a list for a single value).
+    case notFound = 1
+    /// The call makes no sense: a put without a value, a negative offset, an empty key.
+    case illegalArgument = 2
+    /// The source doesn't have this operation.
+    case notImplemented = 3
+    /// The value was rejected by a validation.
+    case notValid = 4
+    /// The operation was carried out, and failed.
+    case failed = 5
+    /// The source doesn't support the query in this operation.
+    case queryNotSupported = 6
+    /// Bytes that are no value of the type, or a value that has no bytes.
+    case dataSerialization = 7
+  }
+
+  public let kind: Kind
+  public let message: String
+
+  public init(_ kind: Kind, _ message: String = "") {
+    self.kind = kind
+    self.message = message.isEmpty ? "\(kind)" : message
+  }
+
+  /// The kind's stable number.
+  public var code: Int { kind.rawValue }
+
+  public static func == (a: DataSourceError, b: DataSourceError) -> Bool { a.kind == b.kind }
+  public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+}
+
+extension DataSourceError: CustomStringConvertible {
+  public var description: String { message }
+}
+
+extension DataSourceError {
+  public static let unknown = DataSourceError(.unknown)
+  public static let notFound = DataSourceError(.notFound)
+  public static let illegalArgument = DataSourceError(.illegalArgument)
+  public static let notImplemented = DataSourceError(.notImplemented)
+  public static let notValid = DataSourceError(.notValid)
+  public static let failed = DataSourceError(.failed)
+  public static let queryNotSupported = DataSourceError(.queryNotSupported)
+  public static let dataSerialization = DataSourceError(.dataSerialization)
+}
