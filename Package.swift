@@ -53,6 +53,7 @@ let package = Package(
       name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
+    .testTarget(name: "DataSourcesTests", dependencies: ["DataSources"], swiftSettings: settings),
     .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],

@@ -1,0 +1,24 @@
+/// A key as a key-value source compares it: by its UTF-8 bytes. Two strings are equal when they look the same (é in one code point or
+/// two), two keys are not.
+struct EntryKey: Sendable {
+  let text: String
+
+  init(_ text: String) {
+    self.text = text
+  }
+}
+
+extension EntryKey: Hashable {
+  static func == (a: EntryKey, b: EntryKey) -> Bool {
+    a.text.utf8.count == b.text.utf8.count && a.text.utf8.elementsEqual(b.text.utf8)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    var text = text
+    text.withUTF8 { unsafe hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
+}
+
+extension EntryKey: Comparable {
+  static func < (a: EntryKey, b: EntryKey) -> Bool { a.text.utf8.lexicographicallyPrecedes(b.text.utf8) }
+}

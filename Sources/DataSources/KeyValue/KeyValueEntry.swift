@@ -1,0 +1,40 @@
+/// What a key-value source holds under a key: a single value or a list. An entry of one kind is not found by a call for the other.
+public enum StoredValue<T: Sendable>: Sendable {
+  case single(T)
+  case list([T])
+
+  /// The single value; nil for a list.
+  public var single: T? {
+    if case .single(let value) = self { value } else { nil }
+  }
+
+  /// The list; nil for a single value.
+  public var list: [T]? {
+    if case .list(let values) = self { values } else { nil }
+  }
+
+  /// The value, or the list's elements.
+  public var elements: [T] {
+    switch self {
+    case .single(let value): [value]
+    case .list(let values): values
+    }
+  }
+}
+
+extension StoredValue: Equatable where T: Equatable {}
+extension StoredValue: Hashable where T: Hashable {}
+
+/// A key of a key-value source and what is held under it.
+public struct KeyValueEntry<T: Sendable>: Sendable {
+  public let key: String
+  public let value: StoredValue<T>
+
+  public init(key: String, value: StoredValue<T>) {
+    self.key = key
+    self.value = value
+  }
+}
+
+extension KeyValueEntry: Equatable where T: Equatable {}
+extension KeyValueEntry: Hashable where T: Hashable {}

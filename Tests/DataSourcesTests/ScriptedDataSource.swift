@@ -1,0 +1,55 @@
+import DataSources
+import Synchronization
+
+/// A source in memory that counts its calls and fails those that it is told to.
+final class ScriptedDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
+  private let source = InMemoryDataSource<T>()
+  private let state = Mutex<(calls: [DataSourceOperation], failures: [any Error])>(([], []))
+
+  var calls: [DataSourceOperation] { state.withLock { $0.calls } }
+
+  /// The next calls fail with these errors, one after the other.
+  func fail(with errors: any Error...) {
+    state.withLock { $0.failures += errors }
+  }
+
+  private func called(_ operation: DataSourceOperation) throws {
+    let failure: (any Error)? = state.withLock {
+      $0.calls.append(operation)
+      return $0.failures.isEmpty ? nil : $0.failures.removeFirst()
+    }
+    if let failure { throw failure }
+  }
+
+  func get(_ query: any Query) async throws -> T {
+    try called(.get)
+    return try await source.get(query)
+  }
+
+  func getAll(_ query: any Query) async throws -> [T] {
+    try called(.getAll)
+    return try await source.getAll(query)
+  }
+
+  @discardableResult
+  func put(_ value: T?, in query: any Query) async throws -> T {
+    try called(.put)
+    return try await source.put(value, in: query)
+  }
+
+  @discardableResult
+  func putAll(_ array: [T], in query: any Query) async throws -> [T] {
+    try called(.putAll)
+    return try await source.putAll(array, in: query)
+  }
+
+  func delete(_ query: any Query) async throws {
+    try called(.delete)
+    try await source.delete(query)
+  }
+
+  func deleteAll(_ query: any Query) async throws {
+    try called(.deleteAll)
+    try await source.deleteAll(query)
+  }
+}
