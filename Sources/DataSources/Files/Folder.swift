@@ -1,0 +1,73 @@
+import Foundation
+
+/// A folder of files that processes share.
+///
+/// A lock file keeps writers apart from each other and from readers, be they in this process or another. Nothing but what has been
+/// written whole is ever seen under a name: bytes go to a file beside it, to the disk, and then take its place. Links are not followed.
+/// Names that begin with a dot are the folder's own.
+struct Folder: Sendable {
+  static let lockName = ".lock"
+
+  let path: String
+
+  func path(of name: String) -> String { path + "/" + name }
+
+  /// Runs a body that only reads; others may read at the same time.
+  func reading<R>(_ body: () throws -> R) throws -> R {
+    let lock = try openLock()
+    try take(lock, LOCK_SH)
+    if try !hasUnfinishedBatch() { return try body() }
+    // A writer ended in the middle. Both of us may have seen it; the first one that gets the lock finishes its work.
+    try take(lock, LOCK_UN)
+    try take(lock, LOCK_EX)
+    try finishBatch()
+    return try body()
+  }
+
+  /// Runs a body that writes, alone.
+  func writing<R>(_ body: () throws -> R) throws -> R {
+    let lock = try openLock()
+    try take(lock, LOCK_EX)
+    try finishBatch()
+    return try body()
+  }
+
+  /// The names of the files in it, without the folder's own, in no order. O(n).
+  func names() throws -> [String] {
+    do {
+      return try FileManager.default.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(".") }
+    } catch {
+      throw DataSourceError(.failed, "can't list \(path): \(error.localizedDescription)")
+    }
+  }
+
+  /// The bytes of a file; nil when there is none.
+  func bytes(of name: String) throws -> Data? {
+    guard let file = try open(name, O_RDONLY) else { return nil }
+    return try failing("read", name) { try file.readToEnd() ?? Data() }
+  }
+
+  func contains(_ name: String) throws -> Bool {
+    var status = stat()
+    if unsafe lstat(path(of: name), &status) == 0 { return true }
+    guard errno == ENOENT else { throw failure("look at", name) }
+    return false
+  }
+
+  /// The lock ends with the file handle.
+  private func openLock() throws -> FileHandle {
+    if let lock = try open(Folder.lockName, O_RDWR | O_CREAT) { return lock }
+    try failing("create", "") {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+    guard let lock = try open(Folder.lockName, O_RDWR | O_CREAT) else { throw failure("open", Folder.lockName) }
+    return lock
+  }
+
+  private func take(_ lock: FileHandle, _ operation: Int32) throws {
+    while flock(lock.fileDescriptor, operation) != 0 {
+      guard errno == EINTR else { throw failure("lock", Folder.lockName) }
+    }
+  }
+}

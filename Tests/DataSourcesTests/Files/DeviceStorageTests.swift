@@ -1,0 +1,104 @@
+import DataSources
+import Foundation
+import Testing
+
+@Suite struct DeviceStorageTests {
+  @Test func `45: a name never sees a longer one's entries`() async throws {
+    let directory = try TemporaryDirectory()
+    let kinds: [DeviceStorageKind] =
+      [.regular] + ["foo", "foobar", "foo.bar", "foo/bar", ""].flatMap { [.prefix($0), .rootKey($0)] }
+    let sources = kinds.map { DeviceStorageDataSource<Item>(directory: directory.url, $0) }
+    for (kind, source) in zip(kinds, sources) {
+      #expect(try await source.getAll(AllObjectsQuery()) == [])
+      try await source.put(Item("\(kind)"), forId: "a")
+    }
+    try await sources[1].delete(AllObjectsQuery())
+    #expect(await failure { try await sources[1].get("a") } == .notFound)
+    for (kind, source) in zip(kinds, sources).enumerated().filter({ $0.offset != 1 }).map(\.element) {
+      #expect(try await source.getAll(AllObjectsQuery()) == [Item("\(kind)")])
+    }
+  }
+
+  @Test(arguments: [.regular, .prefix("p"), .rootKey("r")] as [DeviceStorageKind])
+  func `entries outlive their source`(_ kind: DeviceStorageKind) async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Item>(directory: directory.url, kind)
+    try await source.put(Item("one", price: 1), forId: "a")
+    try await source.putAll(["x", "y"], forId: "l")
+    let again = DeviceStorageDataSource<Item>(directory: directory.url, kind)
+    #expect(try await again.get("a") == Item("one", price: 1))
+    #expect(try await again.getAll("l") == ["x", "y"])
+  }
+
+  @Test(arguments: [.regular, .prefix("p"), .rootKey("r")] as [DeviceStorageKind])
+  func `48: another type is an error, never a default`(_ kind: DeviceStorageKind) async throws {
+    let directory = try TemporaryDirectory()
+    try await DeviceStorageDataSource<String>(directory: directory.url, kind).put("text", forId: "a")
+    let numbers = DeviceStorageDataSource<Int>(directory: directory.url, kind)
+    #expect(await failure { try await numbers.get("a") } == .dataSerialization)
+    #expect(await failure { try await numbers.getAll(AllObjectsQuery()) } == .dataSerialization)
+  }
+
+  @Test func `a value without JSON is an error and changes nothing`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Double>(directory: directory.url)
+    try await source.put(1, forId: "a")
+    #expect(await failure { try await source.put(.nan, forId: "a") } == .dataSerialization)
+    #expect(await failure { try await source.putAll([2, .nan], forId: ["a", "b"]) } == .dataSerialization)
+    #expect(try await source.getAll(AllObjectsQuery()) == [1])
+  }
+
+  @Test func `an entry is a file that a person can read`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Item>(directory: directory.url)
+    try await source.put(Item("Étude", price: 3), forId: "book/1")
+    #expect(try directory.files() == ["regular", "regular/.lock", "regular/book%2F1.json"])
+    let text = try String(contentsOf: directory.url.appendingPathComponent("regular/book%2F1.json"), encoding: .utf8)
+    #expect(text.contains("\"key\" : \"book/1\"") && text.contains("\"title\" : \"Étude\""))
+  }
+
+  @Test func `a damaged file is an error for its key only`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Item>(directory: directory.url)
+    try await source.put("one", forId: "a")
+    try await source.put("two", forId: "b")
+    try Data("{\"key\": \"a\", ".utf8).write(to: directory.url.appendingPathComponent("regular/a.json"))
+    #expect(await failure { try await source.get("a") } == .dataSerialization)
+    #expect(try await source.get("b") == "two")
+    try await source.put("three", forId: "a")
+    #expect(try await source.get("a") == "three")
+  }
+
+  @Test func `files of others are left alone`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Item>(directory: directory.url)
+    try await source.put("one", forId: "a")
+    let note = directory.url.appendingPathComponent("regular/read me.txt")
+    try Data("hands off".utf8).write(to: note)
+    #expect(try await source.getAll(AllObjectsQuery()) == ["one"])
+    try await source.delete(AllObjectsQuery())
+    #expect(FileManager.default.fileExists(atPath: note.path))
+  }
+
+  @Test func `links are not followed`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = DeviceStorageDataSource<Item>(directory: directory.url)
+    try await source.put("one", forId: "a")
+    let folder = directory.url.appendingPathComponent("regular")
+    try FileManager.default.createSymbolicLink(
+      at: folder.appendingPathComponent("b.json"), withDestinationURL: folder.appendingPathComponent("a.json"))
+    #expect(await failure { try await source.get("b") } == .failed)
+    try await source.put("two", forId: "b")
+    #expect(try await source.get("a") == "one")
+    #expect(try await source.get("b") == "two")
+  }
+
+  @Test func `a directory that can't be made is an error`() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.url.appendingPathComponent("file")
+    try Data().write(to: file)
+    let source = DeviceStorageDataSource<Item>(directory: file)
+    #expect(await failure { try await source.put("x", forId: "a") } == .failed)
+    #expect(await failure { try await source.get("a") } == .failed)
+  }
+}

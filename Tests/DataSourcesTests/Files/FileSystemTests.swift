@@ -1,0 +1,28 @@
+import DataSources
+import Foundation
+import Testing
+
+@Suite struct FileSystemTests {
+  @Test func `a value is a file of its own bytes`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = FileSystemDataSource(directory: directory.url)
+    let bytes = Data([0, 255, 10, 13])
+    try await source.put(bytes, forId: "image.png")
+    #expect(try Data(contentsOf: directory.url.appendingPathComponent("image.png")) == bytes)
+    try Data("from elsewhere".utf8).write(to: directory.url.appendingPathComponent("note.txt"))
+    #expect(try await source.get("note.txt") == Data("from elsewhere".utf8))
+    #expect(try await source.keys() == ["image.png", "note.txt"])
+  }
+
+  @Test func `a list takes the place of a value and back`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = FileSystemDataSource(directory: directory.url)
+    try await source.put(Data([1]), forId: "a")
+    try await source.putAll([Data([2]), Data()], forId: "a")
+    #expect(try await source.getAll("a") == [Data([2]), Data()])
+    #expect(try directory.files() == [".lock", "a%list"])
+    try await source.put(Data(), forId: "a")
+    #expect(try await source.get("a") == Data())
+    #expect(try directory.files() == [".lock", "a"])
+  }
+}
