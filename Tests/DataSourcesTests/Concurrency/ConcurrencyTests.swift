@@ -1,0 +1,87 @@
+import DataSources
+import Testing
+
+/// Many tasks at once, for the thread sanitizer to look at, and with what must hold of any order.
+@Suite struct ConcurrencyTests {
+  @Test(arguments: Subject.all)
+  func `tasks with keys of their own don't disturb each other`(_ subject: Subject) async throws {
+    try await subject.run { source async throws in
+      try await withThrowingTaskGroup { group in
+        for task in 0..<6 {
+          group.addTask {
+            for round in 0..<8 {
+              let item = Item("\(task)", price: round)
+              try await source.put(item, forId: task)
+              let got = try await source.get(task)
+              #expect(got == item)
+              _ = try await source.getAll(AllObjectsQuery())
+              try await source.putAll([item, item], forId: "list\(task)")
+              try await source.delete("list\(task)")
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let left = try await source.getAll(AllObjectsQuery())
+      #expect(left == (0..<6).map { Item("\($0)", price: 7) })
+    }
+  }
+
+  @Test func `two sources over one directory are one store`() async throws {
+    let directory = try TemporaryDirectory()
+    let sources = (0..<2).map { _ in DeviceStorageDataSource<Int>(directory: directory.url) }
+    try await withThrowingTaskGroup { group in
+      for (number, source) in sources.enumerated() {
+        group.addTask {
+          for round in 1...30 { try await source.putAll([round, round], forId: ["a", "b"]) }
+          try await source.put(1, forId: "done\(number)")
+        }
+        group.addTask {
+          for _ in 0..<60 {
+            let pair = try await source.getAll(["a", "b"], missing: .skip)
+            #expect(pair.isEmpty || pair.count == 2 && pair[0] == pair[1])
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let left = try await sources[0].getAll(["a", "b"])
+    #expect(left == [30, 30])
+  }
+
+  @Test func `a timed cache never tells a writer an older value than its own`() async throws {
+    let cache = TimedCacheDataSource(InMemoryDataSource<Int>(), lifetime: .seconds(60))
+    try await cache.put(0, forId: "a")
+    try await withThrowingTaskGroup { group in
+      group.addTask {
+        for round in 1...2_000 {
+          try await cache.put(round, forId: "a")
+          let got = try await cache.get("a")
+          #expect(got == round)
+        }
+      }
+      for _ in 0..<3 {
+        group.addTask {
+          var last = 0
+          for _ in 0..<2_000 {
+            let got = try await cache.get("a")
+            #expect(got >= last)
+            last = got
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func `futures are subscribed to and resolved by many threads`() async throws {
+    let source = InMemoryDataSource<Int>()
+    func call(_ number: Int) -> Future<Int> { source.put(number, forId: number) }
+    let calls = (0..<500).map(call)
+    let heard = Recorder<Int>()
+    for call in calls { call.then { heard.add($0) } }
+    let values = try await Future.batch(calls).value
+    #expect(values == Array(0..<500))
+    #expect(heard.events.sorted() == values)
+  }
+}
