@@ -1,8 +1,8 @@
-import Synchronization
+@testable import DataSources
 
 /// What happened, in its order, from whatever thread.
 final class Recorder<Event: Sendable>: Sendable {
-  private let recorded = Mutex<[Event]>([])
+  private let recorded = Locked<[Event]>([])
 
   var events: [Event] { recorded.withLock { $0 } }
 

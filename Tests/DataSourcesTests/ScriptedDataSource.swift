@@ -1,10 +1,9 @@
-import DataSources
-import Synchronization
+@testable import DataSources
 
 /// A source in memory that counts its calls and fails those that it is told to.
 final class ScriptedDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let source = InMemoryDataSource<T>()
-  private let state = Mutex<(calls: [DataSourceOperation], failures: [any Error])>(([], []))
+  private let state = Locked<(calls: [DataSourceOperation], failures: [any Error])>(([], []))
 
   var calls: [DataSourceOperation] { state.withLock { $0.calls } }
 

@@ -1,5 +1,3 @@
-import Synchronization
-
 extension Future {
   /// A future with the values of both, or the first error of either.
   public func zip<U: Sendable>(_ other: Future<U>) -> Future<(T, U)> {
@@ -51,10 +49,10 @@ extension Future {
 
 /// The values of a batch as they come, at their places.
 private final class Gathered<T: Sendable>: Sendable {
-  private let state: Mutex<(values: [T?], missing: Int)>
+  private let state: Locked<(values: [T?], missing: Int)>
 
   init(count: Int) {
-    state = Mutex((Array(repeating: nil, count: count), count))
+    state = Locked((Array(repeating: nil, count: count), count))
   }
 
   /// - Returns: all values, when this was the last of them.

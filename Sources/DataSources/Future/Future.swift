@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A value, or an error, that comes later. It is resolved once; what is tried after that has no effect.
 ///
 /// Any number of subscribers get the result, in the order in which they subscribed, on whichever thread resolves the future, or at once
@@ -12,16 +10,16 @@ public final class Future<T: Sendable>: Sendable {
     case resolved(Result<T, any Error>)
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   /// A future that something within the library resolves.
   init() {
-    state = Mutex(.pending([]))
+    state = Locked(.pending([]))
   }
 
   /// A future with its result.
   public init(_ result: Result<T, any Error>) {
-    state = Mutex(.resolved(result))
+    state = Locked(.resolved(result))
   }
 
   /// A future with its value.

@@ -1,32 +1,28 @@
-import Synchronization
-
 /// A key-value source in the process's own memory. Copies of it share their entries; what is got is a copy.
 ///
 /// Calls for keys are O(1) a key. Those for everything or for pages are O(log n) and what they return; the first of them after a key
 /// came or went is O(n log n).
 public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
-  private let table: Table
+  private let state = Locked(State())
 
-  public init() {
-    table = Table()
-  }
+  public init() {}
 
   public func entry(of key: String) async throws -> StoredValue<T>? {
-    table.state.withLock { $0.values[EntryKey(key)] }
+    state.withLock { $0.values[EntryKey(key)] }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
-    table.state.withLock { state in keys.map { state.values[EntryKey($0)] } }
+    state.withLock { state in keys.map { state.values[EntryKey($0)] } }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
-    table.state.withLock { state in
+    state.withLock { state in
       range.slice(of: state.orderedKeys()).map { KeyValueEntry(key: $0.text, value: state.values[$0]!) }
     }
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    table.state.withLock { state in
+    state.withLock { state in
       for entry in entries where state.values.updateValue(entry.value, forKey: EntryKey(entry.key)) == nil {
         state.order = nil
       }
@@ -34,18 +30,18 @@ public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
   }
 
   public func remove(_ keys: [String]) async throws {
-    table.state.withLock { state in
+    state.withLock { state in
       for key in keys where state.values.removeValue(forKey: EntryKey(key)) != nil { state.order = nil }
     }
   }
 
   public func removeAll() async throws {
-    table.state.withLock { $0 = State() }
-  }
-
-  /// The lock around all there is. It is held for no longer than the table's own work takes.
-  private final class Table: Sendable {
-    let state = Mutex(State())
+    // What was there is let go of after the lock.
+    _ = state.withLock { state in
+      let old = state
+      state = State()
+      return old
+    }
   }
 
   private struct State {

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What a timed cache remembers: values by their keys, each until its time is up.
 ///
 /// A value is remembered only if no change was under way at any time since it was asked for. Else a slow reader could bring back what a
@@ -15,7 +13,7 @@ final class TimedMemory<T: Sendable>: Sendable {
     var epoch: UInt64 = 0
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let lifetime: Duration
   private let limit: Int
   private let now: @Sendable () -> Instant

@@ -1,6 +1,5 @@
 import DataSources
 import Foundation
-import Synchronization
 import Testing
 
 @Suite struct FutureTests {

@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 
 @testable import DataSources
@@ -6,7 +5,7 @@ import Testing
 @Suite struct TimedCacheTests {
   /// A clock that a test moves.
   final class Time: Sendable {
-    private let instant = Mutex(ContinuousClock.now)
+    private let instant = Locked(ContinuousClock.now)
     var now: ContinuousClock.Instant { instant.withLock { $0 } }
     func advance(by duration: Duration) { instant.withLock { $0 += duration } }
   }
