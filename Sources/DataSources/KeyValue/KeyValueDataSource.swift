@@ -4,6 +4,8 @@
 /// all others do; what the queries mean is written once, here. Each requirement is atomic to everybody who uses the source. Keys that
 /// come in are of 1 to 4,096 bytes and compare by their bytes.
 public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataSource {
+  associatedtype T
+
   /// What is held under a key; nil when there is nothing.
   func entry(of key: String) async throws -> StoredValue<T>?
 

@@ -7,6 +7,9 @@ public protocol DataSource<T>: Sendable {
 
 /// A source that values can be got from.
 public protocol GetDataSource<T>: DataSource {
+  // Declared here again, so that it is inferred from the operations in spite of their twins that give futures.
+  associatedtype T
+
   /// One value.
   /// - Throws: `DataSourceError.notFound` when there is none, `.queryNotSupported` for a query the source doesn't know.
   func get(_ query: any Query) async throws -> T
@@ -19,6 +22,9 @@ public protocol GetDataSource<T>: DataSource {
 
 /// A source that values can be put into, or that acts on them otherwise.
 public protocol PutDataSource<T>: DataSource {
+  // As in GetDataSource.
+  associatedtype T
+
   /// Puts one value.
   /// - Parameter value: nil where the query says all that there is to say. Sources that store values throw `.illegalArgument` then.
   /// - Returns: what was stored.

@@ -1,11 +1,15 @@
 /// A get source that is written with futures. Its `async` operations come by themselves.
 public protocol FutureGetDataSource<T>: GetDataSource {
+  associatedtype T
+
   func get(_ query: any Query) -> Future<T>
   func getAll(_ query: any Query) -> Future<[T]>
 }
 
 /// A put source that is written with futures. Its `async` operations come by themselves.
 public protocol FuturePutDataSource<T>: PutDataSource {
+  associatedtype T
+
   @discardableResult
   func put(_ value: T?, in query: any Query) -> Future<T>
   @discardableResult

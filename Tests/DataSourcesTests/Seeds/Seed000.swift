@@ -33,8 +33,6 @@ struct SearchQuery: Query {
   struct AnotherQuery: Query {}
 
   struct MyCustomDataSource: FutureGetDataSource {
-    typealias T = MyObject
-
     func getObjectByIdMethod(id: String) -> Future<MyObject> { Future(MyObject(name: id)) }
     func getAll(_ query: any Query) -> Future<[MyObject]> { get(query).map { [$0] } }
 

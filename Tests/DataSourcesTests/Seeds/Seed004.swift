@@ -28,8 +28,6 @@ public protocol DeleteDataSource : DataSource {
   // ----
 
   struct MyCustomGetDataSource: DataSources.GetDataSource {
-    typealias T = String
-
     func get(_ query: any Query) async throws -> String {
       guard let query = query as? IdQuery<String>, query.id == "myKey" else { throw query.notSupported(.get, self) }
       return "value of \(query.id)"
