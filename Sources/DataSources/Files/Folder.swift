@@ -32,13 +32,10 @@ struct Folder: Sendable {
     return try body()
   }
 
-  /// The names of the files in it, without the folder's own, in no order. O(n).
+  /// The names of the files in it, without the folder's own, links and folders, in no order. O(n).
   func names() throws -> [String] {
-    do {
-      return try FileManager.default.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(".") }
-    } catch {
-      throw DataSourceError(.failed, "can't list \(path): \(error.localizedDescription)")
-    }
+    let names = try failing("list", "") { try FileManager.default.contentsOfDirectory(atPath: path) }
+    return try names.filter { try !$0.hasPrefix(".") && mode(of: $0) & S_IFMT == S_IFREG }
   }
 
   /// The bytes of a file; nil when there is none.
@@ -47,11 +44,15 @@ struct Folder: Sendable {
     return try failing("read", name) { try file.readToEnd() ?? Data() }
   }
 
-  func contains(_ name: String) throws -> Bool {
+  /// Whether there is anything of this name, be it a file or not.
+  func contains(_ name: String) throws -> Bool { try mode(of: name) != 0 }
+
+  /// The kind and the permissions of what has a name; 0 when nothing has.
+  private func mode(of name: String) throws -> mode_t {
     var status = stat()
-    if unsafe lstat(path(of: name), &status) == 0 { return true }
+    if unsafe lstat(path(of: name), &status) == 0 { return status.st_mode }
     guard errno == ENOENT else { throw failure("look at", name) }
-    return false
+    return 0
   }
 
   /// The lock ends with the file handle.

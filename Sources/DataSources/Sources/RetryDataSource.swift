@@ -12,7 +12,7 @@ public struct RetryDataSource<T: Sendable>: GetDataSource, PutDataSource, Delete
   public init(
     _ source: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
     retryCount: Int,
-    retryIf: @escaping @Sendable (any Error) -> Bool = { _ in true }
+    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.unlessUnsafe
   ) {
     self.init(source, RetryRule(retryCount: retryCount, retryIf: retryIf))
   }

@@ -18,13 +18,18 @@ public struct RetryRule: Sendable {
     retryCount: Int,
     pause: Duration = .milliseconds(50),
     longestPause: Duration = .seconds(5),
-    retryIf: @escaping @Sendable (any Error) -> Bool = { ($0 as? any RetryAdvice)?.isSafeToRetry ?? true }
+    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.unlessUnsafe
   ) {
     precondition(retryCount >= 0, "retryCount is negative")
     self.retryCount = retryCount
     self.pause = pause
     self.longestPause = longestPause
     self.retryIf = retryIf
+  }
+
+  /// Whether an error is worth another try: all are but those that say they aren't safe.
+  @Sendable public static func unlessUnsafe(_ error: any Error) -> Bool {
+    (error as? any RetryAdvice)?.isSafeToRetry ?? true
   }
 
   /// Runs an operation until it succeeds or may not be tried again.

@@ -93,6 +93,28 @@ import Testing
     #expect(try await source.get("b") == "two")
   }
 
+  @Test(arguments: [.regular, .rootKey("r")] as [DeviceStorageKind])
+  func `38: a process that is killed leaves all of a write or none`(_ kind: DeviceStorageKind) async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.url.path
+    let root = kind != .regular
+    for _ in 0..<4 {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, root = root as Bool] in
+        let source = DeviceStorageDataSource<Int>(
+          directory: URL(fileURLWithPath: path), root ? .rootKey("r") : .regular)
+        Task.detached {
+          try await Task.sleep(for: .microseconds(Int.random(in: 5_000...30_000)))
+          kill(getpid(), SIGKILL)
+        }
+        for round in 1... { try await source.putAll([round, round, round], forId: ["a", "b", "c"]) }
+      }
+      let source = DeviceStorageDataSource<Int>(directory: directory.url, kind)
+      let values = try await source.getAll(["a", "b", "c"], missing: .skip)
+      #expect(values.isEmpty || values.count == 3 && Set(values).count == 1)
+    }
+    #expect(try directory.files().contains { $0.hasSuffix(".json") })
+  }
+
   @Test func `a directory that can't be made is an error`() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("file")

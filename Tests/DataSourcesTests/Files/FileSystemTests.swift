@@ -14,6 +14,19 @@ import Testing
     #expect(try await source.keys() == ["image.png", "note.txt"])
   }
 
+  @Test func `folders and links are no entries`() async throws {
+    let directory = try TemporaryDirectory()
+    let source = FileSystemDataSource(directory: directory.url)
+    try await source.put(Data([1]), forId: "a")
+    let folder = directory.url.appendingPathComponent("folder")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.url.appendingPathComponent("link").path, withDestinationPath: "a")
+    #expect(try await source.keys() == ["a"])
+    try await source.delete(AllObjectsQuery())
+    #expect(try directory.files() == [".lock", "folder", "link"])
+  }
+
   @Test func `a list takes the place of a value and back`() async throws {
     let directory = try TemporaryDirectory()
     let source = FileSystemDataSource(directory: directory.url)
