@@ -10,7 +10,10 @@ struct EntryKey: Sendable {
 
 extension EntryKey: Hashable {
   static func == (a: EntryKey, b: EntryKey) -> Bool {
-    a.text.utf8.count == b.text.utf8.count && a.text.utf8.elementsEqual(b.text.utf8)
+    let (a, b) = (a.text.utf8.span, b.text.utf8.span)
+    guard a.count == b.count else { return false }
+    for index in a.indices where a[index] != b[index] { return false }
+    return true
   }
 
   func hash(into hasher: inout Hasher) {

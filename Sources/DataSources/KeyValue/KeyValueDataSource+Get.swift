@@ -1,5 +1,10 @@
 extension KeyValueDataSource {
   public func get(_ query: any Query) async throws -> T {
+    try await value(of: query)
+  }
+
+  /// What `get` does, for a source that has a shorter way to what is there.
+  func value(of query: any Query) async throws -> T {
     switch query.keyValueAddress {
     case .key(let key), .all(let key):
       guard let value = try await entry(of: checked(key))?.single else { throw notFound(key) }
