@@ -27,7 +27,9 @@ extension StoredValue: Hashable where T: Hashable {}
 
 /// A key of a key-value source and what is held under it.
 public struct KeyValueEntry<T: Sendable>: Sendable {
+  /// The key, of 1 to 4,096 bytes.
   public let key: String
+  /// What is held under it.
   public let value: StoredValue<T>
 
   public init(key: String, value: StoredValue<T>) {

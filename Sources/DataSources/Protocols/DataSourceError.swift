@@ -21,6 +21,7 @@ public struct DataSourceError: Error, Hashable, Sendable {
   }
 
   public let kind: Kind
+  /// For people, in a log; no part of equality.
   public let message: String
 
   public init(_ kind: Kind, _ message: String = "") {

@@ -2,7 +2,9 @@
 public protocol FutureGetDataSource<T>: GetDataSource {
   associatedtype T
 
+  /// One value, later. Fails as `GetDataSource`'s does.
   func get(_ query: any Query) -> Future<T>
+  /// A list of values, later. Fails as `GetDataSource`'s does.
   func getAll(_ query: any Query) -> Future<[T]>
 }
 
@@ -10,14 +12,17 @@ public protocol FutureGetDataSource<T>: GetDataSource {
 public protocol FuturePutDataSource<T>: PutDataSource {
   associatedtype T
 
+  /// Puts one value; the future has what was stored.
   @discardableResult
   func put(_ value: T?, in query: any Query) -> Future<T>
+  /// Puts a list of values; the future has what was stored.
   @discardableResult
   func putAll(_ array: [T], in query: any Query) -> Future<[T]>
 }
 
 /// A delete source that is written with futures. Its `async` operations come by themselves.
 public protocol FutureDeleteDataSource<T>: DeleteDataSource {
+  /// Deletes what the query addresses, later.
   @discardableResult
   func delete(_ query: any Query) -> Future<Void>
 }

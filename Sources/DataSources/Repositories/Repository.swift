@@ -15,21 +15,27 @@ public enum RepositoryOperation: Hashable, Sendable {
 
 /// A source whose calls may say where the answer is to come from. Calls that say nothing are `standard`.
 public protocol GetRepository<T>: GetDataSource {
+  /// One value. Throws what the source in question throws.
   func get(_ query: any Query, operation: RepositoryOperation) async throws -> T
+  /// A list of values. Throws what the source in question throws.
   func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T]
 }
 
 /// A source whose calls may say where the value is to go. Calls that say nothing are `standard`.
 public protocol PutRepository<T>: PutDataSource {
+  /// Puts one value; returns what was stored. Throws what the sources in question throw.
   @discardableResult
   func put(_ value: T?, in query: any Query, operation: RepositoryOperation) async throws -> T
+  /// Puts a list of values; returns what was stored. Throws what the sources in question throw.
   @discardableResult
   func putAll(_ array: [T], in query: any Query, operation: RepositoryOperation) async throws -> [T]
 }
 
 /// A source whose calls may say where it is to be deleted. Calls that say nothing are `standard`.
 public protocol DeleteRepository<T>: DeleteDataSource {
+  /// Deletes what the query addresses. Throws what the sources in question throw.
   func delete(_ query: any Query, operation: RepositoryOperation) async throws
+  /// Behaves as `delete`.
   func deleteAll(_ query: any Query, operation: RepositoryOperation) async throws
 }
 

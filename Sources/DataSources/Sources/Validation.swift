@@ -17,6 +17,8 @@ public struct Validation<T: Sendable>: Sendable {
   /// Accepts everything.
   public static var always: Validation { Validation({ _ in true }, list: { _ in true }) }
 
+  /// Whether a value passes.
   public func accepts(_ value: T) -> Bool { acceptsValue(value) }
+  /// Whether a list passes.
   public func accepts(_ list: [T]) -> Bool { acceptsList(list) }
 }
