@@ -80,7 +80,7 @@ struct EventLoop: ~Copyable {
     for index in 0..<count {
       let token = service.turn[index].token
       guard connections.holds(token) else { continue }
-      service.finish(index, &connections[token.slot])
+      service.answer(index, &connections[token.slot])
       settle(token.slot)
     }
     service.turn.removeAll()

@@ -111,7 +111,7 @@ struct Service: ~Copyable {
     let index = turn.count - 1
     execute(index, &connection)
     batch.letGo()
-    finish(index, &connection)
+    answer(index, &connection)
     turn.removeLast()
     return true
   }
@@ -169,7 +169,7 @@ struct Service: ~Copyable {
 
   /// Sends what was executed for a connection.
   @inline(__always)
-  mutating func finish(_ index: Int, _ connection: inout Connection) {
+  mutating func answer(_ index: Int, _ connection: inout Connection) {
     swap(&batch.output, &turn[index].output)
     settle(&connection)
     swap(&batch.output, &turn[index].output)

@@ -36,18 +36,25 @@ struct Plots {
     }
   }
 
+  /// The points of each contender, under its name.
+  private func data(_ points: (String) -> [(x: Double, y: Double)]) -> String {
+    names.map { name in
+      "$\(name) << END\n" + points(name).map { "\($0.x) \($0.y)" }.joined(separator: "\n") + "\nEND"
+    }.joined(separator: "\n")
+  }
+
+  /// A line through the points of each contender.
+  private func lines(pointSize: Double) -> String {
+    names.map {
+      "$\($0) using 1:2 with linespoints pt 7 ps \(pointSize) lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
+    }.joined(separator: ", ")
+  }
+
   /// Latency by percentile, with as much room for each nine as for the one before.
   private var percentiles: String {
-    let data = names.map { name in
-      let points = report.latencies[name]?.curve ?? []
-      return "$\(name) << END\n"
-        + points.map { "\(100 / (100 - $0.percentile)) \($0.microseconds)" }.joined(separator: "\n") + "\nEND"
-    }
-    let lines = names.map {
-      "$\($0) using 1:2 with linespoints pt 7 ps 0.3 lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
-    }
-    return data.joined(separator: "\n") + """
-
+    let data = data { report.latencies[$0]?.curve.map { (100 / (100 - $0.percentile), $0.microseconds) } ?? [] }
+    return """
+      \(data)
       set title "Latency of get at \(grouped(report.peakRate * report.settings.comparedLoad)) requests a second, from the planned time"
       set logscale xy
       set format y "%.0f"
@@ -55,22 +62,17 @@ struct Plots {
       set ylabel "latency (µs)"
       set xtics ("0" 1, "90" 10, "99" 100, "99.9" 1000, "99.99" 10000, "99.999" 100000, "99.9999" 1000000)
       set key top left
-      plot \(lines.joined(separator: ", "))
+      plot \(lines(pointSize: 0.3))
       """
   }
 
   /// p99 against the rate. A point whose rate was not reached is drawn where it was planned.
   private var load: String {
-    let data = names.map { name in
-      let points = report.loadCurve.filter { $0.contender == name }
-      return "$\(name) << END\n"
-        + points.map { "\($0.plannedPerSecond / 1_000) \($0.p99)" }.joined(separator: "\n") + "\nEND"
+    let data = data { name in
+      report.loadCurve.filter { $0.contender == name }.map { ($0.plannedPerSecond / 1_000, $0.p99) }
     }
-    let lines = names.map {
-      "$\($0) using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
-    }
-    return data.joined(separator: "\n") + """
-
+    return """
+      \(data)
       set title "Latency of get against the planned rate: it turns up where a server, or the generator, can't keep pace"
       set logscale y
       set format y "%.0f"
@@ -78,7 +80,7 @@ struct Plots {
       set ylabel "p99 latency from the planned time (µs)"
       set xrange [0:*]
       set key top left
-      plot \(lines.joined(separator: ", "))
+      plot \(lines(pointSize: 0.6))
       """
   }
 

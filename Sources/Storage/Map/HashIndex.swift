@@ -20,6 +20,7 @@ struct HashIndex: ~Copyable {
 
   let hash = KeyHash()
   let segments: UnsafeMutablePointer<Segment>
+  /// Segments that are whole pages of their own.
   var pagedSegmentCount = 0
   var memoryBytes = HashIndex.segmentCount * MemoryLayout<Segment>.stride
 

@@ -1,6 +1,6 @@
 import Platform
 
-/// Reading ahead for a batch. A look-up in a large map is little work and two long waits for memory, one after the
+/// Looking ahead for a batch. A look-up in a large map is little work and two long waits for memory, one after the
 /// other: for the index, then for the record. A batch waits for all its keys together when it first asks for every
 /// chunk, then for every record, and only then does what was requested.
 ///
