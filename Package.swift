@@ -45,7 +45,7 @@ let package = Package(
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
-      name: "LarderServerTests", dependencies: ["LarderServer", "Wire", "Platform", "larderd"],
+      name: "LarderServerTests", dependencies: ["LarderServer", "Storage", "Wire", "Platform", "larderd"],
       swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"], swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
@@ -53,8 +53,12 @@ let package = Package(
       name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
+    .target(
+      name: "SimulatedDisk", dependencies: ["Platform"], path: "Tests/Support/SimulatedDisk", swiftSettings: settings),
+    .testTarget(name: "StorageTests", dependencies: ["Storage", "Platform"], swiftSettings: settings),
+    .testTarget(
+      name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(name: "DataSourcesTests", dependencies: ["DataSources"], swiftSettings: settings),
-    .testTarget(name: "StorageTests", dependencies: ["Storage"], swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
       swiftSettings: settings),

@@ -11,7 +11,7 @@ extension LarderError {
     case keyInvalid, valueTooLarge
     // A server that can't, for now.
     case tooManyRequests, tooManyStores, tooManyConnections, storeFull, shuttingDown, serverTimedOut, answerExpired,
-      answerCancelled
+      answerCancelled, storeReadOnly
     /// The connection ended before the reply came.
     case disconnected
     /// The call's time was up.
@@ -73,6 +73,7 @@ extension LarderError {
         case .timedOut: .serverTimedOut
         case .answerExpired: .answerExpired
         case .cancelled: .answerCancelled
+        case .storeReadOnly: .storeReadOnly
         }
     }
   }

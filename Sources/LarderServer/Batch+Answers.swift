@@ -72,6 +72,7 @@ extension Batch {
       return false
     }
     output.endFrame(start)
+    if let journal = answer.store.journal { gate(answer.snapshot.revision, journal) }
     if !answer.rest.isEmpty { markMore(frameAt: start) }
     answer.credit -= output.count - start
     answer.waitingSince = now

@@ -24,7 +24,9 @@ extension Batch {
         lookedAt = lookAhead(bytes, at: place, store: first.detail, on: store)
         unsafe askForRecords(store.map)
       }
-      unsafe run(header, bytes.extracting(unchecked: header.body(at: place)), &connection, store, &store.map)
+      let body = unsafe bytes.extracting(unchecked: header.body(at: place))
+      let hasRun = unsafe run(header, body, &connection, store, &store.map)
+      if !hasRun { runAfterWaiting(header, body, &connection, store) }
       requests &+= 1
       place &+= header.frameSize
       guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
@@ -38,11 +40,35 @@ extension Batch {
     return place
   }
 
+  /// Runs a request for which the store's journal has to write first: more was written than the disk takes, and everyone waits for it.
+  private mutating func runAfterWaiting(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store
+  ) {
+    for _ in 0..<Self.mostWaits {
+      letGo()
+      let hasRoom = store.journal?.waitForRoom() ?? false
+      hold(store)
+      if unsafe run(header, body, &connection, store, &store.map) { return }
+      if !hasRoom { break }
+    }
+    fail(ErrorCode(.diskTooSlow), header.id, "\(StorageError.diskTooSlow)")
+  }
+
+  /// - Returns: false when it was not run, because the store's journal has to write first.
   @inline(__always)
   private mutating func run(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
-  ) {
-    if map.isDropped { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
+  ) -> Bool {
+    defer {
+      // A get shows one entry; everything else may depend on any.
+      if let journal = store.journal {
+        gate(header.kind == Operation.get.rawValue ? shownRevision : map.revision, journal)
+      }
+    }
+    if map.isDropped {
+      fail(.storeUnknown, header.id, "store \(store.name) was dropped")
+      return true
+    }
     let mark = output.count
     do throws(StorageError) {
       switch Operation(rawValue: header.kind) {
@@ -52,7 +78,7 @@ extension Batch {
       case .putMany: try putMany(body, header.id, &map)
       case .delete: try delete(body, header.id, &map)
       case .deleteMany: try deleteMany(body, header.id, &map)
-      case .deleteAll: deleteAll(body, header.id, &map)
+      case .deleteAll: try deleteAll(body, header.id, &map)
       case .count: count(body, header.id, &map)
       case .page: try scan(.page, body, header.id, &connection, store, &map)
       case .all: try scan(.all, body, header.id, &connection, store, &map)
@@ -60,13 +86,20 @@ extension Batch {
       }
     } catch {
       output.truncate(to: mark)
+      if error == .diskTooSlow { return false }
       fail(ErrorCode(error), header.id, "\(error)")
     }
+    return true
   }
 
   private mutating func get(_ key: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
+    shownRevision = 0
     guard Key.isValid(key) else { return fail(.keyInvalid, id) }
-    guard let entry = map.get(key, now: now) else { return fail(.notFound, id) }
+    guard let entry = map.get(key, now: now) else {
+      shownRevision = map.lastRemoval
+      return fail(.notFound, id)
+    }
+    shownRevision = entry.revision
     let start = output.beginReply(id: id)
     append(entry, withKey: false)
     output.endFrame(start)
@@ -163,6 +196,7 @@ extension Batch {
 
   private mutating func deleteMany(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
     guard var keys = checkedKeys(body, id) else { return }
+    try map.checkCommit(operations: keys.count, bytes: body.byteCount)
     let revision = map.revision + 1
     var count: UInt64 = 0
     while let key = keys.next(body) {
@@ -171,9 +205,9 @@ extension Batch {
     output.appendReply(id: id, number: count)
   }
 
-  private mutating func deleteAll(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
+  private mutating func deleteAll(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
     guard body.byteCount == 0 else { return fail(.malformed, id) }
-    output.appendReply(id: id, number: UInt64(map.deleteAll(now: now)))
+    output.appendReply(id: id, number: UInt64(try map.deleteAll(now: now)))
   }
 
   private mutating func count(_ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap) {

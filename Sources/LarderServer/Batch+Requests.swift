@@ -9,7 +9,7 @@ extension Batch {
   mutating func handle(
     _ bytes: RawSpan, of connection: inout Connection, _ server: ServerState, lookedAt: Int = 0
   ) -> Int {
-    room = limits.outputBytes - connection.outbox.count
+    room = limits.outputBytes - connection.outbox.count - connection.gated.count
     var place = 0
     while connection.executes, !isFull {
       switch FrameScan(
@@ -111,7 +111,7 @@ extension Batch {
           return fail(.illegalArgument, id, "there is no engine with such a long name")
         }
         guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
-        try server.stores.create(StoreName(creation.name), engine: EngineKind(named: creation.engine))
+        try server.stores.create(StoreName(creation.name), StoreSpecification(creation.engine))
         output.endFrame(output.beginReply(id: id))
       case .storeList: listStores(id, body, server)
       case .storeDrop:
@@ -147,7 +147,7 @@ extension Batch {
     if let store = connection.stores[header.detail] {
       let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
       guard let ofStore else { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
-      figures = ofStore
+      figures = ofStore + (store.journal?.figures ?? []).map { Figure($0.name, $0.value) }
     } else {
       figures = server.figures()
     }

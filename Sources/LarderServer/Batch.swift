@@ -17,6 +17,10 @@ struct Batch: ~Copyable {
   let largestValue: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
   let frameBytes: Int
+  /// What must be durable before the output may be sent.
+  var gates: [Gate] = []
+  /// The revision that the last get has shown.
+  var shownRevision: UInt64 = 0
   /// The store that is held, and the bytes of requests that were handled meanwhile.
   private(set) var held: Store?
   var heldBytes = 0
@@ -28,6 +32,8 @@ struct Batch: ~Copyable {
   private static let longestMessage = 1_024
   /// Bytes of requests after which a store's lock is let go, though more of them wait.
   static let mostHeldBytes = 64 << 10
+  /// How often a write is tried again for which a store's journal has to make room.
+  static let mostWaits = 100
 
   init(limits: ServerLimits) {
     self.limits = limits
@@ -51,9 +57,22 @@ struct Batch: ~Copyable {
   @inline(__always)
   mutating func letGo() {
     guard let store = held else { return }
+    let mustWake = unsafe store.journal != nil && store.map.hasCommits
     store.release()
     held = nil
     heldBytes = 0
+    if mustWake { store.journal?.wake() }
+  }
+
+  /// Notes that what was answered shows, or made, what is durable only with this commit.
+  @inline(__always)
+  mutating func gate(_ revision: UInt64, _ journal: Journal) {
+    if !journal.gatesAnswers || journal.isDurable(revision) { return }
+    if let last = gates.indices.last, gates[last].journal === journal {
+      gates[last].revision = max(gates[last].revision, revision)
+    } else {
+      gates.append(Gate(journal: journal, revision: revision))
+    }
   }
 
   mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {

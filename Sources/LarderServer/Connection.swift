@@ -16,6 +16,12 @@ struct Connection: ~Copyable {
   var notedInput = 0
   /// What the socket did not take yet.
   var outbox = ByteBuffer()
+  /// What may not be sent before it is durable.
+  var gated = GatedOutput()
+  /// Whether so much waits in `gated` that nothing more is read.
+  var isHeldUp = false
+  /// Whether its worker looks after it when a journal has moved.
+  var isWaitingAtGates = false
   var stores = OpenStores()
   var answers: [Answer] = []
 
@@ -72,7 +78,7 @@ struct Connection: ~Copyable {
   /// Whether more is to be read from the socket.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty
+    case .greeting, .open: outbox.isEmpty && !isHeldUp
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
@@ -80,7 +86,8 @@ struct Connection: ~Copyable {
 
   /// Whether it is as most connections are all the time: watched for requests, and with nothing left to do.
   var isQuiet: Bool {
-    phase == .open && outbox.isEmpty && answers.isEmpty && !hasUnread && interest == Self.initialInterest
+    phase == .open && outbox.isEmpty && gated.isEmpty && answers.isEmpty && !hasUnread
+      && interest == Self.initialInterest
   }
 
   /// Whether something can be sent as soon as the socket takes it.

@@ -6,12 +6,15 @@ extension ErrorCode {
   init(_ error: StorageError) {
     self =
       switch error {
-      case .invalidStoreName, .unknownEngine: .illegalArgument
+      case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory: .illegalArgument
       case .storeExists: .storeExists
       case .unknownStore, .storeDropped: .storeUnknown
       case .tooManyStores: .tooManyStores
       case .snapshotEnded: .answerExpired
-      case .storeFull, .outOfMemory: .storeFull
+      case .storeFull, .outOfMemory, .diskFull: .storeFull
+      case .diskTooSlow: .tooManyRequests
+      case .readOnly: .storeReadOnly
+      case .unreadable: .failed
       }
   }
 }

@@ -18,7 +18,7 @@ struct EventLoop: ~Copyable {
   /// - Parameter poll: watches the mailbox already.
   init(server: ServerState, mailbox: Mailbox, poll: consuming Poll) {
     descriptor = poll.descriptor.number
-    service = Service(server, poll)
+    service = Service(server, mailbox, poll)
     self.mailbox = mailbox
   }
 
@@ -117,7 +117,20 @@ struct EventLoop: ~Copyable {
   private mutating func readMailbox() {
     let (arrivals, drains) = mailbox.read()
     for number in arrivals { open(Descriptor(owning: number)) }
+    openGates()
     if drains, !isDraining { drain() }
+  }
+
+  /// Sends what waited for a journal that has moved.
+  private mutating func openGates() {
+    guard !service.waitingAtGates.isEmpty else { return }
+    var tokens: [ConnectionToken] = []
+    swap(&tokens, &service.waitingAtGates)
+    for token in tokens where connections.holds(token) {
+      connections[token.slot].isWaitingAtGates = false
+      service.settle(&connections[token.slot])
+      settle(token.slot)
+    }
   }
 
   private mutating func open(_ socket: consuming Descriptor) {

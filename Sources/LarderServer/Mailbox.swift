@@ -1,11 +1,12 @@
 import Platform
+import Storage
 
 /// What other threads ask of a worker. Posting wakes the worker; reading is the worker's.
 final class Mailbox: Sendable {
   /// The poll's token for the mailbox's descriptor.
   static let token = UInt64.max
 
-  private let wakeup: Wakeup
+  fileprivate let wakeup: Wakeup
   private let contents = Lock(Contents())
 
   private struct Contents: ~Copyable {
@@ -45,4 +46,8 @@ final class Mailbox: Sendable {
       return (contents.arrivals, contents.drains)
     }
   }
+}
+
+extension Mailbox: JournalWaiter {
+  func journalHasMoved() { wakeup.signal() }
 }

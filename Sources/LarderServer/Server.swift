@@ -16,10 +16,19 @@ package final class Server: Sendable {
 
   /// Makes the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `SystemError` when the system has no descriptors left.
-  package init(_ configuration: ServerConfiguration) throws {
-    let state = ServerState(limits: configuration.limits, workerCount: configuration.workers)
-    for store in configuration.stores {
-      try state.stores.create(StoreName(store.name), engine: EngineKind(named: store.engine))
+  /// - Parameter stores: stores that were opened already; the server closes them when it stops.
+  package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
+    let data = try configuration.dataPath.map { try DataDirectory.open($0) }
+    let state = ServerState(limits: configuration.limits, workerCount: configuration.workers, data: data)
+    for store in stores { try state.stores.adopt(store) }
+    do {
+      try state.stores.openAll(configuration.tellOpening)
+      for store in configuration.stores {
+        try state.stores.ensure(StoreName(store.name), StoreSpecification(store.specification))
+      }
+    } catch {
+      state.stores.close()
+      throw error
     }
     var workers: [Worker] = []
     var acceptors: [Acceptor] = []
@@ -33,6 +42,7 @@ package final class Server: Sendable {
       // Acceptors and workers keep themselves alive until they are stopped.
       for acceptor in acceptors { acceptor.stop() }
       for worker in workers { worker.beginDrain() }
+      state.stores.close()
       throw error
     }
     addresses = acceptors.map(\.address)
@@ -47,8 +57,9 @@ package final class Server: Sendable {
     housekeeping.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }
-    DispatchQueue.global().async { [workers] in
+    DispatchQueue.global().async { [workers, state] in
       for worker in workers { worker.waitUntilDrained() }
+      state.stores.close()
       done()
     }
   }

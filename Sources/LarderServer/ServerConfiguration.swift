@@ -1,15 +1,17 @@
 import Platform
+import Storage
 
 /// What a server is to do.
 package struct ServerConfiguration: Sendable {
   /// A store that exists from the start.
   package struct NamedStore: Sendable {
     package let name: String
-    package let engine: String
+    /// `ENGINE[?option=value&…]`
+    package let specification: String
 
-    package init(name: String, engine: String) {
+    package init(name: String, _ specification: String) {
       self.name = name
-      self.engine = engine
+      self.specification = specification
     }
   }
 
@@ -17,6 +19,10 @@ package struct ServerConfiguration: Sendable {
   /// For the files of the Unix sockets among them.
   package var access = ListeningSocket.FileAccess()
   package var stores: [NamedStore] = []
+  /// The data directory, absolute; nil for a server all of whose stores are in memory.
+  package var dataPath: String?
+  /// Called for each store that is opened with what was found.
+  package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
   /// Event loops; each keeps a thread while it has connections.
   package var workers = 1
   package var limits = ServerLimits()

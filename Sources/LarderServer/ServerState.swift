@@ -19,12 +19,12 @@ final class ServerState: Sendable {
   /// Bytes that wait in all connections' outboxes.
   let outputBytes = Atomic<Int>(0)
 
-  init(limits: ServerLimits, workerCount: Int) {
+  init(limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil) {
     self.limits = limits
     outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
-    stores = StoreCatalog(limit: limits.stores)
+    stores = StoreCatalog(limit: limits.stores, data: data)
   }
 
   /// `Protocol/wire.md` §6.1. Takes every store's lock in turn.

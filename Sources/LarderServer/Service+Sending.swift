@@ -44,7 +44,7 @@ extension Service {
     // Nothing comes behind a notice.
     if !connection.executes { connection.endAnswers() }
     guard !connection.answers.isEmpty else { return }
-    batch.room = server.limits.outputBytes - connection.outbox.count
+    batch.room = server.limits.outputBytes - connection.outbox.count - connection.gated.count
     var isAnyReady = true
     while isAnyReady, !connection.answers.isEmpty {
       isAnyReady = false
@@ -63,6 +63,7 @@ extension Service {
   }
 
   private mutating func send(_ connection: inout Connection) {
+    if !batch.gates.isEmpty || !connection.gated.isEmpty { passGates(&connection) }
     guard !batch.output.isEmpty else { return }
     if connection.outbox.isEmpty, connection.phase != .closed {
       switch unsafe connection.descriptor.send(batch.output.bytes) {
@@ -86,11 +87,11 @@ extension Service {
 
   /// Takes a connection that has nothing left to do to its end.
   private mutating func endIfDone(_ connection: inout Connection) {
-    guard connection.outbox.isEmpty else { return }
+    guard connection.outbox.isEmpty, connection.gated.isEmpty else { return }
     if drainDeadline != nil, connection.executes, connection.answers.isEmpty {
       batch.endConnection(&connection, .shuttingDown, "the server is shutting down")
       send(&connection)
-      guard connection.outbox.isEmpty else { return }
+      guard connection.outbox.isEmpty, connection.gated.isEmpty else { return }
     }
     switch connection.phase {
     case .inputEnded where connection.answers.isEmpty: connection.phase = .closed

@@ -34,6 +34,7 @@ extension Service {
     if let since = connection.stalledSince { return (since + limits.writeTimeout.milliseconds, .unread) }
     switch connection.phase {
     case .greeting: return (connection.opened + limits.helloTimeout.milliseconds, .noHello)
+    case .open where !connection.gated.isEmpty: return nil
     case .open where !connection.inbox.isEmpty:
       return (connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
     case .open where connection.answers.isEmpty:

@@ -17,9 +17,13 @@ struct Service: ~Copyable {
   private var inputBytes = 0
   /// Bytes that wait in the outboxes of this worker's connections.
   private var queuedBytes = 0
+  /// Connections that have output at gates.
+  var waitingAtGates: [ConnectionToken] = []
+  let mailbox: Mailbox
 
-  init(_ server: ServerState, _ poll: consuming Poll) {
+  init(_ server: ServerState, _ mailbox: Mailbox, _ poll: consuming Poll) {
     self.server = server
+    self.mailbox = mailbox
     self.poll = poll
     batch = Batch(limits: server.limits)
   }
@@ -165,12 +169,14 @@ struct Service: ~Copyable {
     let consumed = batch.handle(bytes, of: &connection, server, lookedAt: turn[index].lookedAt)
     if consumed < bytes.byteCount { keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection) }
     swap(&batch.output, &turn[index].output)
+    swap(&batch.gates, &turn[index].gates)
   }
 
   /// Sends what was executed for a connection.
   @inline(__always)
   mutating func answer(_ index: Int, _ connection: inout Connection) {
     swap(&batch.output, &turn[index].output)
+    swap(&batch.gates, &turn[index].gates)
     settle(&connection)
     swap(&batch.output, &turn[index].output)
   }

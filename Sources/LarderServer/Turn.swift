@@ -20,6 +20,8 @@ struct Turn: ~Copyable {
     /// How far its requests have been looked at in order to have the memory ready that they need.
     var lookedAt = 0
     var output = ByteBuffer()
+    /// What must be durable before the output may be sent.
+    var gates: [Gate] = []
   }
 
   private let arrivals: UnsafeMutablePointer<Arrival>
@@ -91,6 +93,7 @@ struct Turn: ~Copyable {
 
   private mutating func recycle(_ index: Int) {
     self[index].output.removeAll()
+    self[index].gates.removeAll()
     if self[index].output.capacity > Self.keptOutputBytes { self[index].output.releaseStorage() }
   }
 }

@@ -28,3 +28,10 @@ package func logLine(_ line: String) {
   var line = line + "\n"
   line.withUTF8 { _ = unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
 }
+
+/// The folder that relative paths begin in.
+package func currentFolder() -> String {
+  guard let path = unsafe getcwd(nil, 0) else { return "/" }
+  defer { unsafe free(path) }
+  return unsafe String(cString: path)
+}

@@ -6,6 +6,10 @@ package enum StorageError: Error, Equatable, Sendable {
   case invalidStoreName(String)
   /// No engine goes by this name; the message lists those that do.
   case unknownEngine(String)
+  /// An option of an engine can't be understood: which, and what there is.
+  case invalidOption(String)
+  /// A durable store needs a data directory, and the server has none.
+  case noDataDirectory(EngineKind)
   /// A store of this name is there already, kept by this engine.
   case storeExists(StoreName, EngineKind)
   /// No store of this name.
@@ -20,6 +24,14 @@ package enum StorageError: Error, Equatable, Sendable {
   case storeFull
   /// The system refused memory.
   case outOfMemory
+  /// The disk has no room for the write. It is tried again as soon as there is.
+  case diskFull
+  /// More waits to be written than the disk takes.
+  case diskTooSlow
+  /// The store's files failed, and nothing is written to them any more: what happened.
+  case readOnly(String)
+  /// The store's files can't be opened: which, and why.
+  case unreadable(String)
 }
 
 extension StorageError: CustomStringConvertible {
@@ -30,6 +42,9 @@ extension StorageError: CustomStringConvertible {
         + " '-', the first of them a letter, a digit or '_'"
     case .unknownEngine(let name):
       "there is no engine \"\(name)\"; known engines: " + EngineKind.allCases.map(\.rawValue).joined(separator: ", ")
+    case .invalidOption(let reason): reason
+    case .noDataDirectory(let engine):
+      "the server has no data directory for a store of the engine \(engine.rawValue); start it with --data DIR"
     case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.rawValue))"
     case .unknownStore(let name): "there is no store \"\(name)\""
     case .tooManyStores(let limit): "the server holds its limit of \(limit) stores; drop one first"
@@ -37,6 +52,10 @@ extension StorageError: CustomStringConvertible {
     case .snapshotEnded: "the snapshot has ended"
     case .storeFull: "the store holds its limit of 32 GiB of records"
     case .outOfMemory: "the system has no memory left for the store"
+    case .diskFull: "the disk is full; writes go on as soon as it has room"
+    case .diskTooSlow: "more waits to be written than the disk takes; try again in a moment"
+    case .readOnly(let reason): "the store can only be read until it is opened anew: \(reason)"
+    case .unreadable(let reason): reason
     }
   }
 }

@@ -7,11 +7,33 @@ import Platform
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
-  private let lock = Lock(EntryMap())
+  /// What makes its commits durable; nil for a store that nothing survives.
+  package let journal: Journal?
+  private let lock: Lock<EntryMap>
 
+  /// A store in memory.
   package init(name: StoreName, engine: EngineKind) {
     self.name = name
     self.engine = engine
+    journal = nil
+    lock = Lock(EntryMap())
+  }
+
+  /// A store that keeps its entries in files, from which `map` was read. It lives until `close`.
+  package init(
+    name: StoreName, engine: EngineKind, map: consuming sending EntryMap, sink: any CommitSink, durability: Durability
+  ) {
+    self.name = name
+    self.engine = engine
+    let journal = Journal(sink, durability: durability, revision: map.revision, name: name)
+    self.journal = journal
+    lock = Lock(map)
+    journal.start(self)
+  }
+
+  /// Writes what was committed, and closes the files of a store that has some. Nothing can be written then.
+  package func close() {
+    journal?.end()
   }
 
   /// Runs `body` with the map to itself. Keep it short, and never call `access` of any store from inside.

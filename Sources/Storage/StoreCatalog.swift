@@ -1,30 +1,86 @@
 import Platform
 
-/// Every store of a server, by name.
+/// Every store of a server, by name: those in memory, and those that the data directory remembers.
 ///
-/// The lock guards only the table: it is never held while a store's own lock is, so opening a store never waits for
-/// work in another.
+/// The lock guards only the table: it is never held while a store's own lock is, nor in a call to the system, so opening a store never
+/// waits for work in another. Making and dropping stores takes turns.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
   /// The most stores there may be at a time.
   package let limit: Int
+  private let data: DataDirectory?
   private let stores = Lock<[StoreName: Store]>([:])
+  /// Held by whoever makes or drops a store.
+  private let change = Lock(())
 
-  package init(limit: Int = StoreCatalog.defaultLimit) {
+  /// - Parameter data: where stores are kept that survive; nil for a server that has none.
+  package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil) {
     self.limit = limit
+    self.data = data
+  }
+
+  /// Opens every store that the data directory remembers.
+  /// - Parameter tell: called with what is worth telling of each.
+  package func openAll(_ tell: (StoreName, StoreOpening) -> Void) throws {
+    guard let data else { return }
+    for description in try data.stores() {
+      let (store, opening) = try Store.open(description, in: data)
+      tell(description.name, opening)
+      try adopt(store)
+    }
   }
 
   /// Makes an empty store. Throws `storeExists` when the name is taken, even by the same engine, and `tooManyStores`.
   @discardableResult
-  package func create(_ name: StoreName, engine: EngineKind) throws(StorageError) -> Store {
-    try stores.withLock { (stores) throws(StorageError) in
-      if let store = stores[name] { throw .storeExists(name, store.engine) }
-      guard stores.count < limit else { throw .tooManyStores(limit: limit) }
-      let store = Store(name: name, engine: engine)
-      stores[name] = store
+  package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
+    try change.withLock { _ throws(StorageError) in
+      try stores.withLock { (stores) throws(StorageError) in try check(name, stores) }
+      let store = try make(name, specification)
+      stores.withLock { $0[name] = store }
       return store
     }
+  }
+
+  /// Makes a store unless it is there already. Throws `storeExists` when it is there and of another kind.
+  package func ensure(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) {
+    guard let store = stores.withLock({ $0[name] }) else {
+      try create(name, specification)
+      return
+    }
+    let hasDurability = specification.durability == nil || store.journal?.durability == specification.durability
+    guard store.engine == specification.engine, hasDurability else { throw .storeExists(name, store.engine) }
+  }
+
+  private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
+    guard specification.engine.isDurable else { return Store(name: name, engine: specification.engine) }
+    guard let data else { throw .noDataDirectory(specification.engine) }
+    let description = StoreDescription(
+      name: name, engine: specification.engine, durability: specification.durability ?? .always)
+    do {
+      try data.create(description)
+      return try Store.open(description, in: data).store
+    } catch {
+      throw .unreadable("\(error)")
+    }
+  }
+
+  private func check(_ name: StoreName, _ stores: [StoreName: Store]) throws(StorageError) {
+    if let store = stores[name] { throw .storeExists(name, store.engine) }
+    guard stores.count < limit else { throw .tooManyStores(limit: limit) }
+  }
+
+  /// Takes in a store that was made elsewhere. Throws `storeExists` and `tooManyStores`.
+  package func adopt(_ store: Store) throws(StorageError) {
+    try stores.withLock { (stores) throws(StorageError) in
+      try check(store.name, stores)
+      stores[store.name] = store
+    }
+  }
+
+  /// Closes every store that keeps files, after what was committed is written.
+  package func close() {
+    for store in list() { store.close() }
   }
 
   /// The store of that name. Throws `unknownStore`.
@@ -35,8 +91,13 @@ package final class StoreCatalog: Sendable {
 
   /// Takes the store out of the catalog and frees what it holds at once. Whoever still has it open finds it dropped.
   package func drop(_ name: StoreName) throws(StorageError) {
-    guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
-    store.access { map in map.drop() }
+    try change.withLock { _ throws(StorageError) in
+      guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
+      store.access { map in map.drop() }
+      guard store.journal != nil, let data else { return }
+      store.close()
+      do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }
+    }
   }
 
   /// Every store there is, by name.

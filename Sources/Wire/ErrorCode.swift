@@ -34,6 +34,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case timedOut = 31
   case answerExpired = 32
   case cancelled = 33
+  case storeReadOnly = 34
 
   /// The outcome that goes with the code.
   public var outcome: Outcome {

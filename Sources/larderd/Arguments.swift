@@ -1,17 +1,23 @@
 import ArgumentParser
 import Platform
 
-/// A store that is to exist: `NAME=ENGINE`.
+/// A store that is to exist: `NAME=ENGINE[?option=value&…]`.
 struct StoreArgument {
   let name: String
-  let engine: String
+  let specification: String
 
   init(_ text: String) throws {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else { throw ValidationError("'\(text)' is not NAME=ENGINE, as in sessions=memory.") }
     name = String(parts[0])
-    engine = String(parts[1])
+    specification = String(parts[1])
   }
+}
+
+/// A path that does not depend on where the process is.
+func absolutePath(_ path: String) -> String {
+  if path.hasPrefix("/") { return path }
+  return currentFolder() + "/" + path
 }
 
 /// Permission bits in octal.

@@ -24,9 +24,16 @@ struct Larderd: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A store that exists from the start, such as sessions=memory. Can be repeated.", valueName: "name=engine"),
+      "A store that exists from the start, such as sessions=memory or orders=log?durability=interval:1s. Can be repeated.",
+      valueName: "name=engine"),
     transform: StoreArgument.init)
   var store: [StoreArgument] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The folder for stores that survive: those of the engines log and directory. It is made if it is missing.",
+      valueName: "dir"))
+  var data: String?
 
   @Option(
     help: "The mode of Unix socket files, in octal, such as 660. (default: what the umask gives)",
@@ -68,7 +75,12 @@ struct Larderd: ParsableCommand {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
     var configuration = ServerConfiguration(addresses: listen.isEmpty ? [.standard] : listen)
-    configuration.stores = store.map { .init(name: $0.name, engine: $0.engine) }
+    configuration.stores = store.map { .init(name: $0.name, $0.specification) }
+    configuration.dataPath = data.map(absolutePath)
+    configuration.tellOpening = { name, opening in
+      logLine("larderd opened \(name): \(opening.entries) entries in \(opening.milliseconds) ms")
+      for remark in opening.remarks { logLine("larderd: \(name): \(remark)") }
+    }
     configuration.access = .init(mode: socketMode?.bits, owner: socketOwner?.user, group: socketOwner?.group)
     configuration.workers = workers
     configuration.limits.connections = maxConnections

@@ -39,7 +39,7 @@ private struct Exchange: ~Copyable {
     connection.phase = .open
     connection.credit = 1_000
     for (index, name) in ["a", "b"].enumerated() {
-      guard let name = try? StoreName(name), let store = try? server.stores.create(name, engine: .memory),
+      guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),
         connection.stores.open(store, limit: 3) == UInt16(index + 1)
       else { fatalError("no store") }
     }

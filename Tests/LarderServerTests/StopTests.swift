@@ -126,7 +126,7 @@ extension ServerTests {
     @Test func `a configuration with a wrong store is refused`() throws {
       for (name, engine) in [("", "memory"), ("a", "nothing"), (".", "memory")] {
         var configuration = ServerConfiguration(addresses: [])
-        configuration.stores = [.init(name: name, engine: engine)]
+        configuration.stores = [.init(name: name, engine)]
         #expect(throws: (any Error).self) { try Server(configuration) }
       }
     }

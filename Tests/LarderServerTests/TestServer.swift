@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import LarderServer
 import Platform
+import Storage
 import Synchronization
 import Testing
 
@@ -22,16 +23,17 @@ final class TestServer: Sendable {
 
   /// - Parameter stores: memory stores that exist from the start.
   init(
-    workers: Int = 1, stores: [String] = ["test"], tcp: Bool = false, limits: (inout ServerLimits) -> Void = { _ in }
+    workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
+    limits: (inout ServerLimits) -> Void = { _ in }
   ) throws {
     directory = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     var configuration = ServerConfiguration(
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: "\(directory)/s")])
     configuration.workers = workers
-    configuration.stores = stores.map { .init(name: $0, engine: "memory") }
+    configuration.stores = stores.map { .init(name: $0, "memory") }
     limits(&configuration.limits)
-    server = try Server(configuration)
+    server = try Server(configuration, serving: opened)
   }
 
   deinit {

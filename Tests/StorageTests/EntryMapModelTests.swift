@@ -60,7 +60,7 @@ private struct ModelRun: ~Copyable {
     case 900..<930: try takeSnapshot()
     case 930..<957: try endSnapshot()
     case 957..<997: now += UInt64.random(in: 0...200, using: &random)
-    case 997: deleteAll()
+    case 997: try deleteAll()
     default: #expect(map.count(now: now) == model.sortedKeys(at: now).count)
     }
     if number % 500 == 0 { try compareAll() }
@@ -115,9 +115,9 @@ private struct ModelRun: ~Copyable {
     #expect(copy == expected)
   }
 
-  private mutating func deleteAll() {
+  private mutating func deleteAll() throws {
     let expected = map.count(now: now)
-    let removed = map.deleteAll(now: now)
+    let removed = try map.deleteAll(now: now)
     #expect(removed == expected)
     model.entries = [:]
     if removed > 0 { model.revision += 1 }

@@ -126,7 +126,7 @@ import Testing
     var map = EntryMap()
     for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }
     let snapshot = map.snapshot(now: 0)
-    let removed = map.deleteAll(now: 0)
+    let removed = try map.deleteAll(now: 0)
     #expect(removed == 20_000)
     let kept = try map.copies(0..<20_000, in: snapshot).count
     #expect(kept == 20_000)
@@ -136,7 +136,7 @@ import Testing
     #expect(count == 1)
     #expect(units == 2)
     map.validate()
-    _ = map.deleteAll(now: 0)
+    _ = try map.deleteAll(now: 0)
     let memory = map.statistics.memoryBytes
     #expect(memory < 8_192)
   }

@@ -23,22 +23,22 @@ import Testing
   @Test func `stores are made, opened, listed and dropped`() throws {
     let catalog = StoreCatalog(limit: 2)
     let (one, two, three) = try (StoreName("one"), StoreName("two"), StoreName("three"))
-    let made = try catalog.create(two, engine: .memory)
+    let made = try catalog.create(two, .init(.memory))
     #expect(try catalog.open(two) === made)
-    try catalog.create(one, engine: .memory)
+    try catalog.create(one, .init(.memory))
     #expect(catalog.list().map(\.name) == [one, two])
-    #expect(throws: StorageError.storeExists(one, .memory)) { try catalog.create(one, engine: .memory) }
-    #expect(throws: StorageError.tooManyStores(limit: 2)) { try catalog.create(three, engine: .memory) }
+    #expect(throws: StorageError.storeExists(one, .memory)) { try catalog.create(one, .init(.memory)) }
+    #expect(throws: StorageError.tooManyStores(limit: 2)) { try catalog.create(three, .init(.memory)) }
     try catalog.drop(one)
     #expect(throws: StorageError.unknownStore(one)) { try catalog.open(one) }
     #expect(throws: StorageError.unknownStore(one)) { try catalog.drop(one) }
-    try catalog.create(three, engine: .memory)
+    try catalog.create(three, .init(.memory))
   }
 
   @Test func `whoever holds a dropped store is told, its snapshots included`() throws {
     let catalog = StoreCatalog()
     let name = try StoreName("short-lived")
-    let store = try catalog.create(name, engine: .memory)
+    let store = try catalog.create(name, .init(.memory))
     try store.access { map in try map.write("key".bytes, [1]) }
     let snapshot = store.access { map in map.snapshot(now: 0) }
     try catalog.drop(name)

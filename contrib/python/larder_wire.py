@@ -36,7 +36,7 @@ class Code(IntEnum):
     unknown, notFound, illegalArgument, notImplemented, notValid, failed, queryNotSupported, dataSerialization = range(8)
     malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists = range(16, 23)
     conditionFailed, keyInvalid, valueTooLarge, tooManyRequests, tooManyStores, tooManyConnections = range(23, 29)
-    storeFull, shuttingDown, timedOut, answerExpired, cancelled = range(29, 34)
+    storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly = range(29, 35)
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:

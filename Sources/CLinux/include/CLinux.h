@@ -1,6 +1,8 @@
 // Linux interfaces that Swift's Glibc module does not show.
 #pragma once
 
+#include "crc32c.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>

@@ -21,8 +21,11 @@ extension EntryMap {
   }
 
   /// Asks for the part of the index where the key belongs.
-  package func aheadOfIndex(_ key: RawSpan) -> Ahead {
-    let hash = hashIndex.hash(Key(key))
+  package func aheadOfIndex(_ key: RawSpan) -> Ahead { aheadOfIndex(Key(key)) }
+
+  @inline(__always)
+  func aheadOfIndex(_ key: Key) -> Ahead {
+    let hash = hashIndex.hash(key)
     hashIndex.firstChunk(of: hash)?.prefetch()
     return Ahead(hash: hash)
   }

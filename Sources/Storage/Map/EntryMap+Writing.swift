@@ -5,6 +5,7 @@ extension EntryMap {
   /// - Throws: `storeDropped`, `storeFull` or `outOfMemory`, with nothing changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
     guard !isDropped else { throw .storeDropped }
+    try checkCommit(operations: records, bytes: bytes)
     // A record's header and rounding, and an expiry for each.
     let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
     try arena.reserve(units: min(units, records * Int(Record.maximumUnits)), largest: Record.maximumUnits)
@@ -27,6 +28,7 @@ extension EntryMap {
     let key = Key(key)
     precondition(Key.lengths.contains(key.count) && value.byteCount <= Int32.max, "a key or value beyond the limits")
     precondition(revision > 0, "revisions begin at 1")
+    try checkCommit(operations: 1, bytes: key.count + value.byteCount)
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
     let units = Record.units(keyLength: key.count, valueLength: value.byteCount, hasExpiry: expiry != 0)
@@ -42,10 +44,12 @@ extension EntryMap {
         noteExpiry(expiry, hash: hash, replacing: oldExpiry)
         self.revision = max(self.revision, revision)
         changeCount &+= 1
+        unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
         return
       }
     }
     unsafe try putRecord(key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+    unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
   }
 
   /// Makes a new record and puts it in the place of the old one, if there is one.
@@ -98,8 +102,10 @@ extension EntryMap {
     let hash = hashIndex.hash(key)
     let handle = find(key, hash: hash)
     guard handle != 0, !record(handle).isExpired(at: now) else { return false }
+    try checkCommit(operations: 1, bytes: key.count)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
+    noteDelete(key, revision: revision)
     return true
   }
 
@@ -121,10 +127,12 @@ extension EntryMap {
   /// at once, chunk by chunk; otherwise what the newest snapshot sees waits for its end, which is O(n).
   ///
   /// - Returns: How many there were. What has expired is removed first, and neither counts nor takes a revision.
-  package mutating func deleteAll(now: UInt64) -> Int {
+  /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`, with nothing changed.
+  package mutating func deleteAll(now: UInt64) throws(StorageError) -> Int {
     expire(now: now)
     let removed = order.count
     guard removed > 0 else { return 0 }
+    try checkCommit(operations: 1, bytes: 0)
     if snapshots.isEmpty {
       // The epoch needn't go on: no snapshot is left that could be confused.
       discardContents()
@@ -132,6 +140,7 @@ extension EntryMap {
       abandonContents()
     }
     revision += 1
+    noteDeleteAll(revision: revision)
     return removed
   }
 

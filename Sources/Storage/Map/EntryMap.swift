@@ -29,6 +29,17 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// Whether the store was dropped: the map is empty then, refuses writes, and knows no snapshot.
   package internal(set) var isDropped = false
 
+  /// The commits that a journal has still to take, for a store that has one.
+  var commits = CommitBuffer()
+  /// Whether commits are kept for a journal.
+  var isJournaled = false
+  /// Bytes that `commits` may grow to; beyond that a write is refused.
+  var commitLimit = 0
+  /// Why nothing can be written any more; nil when it can.
+  var writeFault: StorageError?
+  /// The revision of the last commit that removed anything: what is absent may be so only since then.
+  package internal(set) var lastRemoval: UInt64 = 0
+
   var keyBytes = 0
   var valueBytes = 0
   /// How many entries have an expiry.

@@ -18,6 +18,23 @@ extension HashIndex {
     }
   }
 
+  /// Gives an empty index room for about so many entries.
+  mutating func reserve(entries: Int, in arena: borrowing Arena) throws(StorageError) {
+    let perSegment = entries / Self.segmentCount
+    guard perSegment >= HashChunk.slotCount else { return }
+    let chunkCount = UInt32(clamping: (perSegment * 100 / 86 + HashChunk.slotCount) / HashChunk.slotCount)
+    for index in 0..<Self.segmentCount where unsafe segments[index].chunkCount < chunkCount {
+      guard resize(segment: index, chunkCount: chunkCount, in: arena) else { throw .outOfMemory }
+    }
+  }
+
+  /// Takes back what was reserved for entries that didn't come.
+  mutating func shrinkSparseSegments(in arena: borrowing Arena) {
+    for index in 0..<Self.segmentCount where unsafe segments[index].chunkCount > 0 {
+      shrinkIfSparse(segment: index, in: arena)
+    }
+  }
+
   mutating func shrinkIfSparse(segment index: Int, in arena: borrowing Arena) {
     let segment = unsafe segments[index]
     let (entryCount, chunkCount) = (Int(segment.entryCount), segment.chunkCount)

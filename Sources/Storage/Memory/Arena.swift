@@ -78,6 +78,25 @@ struct Arena: ~Copyable {
     return handle
   }
 
+  /// Calls `body` with every block in use, from the lowest address of each chunk to the highest. Every one must be a record.
+  @inline(__always)
+  func visitBlocks(_ body: (UInt32) -> Void) {
+    for index in 0..<chunkCount {
+      guard let base = unsafe chunks[index].base else { continue }
+      var unit: UInt32 = 1
+      while unit < Self.unitsInChunk {
+        let block = unsafe base + Int(unit) &* 8
+        let word = unsafe block.load(as: UInt32.self)
+        if word & Self.inUse == 0 {
+          unit &+= word
+        } else {
+          body(UInt32(truncatingIfNeeded: index) << 17 &+ unit)
+          unit &+= unsafe Record(at: block).units
+        }
+      }
+    }
+  }
+
   /// Makes sure that blocks of so many units in all, none above `largest`, can be had without asking the system.
   ///
   /// One free block of the whole sum would do, however it is cut up; failing that, whole chunks, each of which may

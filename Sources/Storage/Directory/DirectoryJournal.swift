@@ -1,0 +1,164 @@
+import CLinux
+import Platform
+
+/// The file of a directory store that has every commit before the entries' files have (Protocol/directory-format.md, §5).
+///
+/// Its space is taken ahead, so a commit that finds room can't meet a full disk. Frames of records follow one another behind two copies of
+/// the header, of which a cut-off write damages one at most. Starting over is a new header: its sequence is part of every frame's checksum,
+/// so frames of before are invalid.
+struct DirectoryJournal {
+  static let name = ".journal"
+  static let headerByteCount = 512
+  static let start = 2 * headerByteCount
+  static let frameHeaderByteCount = 24
+  /// What a journal is made with, and the most it grows to.
+  static let initialByteCount = 4 << 20
+  static let maximumByteCount = 1 << 30
+
+  let file: any File
+  private(set) var capacity: Int
+  /// How often it has started over.
+  private var sequence: UInt64
+  /// Where the next frame goes.
+  private(set) var tail: Int
+  /// All frames ahead of this are on the disk.
+  private(set) var synced: Int
+  private(set) var lastRevision: UInt64
+
+  /// Makes an empty journal in the folder, in the place of any that is there.
+  static func make(in folder: DirectoryFolder, after revision: UInt64) throws(SystemError) -> DirectoryJournal {
+    let temporary = folder.temporaryPath
+    if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
+    let file = try folder.fileSystem.open(temporary, .making)
+    for copy in 0..<2 { try file.write(header(sequence: 0, base: revision), at: copy * headerByteCount) }
+    try file.allocate(initialByteCount)
+    try file.sync()
+    try folder.fileSystem.rename(temporary, to: folder.path(name))
+    try folder.fileSystem.syncFolder(folder.path)
+    return DirectoryJournal(
+      file: file, capacity: initialByteCount, sequence: 0, tail: start, synced: start, lastRevision: revision)
+  }
+
+  private init(file: any File, capacity: Int, sequence: UInt64, tail: Int, synced: Int, lastRevision: UInt64) {
+    self.file = file
+    self.capacity = capacity
+    self.sequence = sequence
+    self.tail = tail
+    self.synced = synced
+    self.lastRevision = lastRevision
+  }
+
+  /// Goes on behind what was read.
+  init(_ file: any File, behind contents: DirectoryJournalContents) {
+    self.init(
+      file: file, capacity: contents.bytes.count, sequence: contents.sequence, tail: contents.tail,
+      synced: Self.start, lastRevision: contents.lastRevision)
+  }
+
+  var isEmpty: Bool { tail == Self.start }
+
+  var isHalfFull: Bool { tail > capacity / 2 }
+
+  /// How many bytes of records there is room for however they are divided: a frame's header takes no more than the smallest record.
+  var room: Int { max(0, capacity - tail) / 2 }
+
+  func fits(_ byteCount: Int) -> Bool { byteCount + Self.frameHeaderByteCount <= capacity - tail }
+
+  /// - Returns: where the records begin in the file.
+  mutating func append(_ records: UnsafeRawBufferPointer, last: UInt64) throws(SystemError) -> Int {
+    var frame: [UInt8] = []
+    frame.reserveCapacity(Self.frameHeaderByteCount + records.count)
+    frame.append(littleEndian: UInt32(records.count))
+    frame.append(littleEndian: 0 as UInt32)
+    frame.append(littleEndian: lastRevision)
+    frame.append(littleEndian: UInt64(synced))
+    unsafe frame.append(contentsOf: records)
+    let crc = unsafe frame.withBytes { unsafe Self.frameChecksum($0, sequence: sequence) }
+    for (index, shift) in stride(from: 0, to: 32, by: 8).enumerated() {
+      frame[4 + index] = UInt8(truncatingIfNeeded: crc >> UInt32(shift))
+    }
+    try file.write(frame, at: tail)
+    let place = tail + Self.frameHeaderByteCount
+    tail += frame.count
+    lastRevision = last
+    return place
+  }
+
+  mutating func sync() throws(SystemError) {
+    guard synced < tail else { return }
+    try file.sync()
+    synced = tail
+  }
+
+  /// Starts over: every frame's effect must be on the disk by other means.
+  mutating func startOver(after revision: UInt64) throws(SystemError) {
+    sequence += 1
+    let header = Self.header(sequence: sequence, base: revision)
+    try file.write(header, at: 0)
+    try file.sync()
+    try file.write(header, at: Self.headerByteCount)
+    // What an unfinished frame has left there would look like another one.
+    try file.write([UInt8](repeating: 0, count: Self.frameHeaderByteCount), at: Self.start)
+    try file.sync()
+    lastRevision = revision
+    (tail, synced) = (Self.start, Self.start)
+  }
+
+  /// Takes twice the space.
+  mutating func grow() throws(SystemError) {
+    guard capacity < Self.maximumByteCount else { throw SystemError.full("fallocate") }
+    let larger = max(Self.initialByteCount, 2 * capacity)
+    try file.allocate(larger)
+    try file.sync()
+    (capacity, synced) = (larger, tail)
+  }
+
+  /// Overwrites all that is behind the tail, so that nothing of it can ever be taken for a frame.
+  mutating func clearRest() throws(SystemError) {
+    let zeroes = [UInt8](repeating: 0, count: 1 << 20)
+    for place in stride(from: tail, to: capacity, by: zeroes.count) {
+      try file.write(Array(zeroes[..<min(zeroes.count, capacity - place)]), at: place)
+    }
+    try file.sync()
+    synced = tail
+  }
+
+  // Its form.
+
+  private static let headerFieldsByteCount = 28
+  private static let mark: [UInt8] = Array("LRDRDIR1".utf8)
+
+  private static func header(sequence: UInt64, base: UInt64) -> [UInt8] {
+    var bytes = mark
+    bytes.append(littleEndian: sequence)
+    bytes.append(littleEndian: base)
+    bytes.append(littleEndian: unsafe bytes.withBytes { unsafe checksum(0, $0) })
+    return bytes
+  }
+
+  /// The valid header of the greater sequence; nil when neither is valid.
+  static func readHeader(_ bytes: [UInt8]) -> (sequence: UInt64, base: UInt64)? {
+    var found: (sequence: UInt64, base: UInt64)?
+    for slot in [0, headerByteCount] where bytes.count >= slot + headerFieldsByteCount {
+      let fields = Array(bytes[slot..<slot + headerFieldsByteCount])
+      let (sequence, base): (UInt64, UInt64) = unsafe fields.withBytes { fields in
+        unsafe (fields.littleEndian(at: 8), fields.littleEndian(at: 16))
+      }
+      if fields == header(sequence: sequence, base: base), sequence >= found?.sequence ?? 0 { found = (sequence, base) }
+    }
+    return found
+  }
+
+  /// Over the sequence of the header that the frame belongs to, and the frame but for the checksum's own place.
+  static func frameChecksum(_ frame: UnsafeRawBufferPointer, sequence: UInt64) -> UInt32 {
+    var ahead: [UInt8] = []
+    ahead.append(littleEndian: sequence)
+    let crc = unsafe ahead.withBytes { unsafe checksum(0, $0) }
+    let headed = unsafe checksum(crc, UnsafeRawBufferPointer(rebasing: frame[..<4]))
+    return unsafe checksum(headed, UnsafeRawBufferPointer(rebasing: frame[8...]))
+  }
+
+  private static func checksum(_ crc: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    unsafe crc32c(crc, bytes.baseAddress, bytes.count)
+  }
+}

@@ -1,0 +1,108 @@
+import Glibc
+import Platform
+
+/// What a directory store's journal holds, as it was found.
+struct DirectoryJournalContents {
+  let bytes: [UInt8]
+  let sequence: UInt64
+  private(set) var lastRevision: UInt64
+  /// Where the valid frames end.
+  private(set) var tail = DirectoryJournal.start
+  /// Whether a frame follows that was being written when all ended.
+  private(set) var isTorn = false
+  private(set) var pending = PendingOperations()
+  private(set) var operationCount = 0
+
+  /// - Throws: `damaged` when neither header is valid, or a frame isn't that was on the disk when a later one was written.
+  init(reading file: any File, path: String) throws(DirectoryError) {
+    do throws(SystemError) { bytes = try file.contents() } catch { throw .system(path: path, error) }
+    guard let header = DirectoryJournal.readHeader(bytes) else {
+      throw .damaged(path: path, offset: 0, reason: "neither header is valid")
+    }
+    (sequence, lastRevision) = (header.sequence, header.base)
+    while let frame = frame(at: tail), frame.previous == lastRevision {
+      let records = tail + DirectoryJournal.frameHeaderByteCount..<tail + frame.byteCount
+      do throws(CommitDamage) { try read(records) } catch {
+        throw .damaged(path: path, offset: records.lowerBound + error.offset, reason: error.reason)
+      }
+      tail = records.upperBound
+    }
+    try lookBehindTail(path: path)
+  }
+
+  private mutating func read(_ records: Range<Int>) throws(CommitDamage) {
+    var (pending, last, count) = (pending, lastRevision, operationCount)
+    unsafe try bytes.withBytes { (bytes) throws(CommitDamage) in
+      var reader = unsafe CommitReader(UnsafeRawBufferPointer(rebasing: bytes[records]))
+      while let operation = try reader.next() {
+        pending.note(operation, at: records.lowerBound)
+        last = max(last, operation.revision)
+        count += 1
+      }
+    }
+    (self.pending, lastRevision, operationCount) = (pending, last, count)
+  }
+
+  /// A frame that can be read where the frames have ended tells whether what is missing before it had been on the disk.
+  private mutating func lookBehindTail(path: String) throws(DirectoryError) {
+    guard tail + DirectoryJournal.frameHeaderByteCount <= bytes.count else { return }
+    if header(at: tail).previous == lastRevision, header(at: tail).count > 0 { isTorn = true }
+    var place = tail
+    while let next = nextPlausibleFrame(from: place) {
+      place = next + 1
+      guard let frame = frame(at: next) else { continue }
+      isTorn = true
+      guard frame.synced <= tail else {
+        throw .damaged(path: path, offset: tail, reason: "a frame is invalid, and a later one is not")
+      }
+    }
+  }
+
+  /// The next place where the fields of a frame's header are what they may be. Checksums of all places would take too long.
+  private func nextPlausibleFrame(from start: Int) -> Int? {
+    unsafe bytes.withBytes { bytes in
+      let lastRevisions = lastRevision...lastRevision + 1 << 32
+      var place = start
+      while place <= bytes.count - DirectoryJournal.frameHeaderByteCount {
+        let word: UInt64 = unsafe bytes.littleEndian(at: place)
+        if word == 0 {
+          place += 5
+          continue
+        }
+        let count = Int(UInt32(truncatingIfNeeded: word))
+        if count > 0, count <= bytes.count - place,
+          unsafe lastRevisions.contains(bytes.littleEndian(at: place + 8)),
+          unsafe (bytes.littleEndian(at: place + 16) as UInt64) <= UInt64(place)
+        {
+          return place
+        }
+        place += 1
+      }
+      return nil
+    }
+  }
+
+  private func header(at place: Int) -> (count: Int, crc: UInt32, previous: UInt64, synced: UInt64) {
+    unsafe bytes.withBytes { bytes in
+      unsafe (
+        Int(bytes.littleEndian(at: place) as UInt32), bytes.littleEndian(at: place + 4),
+        bytes.littleEndian(at: place + 8), bytes.littleEndian(at: place + 16)
+      )
+    }
+  }
+
+  /// A valid frame of this sequence that isn't older than the tail; nil when there is none at that place.
+  private func frame(at place: Int) -> (byteCount: Int, previous: UInt64, synced: Int)? {
+    guard place + DirectoryJournal.frameHeaderByteCount <= bytes.count else { return nil }
+    let header = header(at: place)
+    let byteCount = DirectoryJournal.frameHeaderByteCount + header.count
+    guard header.count > 0, byteCount <= bytes.count - place, header.synced <= UInt64(place),
+      header.previous >= lastRevision
+    else { return nil }
+    let crc = unsafe bytes.withBytes { bytes in
+      unsafe DirectoryJournal.frameChecksum(
+        UnsafeRawBufferPointer(rebasing: bytes[place..<place + byteCount]), sequence: sequence)
+    }
+    return crc == header.crc ? (byteCount, header.previous, Int(header.synced)) : nil
+  }
+}

@@ -1,0 +1,154 @@
+import Platform
+
+/// Reads a directory store's folder, and changes nothing: what opening and checking have in common.
+///
+/// The journal is read first. A key's last operation there is newer than all of its files, for files are written from the journal only.
+struct DirectoryReading {
+  let folder: DirectoryFolder
+  /// Nil when there is no journal.
+  private(set) var journal: DirectoryJournalContents?
+  private(set) var pending = PendingOperations()
+  private(set) var index = DirectoryIndex()
+  /// Names that a crash has left and nothing needs.
+  private(set) var leftovers: [String] = []
+  private(set) var report = DirectoryReport()
+  private let wall: UInt64
+
+  /// - Parameters:
+  ///   - wall: now, in milliseconds since 1970.
+  ///   - visit: is called with every entry that hasn't expired.
+  init(
+    _ folder: DirectoryFolder, wall: UInt64,
+    visit: (_ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>) throws(DirectoryError) -> Void
+  ) throws(DirectoryError) {
+    self.folder = folder
+    self.wall = wall
+    let names: [String]
+    do throws(SystemError) { names = try folder.fileSystem.list(folder.path) } catch {
+      throw .system(path: folder.path, error)
+    }
+    if names.contains(DirectoryJournal.name) { try readJournal() }
+    let (entries, keyFiles) = sort(names.sorted())
+    if journal == nil, !entries.isEmpty { report.note(DirectoryJournal.name, .journalMissing) }
+    for (name, versions) in entries { try read(name, versions, visit) }
+    try finishPending(visit)
+    for name in keyFiles where entries[name] == nil && !isPut(name) {
+      leftovers.append(DirectoryFolder.keyFileName(name))
+    }
+    report.leftovers = leftovers.count
+    report.findings.sort { $0.name < $1.name }
+  }
+
+  private mutating func readJournal() throws(DirectoryError) {
+    let path = folder.path(DirectoryJournal.name)
+    let file: any File
+    do throws(SystemError) { file = try folder.fileSystem.open(path, .reading) } catch {
+      throw .system(path: path, error)
+    }
+    let contents = try DirectoryJournalContents(reading: file, path: path)
+    if contents.isTorn { report.note(DirectoryJournal.name, .tornTail(offset: contents.tail)) }
+    (pending, report.replayed, report.revision) = (contents.pending, contents.operationCount, contents.lastRevision)
+    journal = contents
+  }
+
+  /// Tells entries from the rest.
+  private mutating func sort(_ names: [String]) -> (entries: [EntryName: [EntryVersion]], keyFiles: [EntryName]) {
+    var (entries, keyFiles): ([EntryName: [EntryVersion]], [EntryName]) = ([:], [])
+    for name in names {
+      if name == DirectoryJournal.name || name == DirectoryFolder.lockName { continue }
+      if name == DirectoryFolder.temporaryName {
+        isFile(name) ? leftovers.append(name) : report.note(name, .notAFile)
+      } else if let (entry, version) = EntryVersion.read(name) {
+        entries[entry, default: []].append(version)
+      } else if let (text, rest) = EntryVersion.split(name), rest == "key", let entry = EntryName(reading: text),
+        entry.isDigest
+      {
+        isFile(name) ? keyFiles.append(entry) : report.note(name, .notAFile)
+      } else {
+        report.note(name, .foreign)
+      }
+    }
+    return (entries, keyFiles)
+  }
+
+  private mutating func read(
+    _ name: EntryName, _ versions: [EntryVersion],
+    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+  ) throws(DirectoryError) {
+    let versions = versions.sorted { $0.revision > $1.revision }
+    guard let key = key(of: name) else {
+      for version in versions { report.note(version.fileName(name), .keyUnknown) }
+      return
+    }
+    if pending.operations[key] != nil || pending.clears {
+      for version in versions { index.add(version.fileName(name), toRemoveWith: key) }
+      return
+    }
+    let newest = versions[0]
+    guard let value = intactValue(name, newest) else {
+      for version in versions { index.add(version.fileName(name), toRemoveWith: key) }
+      return
+    }
+    if let journal, newest.revision > journal.lastRevision { report.note(newest.fileName(name), .ahead) }
+    report.revision = max(report.revision, newest.revision)
+    // A crash between a renaming and a removal leaves a file that is intact; what isn't is none of that.
+    for version in versions.dropFirst() where intactValue(name, version) != nil {
+      leftovers.append(version.fileName(name))
+    }
+    index.set(key, newest)
+    let entry = PendingOperations.Put(
+      kind: newest.kind, revision: newest.revision, expiry: newest.expiry, value: 0..<value.count)
+    try count(key, entry, value[...], visit)
+  }
+
+  /// The operations that only the journal is known to have.
+  private mutating func finishPending(
+    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+  ) throws(DirectoryError) {
+    guard let journal else { return }
+    for case (let key, .put(let put)) in pending.operations { try count(key, put, journal.bytes[put.value], visit) }
+  }
+
+  private mutating func count(
+    _ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>,
+    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+  ) throws(DirectoryError) {
+    guard entry.expiry == 0 || entry.expiry > wall else { return }
+    report.entries += 1
+    report.valueBytes += value.count
+    try visit(key, entry, value)
+  }
+
+  /// The value of that file if it is what its name says; what else there is gets reported.
+  private mutating func intactValue(_ name: EntryName, _ version: EntryVersion) -> [UInt8]? {
+    let fileName = version.fileName(name)
+    do throws(SystemError) {
+      let value = try folder.fileSystem.open(folder.path(fileName), .reading).contents()
+      let isIntact = unsafe value.withUnsafeBytes { unsafe version.isChecksum(of: name, value: $0) }
+      if isIntact, value.count <= Int32.max { return value }
+      report.note(fileName, .changed)
+    } catch {
+      report.note(fileName, isFile(fileName) ? .unreadable(error.description) : .notAFile)
+    }
+    return nil
+  }
+
+  private func key(of name: EntryName) -> [UInt8]? {
+    if let key = name.key { return Key.lengths.contains(key.count) ? key : nil }
+    let path = folder.path(DirectoryFolder.keyFileName(name))
+    guard let key = try? folder.fileSystem.open(path, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1),
+      Key.lengths.contains(key.count), EntryName(of: key) == name
+    else { return nil }
+    return key
+  }
+
+  private func isPut(_ name: EntryName) -> Bool {
+    guard let key = key(of: name), case .put = pending.operations[key] else { return false }
+    return true
+  }
+
+  private func isFile(_ name: String) -> Bool {
+    if case .file = try? folder.fileSystem.kind(of: folder.path(name)) { return true }
+    return false
+  }
+}

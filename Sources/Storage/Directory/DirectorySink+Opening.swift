@@ -1,0 +1,58 @@
+import Platform
+
+extension DirectorySink {
+  /// Opens the store in a folder that is there, reads its entries into an empty map, and finishes what a crash has cut off. The caller
+  /// sees to it that nobody else has it open (`DataDirectory`, `FileLock`).
+  ///
+  /// - Throws: with nothing changed in the folder, unless a call failed that changes something.
+  package static func open(
+    _ path: String, on fileSystem: any FileSystem, into map: inout EntryMap, at moment: Moment = .now
+  ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
+    let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
+    let reading = try read(folder, into: &map, at: moment)
+    map.revision = max(map.revision, reading.report.revision)
+    do throws(SystemError) {
+      let journal = try openJournal(of: reading)
+      for name in reading.leftovers { try folder.removeIfThere(name) }
+      let sink = DirectorySink(folder, journal, pending: reading.pending, index: reading.index)
+      sink.spreadClearing()
+      try sink.finishOpening(after: reading.report.revision)
+      return (sink, reading.report)
+    } catch {
+      throw .system(path: path, error)
+    }
+  }
+
+  private static func read(
+    _ folder: DirectoryFolder, into map: inout EntryMap, at moment: Moment
+  ) throws(DirectoryError) -> DirectoryReading {
+    try DirectoryReading(folder, wall: moment.wall) { (key, entry, value) throws(DirectoryError) in
+      let expiry = entry.expiry == 0 ? 0 : moment.monotonic(ofWall: entry.expiry)
+      do throws(StorageError) {
+        unsafe try map.put(
+          key.span.bytes, value.span.bytes, kind: entry.kind, expiry: expiry, revision: entry.revision)
+      } catch {
+        throw .storage(error)
+      }
+    }
+  }
+
+  private static func openJournal(of reading: DirectoryReading) throws(SystemError) -> DirectoryJournal {
+    let folder = reading.folder
+    guard let contents = reading.journal else { return try .make(in: folder, after: reading.report.revision) }
+    return DirectoryJournal(try folder.fileSystem.open(folder.path(DirectoryJournal.name), .writing), behind: contents)
+  }
+
+  /// Has the files be what the journal says, and the journal begin anew, so that nothing a crash left in it is ever read again. On a full
+  /// disk the files wait and the journal goes on.
+  private func finishOpening(after revision: UInt64) throws(SystemError) {
+    do throws(SystemError) {
+      try settle()
+      try folder.fileSystem.syncFolder(folder.path)
+      try journal.startOver(after: revision)
+    } catch {
+      guard error.isNoSpace else { throw error }
+      try journal.clearRest()
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import Platform
+
+/// Keeps the entries of one store in a folder, a file each (Protocol/directory-format.md).
+///
+/// A commit is durable once the journal has it; the entries' files follow when there is time, or when the journal is full. Used by one
+/// thread at a time, the journal's; only `figures` may be read from any.
+package final class DirectorySink: CommitSink {
+  /// How many files are written in one piece of tidying.
+  static let filesAtATime = 16
+  /// How often files of entries that have expired are looked for, in milliseconds.
+  static let expiryInterval: UInt64 = 60_000
+
+  let folder: DirectoryFolder
+  var journal: DirectoryJournal
+  var pending: PendingOperations
+  var index: DirectoryIndex
+  private var nextExpiry: UInt64 = 0
+  private let shared = Lock([(name: String, value: UInt64)]())
+
+  init(_ folder: DirectoryFolder, _ journal: DirectoryJournal, pending: PendingOperations, index: DirectoryIndex) {
+    self.folder = folder
+    self.journal = journal
+    self.pending = pending
+    self.index = index
+  }
+
+  package var room: Int { journal.room }
+
+  package func makeRoom() throws(SinkError) {
+    try call(DirectoryJournal.name, fullIsFinal: false) { () throws(SystemError) in
+      guard !journal.isEmpty else { return try journal.grow() }
+      try settle()
+      try startOverIfSettled()
+    }
+    publishFigures()
+  }
+
+  package func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError) {
+    let byteCount = records.count
+    guard byteCount > 0 else { return }
+    try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in
+      if !journal.fits(byteCount) {
+        try settle()
+        try startOverIfSettled()
+      }
+      while !journal.fits(byteCount) { try journal.grow() }
+      let start = unsafe try journal.append(records, last: last)
+      if syncs { try journal.sync() }
+      let operations = unsafe note(records, at: start)
+      if journal.isHalfFull { try settleAhead(of: operations) }
+    }
+    publishFigures()
+  }
+
+  package func sync() throws(SinkError) {
+    try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in try journal.sync() }
+  }
+
+  /// Writes some of the files that wait. A full disk keeps them waiting.
+  package func tidy(_ store: Store) throws(SinkError) -> Bool { try tidy(at: wallMilliseconds()) }
+
+  package func close() throws(SinkError) {}
+
+  func tidy(at wall: UInt64) throws(SinkError) -> Bool {
+    if wall >= nextExpiry {
+      nextExpiry = wall + Self.expiryInterval
+      for key in index.expired(at: wall) where pending.operations[key] == nil { pending.operations[key] = .delete }
+    }
+    guard !pending.isEmpty else { return false }
+    do throws(SinkError) {
+      try call("files", fullIsFinal: false) { () throws(SystemError) in
+        try settle(limit: Self.filesAtATime)
+        try startOverIfSettled()
+      }
+    } catch .noSpace {
+      return false
+    }
+    publishFigures()
+    return !pending.isEmpty
+  }
+
+  package var figures: [(name: String, value: UInt64)] { shared.withLock { figures in figures } }
+
+  private func publishFigures() {
+    let figures = [
+      (name: "journalBytes", value: UInt64(journal.tail - DirectoryJournal.start)),
+      (name: "journalCapacityBytes", value: UInt64(journal.capacity)),
+      (name: "filesWaiting", value: UInt64(pending.operations.count)),
+      (name: "files", value: UInt64(index.versions.count)),
+    ]
+    shared.withLock { $0 = figures }
+  }
+
+  /// Remembers what the records do to the entries' files.
+  /// - Returns: how many operations they have.
+  private func note(_ records: UnsafeRawBufferPointer, at start: Int) -> Int {
+    var reader = unsafe CommitReader(records)
+    var count = 0
+    do throws(CommitDamage) {
+      while let operation = try reader.next() {
+        pending.note(operation, at: start)
+        count += 1
+      }
+    } catch {
+      fatalError("records that were just made are damaged: \(error)")
+    }
+    spreadClearing()
+    return count
+  }
+
+  /// Turns the deletion of all into one of every key that there is.
+  func spreadClearing() {
+    guard pending.clears else { return }
+    for key in index.keys where pending.operations[key] == nil { pending.operations[key] = .delete }
+    pending.clears = false
+  }
+
+  /// Runs calls on files and says what their failure means.
+  func call(_ what: String, fullIsFinal: Bool, _ body: () throws(SystemError) -> Void) throws(SinkError) {
+    do throws(SystemError) { try body() } catch {
+      if error.isNoSpace, !fullIsFinal { throw .noSpace }
+      throw .failed("\(folder.path): \(what): \(error)")
+    }
+  }
+}

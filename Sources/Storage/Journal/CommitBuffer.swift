@@ -1,0 +1,158 @@
+import CLinux
+import Glibc
+
+/// The commits of a durable store that its journal has not taken yet, as records of a log.
+///
+///     record                                            operation
+///     0   u32  length of the body                       0   u8   kind: 1 single, 2 list, 3 delete, 4 delete all
+///     4   u32  CRC32C of length and body,               1   u8   flags: 1 expires, 2 value apart
+///              but for values apart                     2   u16  length of the key
+///     8   u64  revision                  } body         4   u32  length of the value
+///     16       operations, end to end    }              8   u64  expiry, in milliseconds since 1970, if it expires
+///                                                       ..  u32  CRC32C of the value, if it is apart
+///                                                       ..       key, value
+///
+/// A value apart has a checksum of its own, so that whoever reads a log can pass over it. All operations of one revision are one record,
+/// which is closed by the next revision or by `seal`. Owned by one `EntryMap` and used under its store's lock, so that records stand in
+/// the order of their revisions.
+@safe
+package struct CommitBuffer: ~Copyable {
+  /// Values of this many bytes and more are apart.
+  package static let apartByteCount = ExternalValues.minimumByteCount
+  package static let recordHeaderByteCount = 8
+  package static let operationHeaderByteCount = 8
+
+  package enum Kind: UInt8, Sendable {
+    case single = 1
+    case list = 2
+    case delete = 3
+    case deleteAll = 4
+  }
+
+  package enum Flag {
+    package static let expires: UInt8 = 1
+    package static let apart: UInt8 = 2
+  }
+
+  private var base: UnsafeMutableRawPointer?
+  private var capacity = 0
+  /// Bytes of records, the open one included.
+  package private(set) var count = 0
+  /// Where the record begins that is open; nil when none is.
+  private var openStart: Int?
+  /// The revision of the last record; 0 for none.
+  package private(set) var lastRevision: UInt64 = 0
+  /// The values apart of the open record.
+  private var apart: [Range<Int>] = []
+
+  package init() {}
+
+  deinit { unsafe Glibc.free(base) }
+
+  package var isEmpty: Bool { count == 0 }
+
+  /// The records, once they are sealed; until the buffer is next changed.
+  @unsafe
+  package var bytes: UnsafeRawBufferPointer {
+    precondition(openStart == nil)
+    return unsafe UnsafeRawBufferPointer(start: base, count: count)
+  }
+
+  /// Adds a put to the record of that revision.
+  /// - Parameter expiry: in milliseconds since 1970; 0 for never.
+  package mutating func put(
+    _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, kind: Kind, expiry: UInt64, revision: UInt64
+  ) {
+    let isApart = value.count >= Self.apartByteCount
+    var flags: UInt8 = 0
+    if expiry != 0 { flags |= Flag.expires }
+    if isApart { flags |= Flag.apart }
+    open(revision, room: Self.operationHeaderByteCount + 12 + key.count + value.count)
+    appendHeader(kind, flags, keyCount: key.count, valueCount: value.count)
+    if expiry != 0 { append(expiry) }
+    if isApart { append(unsafe crc32c(0, value.baseAddress, value.count)) }
+    unsafe append(key)
+    let start = count
+    unsafe append(value)
+    if isApart { self.apart.append(start..<count) }
+  }
+
+  package mutating func delete(_ key: UnsafeRawBufferPointer, revision: UInt64) {
+    open(revision, room: Self.operationHeaderByteCount + key.count)
+    appendHeader(.delete, 0, keyCount: key.count, valueCount: 0)
+    unsafe append(key)
+  }
+
+  package mutating func deleteAll(revision: UInt64) {
+    open(revision, room: Self.operationHeaderByteCount)
+    appendHeader(.deleteAll, 0, keyCount: 0, valueCount: 0)
+  }
+
+  /// Closes the open record.
+  package mutating func seal() {
+    guard let start = openStart, let base = unsafe base else { return }
+    openStart = nil
+    let bodyStart = start + Self.recordHeaderByteCount
+    unsafe base.storeBytes(of: UInt32(count - bodyStart).littleEndian, toByteOffset: start, as: UInt32.self)
+    var crc = unsafe crc32c(0, base + start, 4)
+    var place = bodyStart
+    for value in apart {
+      crc = unsafe crc32c(crc, base + place, value.lowerBound - place)
+      place = value.upperBound
+    }
+    crc = unsafe crc32c(crc, base + place, count - place)
+    unsafe base.storeBytes(of: crc.littleEndian, toByteOffset: start + 4, as: UInt32.self)
+    apart.removeAll(keepingCapacity: true)
+  }
+
+  /// Forgets all records, and keeps the memory unless it is much.
+  package mutating func removeAll() {
+    precondition(openStart == nil)
+    count = 0
+    guard capacity > 16 << 20 else { return }
+    unsafe Glibc.free(base)
+    unsafe base = nil
+    capacity = 0
+  }
+
+  private mutating func open(_ revision: UInt64, room: Int) {
+    if revision != lastRevision || openStart == nil {
+      seal()
+      reserve(16 + room)
+      openStart = count
+      count += Self.recordHeaderByteCount
+      append(revision)
+      lastRevision = revision
+    } else {
+      reserve(room)
+    }
+  }
+
+  private mutating func reserve(_ byteCount: Int) {
+    guard count + byteCount > capacity else { return }
+    let larger = max(64 << 10, count + byteCount, 2 * capacity)
+    guard let fresh = unsafe realloc(base, larger) else { fatalError("out of memory") }
+    unsafe base = fresh
+    capacity = larger
+  }
+
+  private mutating func appendHeader(_ kind: Kind, _ flags: UInt8, keyCount: Int, valueCount: Int) {
+    append(kind.rawValue)
+    append(flags)
+    append(UInt16(keyCount))
+    append(UInt32(valueCount))
+  }
+
+  // There is room: `open` has made it.
+
+  private mutating func append<T: FixedWidthInteger & BitwiseCopyable>(_ value: T) {
+    unsafe base!.storeBytes(of: value.littleEndian, toByteOffset: count, as: T.self)
+    count += MemoryLayout<T>.size
+  }
+
+  private mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let from = bytes.baseAddress, bytes.count > 0 else { return }
+    unsafe (base! + count).copyMemory(from: from, byteCount: bytes.count)
+    count += bytes.count
+  }
+}

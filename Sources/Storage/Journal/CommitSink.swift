@@ -1,0 +1,37 @@
+/// Where a journal writes the commits of one store: the files of its engine.
+///
+/// Used by one thread at a time, the journal's. A sink that has failed once is not written to again.
+package protocol CommitSink: AnyObject {
+  /// Bytes of records that can be written for sure: their place on the disk is taken already.
+  var room: Int { get }
+
+  /// Takes more room, ahead of need.
+  /// - Throws: `noSpace`, after which it may be tried again; or `failed`.
+  func makeRoom() throws(SinkError)
+
+  /// Writes sealed records (`CommitBuffer`), in the order of their revisions, of which `last` is the last one.
+  /// - Parameter syncs: whether they must be on the disk when this returns.
+  /// - Throws: `failed`. Nothing is known then of the records.
+  func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError)
+
+  /// Has all that was written be on the disk when this returns.
+  func sync() throws(SinkError)
+
+  /// Work that can wait, such as compaction: a bounded piece of it, on the journal's thread when it has nothing else to do.
+  /// - Returns: whether there is more.
+  func tidy(_ store: Store) throws(SinkError) -> Bool
+
+  /// Ends the files in order. Nothing is written afterwards.
+  func close() throws(SinkError)
+
+  /// Figures for the store's stats, by their names of `Protocol/wire.md`. From any thread.
+  var figures: [(name: String, value: UInt64)] { get }
+}
+
+/// Why files can't be written.
+package enum SinkError: Error, Equatable, Sendable {
+  /// The disk is full.
+  case noSpace
+  /// A call failed whose outcome is unknown, or that can't be tried again: which one, on what, and why.
+  case failed(String)
+}

@@ -1,0 +1,219 @@
+import Dispatch
+import Glibc
+import Platform
+import Synchronization
+
+/// Makes a store's commits durable, on a thread of its own: it takes all that were made since it last looked, writes them at once, and
+/// tells who waits. So all who write meanwhile share one call to the disk.
+///
+/// Safe because the sink is touched on the journal's queue only, and all else is behind locks or atomic.
+package final class Journal: @unchecked Sendable {
+  package let durability: Durability
+  /// Milliseconds after which a commit is on the disk, for a journal that doesn't wait for each.
+  private let interval: UInt64?
+  private let sink: any CommitSink
+  private let queue: DispatchQueue
+  private let wakeup = DispatchSemaphore(value: 0)
+  private let isAwake = Atomic<Bool>(false)
+  private let mustEnd = Atomic<Bool>(false)
+  private let ended = DispatchSemaphore(value: 0)
+  /// The last revision that a crash can't take back.
+  private let durableRevision: Atomic<UInt64>
+  /// Counts how often the store was told how much it can commit.
+  private let moves = Atomic<UInt64>(0)
+  /// Whether a write had to wait for room.
+  private let needsRoom = Atomic<Bool>(false)
+  /// Whether the disk had no room when it was last asked.
+  private let isFull = Atomic<Bool>(false)
+  private let state = Lock(State())
+
+  private struct State: Sendable {
+    var waiters: [any JournalWaiter] = []
+    var fault: StorageError?
+  }
+
+  /// How long a disk that is full is left alone, and how long the journal sleeps when it has nothing to do.
+  private static let retryMilliseconds: UInt64 = 500
+
+  /// - Parameter revision: the last one that the sink has on the disk.
+  package init(_ sink: any CommitSink, durability: Durability, revision: UInt64, name: StoreName) {
+    self.sink = sink
+    self.durability = durability
+    if case .interval(let time) = durability { interval = time.wholeMilliseconds } else { interval = nil }
+    durableRevision = Atomic(revision)
+    queue = DispatchQueue(label: "larder.journal.\(name)")
+  }
+
+  /// Whether what a request has seen must be on the disk before it is answered.
+  package var gatesAnswers: Bool { durability == .always }
+
+  /// Whether a crash can't take back what was committed up to this revision.
+  package func isDurable(_ revision: UInt64) -> Bool {
+    durableRevision.load(ordering: .acquiring) >= revision
+  }
+
+  /// Why the journal has ended before its time; nil when it has not.
+  package var fault: StorageError? { state.withLock { $0.fault } }
+
+  package var figures: [(name: String, value: UInt64)] {
+    sink.figures + [
+      ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", fault == nil ? 0 : 1),
+    ]
+  }
+
+  /// Has `waiter` called once when the revision is durable, or the journal has failed, unless that is so already.
+  /// - Returns: whether it will be called.
+  package func wait(for revision: UInt64, _ waiter: any JournalWaiter) -> Bool {
+    state.withLock { state in
+      if isDurable(revision) || state.fault != nil { return false }
+      if !state.waiters.contains(where: { $0 === waiter }) { state.waiters.append(waiter) }
+      return true
+    }
+  }
+
+  /// Tells the journal that there are commits. From any thread, without the store's lock.
+  package func wake() {
+    if !isAwake.exchange(true, ordering: .acquiringAndReleasing) { wakeup.signal() }
+  }
+
+  /// Waits until the journal has written or made room for more. Blocks the thread; for writes that came faster than the disk.
+  /// - Returns: whether to try again; false after a second, or when the disk is full or has failed.
+  package func waitForRoom() -> Bool {
+    let before = moves.load(ordering: .acquiring)
+    needsRoom.store(true, ordering: .releasing)
+    wake()
+    for _ in 0..<10_000 {
+      if moves.load(ordering: .acquiring) != before { return true }
+      if isFull.load(ordering: .relaxed) || fault != nil { return false }
+      usleep(100)
+    }
+    return false
+  }
+
+  // MARK: The thread
+
+  /// Begins to serve a store.
+  func start(_ store: Store) {
+    store.access { $0.beginJournal(commitLimit: sink.room) }
+    queue.async { self.run(store) }
+  }
+
+  /// Writes what was committed, and ends. The store takes no more writes then.
+  func end() {
+    mustEnd.store(true, ordering: .releasing)
+    wake()
+    wakeup.signal()
+    ended.wait()
+  }
+
+  private func run(_ store: Store) {
+    var batch = CommitBuffer()
+    var lastSync = monotonicMilliseconds()
+    var unsynced = false
+    var hasMoreToTidy = true
+    do throws(SinkError) {
+      try makeRoom(store)
+      while true {
+        let isEnding = mustEnd.load(ordering: .acquiring)
+        isAwake.store(false, ordering: .sequentiallyConsistent)
+        let hasCommitted = try commit(&batch, store)
+        if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
+        if let interval, unsynced,
+          isEnding || monotonicMilliseconds() >= lastSync + interval
+        {
+          try sync()
+          (unsynced, lastSync) = (false, monotonicMilliseconds())
+        }
+        if isEnding, !hasCommitted { break }
+        if hasMoreToTidy { hasMoreToTidy = try sink.tidy(store) }
+        if needsRoom.exchange(false, ordering: .acquiring) || isFull.load(ordering: .relaxed) { try makeRoom(store) }
+        if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) { sleep(unsynced ? lastSync : nil) }
+      }
+      if durability != .always { try sync() }
+      try sink.close()
+    } catch {
+      fail(error, store)
+    }
+    ended.signal()
+  }
+
+  /// Writes what was committed since it was last asked.
+  /// - Returns: whether there was anything.
+  private func commit(_ batch: inout CommitBuffer, _ store: Store) throws(SinkError) -> Bool {
+    let room = sink.room
+    let hasAny = store.access { map in
+      guard map.hasCommits else { return false }
+      map.takeCommits(into: &batch)
+      map.setCommitLimit(room - batch.count, isDiskFull: isFull.load(ordering: .relaxed))
+      return true
+    }
+    guard hasAny else { return false }
+    let last = batch.lastRevision
+    unsafe try sink.write(batch.bytes, last: last, syncs: durability == .always)
+    batch.removeAll()
+    durableRevision.store(last, ordering: .releasing)
+    tellWaiters()
+    tellRoom(store)
+    return true
+  }
+
+  /// Tells the store how much more it can commit.
+  private func tellRoom(_ store: Store) {
+    let room = sink.room
+    store.access { $0.setCommitLimit(room, isDiskFull: isFull.load(ordering: .relaxed)) }
+    moves.wrappingAdd(1, ordering: .releasing)
+  }
+
+  private func sync() throws(SinkError) {
+    try sink.sync()
+  }
+
+  /// Takes more room for commits, and tells the store how much there is.
+  private func makeRoom(_ store: Store) throws(SinkError) {
+    do {
+      try sink.makeRoom()
+      isFull.store(false, ordering: .relaxed)
+    } catch {
+      guard error == .noSpace else { throw error }
+      isFull.store(true, ordering: .relaxed)
+    }
+    tellRoom(store)
+  }
+
+  /// Sleeps until there is something to do.
+  private func sleep(_ lastSync: UInt64?) {
+    var milliseconds = Self.retryMilliseconds
+    if let interval, let lastSync {
+      let due = lastSync + interval
+      milliseconds = min(milliseconds, max(due, monotonicMilliseconds()) - monotonicMilliseconds())
+    }
+    if isAwake.load(ordering: .sequentiallyConsistent) { return }
+    _ = wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds)))
+  }
+
+  private func fail(_ error: SinkError, _ store: Store) {
+    let reason: String
+    switch error {
+    case .noSpace: reason = "the disk is full"
+    case .failed(let what): reason = what
+    }
+    let fault = StorageError.readOnly(reason)
+    store.access { $0.endWriting(fault) }
+    state.withLock { $0.fault = fault }
+    tellWaiters()
+  }
+
+  private func tellWaiters() {
+    let waiters = state.withLock { state in
+      defer { state.waiters.removeAll(keepingCapacity: true) }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.journalHasMoved() }
+  }
+}
+
+/// Who waits for commits to be durable.
+package protocol JournalWaiter: AnyObject, Sendable {
+  /// On the journal's thread: return at once.
+  func journalHasMoved()
+}

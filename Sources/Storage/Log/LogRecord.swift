@@ -1,0 +1,126 @@
+import CLinux
+
+/// A record where it lies in memory, checked or about to be: `CommitBuffer` and `Protocol/log-format.md`, section 3.
+enum LogRecord {
+  /// What there is at a place where a record may begin.
+  enum Finding: Equatable {
+    case whole(byteCount: Int)
+    /// More of the file has to be read first: so many bytes from the record's beginning.
+    case incomplete(byteCount: Int)
+    /// A length of zero: the end of the records.
+    case end
+    case damaged(String)
+  }
+
+  /// The least there can be: a revision and one operation.
+  private static let smallestBody = 16
+
+  /// Checks everything about the record that these bytes begin with.
+  ///
+  /// - Parameters:
+  ///   - bytes: what was read, from the record's beginning on.
+  ///   - remaining: how many bytes the file has from there on.
+  ///   - previous: the revision of the record before.
+  static func check(_ bytes: UnsafeRawBufferPointer, remaining: Int, after previous: UInt64) -> Finding {
+    guard remaining >= 4 else { return remaining == 0 ? .end : .damaged("a record is cut short") }
+    guard bytes.count >= 4 else { return .incomplete(byteCount: min(8, remaining)) }
+    let length = unsafe Int(bytes.integer(at: 0, as: UInt32.self))
+    if length == 0 { return .end }
+    guard length >= smallestBody else { return .damaged("a record has an impossible length") }
+    let byteCount = CommitBuffer.recordHeaderByteCount + length
+    guard byteCount <= remaining else { return .damaged("a record reaches beyond the end of the file") }
+    guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
+    // A value apart is longer than this, so what is shorter has one checksum.
+    if length < CommitBuffer.apartByteCount {
+      let crc = unsafe crc32c(crc32c(0, record.baseAddress, 4), record.baseAddress! + 8, length)
+      guard unsafe record.integer(at: 4, as: UInt32.self) == crc else {
+        return .damaged("a record's checksum is wrong")
+      }
+    }
+    return unsafe checkBody(record, isChecked: length < CommitBuffer.apartByteCount, after: previous)
+  }
+
+  private static func checkBody(
+    _ record: UnsafeRawBufferPointer, isChecked: Bool, after previous: UInt64
+  ) -> Finding {
+    let malformed = Finding.damaged(
+      isChecked ? "a record is not well formed" : "a record's checksum is wrong, or it is not well formed")
+    guard let base = record.baseAddress else { return malformed }
+    let revision = unsafe record.integer(at: 8, as: UInt64.self)
+    var (place, from) = (CommitBuffer.recordHeaderByteCount + 8, CommitBuffer.recordHeaderByteCount)
+    var crc = isChecked ? 0 : unsafe crc32c(0, base, 4)
+    var isMark = false
+    while place < record.count {
+      guard let operation = unsafe LogOperation(in: record, at: place) else { return malformed }
+      if operation.isApart {
+        let valueStart = unsafe operation.end - operation.value.count
+        crc = unsafe crc32c(crc, base + from, valueStart - from)
+        from = operation.end
+        guard unsafe crc32c(0, operation.value.baseAddress, operation.value.count) == operation.valueChecksum else {
+          return .damaged("a value's checksum is wrong")
+        }
+      }
+      isMark = operation.kind == SyncMark.kind
+      place = operation.end
+    }
+    if !isChecked {
+      crc = unsafe crc32c(crc, base + from, record.count - from)
+      guard unsafe record.integer(at: 4, as: UInt32.self) == crc else {
+        return .damaged("a record's checksum is wrong")
+      }
+    }
+    guard isMark ? revision >= previous : revision > previous else { return .damaged("revisions are out of order") }
+    return .whole(byteCount: record.count)
+  }
+}
+
+/// One operation of a record, where it lies.
+@safe
+struct LogOperation {
+  let kind: UInt8
+  let isApart: Bool
+  let valueChecksum: UInt32
+  /// In milliseconds since 1970; 0 for never.
+  let expiry: UInt64
+  let key: UnsafeRawBufferPointer
+  let value: UnsafeRawBufferPointer
+  /// Where the next one begins, from the record's beginning on.
+  let end: Int
+
+  var isRemoval: Bool { kind == CommitBuffer.Kind.delete.rawValue || kind == CommitBuffer.Kind.deleteAll.rawValue }
+
+  /// Nil unless it is well formed and ends within the record.
+  @inline(__always)
+  init?(in record: UnsafeRawBufferPointer, at start: Int) {
+    var place = start &+ CommitBuffer.operationHeaderByteCount
+    guard place <= record.count else { return nil }
+    kind = unsafe record[start]
+    let flags = unsafe record[start &+ 1]
+    let keyCount = unsafe Int(record.integer(at: start &+ 2, as: UInt16.self))
+    let valueCount = unsafe Int(record.integer(at: start &+ 4, as: UInt32.self))
+    isApart = flags & CommitBuffer.Flag.apart != 0
+    let expires = flags & CommitBuffer.Flag.expires != 0
+    let extra = (expires ? 8 : 0) &+ (isApart ? 4 : 0)
+    guard place &+ extra &+ keyCount &+ valueCount <= record.count, flags <= 3 else { return nil }
+    switch kind {
+    case 1, 2:
+      guard Key.lengths.contains(keyCount), valueCount <= Int32.max else { return nil }
+      guard isApart == (valueCount >= CommitBuffer.apartByteCount) else { return nil }
+    case 3: guard Key.lengths.contains(keyCount), valueCount == 0, flags == 0 else { return nil }
+    case 4: guard keyCount == 0, valueCount == 0, flags == 0 else { return nil }
+    case SyncMark.kind:
+      guard record.count == SyncMark.byteCount, keyCount == 0, valueCount == 16, flags == 0 else { return nil }
+    default: return nil
+    }
+    expiry = expires ? unsafe record.integer(at: place, as: UInt64.self) : 0
+    if expires { place &+= 8 }
+    valueChecksum = isApart ? unsafe record.integer(at: place, as: UInt32.self) : 0
+    if isApart { place &+= 4 }
+    guard !expires || expiry != 0 else { return nil }
+    unsafe key = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: keyCount)
+    place &+= keyCount
+    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: valueCount)
+    end = place &+ valueCount
+  }
+}

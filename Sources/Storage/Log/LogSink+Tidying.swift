@@ -1,0 +1,121 @@
+import Platform
+
+/// What is done between commits: room ahead of need, and space given back.
+extension LogSink {
+  package func tidy(_ store: Store) throws(SinkError) -> Bool {
+    if let compaction { return try goOn(compaction, store) }
+    try prepareAhead()
+    let (live, isDropped, revision) = store.access { map in (Self.liveBytes(of: map), map.isDropped, map.revision) }
+    guard !isDropped else { return false }
+    noteFigures { $0.liveBytes = live }
+    if var walk = survey {
+      let hasMore = store.access { map in walk.step(map) }
+      survey = hasMore ? walk : nil
+      if !hasMore {
+        for index in walk.liveBytes.indices { sealed[index].liveBytes = walk.liveBytes[index] }
+        isSurveyed = true
+      }
+      return true
+    }
+    let segmentBytes = sizes.segment(logBytes: byteCount)
+    let plan = LogPlan(sealed, segmentBytes)
+    if let run = plan.smallOnes() { return try begin(run, revision: revision) }
+    guard plan.isTooLarge(live: live, logBytes: byteCount) else {
+      isReserveLent = false
+      return false
+    }
+    if isSurveyed {
+      if let run = plan.run(live: live, logBytes: byteCount) { return try begin(run, revision: revision) }
+      isSurveyed = false
+      isReserveLent = false
+      quietBytes = byteCount
+      return false
+    }
+    guard quietBytes == 0 || byteCount >= quietBytes + segmentBytes else { return false }
+    survey = LiveSurvey(sealed)
+    return true
+  }
+
+  /// What the live entries would take as records of their own.
+  private static func liveBytes(of map: borrowing EntryMap) -> Int {
+    map.keyBytes + map.valueBytes
+      + map.order.count * (CommitBuffer.recordHeaderByteCount + 8 + CommitBuffer.operationHeaderByteCount)
+  }
+
+  /// Has the next segment ready before the active one is full. It doesn't have to be.
+  private func prepareAhead() throws(SinkError) {
+    guard prepared == nil, active.map({ $0.room < $0.capacity / 2 }) ?? true else { return }
+    do throws(SinkError) { try makeRoom() } catch { if error != .noSpace { throw error } }
+  }
+
+  private func begin(_ run: Range<Int>, revision: UInt64) throws(SinkError) -> Bool {
+    do throws(SystemError) {
+      compaction = try Compaction(folder, sealed, run: run, identity: identity, revision: revision)
+      return true
+    } catch {
+      return try giveUp(error)
+    }
+  }
+
+  private func goOn(_ compaction: Compaction, _ store: Store) throws(SinkError) -> Bool {
+    let before = compaction.end
+    do throws(CompactionError) {
+      if try compaction.step(store) {
+        noteFigures { $0.compactionBytes += compaction.end - before }
+        return true
+      }
+    } catch {
+      switch error {
+      case .damaged(let what): throw .failed(what)
+      case .system(let error): return try giveUp(error)
+      }
+    }
+    // What made the rest dead must outlive it. Commits that are not written yet come first, then.
+    guard lastRevision >= compaction.neededRevision else { return false }
+    if syncedRevision < compaction.neededRevision { try sync() }
+    try replace(compaction)
+    return true
+  }
+
+  private func replace(_ compaction: Compaction) throws(SinkError) {
+    let path = folder.segmentPath(compaction.header.number)
+    let byteCount = try attempt(path) { () throws(SystemError) in try compaction.finish() }
+    let header = compaction.header
+    let replaced = sealed[compaction.run]
+    sealed.replaceSubrange(
+      compaction.run,
+      with: [
+        SealedSegment(
+          number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
+          lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, byteCount: byteCount,
+          tombstoneBytes: compaction.tombstoneBytes,
+          liveBytes: max(0, byteCount - compaction.tombstoneBytes))
+      ])
+    self.compaction = nil
+    isReserveLent = false
+    for segment in replaced.dropFirst() {
+      let path = folder.segmentPath(segment.number)
+      try attempt(path) { () throws(SystemError) in try folder.files.remove(path) }
+    }
+    noteFigures { $0.compactions += 1 }
+  }
+
+  /// A full disk is no failure: the reserve is there for it, and without it compaction waits.
+  private func giveUp(_ error: SystemError) throws(SinkError) -> Bool {
+    compaction = nil
+    guard error.isNoSpace else { throw .failed("\(error) (\(folder.compactionPath))") }
+    try attempt(folder.path) { () throws(SystemError) in
+      if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
+      if try folder.files.kind(of: folder.reservePath) != nil { try folder.files.remove(folder.reservePath) }
+    }
+    // With the reserve's space the next attempt may come through.
+    let hadReserve = reserveBytes > 0
+    reserveBytes = 0
+    isReserveLent = hadReserve
+    if !hadReserve {
+      quietBytes = byteCount
+      isSurveyed = false
+    }
+    return hadReserve
+  }
+}

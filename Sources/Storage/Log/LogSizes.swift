@@ -1,0 +1,19 @@
+/// How large the files of a log are made. Tests have smaller ones.
+package struct LogSizes: Sendable {
+  /// The first segment of a store; later ones grow with it.
+  package var smallestSegment = 1 << 20
+  package var largestSegment = 64 << 20
+  /// The reserve is kept only when the log has at least this size, so that small stores stay small.
+  package var reserveFrom = 4 << 20
+  /// A mark of what is synced is written once so much more is.
+  package var markInterval = 4_096
+
+  package init() {}
+
+  /// The size of the next segment of a log that has so many bytes: an eighth, as a power of two within the limits.
+  func segment(logBytes: Int) -> Int {
+    var size = smallestSegment
+    while size < largestSegment, size * 8 < logBytes { size *= 2 }
+    return size
+  }
+}

@@ -1,0 +1,44 @@
+import CLinux
+
+/// A record of the log's own: how much of the segment was on the disk when it was written. `Protocol/log-format.md`, section 3.
+///
+/// A crash may leave any part of what wasn't synced, in any order; a mark behind a broken place tells whether that place was.
+struct SyncMark: Equatable, Sendable {
+  static let byteCount = 40
+  static let kind: UInt8 = 5
+  /// Where the store's identity is in the record.
+  static let identityOffset = 24
+
+  var revision: UInt64
+  var identity: UInt64
+  /// Everything before this place was on the disk.
+  var syncedByteCount: Int
+
+  var bytes: [UInt8] {
+    var body: [UInt8] = []
+    body.appendLittleEndian(UInt32(Self.byteCount - 8))
+    body.appendLittleEndian(revision)
+    body.appendLittleEndian(Self.kind)
+    body.appendLittleEndian(0 as UInt8)
+    body.appendLittleEndian(0 as UInt16)
+    body.appendLittleEndian(16 as UInt32)
+    body.appendLittleEndian(identity)
+    body.appendLittleEndian(UInt64(syncedByteCount))
+    let crc = unsafe body.span.bytes.withUnsafeBytes { unsafe crc32c(0, $0.baseAddress, $0.count) }
+    var bytes = Array(body[..<4])
+    bytes.appendLittleEndian(crc)
+    return bytes + body[4...]
+  }
+
+  /// Nil unless the bytes begin with such a record of that store.
+  static func decode(_ bytes: UnsafeRawBufferPointer, identity: UInt64) -> SyncMark? {
+    guard bytes.count >= byteCount, unsafe bytes.integer(at: 0, as: UInt32.self) == UInt32(byteCount - 8),
+      unsafe bytes[16] == kind, unsafe bytes.integer(at: identityOffset, as: UInt64.self) == identity
+    else { return nil }
+    let mark = unsafe SyncMark(
+      revision: bytes.integer(at: 8, as: UInt64.self), identity: identity,
+      syncedByteCount: Int(clamping: bytes.integer(at: 32, as: UInt64.self)))
+    let whole = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
+    return unsafe mark.bytes.elementsEqual(whole) ? mark : nil
+  }
+}

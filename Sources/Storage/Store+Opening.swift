@@ -1,0 +1,44 @@
+import Platform
+
+/// What was found when a store was opened.
+package struct StoreOpening: Sendable {
+  package var entries = 0
+  package var revision: UInt64 = 0
+  /// How long it took.
+  package var milliseconds: UInt64 = 0
+  /// What people should know: a tail that was cut off, files that are not the store's.
+  package var remarks: [String] = []
+}
+
+extension Store {
+  /// Opens a durable store with the engine that it has. The one place that puts engines together.
+  package static func open(
+    _ description: StoreDescription, in data: DataDirectory, on files: any FileSystem = LocalFileSystem()
+  ) throws -> (store: Store, opening: StoreOpening) {
+    let moment = Moment.now
+    let path = data.filesFolder(of: description.name)
+    var map = EntryMap()
+    var opening = StoreOpening()
+    let sink: any CommitSink
+    switch description.engine {
+    case .memory: preconditionFailure("a store in memory has no files")
+    case .log:
+      let (log, recovery) = try LogSink.open(
+        path, files: files, now: moment.monotonic, unixNow: moment.wall, into: &map)
+      if recovery.cutBytes > 0 {
+        opening.remarks.append("cut \(recovery.cutBytes) bytes of unfinished writes off \(recovery.cutPath ?? path)")
+      }
+      sink = log
+    case .directory:
+      let (directory, report) = try DirectorySink.open(path, on: files, into: &map, at: moment)
+      opening.remarks = report.findings.map(\.description)
+      sink = directory
+    }
+    opening.entries = map.order.count
+    opening.revision = map.revision
+    opening.milliseconds = monotonicMilliseconds() - moment.monotonic
+    let store = Store(
+      name: description.name, engine: description.engine, map: map, sink: sink, durability: description.durability)
+    return (store, opening)
+  }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import Storage
+import Testing
+import Wire
+
+extension ServerTests {
+  /// Answers about what is not on the disk yet, over a sink that the test commands.
+  @Suite struct GateTests {
+    private let sink = TestSink()
+
+    private func makeServer(_ durability: Durability = .always, workers: Int = 1) throws -> TestServer {
+      let store = Store(
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: durability)
+      return try TestServer(workers: workers, serving: [store])
+    }
+
+    @Test func `A put is answered when it is on the disk, and not before`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      sink.hold()
+      try client.send(Request.put("a", [1], id: 9))
+      #expect(client.isSilent(for: 0.1))
+      sink.letGo()
+      #expect(try client.receive().outcome == .done)
+      #expect(sink.syncedWrites == sink.writes && sink.writes > 0)
+    }
+
+    @Test(arguments: [1, 2]) func `Nobody sees what is not on the disk`(workers: Int) throws {
+      let server = try makeServer(workers: workers)
+      let (writer, reader) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
+      for (index, key) in ["old", "other", "gone"].enumerated() {
+        #expect(try writer.call(Request.put(key, [0], id: 10 + UInt32(index))).outcome == .done)
+      }
+      sink.hold()
+      try writer.send(
+        Request.put("new", [1], id: 20) + Request.put("old", [1], id: 21) + Request.delete("gone", id: 22))
+      #expect(writer.isSilent(for: 0.05))
+      // What was on the disk before is there for all …
+      #expect(try reader.call(Request.get("other", id: 30)).outcome == .done)
+      // … and everything else waits: an entry, one that replaced another, an absence, and what counts or lists them.
+      let requests = [
+        Request.get("new", id: 31), Request.get("old", id: 31), Request.get("gone", id: 31),
+        Request.make(.count, id: 31), Request.page(id: 31, limit: 5), Request.all(id: 31),
+        Request.put("new", [2], id: 31, ifAbsent: true), Request.keys(.getMany, ["other"], id: 31),
+      ]
+      let readers = try requests.map { request in
+        let reader = try server.connect(store: "durable")
+        try reader.send(request)
+        return reader
+      }
+      for reader in readers { #expect(reader.isSilent(for: 0.02)) }
+      sink.letGo()
+      for id in 20...22 as ClosedRange<UInt32> { #expect(try writer.receive().id == id) }
+      for reader in readers { #expect(try reader.receive().id == 31) }
+    }
+
+    @Test func `Answers of a connection keep the order of its requests`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      sink.hold()
+      try client.send(Request.put("a", [1], id: 5) + Request.ping(6) + Request.get("b", id: 7))
+      #expect(client.isSilent(for: 0.05))
+      try client.send(Request.ping(8))
+      #expect(client.isSilent(for: 0.05))
+      sink.letGo()
+      #expect(
+        try [client.receive().id, client.receive().id, client.receive().id, client.receive().id] == [5, 6, 7, 8])
+    }
+
+    @Test func `All who wait share a write`() throws {
+      let server = try makeServer()
+      let clients = try (0..<20).map { _ in try server.connect(store: "durable") }
+      #expect(try clients[0].call(Request.put("first", [1], id: 3)).outcome == .done)
+      let before = sink.writes
+      sink.hold()
+      for (index, client) in clients.enumerated() { try client.send(Request.put("key \(index)", [1], id: 4)) }
+      usleep(50_000)
+      sink.letGo()
+      for client in clients { #expect(try client.receive().outcome == .done) }
+      #expect(sink.writes - before <= 3)
+    }
+
+    @Test func `After a failure nothing is acknowledged or written, and what was on the disk can be read`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      #expect(try client.call(Request.put("kept", [1], id: 3)).outcome == .done)
+      #expect(try client.call(Request.put("overwritten", [1], id: 4)).outcome == .done)
+      sink.hold()
+      try client.send(Request.put("lost", [1], id: 5) + Request.put("overwritten", [2], id: 6))
+      usleep(30_000)
+      sink.fail(.failed("fdatasync: Input/output error"))
+      for id in [5, 6] as [UInt32] {
+        let reply = try client.receive()
+        #expect(reply.id == id && reply.outcome == .unknown && reply.code == .failed)
+        #expect(reply.message.contains("Input/output error"))
+      }
+      let refused = try client.call(Request.put("another", [1], id: 7))
+      #expect(refused.code == .storeReadOnly && refused.message.contains("Input/output error"))
+      #expect(try client.call(Request.delete("kept", id: 8)).code == .storeReadOnly)
+      #expect(try client.call(Request.get("kept", id: 9)).outcome == .done)
+      // The old value is not in memory any more, and the new one may not be on the disk.
+      #expect(try client.call(Request.get("overwritten", id: 10)).code == .failed)
+      #expect(try client.call(Request.get("lost", id: 11)).code == .failed)
+      let writes = sink.writes
+      usleep(50_000)
+      #expect(sink.writes == writes)
+    }
+
+    @Test func `A full disk refuses writes until it has room again`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      #expect(try client.call(Request.put("kept", [1], id: 3)).outcome == .done)
+      sink.setSpace(2_000)
+      var refused: Reply?
+      for id in 10..<200 as Range<UInt32> {
+        let reply = try client.call(Request.put("key \(id)", Array(repeating: 7, count: 50), id: id))
+        guard reply.outcome != .done else { continue }
+        refused = reply
+        break
+      }
+      #expect(refused?.code == .storeFull && refused?.message.contains("disk") == true)
+      #expect(try client.call(Request.get("kept", id: 201)).outcome == .done)
+      sink.setSpace(1 << 20)
+      #expect(
+        try eventually { try client.call(Request.put("late", [1], id: 202)).outcome == .done })
+    }
+
+    @Test func `A commit of many keys is taken or refused as a whole`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      #expect(try client.call(Request.put("first", [1], id: 3)).outcome == .done)
+      sink.setSpace(2_000)
+      #expect(
+        try eventually { try client.call(Request.put("x", Array(repeating: 1, count: 900), id: 4)).outcome != .done })
+      let many = (0..<50).map { (key: "many \($0)", value: [UInt8](repeating: 1, count: 100)) }
+      #expect(try client.call(Request.putMany(many, id: 5)).code == .storeFull)
+      #expect(try client.call(Request.get("many 0", id: 6)).code == .notFound)
+    }
+
+    @Test func `With an interval, answers do not wait and the disk is told in time`() throws {
+      let server = try makeServer(.interval(.milliseconds(100)))
+      let client = try server.connect(store: "durable")
+      sink.hold()
+      #expect(try client.call(Request.put("a", [1], id: 3)).outcome == .done)
+      #expect(try client.call(Request.get("a", id: 4)).outcome == .done)
+      sink.letGo()
+      #expect(eventually(within: 1) { sink.syncs > 0 })
+      #expect(sink.syncedWrites == 0)
+    }
+
+    @Test func `Stopping waits for what is being written`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      sink.hold()
+      try client.send(Request.put("a", [1], id: 3))
+      #expect(client.isSilent(for: 0.05))
+      let sink = sink
+      Thread.detachNewThread {
+        usleep(100_000)
+        sink.letGo()
+      }
+      #expect(server.stop() != nil)
+      #expect(try client.receive().outcome == .done)
+    }
+
+    @Test func `More waits than a connection may have, and all of it is answered`() throws {
+      let store = Store(
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: .always)
+      let server = try TestServer(serving: [store], limits: { $0.outputBytes = 2_000 })
+      let client = try server.connect(store: "durable")
+      sink.hold()
+      let requests = (0..<1_000).flatMap { Request.put("key \($0)", [1], id: 10 + UInt32($0)) }
+      try client.send(requests)
+      #expect(client.isSilent(for: 0.05))
+      sink.letGo()
+      for id in 10..<1_010 as Range<UInt32> { #expect(try client.receive().id == id) }
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import Platform
+import SimulatedDisk
+import Testing
+
+@testable import Storage
+
+/// A repeatable stream of random numbers; the seed of a run is printed when it fails.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  /// SplitMix64, of Steele, Lea and Flood, 2014.
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+
+  /// How many seeds a test runs: a few, or as many as LARDER_SEEDS says.
+  static func seeds(_ few: Int) -> Range<UInt64> {
+    let count = ProcessInfo.processInfo.environment["LARDER_SEEDS"].flatMap(Int.init) ?? few
+    let first = ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap(UInt64.init) ?? 1
+    return first..<first + UInt64(count)
+  }
+}
+
+/// An entry as the tests know it.
+struct Plain: Equatable, CustomStringConvertible {
+  var value: [UInt8]
+  var kind: EntryKind = .single
+  var revision: UInt64
+  /// On the map's clock.
+  var expiry: UInt64 = 0
+
+  var description: String { "\(kind) of \(value.count) bytes, revision \(revision), expiry \(expiry)" }
+}
+
+/// One write, as it is logged and as it changes a dictionary.
+enum Work: Sendable {
+  case put(key: String, value: [UInt8], kind: EntryKind, expiry: UInt64)
+  case delete(key: String)
+  case deleteAll
+
+  func apply(to entries: inout [String: Plain], revision: UInt64) {
+    switch self {
+    case .put(let key, let value, let kind, let expiry):
+      entries[key] = Plain(value: value, kind: kind, revision: revision, expiry: expiry)
+    case .delete(let key): entries[key] = nil
+    case .deleteAll: entries = [:]
+    }
+  }
+
+  /// The clock of the tests' maps and the one of logs differ by this much.
+  static let clockOffset: UInt64 = 1_000_000
+
+  func log(to buffer: inout CommitBuffer, revision: UInt64) {
+    switch self {
+    case .put(let key, let value, let kind, let expiry):
+      unsafe Array(key.utf8).withUnsafeBytes { key in
+        unsafe value.withUnsafeBytes { value in
+          unsafe buffer.put(
+            key, value, kind: kind == .list ? .list : .single, expiry: expiry == 0 ? 0 : expiry + Work.clockOffset,
+            revision: revision)
+        }
+      }
+    case .delete(let key):
+      unsafe Array(key.utf8).withUnsafeBytes { unsafe buffer.delete($0, revision: revision) }
+    case .deleteAll: buffer.deleteAll(revision: revision)
+    }
+  }
+
+  func apply(to map: inout EntryMap, revision: UInt64) throws {
+    switch self {
+    case .put(let key, let value, let kind, let expiry):
+      let key = Array(key.utf8)
+      unsafe try map.put(key.span.bytes, value.span.bytes, kind: kind, expiry: expiry, revision: revision)
+    case .delete(let key):
+      let key = Array(key.utf8)
+      _ = unsafe try map.delete(key.span.bytes, revision: revision, now: 0)
+    case .deleteAll: _ = try map.deleteAll(now: 0)
+    }
+  }
+}
+
+extension EntryMap {
+  /// All entries that have not expired.
+  func plain(now: UInt64 = 0) throws -> [String: Plain] {
+    var entries: [String: Plain] = [:]
+    _ = try scan(ranks: 0..<order.count, reverse: false, now: now) { view in
+      unsafe entries[String(decoding: view.key, as: UTF8.self)] = unsafe Plain(
+        value: Array(view.value), kind: view.kind, revision: view.revision, expiry: view.expiry)
+      return true
+    }
+    return entries
+  }
+}
+
+extension Store {
+  convenience init() throws { self.init(name: try StoreName("tests"), engine: .memory) }
+}
+
+extension LogSizes {
+  /// So small that a few writes fill a segment.
+  static let tiny = {
+    var sizes = LogSizes()
+    (sizes.smallestSegment, sizes.largestSegment, sizes.reserveFrom, sizes.markInterval) = (2_048, 8_192, 4_096, 64)
+    return sizes
+  }()
+}
+
+/// A log, and the store it is of, on some disk.
+final class OpenLog {
+  static let folder = "/log"
+  let store: Store
+  let sink: LogSink
+  let recovery: LogRecovery
+
+  init(_ files: any FileSystem, folder: String = OpenLog.folder, sizes: LogSizes = .tiny, now: UInt64 = 0) throws {
+    let store = try Store()
+    (sink, recovery) = try store.access { map throws(LogError) in
+      try LogSink.open(
+        folder, files: files, sizes: sizes, now: now, unixNow: now + Work.clockOffset, identity: 0x1234_5678_9ABC_DEF1,
+        into: &map)
+    }
+    self.store = store
+  }
+
+  var revision: UInt64 { store.access { $0.revision } }
+
+  func entries(now: UInt64 = 0) throws -> [String: Plain] {
+    try store.access { map in try map.plain(now: now) }
+  }
+
+  /// Does the works, a revision each, in the map and in the log.
+  func commit(_ works: [Work], syncs: Bool = true) throws {
+    var buffer = CommitBuffer()
+    var last: UInt64 = 0
+    for work in works {
+      let revision = revision + 1
+      try store.access { map in
+        try work.apply(to: &map, revision: revision)
+        map.revision = revision
+      }
+      work.log(to: &buffer, revision: revision)
+      last = revision
+    }
+    buffer.seal()
+    while unsafe sink.room < buffer.bytes.count { try sink.makeRoom() }
+    unsafe try sink.write(buffer.bytes, last: last, syncs: syncs)
+    buffer.removeAll()
+  }
+}

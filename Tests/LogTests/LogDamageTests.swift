@@ -1,0 +1,175 @@
+import Platform
+import SimulatedDisk
+import Testing
+
+@testable import Storage
+
+/// Damage to the files of a log: it is found, or it does no harm.
+struct LogDamageTests {
+  /// The first segment of a small log, and the entries at each of its revisions.
+  private struct Sample {
+    var bytes: [UInt8]
+    var states: [[String: Plain]]
+
+    /// - Parameter isSealed: whether the log was closed, or left as a crash would.
+    init(isSealed: Bool) throws {
+      let disk = SimulatedDisk(seed: 5)
+      let log = try OpenLog(disk)
+      states = [[:]]
+      let works: [Work] = [
+        .put(key: "a", value: [1, 2, 3], kind: .single, expiry: 0),
+        .put(key: "b", value: [UInt8](repeating: 9, count: 40), kind: .list, expiry: 700),
+        .delete(key: "a"),
+        .put(key: "c", value: [], kind: .single, expiry: 0),
+        .put(key: "b", value: [4], kind: .single, expiry: 0),
+        .deleteAll,
+        .put(key: "longer key", value: [5, 6], kind: .single, expiry: 0),
+      ]
+      for work in works {
+        var entries = states.last!
+        work.apply(to: &entries, revision: UInt64(states.count))
+        states.append(entries)
+        try log.commit([work])
+      }
+      if isSealed { try log.sink.close() }
+      bytes = disk.contents("/log/0000000001.log")!
+      // The rest is zeroes; a little of it will do.
+      if !isSealed { bytes = Array(bytes.prefix(500)) }
+    }
+  }
+
+  /// Opens a log that consists of that one file.
+  private func open(_ bytes: [UInt8]) throws -> OpenLog {
+    let disk = SimulatedDisk(seed: 5)
+    try disk.makeFolder("/log")
+    disk.place("/log/0000000001.log", bytes)
+    return try OpenLog(disk)
+  }
+
+  @Test func `a bit that flips in a sealed log is found or does no harm`() throws {
+    let sample = try Sample(isSealed: true)
+    var (found, harmless) = (0, 0)
+    for bit in 0..<sample.bytes.count * 8 {
+      var bytes = sample.bytes
+      bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+      do {
+        let entries = try open(bytes).entries()
+        #expect(entries == sample.states.last, "bit \(bit)")
+        harmless += 1
+      } catch LogError.damaged(let path, let offset, _) {
+        #expect(path == "/log/0000000001.log" && offset <= bit / 8, "bit \(bit)")
+        found += 1
+      }
+    }
+    // Only the trailer can be done without.
+    #expect(harmless <= SegmentTrailer.byteCount * 8)
+    #expect(found >= (sample.bytes.count - SegmentTrailer.byteCount) * 8)
+  }
+
+  @Test func `a bit that flips in a log that wasn't closed never makes for another value`() throws {
+    let sample = try Sample(isSealed: false)
+    for bit in 0..<sample.bytes.count * 8 {
+      var bytes = sample.bytes
+      bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+      do {
+        let log = try open(bytes)
+        #expect(try log.entries() == sample.states[Int(log.revision)], "bit \(bit)")
+        #expect(log.revision == 7 || log.recovery.cutBytes > 0, "bit \(bit)")
+      } catch LogError.damaged {}
+    }
+  }
+
+  @Test(arguments: [true, false]) func `a log cut short anywhere is a log that ended earlier, or damaged`(
+    _ isSealed: Bool
+  ) throws {
+    let sample = try Sample(isSealed: isSealed)
+    for count in 0..<sample.bytes.count {
+      do {
+        let log = try open(Array(sample.bytes.prefix(count)))
+        #expect(try log.entries() == sample.states[Int(log.revision)], "\(count) bytes")
+        #expect(count >= SegmentHeader.byteCount)
+      } catch LogError.damaged {
+        #expect(count < SegmentHeader.byteCount, "\(count) bytes")
+      }
+    }
+  }
+
+  @Test func `damage in the middle is refused with the file and the place`() throws {
+    let disk = SimulatedDisk(seed: 6)
+    do {
+      let log = try OpenLog(disk)
+      for number in 0..<40 {
+        let value = [UInt8](repeating: UInt8(number), count: 200)
+        try log.commit([.put(key: "key \(number)", value: value, kind: .single, expiry: 0)])
+      }
+    }
+    // The third record of the second segment.
+    let place = SegmentHeader.byteCount
+    disk.flip("/log/0000000002.log", bit: (place + 2 * 250) * 8)
+    disk.kill()
+    #expect {
+      _ = try OpenLog(disk)
+    } throws: { error in
+      guard case .damaged("/log/0000000002.log", let offset, _) = error as? LogError else { return false }
+      return offset > place && offset <= place + 2 * 250
+    }
+  }
+
+  @Test func `damage to what was synced is refused in the last segment, too`() throws {
+    let disk = SimulatedDisk(seed: 6)
+    var sizes = LogSizes()
+    sizes.markInterval = 64
+    do {
+      let log = try OpenLog(disk, sizes: sizes)
+      for number in 0..<10 {
+        try log.commit([.put(key: "key \(number)", value: [UInt8](repeating: 1, count: 50), kind: .single, expiry: 0)])
+      }
+    }
+    disk.flip("/log/0000000001.log", bit: 100 * 8)
+    disk.kill()
+    #expect(throws: LogError.self) { _ = try OpenLog(disk, sizes: sizes) }
+  }
+
+  @Test func `a missing segment is refused`() throws {
+    let disk = SimulatedDisk(seed: 7)
+    do {
+      let log = try OpenLog(disk)
+      for number in 0..<60 {
+        let value = [UInt8](repeating: UInt8(number), count: 200)
+        try log.commit([.put(key: "key \(number)", value: value, kind: .single, expiry: 0)])
+      }
+    }
+    try disk.remove("/log/0000000002.log")
+    disk.kill()
+    #expect(throws: LogError.damaged(path: "/log/0000000002.log", offset: 0, what: "the segment is missing")) {
+      _ = try OpenLog(disk)
+    }
+  }
+
+  @Test func `a full disk refuses writes, can be compacted, and takes writes again`() throws {
+    let disk = SimulatedDisk(seed: 8)
+    let log = try OpenLog(disk)
+    disk.byteLimit = 60_000
+    var refused = false
+    var number = 0
+    while !refused {
+      number += 1
+      if log.sink.room < 400 {
+        do { try log.sink.makeRoom() } catch {
+          #expect(error == .noSpace)
+          refused = true
+          break
+        }
+      }
+      let value = [UInt8](repeating: UInt8(number & 255), count: 200)
+      try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
+    }
+    for _ in 0..<1_000 where try !log.sink.tidy(log.store) { break }
+    #expect(log.sink.byteCount < 30_000, "\(log.sink.figures)")
+    try log.sink.makeRoom()
+    try log.commit([.put(key: "after", value: [1], kind: .single, expiry: 0)])
+    let entries = try log.entries()
+    disk.crash()
+    #expect(try OpenLog(disk).entries() == entries)
+  }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import Platform
+import Testing
+
+@testable import Storage
+
+/// One test at a time, because a process that is being started has the locks of its parent for a moment.
+@Suite(.serialized) struct DataDirectoryTests {
+  private let folder: TemporaryFolder
+  private var path: String { folder.file("data") }
+
+  init() throws { folder = try TemporaryFolder() }
+
+  @Test func `stores are remembered, with all that describes them`() throws {
+    let sessions = StoreDescription(
+      name: try StoreName("sessions"), engine: .log, durability: .interval(.milliseconds(250)))
+    let photos = StoreDescription(name: try StoreName("Photos.2026"), engine: .directory)
+    do {
+      let directory = try DataDirectory.open(path)
+      #expect(try directory.stores() == [])
+      try directory.create(sessions)
+      try directory.create(photos)
+    }
+    let directory = try DataDirectory.open(path)
+    #expect(try directory.stores() == [photos, sessions])
+    #expect(try directory.description(of: photos.name) == photos)
+    #expect(sessions.identity != photos.identity)
+    let files = try LocalFileSystem().kind(of: directory.filesFolder(of: photos.name))
+    #expect(files == .folder)
+  }
+
+  @Test func `a store's entries are there again after a reopening`() throws {
+    let name = try StoreName("photos")
+    for round: UInt8 in 0..<3 {
+      let directory = try DataDirectory.open(path)
+      if round == 0 { try directory.create(StoreDescription(name: name, engine: .directory)) }
+      let store = Store(name: name, engine: .directory)
+      let (sink, report) = try store.access { (map) throws(DirectoryError) in
+        try DirectorySink.open(directory.filesFolder(of: name), on: LocalFileSystem(), into: &map)
+      }
+      #expect(report.isClean && report.entries == Int(round) && report.revision == UInt64(round))
+      #expect(store.access { map in map.revision } == UInt64(round))
+      var commits = CommitBuffer()
+      unsafe [round].withBytes { key in
+        unsafe commits.put(key, key, kind: .single, expiry: 0, revision: UInt64(round) + 1)
+      }
+      commits.seal()
+      unsafe try sink.write(commits.bytes, last: commits.lastRevision, syncs: true)
+      if round == 1 { while try sink.tidy(store) {} }
+    }
+  }
+
+  @Test func `a second owner is refused and told the process`() throws {
+    let first = try DataDirectory.open(path)
+    let refusal = DataDirectoryError.inUse(path: path, owner: getpid())
+    #expect(throws: refusal) { try DataDirectory.open(path) }
+    #expect(refusal.description.contains("in use by process \(getpid())"))
+    _ = first.path
+  }
+
+  @Test func `another process is refused and told the process, until the owner ends`() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    let owner = Process()
+    owner.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+    owner.arguments = ["--no-fork", path + "/lock", "sleep", "60"]
+    try owner.run()
+    defer { if owner.isRunning { kill(owner.processIdentifier, SIGKILL) } }
+    // It has the lock when `flock` has become `sleep`; it doesn't write its id, so one is put there for it.
+    let command = "/proc/\(owner.processIdentifier)/comm"
+    while (try? String(contentsOfFile: command, encoding: .utf8)) != "sleep\n" { usleep(1_000) }
+    #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.open(path) }
+    try "\(owner.processIdentifier)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
+    #expect(throws: DataDirectoryError.inUse(path: path, owner: owner.processIdentifier)) {
+      try DataDirectory.open(path)
+    }
+    kill(owner.processIdentifier, SIGKILL)
+    owner.waitUntilExit()
+    _ = try DataDirectory.open(path)
+    #expect(try String(contentsOfFile: path + "/lock", encoding: .utf8) == "\(getpid())\n")
+  }
+
+  @Test func `a store is there once`() throws {
+    let directory = try DataDirectory.open(path)
+    let name = try StoreName("a")
+    try directory.create(StoreDescription(name: name, engine: .log))
+    #expect(throws: DataDirectoryError.storeExists(name)) {
+      try directory.create(StoreDescription(name: name, engine: .directory))
+    }
+  }
+
+  @Test func `a dropped store is gone with its files, and its name free`() throws {
+    let directory = try DataDirectory.open(path)
+    let name = try StoreName("a")
+    try directory.create(StoreDescription(name: name, engine: .directory))
+    try folder.put("outside", [1])
+    try folder.link("data/stores/a/files/link", to: folder.file("outside"))
+    try folder.put("data/stores/a/files/x@1-00000000", [1])
+    try directory.drop(name)
+    #expect(try LocalFileSystem().list(path + "/stores") == [])
+    #expect(try folder.contents("outside") == [1])
+    #expect(throws: DataDirectoryError.unknownStore(name)) { try directory.drop(name) }
+    #expect(throws: DataDirectoryError.unknownStore(name)) { try directory.description(of: name) }
+    try directory.create(StoreDescription(name: name, engine: .log))
+    #expect(try directory.stores().map(\.engine) == [.log])
+  }
+
+  @Test func `at any call that making and dropping is cut off, the store is whole or not there`() throws {
+    let name = try StoreName("a")
+    for call in 1...30 {
+      let place = folder.file("cut-\(call)")
+      do {
+        let directory = try DataDirectory.open(place, on: CrashingFileSystem(after: call))
+        try directory.create(StoreDescription(name: name, engine: .directory))
+        try directory.drop(name)
+      } catch {}
+      let directory = try DataDirectory.open(place)
+      let stores = try directory.stores()
+      #expect(stores.map(\.name) == [name] || stores.isEmpty, "cut off at call \(call)")
+      #expect(try LocalFileSystem().list(place + "/stores").count == stores.count, "cut off at call \(call)")
+      if let store = stores.first {
+        #expect(try LocalFileSystem().kind(of: directory.filesFolder(of: store.name)) == .folder)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("", 1), ("larder store 2\n", 1), ("larder store 1\nname = a\nengine = tape\ndurability = always\n", 3),
+    ("larder store 1\nname a\n", 2), ("larder store 1\nname = a\nname = a\n", 3), ("larder store 1\ncolour = red\n", 2),
+    ("larder store 1\nname = a\nengine = log\ndurability = sometimes\n", 4), ("larder store 1\nname = a\n", 0),
+    ("larder store 1\nname = ../x\n", 2),
+    ("larder store 1\nname = b\nengine = log\ndurability = none\nidentity = 00\n", 5),
+    ("larder store 1\nname = b\nengine = log\ndurability = none\nidentity = 0123456789abcdef0123456789abcdef\n", 0),
+  ])
+  func `a damaged description is refused with its file and line`(text: String, line: Int) throws {
+    let directory = try DataDirectory.open(path)
+    try directory.create(StoreDescription(name: try StoreName("a"), engine: .log))
+    try folder.put("data/stores/a/store", text.bytes)
+    let error = #expect(throws: DataDirectoryError.self) { try directory.stores() }
+    guard case .damagedDescription(folder.file("data/stores/a/store"), line, _)? = error else {
+      Issue.record("thrown: \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `a description may be edited`() throws {
+    let directory = try DataDirectory.open(path)
+    let store = StoreDescription(name: try StoreName("a"), engine: .log)
+    try directory.create(store)
+    let edited =
+      "larder store 1\n# slower is fine\n\nidentity = \(store.identity)\ndurability = none\nengine = log\nname = a"
+    try folder.put("data/stores/a/store", edited.bytes)
+    #expect(try directory.description(of: store.name).durability == Durability.none)
+  }
+
+  @Test func `what is no data directory is refused`() throws {
+    try folder.put("file", [])
+    try folder.link("link", to: folder.path)
+    for name in ["file", "link"] {
+      #expect(throws: DataDirectoryError.self) { try DataDirectory.open(folder.file(name)) }
+    }
+    let directory = try DataDirectory.open(path)
+    try folder.put("data/stores/stray", [])
+    #expect(throws: DataDirectoryError.self) { try directory.stores() }
+    _ = directory.path
+  }
+
+  @Test func `a format of another version is refused`() throws {
+    _ = try DataDirectory.open(path)
+    try folder.put("data/format", "larder data directory 2\n".bytes)
+    #expect(throws: DataDirectoryError.self) { try DataDirectory.open(path) }
+  }
+}

@@ -1,0 +1,180 @@
+import Glibc
+import Platform
+import Testing
+
+@testable import Storage
+
+@Suite("What is odd in a directory store")
+struct DirectoryCheckTests {
+  /// A store of three entries, tidied.
+  private static func store(_ folder: TemporaryFolder) throws -> DirectoryRun {
+    var run = try DirectoryRun(folder)
+    for key in ["a", "b", "c"] { run.put(key.bytes, "value of \(key)".bytes) }
+    try run.write()
+    try run.tidy()
+    return run
+  }
+
+  /// The names of the entries' files.
+  private static func names(_ folder: TemporaryFolder) throws -> [String] {
+    try folder.names().filter { $0.first != "." }
+  }
+
+  private static func check(_ folder: TemporaryFolder) throws -> DirectoryReport {
+    let before = try folder.names()
+    let report = try DirectoryCheck.run(folder.path, on: LocalFileSystem())
+    #expect(try folder.names() == before)
+    return report
+  }
+
+  @Test func `nothing, as long as nobody interferes`() throws {
+    let folder = try TemporaryFolder()
+    _ = try Self.store(folder)
+    let report = try Self.check(folder)
+    #expect(report.isClean && report.entries == 3 && report.valueBytes == 30 && report.revision == 3)
+  }
+
+  @Test func `an edited or damaged file is reported, kept, and its key absent until it is written`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let names = try Self.names(folder)
+    try folder.put(names[0], "edited".bytes)
+    try folder.put(names[1], [])
+    #expect(try Self.check(folder).findings.map(\.oddity) == [.changed, .changed])
+    run.model.entries["a".bytes] = nil
+    run.model.entries["b".bytes] = nil
+    try run.reopen()
+    #expect(run.report.findings.map(\.name) == [names[0], names[1]])
+    #expect(try folder.contents(names[0]) == "edited".bytes)
+    run.put("a".bytes, [7])
+    run.delete("b".bytes)
+    try run.write()
+    try run.reopen()
+    #expect(run.report.isClean)
+  }
+
+  @Test func `every flipped bit of a value and every renaming is found`() throws {
+    let folder = try TemporaryFolder()
+    _ = try Self.store(folder)
+    let names = try Self.names(folder)
+    let value = try folder.contents(names[0])
+    for bit in 0..<value.count * 8 {
+      var flipped = value
+      flipped[bit / 8] ^= 1 << UInt8(bit % 8)
+      try folder.put(names[0], flipped)
+      #expect(try Self.check(folder).findings.map(\.oddity) == [.changed])
+    }
+    try folder.put(names[0], value)
+    for name in ["b" + names[0].dropFirst(), "a@4" + names[0].dropFirst(3)] {
+      try LocalFileSystem().rename(folder.file(names[0]), to: folder.file(name))
+      #expect(try Self.check(folder).findings.contains { $0.name == name && $0.oddity == .changed })
+      try LocalFileSystem().rename(folder.file(name), to: folder.file(names[0]))
+    }
+  }
+
+  @Test func `foreign files are reported and left alone`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let names = try Self.names(folder)
+    let foreign = ["README", "a", "a@1", "\(names[0]).bak", ".hidden", "é"].sorted()
+    for name in foreign { try folder.put(name, "x".bytes) }
+    try LocalFileSystem().makeFolder(folder.file("sub"))
+    try run.reopen()
+    #expect(run.report.findings.count == 7 && run.report.findings.allSatisfy { $0.oddity == .foreign })
+    for name in foreign { #expect(try folder.contents(name) == "x".bytes) }
+    run.deleteAll()
+    try run.write()
+    try run.reopen()
+    #expect(run.report.findings.count == 7)
+  }
+
+  @Test func `links, folders and pipes are not followed, whatever their names`() throws {
+    let outside = try TemporaryFolder()
+    try outside.put("secret", "value of a".bytes)
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let names = try Self.names(folder)
+    for name in names { try LocalFileSystem().remove(folder.file(name)) }
+    // The link's target has the very bytes that the name promises.
+    try folder.link(names[0], to: outside.file("secret"))
+    try LocalFileSystem().makeFolder(folder.file(names[1]))
+    #expect(unsafe mkfifo(folder.file(names[2]), 0o600) == 0)
+    run.model.entries = [:]
+    try run.reopen()
+    #expect(run.report.findings.map(\.oddity) == [.notAFile, .notAFile, .notAFile])
+    run.put("a".bytes, [1])
+    run.deleteAll()
+    run.put("a".bytes, [2])
+    try run.write()
+    try run.reopen()
+    #expect(try outside.contents("secret") == "value of a".bytes)
+  }
+
+  @Test func `a journal that is a link is refused`() throws {
+    let (outside, folder) = (try TemporaryFolder(), try TemporaryFolder())
+    _ = try Self.store(outside)
+    try folder.link(".journal", to: outside.file(".journal"))
+    #expect(throws: DirectoryError.self) { try Self.check(folder) }
+  }
+
+  @Test func `a file put there from another store is an entry, and reported`() throws {
+    let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
+    _ = try Self.store(folder)
+    let name = try Self.names(folder)[2]
+    _ = try DirectoryRun(other)
+    try other.put(name, folder.contents(name))
+    let run = try DirectoryRun(other)
+    #expect(run.report.findings.map(\.oddity) == [.ahead])
+    #expect(run.report.entries == 1 && run.report.revision == 3)
+    #expect(try Self.check(other).isClean)
+  }
+
+  @Test func `without its journal, a store has its entries and says so`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    try LocalFileSystem().remove(folder.file(".journal"))
+    try run.reopen()
+    #expect(run.report.findings.map(\.oddity) == [.journalMissing])
+    try run.reopen()
+    #expect(run.report.isClean)
+  }
+
+  @Test func `a long key's entry without its key is reported`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    let long = [UInt8](repeating: 0x61, count: 300)
+    run.put(long, [1])
+    try run.write()
+    try run.tidy()
+    let keyFile = try #require(try folder.names().first { $0.hasSuffix("@key") })
+    #expect(try folder.contents(keyFile) == long)
+    try folder.put(keyFile, long + [0x61])
+    #expect(try Self.check(folder).findings.map(\.oddity) == [.keyUnknown])
+    try LocalFileSystem().remove(folder.file(keyFile))
+    #expect(try Self.check(folder).findings.map(\.oddity) == [.keyUnknown])
+    run.model.entries = [:]
+    try run.reopen()
+    run.put(long, [2])
+    try run.write()
+    try run.reopen()
+    try run.reopen()
+    #expect(run.report.isClean)
+  }
+
+  @Test func `leftovers are removed at open`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let names = try Self.names(folder)
+    try folder.put(".new", "half".bytes)
+    let old = try folder.contents(names[0])
+    run.put("a".bytes, [9])
+    try run.write()
+    try run.tidy()
+    try folder.put(names[0], old)
+    try folder.put(".new", "half".bytes)
+    #expect(try Self.check(folder).leftovers == 2)
+    try run.reopen()
+    #expect(run.report.isClean && run.report.leftovers == 2)
+    #expect(try folder.names().count == 4)
+  }
+}

@@ -1,0 +1,172 @@
+import Platform
+import Testing
+
+@testable import Storage
+
+@Suite("A directory store that is cut off")
+struct DirectoryCrashTests {
+  /// What became of the trace: how much of it was acknowledged, and what was under way.
+  private struct Outcome {
+    var acknowledged: MapModel
+    var attempted: MapModel
+  }
+
+  private static let long = [UInt8](repeating: 0x4C, count: 500)
+
+  /// A little of everything, on a store that has entries already.
+  private static func trace(_ run: inout DirectoryRun, until outcome: inout Outcome) throws {
+    for round: UInt8 in 0..<4 {
+      run.put("a".bytes, [round])
+      run.put("b".bytes, [round, round], sameRevision: true)
+      run.put(long, [round], kind: .list, sameRevision: true)
+      try write(&run, &outcome)
+      if round == 1 { _ = try run.sink.tidy(at: DirectoryRun.moment.wall) }
+      run.delete(round % 2 == 0 ? "a".bytes : long)
+      run.put("c".bytes, [UInt8](repeating: round, count: 100))
+      try write(&run, &outcome)
+      if round == 2 { run.deleteAll() }
+      run.put("d".bytes, [round])
+      try write(&run, &outcome)
+      _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
+      if round == 0 { try run.sink.makeRoom() }
+    }
+  }
+
+  private static func write(_ run: inout DirectoryRun, _ outcome: inout Outcome) throws {
+    outcome.attempted = run.model
+    try run.write()
+    outcome.acknowledged = run.model
+  }
+
+  /// Opens the store with those files and runs the trace.
+  private static func crash(
+    _ folder: TemporaryFolder, with fileSystem: CrashingFileSystem, from model: MapModel
+  ) throws -> Outcome {
+    var outcome = Outcome(acknowledged: model, attempted: model)
+    do {
+      var run = try DirectoryRun(folder, on: fileSystem, model: model)
+      try trace(&run, until: &outcome)
+    } catch is DirectoryError {
+    } catch is SinkError {
+    }
+    return outcome
+  }
+
+  @Test func `at any call that changes files, a commit is there whole or not at all`() throws {
+    let uncut = CrashingFileSystem(after: .max)
+    _ = try Self.crash(TemporaryFolder(), with: uncut, from: MapModel())
+    #expect(uncut.calls > 100)
+    for call in 1...uncut.calls {
+      let folder = try TemporaryFolder()
+      let outcome = try Self.crash(folder, with: CrashingFileSystem(after: call), from: MapModel())
+      try Self.expect(outcome, in: folder, "cut off at call \(call)")
+    }
+  }
+
+  @Test func `recovery can be cut off at any call, too`() throws {
+    for first in stride(from: 5, to: 120, by: 7) {
+      for second in 1...12 {
+        let folder = try TemporaryFolder()
+        let outcome = try Self.crash(folder, with: CrashingFileSystem(after: first), from: MapModel())
+        var map = EntryMap()
+        _ = try? DirectorySink.open(
+          folder.path, on: CrashingFileSystem(after: second), into: &map, at: DirectoryRun.moment)
+        try Self.expect(outcome, in: folder, "cut off at call \(first), then at call \(second)")
+      }
+    }
+  }
+
+  private static func expect(_ outcome: Outcome, in folder: TemporaryFolder, _ comment: Comment) throws {
+    for _ in 0..<2 {
+      var map = EntryMap()
+      let (_, report) = try DirectorySink.open(
+        folder.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let found = try DirectoryRun.entries(of: &map)
+      let models = [outcome.acknowledged, outcome.attempted]
+      let model = models.first { $0.entries == found && $0.revision == report.revision }
+      #expect(model != nil, comment)
+      #expect(report.findings.allSatisfy { $0.name == DirectoryJournal.name }, comment)
+    }
+    #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).isClean, comment)
+    #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).leftovers == 0, comment)
+  }
+
+  @Test func `what the journal alone has is finished as a whole at open`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("a".bytes, [1])
+    run.put(Self.long, [2], sameRevision: true)
+    run.put("c".bytes, [3], sameRevision: true)
+    try run.write()
+    #expect(try folder.names() == [".journal"])
+    try run.reopen()
+    #expect(run.report.replayed == 3)
+    #expect(try folder.names().count == 5)
+  }
+
+  @Test func `at every cut of the journal's last commit, it vanishes as a whole`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("a".bytes, [1])
+    try run.write()
+    let (before, start) = (run.model, run.sink.journal.tail)
+    run.put("a".bytes, [2])
+    run.put("b".bytes, [2], sameRevision: true)
+    try run.write()
+    let end = run.sink.journal.tail
+    let journal = try folder.contents(".journal")
+    for cut in start..<end {
+      let torn = try TemporaryFolder()
+      var bytes = journal
+      for place in cut..<end { bytes[place] = 0 }
+      guard bytes != journal else { continue }
+      try torn.put(".journal", bytes)
+      var map = EntryMap()
+      let (_, report) = try DirectorySink.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let found = try DirectoryRun.entries(of: &map)
+      #expect(found == before.entries)
+      #expect(report.revision == 1)
+    }
+  }
+
+  @Test func `every flipped bit of the journal is refused, cut as torn, or without effect`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    var states = [run.model]
+    for value: UInt8 in 1...3 {
+      run.put("a".bytes, [value])
+      run.put("b".bytes, [value], sameRevision: true)
+      try run.write()
+      states.append(run.model)
+    }
+    let (journal, end) = (try folder.contents(".journal"), run.sink.journal.tail)
+    // The rest of the file is zeroes; a shorter copy is as good.
+    let short = Array(journal[..<(end + 256)])
+    let last = end - (end - DirectoryJournal.start) / 3
+    for place in Array(0..<32) + Array(512..<544) + Array(DirectoryJournal.start..<end) {
+      for bit: UInt8 in 0..<8 {
+        let flipped = try TemporaryFolder()
+        var bytes = short
+        bytes[place] ^= 1 << bit
+        try flipped.put(".journal", bytes)
+        var map = EntryMap()
+        do {
+          _ = try DirectoryReading(
+            DirectoryFolder(fileSystem: LocalFileSystem(), path: flipped.path), wall: DirectoryRun.moment.wall
+          ) { (key, entry, value) throws(DirectoryError) in
+            do throws(StorageError) {
+              unsafe try map.put(key.span.bytes, value.span.bytes, revision: entry.revision)
+            } catch {
+              throw .storage(error)
+            }
+          }
+          let found = try DirectoryRun.entries(of: &map)
+          // A frame that nothing follows may be taken for one that was being written; no other.
+          #expect(found == states[3].entries || place >= last && found == states[2].entries, "byte \(place)")
+        } catch is DirectoryError {
+          #expect(place < last, "byte \(place)")
+        }
+      }
+    }
+  }
+}

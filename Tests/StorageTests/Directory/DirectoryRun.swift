@@ -1,0 +1,96 @@
+import Platform
+import Testing
+
+@testable import Storage
+
+/// A directory store and what it should hold. Commits go to the sink as a journal's thread would hand them over.
+struct DirectoryRun: ~Copyable {
+  static let moment = Moment(wall: 1_800_000_000_000, monotonic: 5_000)
+
+  let folder: TemporaryFolder
+  var fileSystem: any FileSystem
+  var model: MapModel
+  private(set) var sink: DirectorySink
+  private(set) var report: DirectoryReport
+  private var commits = CommitBuffer()
+
+  init(
+    _ folder: TemporaryFolder, on fileSystem: any FileSystem = LocalFileSystem(), model: MapModel = MapModel()
+  ) throws {
+    self.folder = folder
+    self.fileSystem = fileSystem
+    self.model = model
+    var map = EntryMap()
+    (sink, report) = try DirectorySink.open(folder.path, on: fileSystem, into: &map, at: Self.moment)
+  }
+
+  /// Adds a put to the commits that wait; `sameRevision` for another key of one write. An expiry is on the wall's clock.
+  mutating func put(
+    _ key: [UInt8], _ value: [UInt8], kind: EntryKind = .single, expiry: UInt64 = 0, sameRevision: Bool = false
+  ) {
+    if !sameRevision { model.revision += 1 }
+    model.entries[key] = .init(kind: kind, revision: model.revision, expiry: expiry, value: value)
+    let revision = model.revision
+    unsafe key.withBytes { key in
+      unsafe value.withBytes { value in
+        unsafe commits.put(key, value, kind: kind == .list ? .list : .single, expiry: expiry, revision: revision)
+      }
+    }
+  }
+
+  mutating func delete(_ key: [UInt8], sameRevision: Bool = false) {
+    if !sameRevision { model.revision += 1 }
+    model.entries[key] = nil
+    let revision = model.revision
+    unsafe key.withBytes { key in unsafe commits.delete(key, revision: revision) }
+  }
+
+  mutating func deleteAll() {
+    model.revision += 1
+    model.entries = [:]
+    commits.deleteAll(revision: model.revision)
+  }
+
+  /// Hands what waits to the sink.
+  mutating func write(syncs: Bool = true) throws(SinkError) {
+    commits.seal()
+    defer { commits.removeAll() }
+    unsafe try sink.write(commits.bytes, last: commits.lastRevision, syncs: syncs)
+  }
+
+  func tidy() throws { while try sink.tidy(at: Self.moment.wall) {} }
+
+  /// Opens the store again, as another process would, and compares.
+  mutating func reopen() throws {
+    var map = EntryMap()
+    (sink, report) = try DirectorySink.open(folder.path, on: fileSystem, into: &map, at: Self.moment)
+    let found = try Self.entries(of: &map)
+    #expect(found == model.entries)
+    #expect(map.revision == model.revision)
+    map.validate()
+  }
+
+  /// What a map holds, with expiries on the wall's clock.
+  static func entries(of map: inout EntryMap) throws -> [[UInt8]: MapModel.Entry] {
+    var entries: [[UInt8]: MapModel.Entry] = [:]
+    for copy in try map.copies(map.ranks(now: moment.monotonic), now: moment.monotonic) {
+      entries[copy.key] = copy.entry
+      if copy.entry.expiry != 0 { entries[copy.key]!.expiry += moment.wall - moment.monotonic }
+    }
+    return entries
+  }
+
+  /// Keys that have a name only by escaping, or nearly the same one as another.
+  static let hostileKeys: [[UInt8]] =
+    [
+      ".", "..", "/", "../../etc/passwd", "a/b", "a%2fb", "\0", "a\0", "\n", " ", "-rf", ".hidden", ".journal", ".new",
+      "User", "user", "^user", "USER", "é", "e\u{301}", "É", "ﬁ", "fi", "😀", "a@1", "a@1-00000000", "a@key", "%", "%~",
+      "~", "*", "a\\b", "con", "nul.", "ſ", "İ", "K",
+    ].map(\.bytes)
+    + [
+      [UInt8](repeating: 0x61, count: 180), [UInt8](repeating: 0x61, count: 181),
+      [UInt8](repeating: 0x61, count: 4_096),
+      [UInt8](repeating: 0x61, count: 4_095) + [0x62], [UInt8](repeating: 0x2F, count: 4_096),
+      [UInt8](repeating: 0x41, count: 4_096), Array(String(repeating: "é", count: 2_048).utf8),
+    ]
+}

@@ -1,0 +1,165 @@
+import Platform
+import Testing
+
+@testable import Storage
+
+@Suite struct DirectorySinkTests {
+  @Test func `hostile keys come back, each from a file in the folder`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    for key in DirectoryRun.hostileKeys { run.put(key, key + [0x21]) }
+    try run.write()
+    try run.reopen()
+    try run.reopen()
+    #expect(run.report.isClean && run.report.entries == DirectoryRun.hostileKeys.count)
+    let files = try folder.names().filter { $0.first != "." && !$0.hasSuffix("@key") }
+    #expect(files.count == DirectoryRun.hostileKeys.count)
+  }
+
+  @Test func `a value is the content of its file`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("user:1".bytes, "{\"name\":\"Ann\"}".bytes)
+    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.moment.wall + 1)
+    run.put("empty".bytes, [])
+    try run.write()
+    try run.tidy()
+    let names = try folder.names()
+    #expect(names.count == 4 && names[0] == ".journal")
+    #expect(names[1].hasPrefix("empty@3-") && names[3].hasPrefix("user:1@1-"))
+    #expect(names[2].hasPrefix("list@2-x1800000000001-list-"))
+    #expect(try folder.contents(names[3]) == "{\"name\":\"Ann\"}".bytes)
+    #expect(try folder.contents(names[2]) == [1, 0, 0, 0, 0x61])
+    try run.reopen()
+  }
+
+  @Test func `an update leaves one file, a deletion none`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    let long = [UInt8](repeating: 0x61, count: 3_000)
+    for value: UInt8 in 0..<3 {
+      run.put("a".bytes, [value])
+      run.put(long, [value])
+      try run.write()
+      try run.tidy()
+    }
+    #expect(try folder.names().count == 4)
+    run.delete("a".bytes)
+    run.delete(long)
+    try run.write()
+    try run.tidy()
+    #expect(try folder.names() == [".journal"])
+    try run.reopen()
+    run.put("b".bytes, [])
+    try run.write()
+    try run.reopen()
+  }
+
+  @Test func `random work leaves the folder and a dictionary alike, reopened at random moments`() throws {
+    var random = SeededGenerator.announced()
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    let keys = DirectoryRun.hostileKeys + (0..<40).map { "key:\($0)".bytes }
+    for _ in 0..<250 {
+      for index in 0..<Int.random(in: 1...12, using: &random) {
+        let key = keys.randomElement(using: &random)!
+        // Some writes have many keys; the first of a batch begins a new one.
+        let isSame = index > 0 && Bool.random(using: &random)
+        switch Int.random(in: 0..<60, using: &random) {
+        case 0: run.deleteAll()
+        case 1..<15: run.delete(key, sameRevision: isSame)
+        default:
+          let size = Int.random(in: 0..<20, using: &random) == 0 ? 40_000 : Int.random(in: 0...200, using: &random)
+          let value = [UInt8](repeating: .random(in: 0...255, using: &random), count: size)
+          let isExpiring = Int.random(in: 0..<5, using: &random) == 0
+          run.put(
+            key, value, kind: Bool.random(using: &random) ? .single : .list,
+            expiry: isExpiring ? DirectoryRun.moment.wall + .random(in: 1...9_000, using: &random) : 0,
+            sameRevision: isSame)
+        }
+      }
+      try run.write(syncs: Bool.random(using: &random))
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0: try run.reopen()
+      case 1: try run.tidy()
+      case 2: _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
+      case 3: try run.sink.makeRoom()
+      default: break
+      }
+    }
+    try run.reopen()
+    #expect(run.report.findings == [])
+  }
+
+  @Test func `entries that have expired are gone, and their files with them`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("short".bytes, [1], expiry: DirectoryRun.moment.wall + 10)
+    run.put("long".bytes, [2], expiry: DirectoryRun.moment.wall + 1_000_000)
+    try run.write()
+    try run.tidy()
+    while try run.sink.tidy(at: DirectoryRun.moment.wall + 100_000) {}
+    #expect(try folder.names().count == 2)
+    run.model.entries["short".bytes] = nil
+    try run.reopen()
+  }
+
+  @Test func `a batch larger than the journal is written`() throws {
+    var run = try DirectoryRun(TemporaryFolder())
+    run.put("small".bytes, [1])
+    run.put("large".bytes, [UInt8](repeating: 9, count: 6 << 20))
+    try run.write()
+    try run.reopen()
+    #expect(run.sink.journal.capacity == 8 << 20)
+  }
+
+  @Test func `under a load without pause, files are written before the journal is full`() throws {
+    var run = try DirectoryRun(TemporaryFolder())
+    let value = [UInt8](repeating: 5, count: 30_000)
+    var most = 0
+    for number in 0..<400 {
+      run.put("key:\(number)".bytes, value)
+      try run.write()
+      most = max(most, run.sink.journal.tail)
+    }
+    #expect(run.sink.journal.capacity == DirectoryJournal.initialByteCount)
+    #expect(most < 3 * DirectoryJournal.initialByteCount / 4)
+    try run.reopen()
+  }
+
+  @Test func `room is what fits, and making room empties the journal or grows it`() throws {
+    var run = try DirectoryRun(TemporaryFolder())
+    let room = run.sink.room
+    try run.sink.makeRoom()
+    #expect(run.sink.room > 3 * room / 2)
+    run.put("a".bytes, [UInt8](repeating: 1, count: 1 << 20))
+    try run.write()
+    let less = run.sink.room
+    try run.sink.makeRoom()
+    #expect(run.sink.room > less)
+    let figures = run.sink.figures
+    #expect(figures.contains { $0 == ("files", 1) } && figures.contains { $0 == ("journalBytes", 0) })
+  }
+
+  @Test func `a full disk keeps the files waiting, and they come when there is space`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    let disk = CrashingFileSystem(after: .max)
+    run.fileSystem = disk
+    try run.reopen()
+    disk.fill()
+    run.put("a".bytes, [1])
+    try run.write()
+    #expect(try run.sink.tidy(at: DirectoryRun.moment.wall) == false)
+    let sink = run.sink
+    #expect(throws: SinkError.noSpace) { try sink.makeRoom() }
+    try run.reopen()
+    run.put("b".bytes, [2])
+    try run.write()
+    try run.reopen()
+    disk.recover()
+    try run.tidy()
+    #expect(try folder.names().count == 3)
+    try run.reopen()
+  }
+}

@@ -1,0 +1,30 @@
+import Foundation
+import Platform
+
+@testable import Storage
+
+/// A folder of a test's own, gone with its owner.
+final class TemporaryFolder: Sendable {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "larder-storage-\(UInt32.random(in: 0 ... .max))"
+    try LocalFileSystem().makeFolder(path)
+  }
+
+  deinit { try? LocalFileSystem().removeAll(path) }
+
+  func file(_ name: String) -> String { path + "/" + name }
+
+  /// The names in it, sorted.
+  func names() throws -> [String] { try LocalFileSystem().list(path).sorted() }
+
+  func contents(_ name: String) throws -> [UInt8] { try LocalFileSystem().open(file(name), .reading).contents() }
+
+  /// Makes a file, or gives it another content.
+  func put(_ name: String, _ bytes: [UInt8]) throws { try Data(bytes).write(to: URL(fileURLWithPath: file(name))) }
+
+  func link(_ name: String, to target: String) throws {
+    try FileManager.default.createSymbolicLink(atPath: file(name), withDestinationPath: target)
+  }
+}

@@ -1,0 +1,228 @@
+import Glibc
+import Platform
+
+/// SplitMix64, of Steele, Lea and Flood, 2014.
+struct DiskRandom: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+}
+
+/// A file, whatever its names: what readers see, what is on the disk, and what was done in between.
+///
+/// Safe because it is touched under the disk's lock only.
+final class DiskNode: @unchecked Sendable {
+  enum Change {
+    case write(offset: Int, [UInt8])
+    case size(Int)
+  }
+
+  var bytes: [UInt8] = []
+  var durable: [UInt8] = []
+  var changes: [Change] = []
+  let isFolder: Bool
+
+  init(isFolder: Bool = false) { self.isFolder = isFolder }
+
+  func sync() {
+    durable = bytes
+    changes = []
+  }
+
+  /// Leaves what a crash leaves: of every change some sectors, in any order.
+  func crash(_ random: inout DiskRandom) {
+    var result = durable
+    for change in changes.shuffled(using: &random) {
+      // Half of the changes are all there, or not at all.
+      let fate = Int.random(in: 0..<4, using: &random)
+      if fate == 0 { continue }
+      switch change {
+      case .size(let count): Self.resize(&result, to: count)
+      case .write(let offset, let bytes):
+        var place = offset
+        while place < offset + bytes.count {
+          let sector = SimulatedDisk.sectorByteCount
+          let end = min(offset + bytes.count, (place / sector + 1) * sector)
+          if fate < 3 || Bool.random(using: &random) {
+            if end > result.count { Self.resize(&result, to: end) }
+            result.replaceSubrange(place..<end, with: bytes[(place - offset)..<(end - offset)])
+          } else if fate == 3, Int.random(in: 0..<4, using: &random) == 0 {
+            // A prefix is all there is.
+            break
+          }
+          place = end
+        }
+      }
+    }
+    bytes = result
+    sync()
+  }
+
+  static func resize(_ bytes: inout [UInt8], to count: Int) {
+    if count < bytes.count {
+      bytes.removeLast(bytes.count - count)
+    } else {
+      bytes.append(contentsOf: repeatElement(0, count: count - bytes.count))
+    }
+  }
+}
+
+/// All that a disk has. Owned by a `SimulatedDisk` and used under its lock.
+struct DiskState: Sendable {
+  /// What was done to a folder and is not synced: a name, and what it names from then on.
+  struct NameChange: Sendable {
+    var folder: String
+    var names: [(path: String, node: DiskNode?)]
+  }
+
+  var random: DiskRandom
+  var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
+  var durableNames: [String: DiskNode] = [:]
+  var nameChanges: [NameChange] = []
+  /// Which start of the machine this is.
+  var life = 0
+  var fault: SimulatedDisk.Fault?
+  var matchingCalls = 0
+  var callCount = 0
+  var byteLimit = Int.max
+
+  init(random: DiskRandom) {
+    self.random = random
+    durableNames = names
+  }
+
+  var bytesTaken: Int {
+    var seen: Set<ObjectIdentifier> = []
+    return names.values.reduce(0) { seen.insert(ObjectIdentifier($1)).inserted ? $0 + $1.bytes.count : $0 }
+  }
+
+  mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
+    callCount += 1
+    guard let fault, fault.call == nil || fault.call == call else { return }
+    matchingCalls += 1
+    if matchingCalls == fault.number || fault.lasts && matchingCalls > fault.number {
+      throw SystemError(call.rawValue, errno: fault.errno)
+    }
+  }
+
+  func node(_ path: String) -> DiskNode? { names[path] }
+
+  private static func parent(_ path: String) -> String {
+    String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+  }
+
+  private mutating func change(_ path: String, _ pairs: [(path: String, node: DiskNode?)]) {
+    for pair in pairs { names[pair.path] = pair.node }
+    nameChanges.append(NameChange(folder: Self.parent(path), names: pairs))
+  }
+
+  mutating func open(_ path: String, _ access: FileAccess) throws(SystemError) -> DiskNode {
+    if let node = names[path] {
+      if access == .making { throw SystemError("open", errno: EEXIST) }
+      if node.isFolder { throw SystemError("open", errno: EISDIR) }
+      return node
+    }
+    guard access == .making, names[Self.parent(path)]?.isFolder == true else {
+      throw SystemError("open", errno: ENOENT)
+    }
+    let node = DiskNode()
+    change(path, [(path, node)])
+    return node
+  }
+
+  func list(_ folder: String) throws(SystemError) -> [String] {
+    guard names[folder]?.isFolder == true else { throw SystemError("list", errno: ENOENT) }
+    return names.keys.filter { !$0.isEmpty && Self.parent($0) == folder }.map { String($0.dropFirst(folder.count + 1)) }
+      .sorted()
+  }
+
+  func kind(of path: String) -> FileKind? {
+    names[path].map { $0.isFolder ? .folder : .file(byteCount: $0.bytes.count) }
+  }
+
+  mutating func makeFolder(_ path: String) throws(SystemError) {
+    guard names[path] == nil else { throw SystemError("makeFolder", errno: EEXIST) }
+    change(path, [(path, DiskNode(isFolder: true))])
+  }
+
+  mutating func rename(_ path: String, to other: String) throws(SystemError) {
+    guard let node = names[path] else { throw SystemError("rename", errno: ENOENT) }
+    change(path, [(path, nil), (other, node)])
+  }
+
+  mutating func remove(_ path: String) throws(SystemError) {
+    guard let node = names[path], !node.isFolder else { throw SystemError("remove", errno: ENOENT) }
+    change(path, [(path, nil)])
+  }
+
+  mutating func removeFolder(_ path: String) throws(SystemError) {
+    guard names[path]?.isFolder == true else { throw SystemError("removeFolder", errno: ENOENT) }
+    guard try list(path).isEmpty else { throw SystemError("removeFolder", errno: ENOTEMPTY) }
+    change(path, [(path, nil)])
+  }
+
+  mutating func syncFolder(_ path: String) throws(SystemError) {
+    guard names[path]?.isFolder == true else { throw SystemError("syncFolder", errno: ENOENT) }
+    for change in nameChanges where change.folder == path {
+      for (name, node) in change.names { durableNames[name] = node }
+    }
+    nameChanges.removeAll { $0.folder == path }
+  }
+
+  mutating func write(_ bytes: [UInt8], at offset: Int, to node: DiskNode) throws(SystemError) {
+    let end = offset + bytes.count
+    if end > node.bytes.count {
+      guard bytesTaken + end - node.bytes.count <= byteLimit else { throw SystemError("write", errno: ENOSPC) }
+      DiskNode.resize(&node.bytes, to: end)
+    }
+    node.bytes.replaceSubrange(offset..<end, with: bytes)
+    node.changes.append(.write(offset: offset, bytes))
+  }
+
+  mutating func allocate(_ byteCount: Int, in node: DiskNode) throws(SystemError) {
+    guard byteCount > node.bytes.count else { return }
+    guard bytesTaken + byteCount - node.bytes.count <= byteLimit else { throw SystemError("allocate", errno: ENOSPC) }
+    truncate(node, to: byteCount)
+  }
+
+  mutating func truncate(_ node: DiskNode, to byteCount: Int) {
+    DiskNode.resize(&node.bytes, to: byteCount)
+    node.changes.append(.size(byteCount))
+  }
+
+  mutating func place(_ path: String, _ bytes: [UInt8]) {
+    let node = DiskNode()
+    node.bytes = bytes
+    node.sync()
+    names[path] = node
+    durableNames[path] = node
+  }
+
+  mutating func kill() {
+    life += 1
+    fault = nil
+  }
+
+  /// Names change in order, as a file system's journal has it, but how far they came is chance; and every file loses on its own.
+  mutating func crash() {
+    kill()
+    var files: [ObjectIdentifier: DiskNode] = [:]
+    for change in nameChanges {
+      // Changes to one folder are kept up to some point.
+      guard Int.random(in: 0..<3, using: &random) > 0 else { break }
+      for (name, node) in change.names { durableNames[name] = node }
+    }
+    nameChanges = []
+    names = durableNames
+    for path in names.keys.sorted() {
+      guard let node = names[path], files.updateValue(node, forKey: ObjectIdentifier(node)) == nil else { continue }
+      node.crash(&random)
+    }
+  }
+}
