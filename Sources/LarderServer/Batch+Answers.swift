@@ -13,13 +13,16 @@ extension Batch {
       if lookedAt == 0 { lookedAt = lookAhead(rest, of: body, map) }
       lookedAt -= 1
       var behind = rest
-      guard let key = behind.next(body), append(map.get(body.extracting(key), now: now), toFrameAt: start) else {
-        break
-      }
+      guard let key = behind.next(body) else { break }
+      let entry = map.get(body.extracting(key), now: now)
+      if entry == nil { shownRevision = max(shownRevision, map.lastRemoval) }
+      guard append(entry, toFrameAt: start) else { break }
       rest = behind
     }
     output.endFrame(start)
     guard !rest.isComplete(body) else { return }
+    // What is missing from later frames is missing as of now.
+    shownRevision = max(shownRevision, map.lastRemoval)
     let kept = connection.answers.reduce(0) { $0 + $1.rest.keyCount }
     guard kept + rest.remaining <= limits.keysInAnswers else {
       output.truncate(to: start)
@@ -48,6 +51,7 @@ extension Batch {
       matches = map.ranks(prefix: prefix, after: nil, reverse: request.isReverse, now: now)
     }
     let ranks = request.page(of: matches)
+    shownRevision = request.offset == 0 ? map.lastRemoval : max(map.lastRemoval, map.lastInsertion)
     let start = output.beginReply(id: id)
     let rest = try appendEntries(ranks, request.isReverse, request.isKeysOnly, frameAt: start, in: nil, &map)
     output.endFrame(start)
@@ -62,6 +66,7 @@ extension Batch {
   /// - Returns: whether the answer goes on after it.
   mutating func continueAnswer(_ answer: inout Answer) -> Bool {
     let start = output.beginReply(id: answer.id)
+    shownRevision = 0
     do throws(StorageError) {
       answer.rest = try answer.store.access { map throws(StorageError) in
         try appendEntries(answer.rest, of: answer.snapshot, frameAt: start, &map)
@@ -72,7 +77,7 @@ extension Batch {
       return false
     }
     output.endFrame(start)
-    if let journal = answer.store.journal { gate(answer.snapshot.revision, journal) }
+    if let journal = answer.store.journal { gate(shownRevision, journal) }
     if !answer.rest.isEmpty { markMore(frameAt: start) }
     answer.credit -= output.count - start
     answer.waitingSince = now

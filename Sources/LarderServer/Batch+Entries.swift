@@ -7,6 +7,15 @@ extension Batch {
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.all.rawValue }
 
+  /// Whether a request on entries shows what it finds and changes nothing.
+  @inline(__always)
+  private static func reads(_ kind: UInt8) -> Bool {
+    switch Operation(rawValue: kind) {
+    case .get, .getMany, .count, .page, .all: true
+    default: false
+    }
+  }
+
   /// Runs the request at `place` and those behind it that name the same store, whose lock is held when it returns.
   /// - Returns: where the first frame begins that was not run.
   mutating func run(
@@ -59,11 +68,9 @@ extension Batch {
   private mutating func run(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap
   ) -> Bool {
+    shownRevision = 0
     defer {
-      // A get shows one entry; everything else may depend on any.
-      if let journal = store.journal {
-        gate(header.kind == Operation.get.rawValue ? shownRevision : map.revision, journal)
-      }
+      if let journal = store.journal { gate(Self.reads(header.kind) ? shownRevision : map.revision, journal) }
     }
     if map.isDropped {
       fail(.storeUnknown, header.id, "store \(store.name) was dropped")
@@ -93,13 +100,11 @@ extension Batch {
   }
 
   private mutating func get(_ key: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
-    shownRevision = 0
     guard Key.isValid(key) else { return fail(.keyInvalid, id) }
     guard let entry = map.get(key, now: now) else {
       shownRevision = map.lastRemoval
       return fail(.notFound, id)
     }
-    shownRevision = entry.revision
     let start = output.beginReply(id: id)
     append(entry, withKey: false)
     output.endFrame(start)
@@ -212,6 +217,7 @@ extension Batch {
 
   private mutating func count(_ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap) {
     guard prefix.byteCount <= Key.largest else { return fail(.illegalArgument, id) }
+    shownRevision = max(map.lastRemoval, map.lastInsertion)
     output.appendReply(id: id, number: UInt64(map.count(prefix: prefix, now: now)))
   }
 
@@ -246,6 +252,7 @@ extension Batch {
   /// An entry's record, as a reply or a frame of an answer has it.
   @inline(__always)
   mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true) {
+    shownRevision = max(shownRevision, entry.revision)
     unsafe output.appendEntry(
       kind: ValueKind(entry.kind), revision: entry.revision,
       expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,

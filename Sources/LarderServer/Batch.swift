@@ -19,7 +19,7 @@ struct Batch: ~Copyable {
   let frameBytes: Int
   /// What must be durable before the output may be sent.
   var gates: [Gate] = []
-  /// The revision that the last get has shown.
+  /// The newest commit that the answer being made tells of, to someone who only reads.
   var shownRevision: UInt64 = 0
   /// The store that is held, and the bytes of requests that were handled meanwhile.
   private(set) var held: Store?

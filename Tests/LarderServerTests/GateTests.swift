@@ -37,11 +37,13 @@ extension ServerTests {
       #expect(writer.isSilent(for: 0.05))
       // What was on the disk before is there for all …
       #expect(try reader.call(Request.get("other", id: 30)).outcome == .done)
+      #expect(try reader.call(Request.keys(.getMany, ["other"], id: 30)).outcome == .done)
       // … and everything else waits: an entry, one that replaced another, an absence, and what counts or lists them.
       let requests = [
         Request.get("new", id: 31), Request.get("old", id: 31), Request.get("gone", id: 31),
         Request.make(.count, id: 31), Request.page(id: 31, limit: 5), Request.all(id: 31),
-        Request.put("new", [2], id: 31, ifAbsent: true), Request.keys(.getMany, ["other"], id: 31),
+        Request.put("new", [2], id: 31, ifAbsent: true), Request.keys(.getMany, ["other", "old"], id: 31),
+        Request.keys(.getMany, ["other", "gone"], id: 31),
       ]
       let readers = try requests.map { request in
         let reader = try server.connect(store: "durable")
@@ -104,6 +106,25 @@ extension ServerTests {
       let writes = sink.writes
       usleep(50_000)
       #expect(sink.writes == writes)
+    }
+
+    @Test func `After a failure, answers fail only if they tell of what may not be on the disk`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      for (index, key) in ["a", "b", "c"].enumerated() {
+        #expect(try client.call(Request.put(key, [0], id: 10 + UInt32(index))).outcome == .done)
+      }
+      sink.hold()
+      try client.send(Request.put("c", [1], id: 20))
+      usleep(30_000)
+      sink.fail(.failed("pwrite: Input/output error"))
+      #expect(try client.receive().code == .failed)
+      // An entry was replaced: how many there are is what it was.
+      #expect(try client.call(Request.make(.count, id: 21)).outcome == .done)
+      #expect(try client.call(Request.page(id: 22, limit: 2)).outcome == .done)
+      #expect(try client.call(Request.keys(.getMany, ["a", "b", "missing"], id: 23)).outcome == .done)
+      #expect(try client.call(Request.page(id: 24, limit: 3)).code == .failed)
+      #expect(try client.call(Request.keys(.getMany, ["a", "c"], id: 25)).code == .failed)
     }
 
     @Test func `A full disk refuses writes until it has room again`() throws {

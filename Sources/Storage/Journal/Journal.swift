@@ -32,8 +32,10 @@ package final class Journal: @unchecked Sendable {
     var fault: StorageError?
   }
 
-  /// How long a disk that is full is left alone, and how long the journal sleeps when it has nothing to do.
+  /// How long a disk that is full is left alone.
   private static let retryMilliseconds: UInt64 = 500
+  /// How long a journal that has nothing to do sleeps until it looks for something to tidy.
+  private static let idleMilliseconds: UInt64 = 60_000
 
   /// - Parameter revision: the last one that the sink has on the disk.
   package init(_ sink: any CommitSink, durability: Durability, revision: UInt64, name: StoreName) {
@@ -121,15 +123,17 @@ package final class Journal: @unchecked Sendable {
         if let interval, unsynced,
           isEnding || monotonicMilliseconds() >= lastSync + interval
         {
-          try sync()
+          try sink.sync()
           (unsynced, lastSync) = (false, monotonicMilliseconds())
         }
         if isEnding, !hasCommitted { break }
         if hasMoreToTidy { hasMoreToTidy = try sink.tidy(store) }
         if needsRoom.exchange(false, ordering: .acquiring) || isFull.load(ordering: .relaxed) { try makeRoom(store) }
-        if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) { sleep(unsynced ? lastSync : nil) }
+        if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) {
+          if sleep(unsynced ? lastSync : nil) { hasMoreToTidy = true }
+        }
       }
-      if durability != .always { try sync() }
+      if durability != .always { try sink.sync() }
       try sink.close()
     } catch {
       fail(error, store)
@@ -164,10 +168,6 @@ package final class Journal: @unchecked Sendable {
     moves.wrappingAdd(1, ordering: .releasing)
   }
 
-  private func sync() throws(SinkError) {
-    try sink.sync()
-  }
-
   /// Takes more room for commits, and tells the store how much there is.
   private func makeRoom(_ store: Store) throws(SinkError) {
     do {
@@ -181,14 +181,16 @@ package final class Journal: @unchecked Sendable {
   }
 
   /// Sleeps until there is something to do.
-  private func sleep(_ lastSync: UInt64?) {
-    var milliseconds = Self.retryMilliseconds
+  /// - Parameter lastSync: when the disk was last told, if there is something to tell it.
+  /// - Returns: whether the time was up before anything came.
+  private func sleep(_ lastSync: UInt64?) -> Bool {
+    var milliseconds = isFull.load(ordering: .relaxed) ? Self.retryMilliseconds : Self.idleMilliseconds
     if let interval, let lastSync {
-      let due = lastSync + interval
-      milliseconds = min(milliseconds, max(due, monotonicMilliseconds()) - monotonicMilliseconds())
+      let now = monotonicMilliseconds()
+      milliseconds = min(milliseconds, max(lastSync + interval, now) - now)
     }
-    if isAwake.load(ordering: .sequentiallyConsistent) { return }
-    _ = wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds)))
+    if isAwake.load(ordering: .sequentiallyConsistent) { return false }
+    return wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .timedOut
   }
 
   private func fail(_ error: SinkError, _ store: Store) {

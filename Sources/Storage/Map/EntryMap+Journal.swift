@@ -23,6 +23,7 @@ extension EntryMap {
     _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
   ) {
     guard isJournaled else { return }
+    if expiry != 0 { lastRemoval = revision }
     unsafe commits.put(
       UnsafeRawBufferPointer(start: key.start, count: key.count), value, kind: kind == .list ? .list : .single,
       expiry: expiry == 0 ? 0 : Moment.now.wall(ofMonotonic: expiry), revision: revision)

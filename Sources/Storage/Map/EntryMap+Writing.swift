@@ -80,6 +80,7 @@ extension EntryMap {
       order.insert(handle, key: key, in: arena)
       keyBytes += key.count
       valueBytes += value.count
+      lastInsertion = revision
       noteExpiry(expiry, hash: hash, replacing: 0)
     } else {
       let record = record(old)

@@ -37,8 +37,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var commitLimit = 0
   /// Why nothing can be written any more; nil when it can.
   var writeFault: StorageError?
-  /// The revision of the last commit that removed anything: what is absent may be so only since then.
+  /// The revision of the last commit that removed anything or set an expiry: what is absent may be so only since then.
   package internal(set) var lastRemoval: UInt64 = 0
+  /// The revision of the last commit that made an entry of a key that had none: how many there are may be so only since then.
+  package internal(set) var lastInsertion: UInt64 = 0
 
   var keyBytes = 0
   var valueBytes = 0
