@@ -80,6 +80,8 @@ final class TestSink: CommitSink, Sendable {
 
   func tidy(_ store: Store) throws(SinkError) -> Bool { false }
 
+  func endWork() {}
+
   func close() throws(SinkError) {}
 
   var figures: [(name: String, value: UInt64)] { [] }

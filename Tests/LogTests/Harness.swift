@@ -1,6 +1,7 @@
 import Foundation
 import Platform
 import SimulatedDisk
+import Synchronization
 import Testing
 
 @testable import Storage
@@ -112,21 +113,45 @@ extension LogSizes {
   }()
 }
 
+/// Runs the steps of compactions when the test says so.
+final class SteppedRunner: CompactionRunner {
+  private let steps = Mutex<[@Sendable () -> Int?]>([])
+
+  func run(_ step: @escaping @Sendable () -> Int?) { steps.withLock { $0.append(step) } }
+
+  func end() { steps.withLock { $0 = [] } }
+
+  /// - Returns: whether there was a step to run.
+  func advance() -> Bool {
+    guard let step = steps.withLock({ $0.first }) else { return false }
+    if step() == nil { steps.withLock { _ = $0.removeFirst() } }
+    return true
+  }
+}
+
 /// A log, and the store it is of, on some disk.
 final class OpenLog {
   static let folder = "/log"
   let store: Store
   let sink: LogSink
+  let runner = SteppedRunner()
   let recovery: LogRecovery
 
   init(_ files: any FileSystem, folder: String = OpenLog.folder, sizes: LogSizes = .tiny, now: UInt64 = 0) throws {
-    let store = try Store()
+    let (store, runner) = (try Store(), runner)
     (sink, recovery) = try store.access { map throws(LogError) in
       try LogSink.open(
         folder, files: files, sizes: sizes, now: now, unixNow: now + Work.clockOffset, identity: 0x1234_5678_9ABC_DEF1,
-        into: &map)
+        runner: runner, into: &map)
     }
     self.store = store
+  }
+
+  /// Does a piece of what can wait.
+  /// - Returns: whether there is more.
+  func tidy() throws -> Bool {
+    let hasAdvanced = runner.advance()
+    return try sink.tidy(store) || hasAdvanced
   }
 
   var revision: UInt64 { store.access { $0.revision } }

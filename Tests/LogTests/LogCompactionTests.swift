@@ -16,10 +16,8 @@ struct LogCompactionTests {
 
   /// Rewrites those segments, whatever they are like.
   private func compact(_ run: Range<Int>, of log: OpenLog) throws {
-    let sink = log.sink
-    sink.compaction = try Compaction(
-      sink.folder, sink.sealed, run: run, identity: sink.identity, revision: log.revision)
-    while sink.compaction != nil { _ = try sink.tidy(log.store) }
+    _ = try log.sink.begin(run, log.store, revision: log.revision)
+    while log.sink.compaction != nil { _ = try log.tidy() }
   }
 
   /// Two writes of one key in two segments, of which the second ends the entry.
@@ -82,7 +80,7 @@ struct LogCompactionTests {
       let value = [UInt8](repeating: UInt8(step & 255), count: 100)
       try log.commit([.put(key: "key \(random.next() % 200)", value: value, kind: .single, expiry: 0)])
       put += 132
-      for _ in 0..<4 where try !log.sink.tidy(log.store) { break }
+      for _ in 0..<4 where try !log.tidy() { break }
       largest = max(largest, log.sink.byteCount)
     }
     let figures = Dictionary(uniqueKeysWithValues: log.sink.figures.map { ($0.name, Int($0.value)) })
@@ -101,7 +99,7 @@ struct LogCompactionTests {
       let key = "key number \(number)"
       try log.commit([.put(key: key, value: [UInt8](repeating: 1, count: 30), kind: .single, expiry: 0)])
       if number >= 20 { try log.commit([.delete(key: "key number \(number - 20)")]) }
-      for _ in 0..<4 where try !log.sink.tidy(log.store) { break }
+      for _ in 0..<4 where try !log.tidy() { break }
     }
     #expect(log.sink.byteCount < 6 * 8_192, "\(log.sink.figures)")
     let entries = try log.entries()

@@ -164,7 +164,7 @@ struct LogDamageTests {
       let value = [UInt8](repeating: UInt8(number & 255), count: 200)
       try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
     }
-    for _ in 0..<1_000 where try !log.sink.tidy(log.store) { break }
+    for _ in 0..<1_000 where try !log.tidy() { break }
     #expect(log.sink.byteCount < 30_000, "\(log.sink.figures)")
     try log.sink.makeRoom()
     try log.commit([.put(key: "after", value: [1], kind: .single, expiry: 0)])

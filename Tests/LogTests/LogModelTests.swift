@@ -141,10 +141,9 @@ struct LogRun {
       let first = Int.random(in: sink.sealed.indices, using: &random)
       let run = first..<min(sink.sealed.count, first + Int.random(in: 1...2, using: &random))
       sink.survey = nil
-      sink.compaction = try Compaction(
-        sink.folder, sink.sealed, run: run, identity: sink.identity, revision: log.revision)
+      _ = try sink.begin(run, log.store, revision: log.revision)
     case 12..<18:
-      for _ in 0..<Int.random(in: 1...8, using: &random) where try !log.sink.tidy(log.store) { break }
+      for _ in 0..<Int.random(in: 1...8, using: &random) where try !log.tidy() { break }
     case 18: now += UInt64.random(in: 0...100, using: &random)
     default:
       let now = now

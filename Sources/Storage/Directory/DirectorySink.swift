@@ -59,6 +59,8 @@ package final class DirectorySink: CommitSink {
   /// Writes some of the files that wait. A full disk keeps them waiting.
   package func tidy(_ store: Store) throws(SinkError) -> Bool { try tidy(at: wallMilliseconds()) }
 
+  package func endWork() {}
+
   package func close() throws(SinkError) {}
 
   func tidy(at wall: UInt64) throws(SinkError) -> Bool {

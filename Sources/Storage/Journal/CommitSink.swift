@@ -21,7 +21,10 @@ package protocol CommitSink: AnyObject {
   /// - Returns: whether there is more.
   func tidy(_ store: Store) throws(SinkError) -> Bool
 
-  /// Ends the files in order. Nothing is written afterwards.
+  /// Ends all work that was left to other threads.
+  func endWork()
+
+  /// Ends the files in order, after `endWork`. Nothing is written afterwards.
   func close() throws(SinkError)
 
   /// Figures for the store's stats, by their names of `Protocol/wire.md`. From any thread.

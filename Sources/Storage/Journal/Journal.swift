@@ -119,7 +119,7 @@ package final class Journal: @unchecked Sendable {
         let isEnding = mustEnd.load(ordering: .acquiring)
         isAwake.store(false, ordering: .sequentiallyConsistent)
         let hasCommitted = try commit(&batch, store)
-        if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
+        if hasCommitted { unsynced = true }
         if let interval, unsynced,
           isEnding || monotonicMilliseconds() >= lastSync + interval
         {
@@ -130,13 +130,16 @@ package final class Journal: @unchecked Sendable {
         if hasMoreToTidy { hasMoreToTidy = try sink.tidy(store) }
         if needsRoom.exchange(false, ordering: .acquiring) || isFull.load(ordering: .relaxed) { try makeRoom(store) }
         if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) {
-          if sleep(unsynced ? lastSync : nil) { hasMoreToTidy = true }
+          sleep(unsynced ? lastSync : nil)
+          hasMoreToTidy = true
         }
       }
+      sink.endWork()
       if durability != .always { try sink.sync() }
       try sink.close()
     } catch {
       fail(error, store)
+      sink.endWork()
     }
     ended.signal()
   }
@@ -182,15 +185,14 @@ package final class Journal: @unchecked Sendable {
 
   /// Sleeps until there is something to do.
   /// - Parameter lastSync: when the disk was last told, if there is something to tell it.
-  /// - Returns: whether the time was up before anything came.
-  private func sleep(_ lastSync: UInt64?) -> Bool {
+  private func sleep(_ lastSync: UInt64?) {
     var milliseconds = isFull.load(ordering: .relaxed) ? Self.retryMilliseconds : Self.idleMilliseconds
     if let interval, let lastSync {
       let now = monotonicMilliseconds()
       milliseconds = min(milliseconds, max(lastSync + interval, now) - now)
     }
-    if isAwake.load(ordering: .sequentiallyConsistent) { return false }
-    return wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .timedOut
+    if isAwake.load(ordering: .sequentiallyConsistent) { return }
+    _ = wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds)))
   }
 
   private func fail(_ error: SinkError, _ store: Store) {

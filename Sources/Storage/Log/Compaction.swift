@@ -3,8 +3,10 @@ import Platform
 /// The rewriting of neighbouring segments into one that has only what is live.
 ///
 /// It takes its sources' place in one step, by renaming, when it is on the disk and so is everything that made the rest dead. Owned by one
-/// `LogSink` and used on the journal's thread.
-final class Compaction {
+/// `LogSink`, made and looked at on the journal's thread, and run on the thread of a `CompactionRunner`.
+///
+/// Safe because the runner has all but `phase` to itself until it leaves a phase, which is behind a lock.
+final class Compaction: @unchecked Sendable {
   /// What becomes of an operation.
   private enum Fate: UInt8 {
     case kept, dropped
@@ -20,6 +22,8 @@ final class Compaction {
   private let folder: LogFolder
   private let file: any File
   private var sources: [FoundSegment]
+  /// The numbers of the sources.
+  private let replaced: [UInt64]
   private var reader: SegmentReader
   private var capacity = 0
   /// Everything before this place is on the disk.
@@ -30,6 +34,7 @@ final class Compaction {
   /// What must be on the disk before the sources may go: the store's revision when it was last asked what is live.
   private(set) var neededRevision: UInt64 = 0
   private var output = CommitBuffer()
+  private let current = Lock(Phase.copying)
 
   /// Opens the sources and makes the file.
   init(_ folder: LogFolder, _ segments: [SealedSegment], run: Range<Int>, identity: UInt64, revision: UInt64)
@@ -42,6 +47,7 @@ final class Compaction {
       identity: identity, number: first.number, lastNumber: last.lastNumber, firstRevision: first.firstRevision,
       lastRevision: last.lastRevision, sweptRevision: revision)
     buriedRevision = segments[..<run.lowerBound].map(\.sweptRevision).min() ?? .max
+    replaced = segments[run].map(\.number)
     var sources: [FoundSegment] = []
     for segment in segments[run] {
       let path = folder.segmentPath(segment.number)
@@ -95,6 +101,10 @@ final class Compaction {
     return true
   }
 
+  var phase: Phase { current.withLock { $0 } }
+
+  func enter(_ phase: Phase) { current.withLock { $0 = phase } }
+
   /// Ends the file, and puts it on the disk and in its sources' place.
   func finish() throws(SystemError) -> Int {
     let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
@@ -103,6 +113,7 @@ final class Compaction {
     try file.sync()
     try folder.files.rename(folder.compactionPath, to: folder.segmentPath(header.number))
     try folder.files.syncFolder(folder.path)
+    for number in replaced.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
     return end + SegmentTrailer.byteCount
   }
 
@@ -174,7 +185,7 @@ final class Compaction {
 }
 
 /// Why a compaction can't go on.
-enum CompactionError: Error {
+enum CompactionError: Error, Sendable {
   case damaged(String)
   case system(SystemError)
 }

@@ -27,6 +27,15 @@ extension LogSink {
     _ path: String, files: any FileSystem, sizes: LogSizes = LogSizes(), now: UInt64, unixNow: UInt64,
     identity: UInt64 = .random(in: .min ... .max), into map: inout EntryMap
   ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
+    let runner = BackgroundRunner(bytesPerSecond: sizes.compactionBytesPerSecond)
+    return try open(
+      path, files: files, sizes: sizes, now: now, unixNow: unixNow, identity: identity, runner: runner, into: &map)
+  }
+
+  static func open(
+    _ path: String, files: any FileSystem, sizes: LogSizes, now: UInt64, unixNow: UInt64, identity: UInt64,
+    runner: any CompactionRunner, into map: inout EntryMap
+  ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
     let folder = LogFolder(files: files, path: path)
     var found = FoundSegments()
     try LogError.on(path) { () throws(SystemError) in
@@ -80,7 +89,7 @@ extension LogSink {
     let sink = LogSink(
       folder, identity: found.segments.first?.header.identity ?? (identity | 1), sizes: sizes, sealed: sealed,
       active: unfinished, lastRevision: lastRevision,
-      nextNumber: (found.segments.last?.header.lastNumber ?? 0) + 1, cutBytes: recovery.cutBytes)
+      nextNumber: (found.segments.last?.header.lastNumber ?? 0) + 1, cutBytes: recovery.cutBytes, runner: runner)
     if case .file(let byteCount) = reserve { sink.reserveBytes = byteCount }
     if unfinished == nil { try sink.begin() }
     return (sink, recovery)

@@ -97,6 +97,8 @@ extension LogSink {
     active = nil
   }
 
+  package func endWork() { runner.end() }
+
   /// Ends the log for good, so that the next start finds all of it sealed. The sink can't be used afterwards.
   ///
   /// Not needed for anything but to tell damage at the very end from what a crash leaves.

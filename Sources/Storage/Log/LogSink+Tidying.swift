@@ -19,13 +19,13 @@ extension LogSink {
     }
     let segmentBytes = sizes.segment(logBytes: byteCount)
     let plan = LogPlan(sealed, segmentBytes)
-    if let run = plan.smallOnes() { return try begin(run, revision: revision) }
+    if let run = plan.smallOnes() { return try begin(run, store, revision: revision) }
     guard plan.isTooLarge(live: live, logBytes: byteCount) else {
       isReserveLent = false
       return false
     }
     if isSurveyed {
-      if let run = plan.run(live: live, logBytes: byteCount) { return try begin(run, revision: revision) }
+      if let run = plan.run(live: live, logBytes: byteCount) { return try begin(run, store, revision: revision) }
       isSurveyed = false
       isReserveLent = false
       quietBytes = byteCount
@@ -48,9 +48,11 @@ extension LogSink {
     do throws(SinkError) { try makeRoom() } catch { if error != .noSpace { throw error } }
   }
 
-  private func begin(_ run: Range<Int>, revision: UInt64) throws(SinkError) -> Bool {
+  func begin(_ run: Range<Int>, _ store: Store, revision: UInt64) throws(SinkError) -> Bool {
     do throws(SystemError) {
-      compaction = try Compaction(folder, sealed, run: run, identity: identity, revision: revision)
+      let compaction = try Compaction(folder, sealed, run: run, identity: identity, revision: revision)
+      self.compaction = compaction
+      compaction.copy(from: store, on: runner)
       return true
     } catch {
       return try giveUp(error)
@@ -58,30 +60,24 @@ extension LogSink {
   }
 
   private func goOn(_ compaction: Compaction, _ store: Store) throws(SinkError) -> Bool {
-    let before = compaction.end
-    do throws(CompactionError) {
-      if try compaction.step(store) {
-        noteFigures { $0.compactionBytes += compaction.end - before }
-        return true
-      }
-    } catch {
-      switch error {
-      case .damaged(let what): throw .failed(what)
-      case .system(let error): return try giveUp(error)
-      }
+    switch compaction.phase {
+    case .copying, .replacing: return false
+    case .copied:
+      // What made the rest dead must outlive it. Commits that are not written yet come first, then.
+      guard lastRevision >= compaction.neededRevision else { return false }
+      if syncedRevision < compaction.neededRevision { try sync() }
+      compaction.replace(store, on: runner)
+      return true
+    case .replaced(let byteCount): note(compaction, byteCount: byteCount)
+    case .failed(.damaged(let what)): throw .failed(what)
+    case .failed(.system(let error)): return try giveUp(error)
     }
-    // What made the rest dead must outlive it. Commits that are not written yet come first, then.
-    guard lastRevision >= compaction.neededRevision else { return false }
-    if syncedRevision < compaction.neededRevision { try sync() }
-    try replace(compaction)
     return true
   }
 
-  private func replace(_ compaction: Compaction) throws(SinkError) {
-    let path = folder.segmentPath(compaction.header.number)
-    let byteCount = try attempt(path) { () throws(SystemError) in try compaction.finish() }
+  /// The segment stands for its sources from now on.
+  private func note(_ compaction: Compaction, byteCount: Int) {
     let header = compaction.header
-    let replaced = sealed[compaction.run]
     sealed.replaceSubrange(
       compaction.run,
       with: [
@@ -93,11 +89,10 @@ extension LogSink {
       ])
     self.compaction = nil
     isReserveLent = false
-    for segment in replaced.dropFirst() {
-      let path = folder.segmentPath(segment.number)
-      try attempt(path) { () throws(SystemError) in try folder.files.remove(path) }
+    noteFigures { figures in
+      figures.compactions += 1
+      figures.compactionBytes += byteCount
     }
-    noteFigures { $0.compactions += 1 }
   }
 
   /// A full disk is no failure: the reserve is there for it, and without it compaction waits.

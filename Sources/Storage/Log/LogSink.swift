@@ -20,6 +20,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   var syncedRevision: UInt64
   /// The number of the next segment.
   var nextNumber: UInt64
+  let runner: any CompactionRunner
   var compaction: Compaction?
   var survey: LiveSurvey?
   /// Whether what the last survey found is still of use.
@@ -34,7 +35,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
 
   init(
     _ folder: LogFolder, identity: UInt64, sizes: LogSizes, sealed: [SealedSegment], active: ActiveSegment?,
-    lastRevision: UInt64, nextNumber: UInt64, cutBytes: Int
+    lastRevision: UInt64, nextNumber: UInt64, cutBytes: Int, runner: any CompactionRunner
   ) {
     self.folder = folder
     self.identity = identity
@@ -43,6 +44,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
     self.active = active
     self.lastRevision = lastRevision
     self.nextNumber = nextNumber
+    self.runner = runner
     syncedRevision = lastRevision
     shared = Lock(LogFigures(cutBytes: cutBytes))
     noteFigures { _ in }
