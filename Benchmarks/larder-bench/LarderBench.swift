@@ -8,5 +8,8 @@ struct LarderBench: ParsableCommand {
     discussion: """
       Example: larder-bench run --target larder:unix:/run/larder.sock --workload get --server-pid "$(pidof larderd)"
       """,
-    subcommands: [RunCommand.self, CompareCommand.self, GateCommand.self, MicroCommand.self, ClientCommand.self])
+    subcommands: [
+      RunCommand.self, CompareCommand.self, DurableCommand.self, GateCommand.self, MicroCommand.self,
+      ClientCommand.self,
+    ])
 }

@@ -22,7 +22,7 @@ struct ClientReport: Codable, Sendable {
     let rates = figures.filter { $0.figure == Self.rate }
     let rows = rates.map { rate in
       let cpu = figures.first { $0.contender == rate.contender && $0.work == rate.work && $0.figure == Self.cpu }
-      return "| \(rate.contender) | \(rate.work) | \(cell(rate)) | \(cpu.map(cell) ?? "–") |"
+      return "| \(rate.contender) | \(rate.work) | \(rate.cell) | \(cpu?.cell ?? "–") |"
     }
     return """
       # The client library
@@ -38,10 +38,6 @@ struct ClientReport: Codable, Sendable {
       \(rows.joined(separator: "\n"))
 
       """
-  }
-
-  private func cell(_ figure: MeasuredFigure) -> String {
-    "\(grouped(figure.median)) (\(grouped(figure.lowest))–\(grouped(figure.highest)))"
   }
 }
 

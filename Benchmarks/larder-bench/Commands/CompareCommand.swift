@@ -76,17 +76,17 @@ struct CompareCommand: ParsableCommand {
   }
 }
 
-/// Ends the servers and removes their folder when this process is asked to end.
+/// Ends the servers and removes their folders when this process is asked to end.
 struct Interruption {
   private let sources: [any DispatchSourceSignal]
 
-  init(_ folder: TemporaryFolder) {
+  init(_ folders: TemporaryFolder...) {
     sources = [SIGINT, SIGTERM].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler {
         RunningServer.killAll()
-        folder.remove()
+        for folder in folders { folder.remove() }
         exit(128 + number)
       }
       source.activate()

@@ -6,7 +6,7 @@ struct GateCommand: ParsableCommand {
     commandName: "gate",
     abstract: "Compares two JSON results, and fails when a figure got worse by more than the threshold.",
     discussion: """
-      Takes what run, compare and client wrote with --json or --results. In a comparison only Larder's figures count, unless --all is given. \
+      Takes what run, compare, durable and client wrote with --json or --results. In a comparison only Larder's figures count, unless --all is given. \
       Exit status: 0 nothing is past the threshold, 1 something is, 2 the files can't be compared.
       """)
 

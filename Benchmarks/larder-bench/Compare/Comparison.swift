@@ -71,7 +71,7 @@ struct Comparison {
     var samples: [String: [String: [LoadOutcome]]] = [:]
     for round in 0..<plan.repeats {
       for work in works {
-        for server in rotated(servers, by: round) where try isAble(server, work) {
+        for server in servers.rotated(by: round) where try isAble(server, work) {
           show("round \(round + 1) of \(plan.repeats): \(work.name) on \(server.contender.name)")
           let outcome = try take(load(work, server), server)
           samples[work.name, default: [:]][server.contender.name, default: []].append(outcome)
@@ -95,7 +95,7 @@ struct Comparison {
     var tallies: [String: Tally] = [:]
     var outcomes: [String: [LoadOutcome]] = [:]
     for round in 0..<plan.repeats * ComparisonPlan.latencyTurns {
-      for server in rotated(servers, by: round) {
+      for server in servers.rotated(by: round) {
         show("round \(round + 1) of \(plan.repeats * ComparisonPlan.latencyTurns): latency of \(server.contender.name)")
         var load = try load(work, server)
         load.rate = peak * ComparisonPlan.comparedLoad
@@ -119,7 +119,7 @@ struct Comparison {
     for part in plan.loadSteps {
       var outcomes: [String: [LoadOutcome]] = [:]
       for round in 0..<min(3, plan.repeats) {
-        for server in rotated(servers, by: round) {
+        for server in servers.rotated(by: round) {
           show("load curve, \(percent(part)) of the best peer's peak: \(server.contender.name)")
           var load = try load(plan.works[0], server)
           load.rate = peak * part
@@ -185,12 +185,16 @@ struct Comparison {
     }
   }
 
-  private func rotated(_ servers: [RunningServer], by count: Int) -> [RunningServer] {
-    let first = count % servers.count
-    return Array(servers[first...] + servers[..<first])
-  }
-
   private func show(_ text: String) {
     display.show("\(Int(Double(Clocks.now() - start) / 1e9)) s  \(text)")
+  }
+}
+
+extension Array {
+  /// The same elements, of which another one is the first.
+  func rotated(by turns: Int) -> Self {
+    guard !isEmpty else { return [] }
+    let first = turns % count
+    return Array(self[first...] + self[..<first])
   }
 }

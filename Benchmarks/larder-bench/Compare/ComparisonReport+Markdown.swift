@@ -39,7 +39,7 @@ extension ComparisonReport {
           ratio(larder, bestPeer(work, name)), ratio(larder, figure(work, name, Contender.echo)),
         ])
     }
-    return "## \(title)\n\n" + Self.rendered(rows)
+    return "## \(title)\n\n" + MarkdownTable(rows).text
   }
 
   private var latencyTable: String {
@@ -53,7 +53,7 @@ extension ComparisonReport {
       ## Latency of get in µs, at \(percent(settings.comparedLoad)) of the best peer's peak: \
       \(grouped(peakRate * settings.comparedLoad)) requests a second
 
-      \(Self.rendered(rows))
+      \(MarkdownTable(rows).text)
 
       Counted from the planned time of each request, so that a stall is not hidden. All turns together, but for the last column, which has \
       the median of the turns: a virtual machine that is not run for some milliseconds is in every turn's maximum, and in some turns' p99.
@@ -68,33 +68,22 @@ extension ComparisonReport {
         [work] + workerSetups.map { cell(figure(work, Self.cpu, $0)) }
           + workerSetups.map { cell(figure(work, Self.throughput, $0)) })
     }
-    return "## More workers: server CPU a request, and requests a second\n\n" + Self.rendered(rows)
+    return "## More workers: server CPU a request, and requests a second\n\n" + MarkdownTable(rows).text
   }
 
-  private var contenderList: String {
-    "## Contenders\n\n"
-      + contenders.map { "- \($0.name)\($0.version.isEmpty ? "" : " (\($0.version))"): `\($0.commandLine)`" }
-      .joined(separator: "\n")
-  }
+  private var contenderList: String { "## Contenders\n\n" + contenders.map(\.markdown).joined(separator: "\n") }
 
-  private func cell(_ measurement: MeasuredFigure?) -> String {
-    guard let measurement else { return "–" }
-    let median = grouped(measurement.median)
-    guard measurement.lowest < measurement.highest else { return median }
-    return "\(median) (\(grouped(measurement.lowest))–\(grouped(measurement.highest)))"
-  }
+  private func cell(_ figure: MeasuredFigure?) -> String { figure?.cell ?? "–" }
 
   private func ratio(_ one: MeasuredFigure, _ other: MeasuredFigure?) -> String {
     guard let other, other.median != 0 else { return "–" }
     let name = other.contender == Contender.echo ? "" : " (\(other.contender))"
     return decimal(one.median / other.median, 2) + name
   }
+}
 
-  private static func rendered(_ rows: [[String]]) -> String {
-    let lines = rows.map { "| " + $0.joined(separator: " | ") + " |" }
-    let rule = "|" + rows[0].indices.map { $0 == 0 ? "---|" : "---:|" }.joined()
-    return ([lines[0], rule] + lines.dropFirst()).joined(separator: "\n")
-  }
+extension ComparisonReport.Description {
+  var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
 }
 
 /// The values in their order, each once.

@@ -5,7 +5,7 @@ struct Contender: Sendable {
   let name: String
   let protocolName: TargetProtocol
   let program: String
-  /// The program's arguments; `$SOCKET` stands for the socket's path.
+  /// The program's arguments; `$SOCKET` stands for the socket's path, `$DATA` for a folder of the server's own.
   let arguments: [String]
   let version: String
   /// Larder's stores, which the connections use in turn.
@@ -45,7 +45,7 @@ struct Contender: Sendable {
     return contender
   }
 
-  private static func make(
+  static func make(
     _ name: String, _ protocolName: TargetProtocol, _ program: String, _ arguments: [String]
   ) -> Contender? {
     guard let path = Programs.find(program) else { return nil }

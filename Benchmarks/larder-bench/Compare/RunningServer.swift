@@ -7,16 +7,22 @@ final class RunningServer {
   let contender: Contender
   let address: Address
   let probe: ServerProbe
+  /// The folder of what it keeps; nil when it keeps nothing.
+  let data: String?
   private let process = Process()
   private static let running = Mutex<Set<Int32>>([])
 
   /// Starts it, and waits until it takes connections.
-  init(_ contender: Contender, in folder: TemporaryFolder) throws {
+  init(_ contender: Contender, in folder: TemporaryFolder, data: String? = nil) throws {
     self.contender = contender
-    let path = folder.makePath(contender.name + ".sock")
+    self.data = data
+    let path = folder.makePath("\(contender.protocolName.rawValue).sock")
     address = .unix(path: path)
     process.executableURL = URL(fileURLWithPath: contender.program)
-    process.arguments = contender.arguments.map { $0.replacingOccurrences(of: "$SOCKET", with: path) }
+    process.arguments = contender.arguments.map {
+      $0.replacingOccurrences(of: "$SOCKET", with: path).replacingOccurrences(of: "$DATA", with: data ?? folder.path)
+    }
+    if let data { try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true) }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = FileHandle.nullDevice
     process.standardError = FileHandle.nullDevice
@@ -40,19 +46,19 @@ final class RunningServer {
   }
 
   private func waitUntilListening() throws {
-    for _ in 0..<500 {
+    for _ in 0..<20_000 {
       if case .connected? = try? Socket.connect(to: address) { return }
       guard process.isRunning else { break }
-      usleep(10_000)
+      usleep(500)
     }
     throw BenchError("\(contender.name) does not start: \(contender.commandLine)")
   }
 
   /// Ends it; by force if it takes longer than any of these servers should.
-  func stop() {
+  func stop(by signal: Int32 = SIGTERM) {
     guard process.isRunning else { return }
     let number = process.processIdentifier
-    kill(number, SIGTERM)
+    kill(number, signal)
     for _ in 0..<500 where process.isRunning { usleep(10_000) }
     if process.isRunning { kill(number, SIGKILL) }
     process.waitUntilExit()

@@ -43,6 +43,22 @@ struct TargetCheck {
     guard missing.misses == 1, missing.fault == nil else { throw BenchError("a missing key was found") }
   }
 
+  /// Whether a value of that size is found under a key; it is not while the server is still reading what it kept.
+  func finds(_ key: UInt64, valueSize: Int, _ protocolName: TargetProtocol) -> Bool {
+    switch protocolName {
+    case .larder: finds(key, LarderTarget(store: "bench", valueSize: valueSize, keysInGetMany: 1))
+    case .resp: finds(key, RespTarget(store: "bench", valueSize: valueSize, keysInGetMany: 1))
+    case .memcached, .echo: false
+    }
+  }
+
+  private func finds(_ key: UInt64, _ target: some Target) -> Bool {
+    guard let line = try? SetupLine(to: address), let session = try? target.greet(line),
+      let reply = try? ask(line, target, .get, session, key: key).reply
+    else { return false }
+    return reply.entries == 1 && reply.fault == nil
+  }
+
   private func checkEcho() throws {
     let line = try SetupLine(to: address)
     let target = EchoTarget(store: "bench", valueSize: 100, keysInGetMany: 1)

@@ -6,8 +6,9 @@ final class TemporaryFolder: Sendable {
   let path: String
   private let count = Atomic(0)
 
-  init() throws {
-    path = NSTemporaryDirectory() + "larder-bench-\(UUID().uuidString.prefix(8))"
+  /// - Parameter folder: what it is made in; nil for where the system has such folders.
+  init(in folder: String? = nil) throws {
+    path = (folder.map { $0 + "/" } ?? NSTemporaryDirectory()) + "larder-bench-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 

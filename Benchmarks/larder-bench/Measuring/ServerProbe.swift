@@ -34,6 +34,9 @@ struct ServerProbe: Sendable {
     return sample
   }
 
+  /// What it has had written to the disk, in whole pages; nil when the system doesn't tell.
+  var writtenBytes: Int? { Self.figures("/proc/\(process)/io")["write_bytes"] }
+
   /// The lines of a status file that begin with a number, by their names.
   private static func figures(_ path: String) -> [String: Int] {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [:] }

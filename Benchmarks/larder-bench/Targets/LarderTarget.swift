@@ -40,6 +40,13 @@ struct LarderTarget: Target {
     return opened.handle
   }
 
+  /// What the server tells of the store.
+  func figures(_ line: borrowing SetupLine, _ session: UInt16) throws -> [String: UInt64] {
+    let body = try call(line, unless: nil) { $0.appendRequest(.stats, store: session, id: 1) } ?? []
+    guard let figures = unsafe Figure.decode(body.span.bytes) else { throw BenchError("the figures can't be read") }
+    return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+  }
+
   /// The body of a reply, or nil for the one error that is no failure.
   private func call(
     _ line: borrowing SetupLine, unless expected: ErrorCode?, _ make: (inout ByteBuffer) -> Void

@@ -1,0 +1,80 @@
+/// A figure of Larder's beside what it is measured by.
+struct DurableRow: Codable, Sendable {
+  let title: String
+  let anchor: MeasuredFigure?
+  let larder: MeasuredFigure
+  let goal: DurableGoal?
+  /// Larder ÷ anchor.
+  let ratio: Double?
+  /// Nil without a goal, or without what it is about.
+  let isReached: Bool?
+
+  init(_ title: String, _ larder: MeasuredFigure, beside anchor: MeasuredFigure?, _ goal: DurableGoal?) {
+    self.title = title
+    self.anchor = anchor
+    self.larder = larder
+    self.goal = goal
+    let ratio = anchor.flatMap { $0.median == 0 ? nil : rounded(larder.median / $0.median) }
+    self.ratio = ratio
+    isReached = goal.flatMap { goal in
+      (goal.isOfRatio ? ratio : larder.median).map { goal.isLeast ? $0 >= goal.limit : $0 <= goal.limit }
+    }
+  }
+}
+
+/// What a figure is to be.
+struct DurableGoal: Codable, Sendable {
+  var limit: Double
+  /// Whether it is about Larder ÷ anchor, or about Larder's figure itself.
+  var isOfRatio: Bool
+  /// Whether more is better.
+  var isLeast: Bool
+
+  static func atLeast(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: true) }
+  static func atMost(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: false) }
+  static func atMost(figure: Double) -> DurableGoal { DurableGoal(limit: figure, isOfRatio: false, isLeast: false) }
+}
+
+extension DurableRow {
+  /// The rows whose figures were measured.
+  static func all(of report: DurableReport) -> [DurableRow] {
+    typealias R = DurableReport
+    let (larder, redis) = (Contender.larder, Contender.redis)
+    func row(
+      _ work: DurableWork, _ figure: String, of contender: String = larder, beside anchor: String? = nil,
+      at anchorWork: DurableWork? = nil, _ goal: DurableGoal? = nil
+    ) -> DurableRow? {
+      guard let measured = report.figure(work, figure, contender) else { return nil }
+      let title = work.rawValue + (contender == larder ? "" : " (\(contender))") + ": " + measured.title
+      return DurableRow(title, measured, beside: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
+    }
+    return [
+      row(.always, R.throughput, beside: redis, .atLeast(1.5)),
+      row(.always, R.cpu, beside: redis, .atMost(0.6)),
+      row(.single, R.throughput, beside: R.barePreallocated, .atLeast(0.9)),
+      row(.single, R.throughput, beside: R.bareAppending, .atLeast(0.9)),
+      row(.single, R.throughput, beside: redis),
+      row(.interval, R.throughput, beside: redis, .atLeast(2)),
+      row(.interval, R.cpu, beside: redis),
+      row(.get, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
+      row(.getPipelined, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
+      row(.compacting, R.p99, beside: larder, at: .quiet, report.hasComparedCompaction ? .atMost(2) : nil),
+      row(.restart, R.firstGet, beside: redis, .atMost(figure: 0.35)),
+      row(.restartKilled, R.firstGet, beside: redis, .atMost(figure: 0.35)),
+      row(.garbage, R.writtenBytes, .atMost(figure: 2.5)),
+      row(.garbage, R.writtenBytesSeen),
+      row(.single, R.throughput, of: Contender.directoryStore),
+      row(.always, R.throughput, of: Contender.directoryStore),
+    ].compactMap(\.self)
+  }
+}
+
+extension MeasuredFigure {
+  fileprivate var title: String {
+    switch unit {
+    case "requests/s": "requests a second"
+    case "bytes": figure
+    default: "\(figure), \(unit)"
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+@testable import larder_bench
+
+/// Every part of `larder-bench durable` on real servers, with as few keys and as little time as there can be.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct DurableTests {
+  @Test func `All works are measured, and all rows have their anchors`() throws {
+    let report = try measure(DurablePart.allCases)
+    let hasRedis = Contender.redis(fsync: "always") != nil
+    #expect(report.rows.count >= 15)
+    for row in report.rows {
+      #expect(row.larder.lowest > 0 && row.larder.lowest <= row.larder.median, "\(row.title)")
+      #expect(row.larder.median <= row.larder.highest, "\(row.title)")
+      if let anchor = row.anchor {
+        let ratio = try #require(row.ratio)
+        #expect(abs(ratio * anchor.median - row.larder.median) <= row.larder.median * 0.01, "\(row.title)")
+      }
+    }
+    #expect(report.rows.count { $0.anchor?.contender == Contender.redis } == (hasRedis ? 7 : 0))
+    // Whether anything is compacted in so short a turn is a matter of luck.
+    #expect(report.rows.count { $0.goal != nil } == (report.hasComparedCompaction ? 11 : 10))
+
+    for contender in report.contenders { #expect(report.markdown.contains(contender.commandLine)) }
+    let decoded = try JSONDecoder().decode(DurableReport.self, from: Data(try JSON.encode(report).utf8))
+    #expect(decoded.markdown == report.markdown)
+  }
+
+  @Test func `A log writes its records, and not many times more`() throws {
+    let report = try measure([.bytes])
+    let told = try #require(report.figure(.garbage, DurableReport.writtenBytes))
+    // A record is 140 bytes for 116 of key and value, and what is left of a segment is written once more.
+    #expect(told.lowest >= 140.0 / 116 - 0.001 && told.highest < 4)
+    let garbage = try #require(report.figure(.garbage, DurableReport.garbage))
+    #expect(garbage.lowest >= 0 && garbage.highest < 1)
+  }
+
+  @Test func `Servers are started again with what they had`() throws {
+    let report = try measure([.restart])
+    for work in [DurableWork.restart, .restartKilled] {
+      let time = try #require(report.figure(work, DurableReport.firstGet))
+      #expect(time.lowest > 0.000_5 && time.highest < 60)
+    }
+  }
+
+  @Test func `A bare writer's file has everything it wrote`() throws {
+    let folder = try TemporaryFolder(in: Programs.folder)
+    for isPreallocated in [false, true] {
+      let path = folder.makePath("bare")
+      var writer = try BareWriter(path, keySize: 16, valueSize: 100, isPreallocated: isPreallocated)
+      let first = try writer.run(for: .milliseconds(20))
+      let second = try writer.run(for: .milliseconds(20))
+      let writes = first.tally.answered + second.tally.answered
+      let contents = try #require(FileManager.default.contents(atPath: path))
+      #expect(first.tally.answered > 0 && contents.count { $0 != 0 } == writes * 140)
+      #expect(isPreallocated ? contents.count >= 64 << 20 : contents.count == writes * 140)
+    }
+  }
+
+  @Test func `A goal is reached at its limit, and not beyond`() {
+    func row(_ larder: Double, _ anchor: Double?, _ goal: DurableGoal?) -> DurableRow {
+      func figure(_ value: Double) -> MeasuredFigure {
+        MeasuredFigure("set", "rate", of: "larder", unit: "requests/s", isBetterLower: false, [value])
+      }
+      return DurableRow("set", figure(larder), beside: anchor.map(figure), goal)
+    }
+    #expect(row(150, 100, .atLeast(1.5)).isReached == true)
+    #expect(row(149, 100, .atLeast(1.5)).isReached == false)
+    #expect(row(60, 100, .atMost(0.6)).isReached == true)
+    #expect(row(61, 100, .atMost(0.6)).isReached == false)
+    #expect(row(0.35, 0.1, .atMost(figure: 0.35)).isReached == true)
+    #expect(row(0.351, 9, .atMost(figure: 0.35)).isReached == false)
+    #expect(row(150, nil, .atLeast(1.5)).isReached == nil)
+    #expect(row(150, 100, nil).isReached == nil)
+  }
+
+  @Test func `The command measures the parts it is asked for, and leaves nothing behind`() throws {
+    let folder = try TemporaryFolder(in: Programs.folder)
+    let (directory, results) = ("\(folder.path)/data", "\(folder.path)/results")
+    let result = try BenchProcess.run([
+      "durable", "--quick", "--repeat", "1", "--turn", "20ms", "--only", "directory", "--directory", directory,
+      "--results", results,
+    ])
+    #expect(result.status == 0)
+    let report = try JSON.decode(DurableReport.self, from: "\(results)/durable.json")
+    #expect(report.rows.map(\.larder.contender) == [Contender.directoryStore, Contender.directoryStore])
+    #expect(try String(contentsOfFile: "\(results)/durable.md", encoding: .utf8) + "\n" == result.output)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+  }
+
+  @Test(.enabled(if: Mount(holding: "/dev/shm")?.kind == "tmpfs"))
+  func `A folder in memory is refused`() throws {
+    let result = try BenchProcess.run(["durable", "--directory", "/dev/shm"])
+    #expect(result.status == 1 && result.output.isEmpty && result.errors.contains("/dev/shm is on a tmpfs"))
+  }
+
+  @Test func `The mount of a folder is found`() {
+    #expect(Mount(holding: "/proc/self")?.kind == "proc")
+    #expect(Mount(holding: "/")?.isMemory != nil)
+  }
+
+  private func measure(_ parts: [DurablePart]) throws -> DurableReport {
+    var plan = DurablePlan()
+    plan.parts = parts
+    plan.repeats = 2
+    plan.turn = .milliseconds(50)
+    plan.keys = 2_000
+    plan.keysOfCompaction = 4_000
+    plan.keysOfRestart = 2_000
+    plan.keysOfDirectory = 50
+    let (sockets, disk) = (try TemporaryFolder(), try TemporaryFolder(in: Programs.folder))
+    var bench = DurableBench(plan, sockets: sockets, disk: disk, display: LiveProgress())
+    return try bench.run()
+  }
+}
