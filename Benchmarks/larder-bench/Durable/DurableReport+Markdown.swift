@@ -22,9 +22,11 @@ extension DurableReport {
 
   private var disturbance: String {
     guard let most = othersLoads.last else { return "" }
-    return
-      "Other processes, those of the kernel included, took \(percent(othersLoads[othersLoads.count / 2])) of a core in the median "
-      + "turn, and \(percent(most)) at most."
+    let median = othersLoads[othersLoads.count / 2]
+    // What the kernel does for the disk is far less than that.
+    let warning = median > 0.5 ? " **That is so much that the figures say little.**" : ""
+    return "Other processes, those of the kernel included, took \(percent(median)) of a core in the median turn, and "
+      + "\(percent(most)) at most.\(warning)"
   }
 
   private var table: String {
