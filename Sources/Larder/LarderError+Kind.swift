@@ -12,6 +12,8 @@ extension LarderError {
     // A server that can't, for now.
     case tooManyRequests, tooManyStores, tooManyConnections, storeFull, shuttingDown, serverTimedOut, answerExpired,
       answerCancelled, storeReadOnly
+    /// The server can't read a value of the answer from its disk, or what it read is not what was written.
+    case valueDamaged
     /// The connection ended before the reply came.
     case disconnected
     /// The call's time was up.
@@ -74,6 +76,7 @@ extension LarderError {
         case .answerExpired: .answerExpired
         case .cancelled: .answerCancelled
         case .storeReadOnly: .storeReadOnly
+        case .valueDamaged: .valueDamaged
         }
     }
   }

@@ -25,7 +25,7 @@ extension Batch {
     shownRevision = max(shownRevision, map.lastRemoval)
     let kept = connection.answers.reduce(0) { $0 + $1.rest.keyCount }
     guard kept + rest.remaining <= limits.keysInAnswers else {
-      output.truncate(to: start)
+      takeBack(to: start)
       return fail(.tooManyRequests, id, "open answers of this connection have \(kept) keys to go; read them first")
     }
     var handles: [UInt32] = []
@@ -72,11 +72,12 @@ extension Batch {
         try appendEntries(answer.rest, of: answer.snapshot, frameAt: start, &map)
       }
     } catch {
-      output.truncate(to: start)
+      takeBack(to: start)
       fail(ErrorCode(error), answer.id, "\(error)")
       return false
     }
     output.endFrame(start)
+    guard unread.isEmpty || readValues(of: answer.id, from: start) else { return false }
     if let journal = answer.store.journal { gate(shownRevision, journal) }
     if !answer.rest.isEmpty { markMore(frameAt: start) }
     answer.credit -= output.count - start
@@ -114,7 +115,7 @@ extension Batch {
   ) throws(StorageError) -> Range<Int> {
     var isFull = false
     let visited = try map.scan(ranks: ranks, reverse: reverse, in: snapshot, now: now) { entry in
-      let size = unsafe entry.headerSize + entry.key.count + (keysOnly ? 0 : entry.value.count)
+      let size = unsafe entry.headerSize + entry.key.count + (keysOnly ? 0 : entry.valueByteCount)
       isFull = !fits(size, inFrameAt: start)
       if !isFull { append(entry, withKey: true, withValue: !keysOnly) }
       return !isFull
@@ -132,7 +133,7 @@ extension Batch {
       output.appendMissingEntry()
       return true
     }
-    guard unsafe fits(entry.headerSize + entry.value.count, inFrameAt: start) else { return false }
+    guard fits(entry.headerSize + entry.valueByteCount, inFrameAt: start) else { return false }
     append(entry, withKey: false)
     return true
   }

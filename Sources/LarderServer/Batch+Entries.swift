@@ -34,8 +34,13 @@ extension Batch {
         unsafe askForRecords(store.map)
       }
       let body = unsafe bytes.extracting(unchecked: header.body(at: place))
+      let mark = output.count
       let hasRun = unsafe run(header, body, &connection, store, &store.map)
       if !hasRun { runAfterWaiting(header, body, &connection, store) }
+      if !unread.isEmpty {
+        readValues(of: header.id, from: mark, &connection)
+        hold(store)
+      }
       requests &+= 1
       place &+= header.frameSize
       guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
@@ -92,7 +97,7 @@ extension Batch {
       default: fail(.unknownOperation, header.id)
       }
     } catch {
-      output.truncate(to: mark)
+      takeBack(to: mark)
       if error == .diskTooSlow { return false }
       fail(ErrorCode(error), header.id, "\(error)")
     }
@@ -253,10 +258,11 @@ extension Batch {
   @inline(__always)
   mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true) {
     shownRevision = max(shownRevision, entry.revision)
+    let nothing = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    let key = unsafe withKey ? entry.key : nothing
+    guard let value = unsafe withValue ? entry.value : nothing else { return unsafe appendUnread(entry, key: key) }
     unsafe output.appendEntry(
-      kind: ValueKind(entry.kind), revision: entry.revision,
-      expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
-      key: withKey ? entry.key : UnsafeRawBufferPointer(start: nil, count: 0),
-      value: withValue ? entry.value : UnsafeRawBufferPointer(start: nil, count: 0))
+      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
+      key: key, value: value)
   }
 }

@@ -19,6 +19,8 @@ struct Batch: ~Copyable {
   let frameBytes: Int
   /// What must be durable before the output may be sent.
   var gates: [Gate] = []
+  /// Values that the answer at the output's end has room for, and that have to be read from files yet.
+  var unread: [UnreadValue] = []
   /// The newest commit that the answer being made tells of, to someone who only reads.
   var shownRevision: UInt64 = 0
   /// The store that is held, and the bytes of requests that were handled meanwhile.

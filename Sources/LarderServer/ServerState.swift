@@ -50,6 +50,8 @@ final class ServerState: Sendable {
       Figure("revision", statistics.revision),
       Figure("key_bytes", UInt64(statistics.keyBytes)),
       Figure("value_bytes", UInt64(statistics.valueBytes)),
+      Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
+      Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
       Figure("memory_bytes", UInt64(statistics.memoryBytes)),
       Figure("expiring", UInt64(statistics.expiring)),
       Figure("snapshots", UInt64(statistics.snapshots)),

@@ -106,6 +106,24 @@ public struct ByteBuffer: ~Copyable {
     return outcome.result
   }
 
+  /// Makes the buffer longer by bytes that mean nothing until `overwrite` has written them.
+  /// - Returns: where they begin, counted from the first byte that is not consumed.
+  public mutating func extend(by byteCount: Int) -> Int {
+    precondition(byteCount >= 0)
+    reserve(byteCount)
+    end += byteCount
+    return count - byteCount
+  }
+
+  /// Lets `body` write over bytes that are in the buffer already.
+  /// - Parameter offset: counted from the first byte that is not consumed.
+  public mutating func overwrite<R, E: Error>(
+    at offset: Int, byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R {
+    precondition(offset >= 0 && byteCount > 0 && byteCount <= count - offset)
+    return unsafe try body(UnsafeMutableRawBufferPointer(start: base! + start + offset, count: byteCount))
+  }
+
   // MARK: Consuming
 
   /// Forgets the first `byteCount` bytes.

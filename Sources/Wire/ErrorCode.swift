@@ -35,6 +35,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case answerExpired = 32
   case cancelled = 33
   case storeReadOnly = 34
+  case valueDamaged = 35
 
   /// The outcome that goes with the code.
   public var outcome: Outcome {

@@ -109,14 +109,22 @@ extension ByteBuffer {
     kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
     reserve(EntryRecord.headerSize &+ 8 &+ key.count &+ value.count)
+    unsafe appendEntryHead(kind: kind, revision: revision, expiry: expiry, key: key, valueSize: value.count)
+    unsafe append(value)
+  }
+
+  /// All of an entry record but the value, which must follow.
+  @inlinable @inline(__always)
+  public mutating func appendEntryHead(
+    kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, valueSize: Int
+  ) {
     let flags = expiry == 0 ? 0 : RecordFlags.expiry
     append(
       UInt64(kind.rawValue) | UInt64(flags) << 8 | UInt64(UInt16(truncatingIfNeeded: key.count)) << 16
-        | UInt64(UInt32(truncatingIfNeeded: value.count)) << 32)
+        | UInt64(UInt32(truncatingIfNeeded: valueSize)) << 32)
     append(revision)
     if expiry != 0 { append(expiry) }
     unsafe append(key)
-    unsafe append(value)
   }
 
   /// The record of get-many for a key that has no entry.

@@ -57,7 +57,9 @@ final class TestSink: CommitSink, Sendable {
     if !isPossible { throw .noSpace }
   }
 
-  func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError) {
+  func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
+  ) throws(SinkError) -> [PlacedValue] {
     while state.withLock({ $0.holds && $0.error == nil }) { _ = isOpen.wait(timeout: .now() + .milliseconds(5)) }
     let error = state.withLock { state -> SinkError? in
       state.writes += 1
@@ -67,6 +69,7 @@ final class TestSink: CommitSink, Sendable {
       return state.error
     }
     if let error { throw error }
+    return []
   }
 
   func sync() throws(SinkError) {

@@ -88,15 +88,30 @@ enum Work: Sendable {
 }
 
 extension EntryMap {
-  /// All entries that have not expired.
-  func plain(now: UInt64 = 0) throws -> [String: Plain] {
+  /// All entries that have not expired, now or when the snapshot was taken. What lies in files is read.
+  func plain(now: UInt64 = 0, in snapshot: Snapshot? = nil) throws -> [String: Plain] {
     var entries: [String: Plain] = [:]
-    _ = try scan(ranks: 0..<order.count, reverse: false, now: now) { view in
-      unsafe entries[String(decoding: view.key, as: UTF8.self)] = unsafe Plain(
-        value: Array(view.value), kind: view.kind, revision: view.revision, expiry: view.expiry)
+    var stored: [String: StoredValue] = [:]
+    _ = try scan(ranks: 0..<(snapshot?.count ?? order.count), reverse: false, in: snapshot, now: now) { view in
+      let key = unsafe String(decoding: view.key, as: UTF8.self)
+      stored[key] = view.storedValue
+      #expect(unsafe (view.value == nil) == (stored[key] != nil))
+      entries[key] = unsafe Plain(
+        value: view.value.map { unsafe Array($0) } ?? [], kind: view.kind, revision: view.revision, expiry: view.expiry)
       return true
     }
+    for (key, value) in stored { entries[key]?.value = try value.bytes() }
     return entries
+  }
+}
+
+extension StoredValue {
+  func bytes() throws(StoredValueFault) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: byteCount)
+    var span = bytes.mutableSpan
+    var raw = unsafe span.mutableBytes
+    unsafe try raw.withUnsafeMutableBytes { (room) throws(StoredValueFault) in unsafe try read(into: room) }
+    return bytes
   }
 }
 
@@ -175,7 +190,7 @@ final class OpenLog {
     }
     buffer.seal()
     while unsafe sink.room < buffer.bytes.count { try sink.makeRoom() }
-    unsafe try sink.write(buffer.bytes, last: last, syncs: syncs)
+    store.place(unsafe try sink.write(buffer.bytes, last: last, apartCount: buffer.apartCount, syncs: syncs))
     buffer.removeAll()
   }
 }

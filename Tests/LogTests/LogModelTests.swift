@@ -96,6 +96,8 @@ struct LogRun {
         throw Wrong(description: what)
       }
     } catch is SystemError {
+    } catch let fault as StoredValueFault {
+      if case .damaged = fault { throw fault }
     } catch let error as LogError {
       if case .damaged = error { throw error }
     }

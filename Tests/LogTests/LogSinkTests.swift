@@ -1,5 +1,3 @@
-import Foundation
-import Platform
 import SimulatedDisk
 import Testing
 
@@ -26,32 +24,6 @@ struct LogSinkTests {
     #expect(log.revision == 201)
     #expect(log.recovery.cutBytes == 0)
     log.store.access { $0.validateOrder() }
-  }
-
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_LOG_SPEED"] != nil))
-  func `a million entries are read in a third of a second`() throws {
-    let folder = NSTemporaryDirectory() + "larder-log-\(UInt32.random(in: 0 ... .max))"
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    do {
-      let log = try OpenLog(LocalFileSystem(), folder: folder, sizes: LogSizes())
-      let value = [UInt8](repeating: 7, count: 100)
-      var random = SeededGenerator(seed: 3)
-      for _ in 0..<100 {
-        var works: [Work] = []
-        for _ in 0..<10_000 {
-          let key = String(random.next(), radix: 16)
-          let padded = String(repeating: "0", count: 16 - key.count) + key
-          works.append(.put(key: padded, value: value, kind: .single, expiry: 0))
-        }
-        try log.commit(works)
-      }
-      try log.sink.close()
-    }
-    for _ in 0..<4 {
-      let start = ContinuousClock.now
-      let log = try OpenLog(LocalFileSystem(), folder: folder, sizes: LogSizes())
-      print("opened \(log.recovery) in \(ContinuousClock.now - start)")
-    }
   }
 }
 

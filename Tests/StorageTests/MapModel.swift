@@ -34,7 +34,7 @@ struct EntryCopy: Equatable {
   init(_ view: EntryView) {
     key = unsafe Array(view.key)
     entry = unsafe MapModel.Entry(
-      kind: view.kind, revision: view.revision, expiry: view.expiry, value: Array(view.value))
+      kind: view.kind, revision: view.revision, expiry: view.expiry, value: Array(view.value!))
   }
 
   init(key: [UInt8], entry: MapModel.Entry) {

@@ -18,6 +18,19 @@ struct ByteBufferTests {
     #expect(buffer.withSpan { $0.integer(at: .max, as: UInt64.self) } == nil)
   }
 
+  @Test func `room can be made first and written later`() throws {
+    var buffer = ByteBuffer()
+    buffer.append([1, 2, 3])
+    buffer.consume(1)
+    let place = buffer.extend(by: 1_000)
+    buffer.append([4])
+    #expect(place == 2)
+    unsafe buffer.overwrite(at: place, byteCount: 1_000) { room in
+      for index in room.indices { unsafe room[index] = 9 }
+    }
+    #expect(buffer.toArray() == [2, 3] + Array(repeating: 9, count: 1_000) + [4])
+  }
+
   @Test func `it holds what an array would after any appends, consumes and truncations`() {
     let seed = UInt64.random(in: 1...999_999)
     var random = SeededGenerator(seed: seed)

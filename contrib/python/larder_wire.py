@@ -36,7 +36,7 @@ class Code(IntEnum):
     unknown, notFound, illegalArgument, notImplemented, notValid, failed, queryNotSupported, dataSerialization = range(8)
     malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists = range(16, 23)
     conditionFailed, keyInvalid, valueTooLarge, tooManyRequests, tooManyStores, tooManyConnections = range(23, 29)
-    storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly = range(29, 35)
+    storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly, valueDamaged = range(29, 36)
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:

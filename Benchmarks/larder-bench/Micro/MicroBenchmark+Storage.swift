@@ -61,7 +61,7 @@ extension MicroBenchmark {
             let start = ranks.lowerBound + offset
             let page = start..<min(ranks.upperBound, start + Int(Workload.pageLimit))
             _ = try? map.scan(ranks: page, reverse: false, now: 0) { entry in
-              unsafe bytes += entry.key.count + entry.value.count
+              unsafe bytes += entry.key.count + entry.valueByteCount
               return true
             }
           }

@@ -35,9 +35,11 @@ package final class DirectorySink: CommitSink {
     publishFigures()
   }
 
-  package func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError) {
+  package func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
+  ) throws(SinkError) -> [PlacedValue] {
     let byteCount = records.count
-    guard byteCount > 0 else { return }
+    guard byteCount > 0 else { return [] }
     try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in
       if !journal.fits(byteCount) {
         try settle()
@@ -50,6 +52,7 @@ package final class DirectorySink: CommitSink {
       if journal.isHalfFull { try settleAhead(of: operations) }
     }
     publishFigures()
+    return []
   }
 
   package func sync() throws(SinkError) {

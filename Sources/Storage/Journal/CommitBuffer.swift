@@ -44,6 +44,10 @@ package struct CommitBuffer: ~Copyable {
   package private(set) var lastRevision: UInt64 = 0
   /// The values apart of the open record.
   private var apart: [Range<Int>] = []
+  /// Bytes of values that were left out of the open record.
+  private var leftOutBytes = 0
+  /// How many values apart there are in all records.
+  package private(set) var apartCount = 0
 
   package init() {}
 
@@ -74,7 +78,23 @@ package struct CommitBuffer: ~Copyable {
     unsafe append(key)
     let start = count
     unsafe append(value)
-    if isApart { self.apart.append(start..<count) }
+    guard isApart else { return }
+    apart.append(start..<count)
+    apartCount += 1
+  }
+
+  /// Adds a put to the record of that revision, as far as its value, which is apart and belongs behind all that is there now.
+  mutating func put(
+    _ key: UnsafeRawBufferPointer, leavingOut byteCount: Int, checksum: UInt32, kind: Kind, expiry: UInt64,
+    revision: UInt64
+  ) {
+    open(revision, room: Self.operationHeaderByteCount + 12 + key.count)
+    appendHeader(
+      kind, expiry == 0 ? Flag.apart : Flag.apart | Flag.expires, keyCount: key.count, valueCount: byteCount)
+    if expiry != 0 { append(expiry) }
+    append(checksum)
+    unsafe append(key)
+    leftOutBytes += byteCount
   }
 
   package mutating func delete(_ key: UnsafeRawBufferPointer, revision: UInt64) {
@@ -93,7 +113,8 @@ package struct CommitBuffer: ~Copyable {
     guard let start = openStart, let base = unsafe base else { return }
     openStart = nil
     let bodyStart = start + Self.recordHeaderByteCount
-    unsafe base.storeBytes(of: UInt32(count - bodyStart).littleEndian, toByteOffset: start, as: UInt32.self)
+    unsafe base.storeBytes(
+      of: UInt32(count - bodyStart + leftOutBytes).littleEndian, toByteOffset: start, as: UInt32.self)
     var crc = unsafe crc32c(0, base + start, 4)
     var place = bodyStart
     for value in apart {
@@ -103,12 +124,14 @@ package struct CommitBuffer: ~Copyable {
     crc = unsafe crc32c(crc, base + place, count - place)
     unsafe base.storeBytes(of: crc.littleEndian, toByteOffset: start + 4, as: UInt32.self)
     apart.removeAll(keepingCapacity: true)
+    leftOutBytes = 0
   }
 
   /// Forgets all records, and keeps the memory unless it is much.
   package mutating func removeAll() {
     precondition(openStart == nil)
     count = 0
+    apartCount = 0
     guard capacity > 16 << 20 else { return }
     unsafe Glibc.free(base)
     unsafe base = nil

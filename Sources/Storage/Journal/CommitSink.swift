@@ -10,9 +10,14 @@ package protocol CommitSink: AnyObject {
   func makeRoom() throws(SinkError)
 
   /// Writes sealed records (`CommitBuffer`), in the order of their revisions, of which `last` is the last one.
-  /// - Parameter syncs: whether they must be on the disk when this returns.
+  /// - Parameters:
+  ///   - apartCount: how many values apart they have.
+  ///   - syncs: whether they must be on the disk when this returns.
+  /// - Returns: where the values apart lie, in their order, if the store may read them from there and need not keep them in memory.
   /// - Throws: `failed`. Nothing is known then of the records.
-  func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError)
+  func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
+  ) throws(SinkError) -> [PlacedValue]
 
   /// Has all that was written be on the disk when this returns.
   func sync() throws(SinkError)

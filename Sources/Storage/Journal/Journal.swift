@@ -156,10 +156,12 @@ package final class Journal: @unchecked Sendable {
     }
     guard hasAny else { return false }
     let last = batch.lastRevision
-    unsafe try sink.write(batch.bytes, last: last, syncs: durability == .always)
+    let placed = unsafe try sink.write(
+      batch.bytes, last: last, apartCount: batch.apartCount, syncs: durability == .always)
     batch.removeAll()
     durableRevision.store(last, ordering: .releasing)
     tellWaiters()
+    store.place(placed)
     tellRoom(store)
     return true
   }

@@ -32,10 +32,10 @@ extension Compaction {
   func replace(_ store: Store, on runner: any CompactionRunner) {
     enter(.replacing)
     runner.run { [self] in
-      do throws(SystemError) {
+      do throws(CompactionError) {
         return leave(.replaced(byteCount: try finish()), store)
       } catch {
-        return leave(.failed(.system(error)), store)
+        return leave(.failed(error), store)
       }
     }
   }

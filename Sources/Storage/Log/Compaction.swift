@@ -20,10 +20,11 @@ final class Compaction: @unchecked Sendable {
   /// Removals of this revision and older ones have nothing left to remove in the segments before.
   private let buriedRevision: UInt64
   private let folder: LogFolder
-  private let file: any File
+  private let file: ValueFile
   private var sources: [FoundSegment]
   /// The numbers of the sources.
   private let replaced: [UInt64]
+  private var source: any File
   private var reader: SegmentReader
   private var capacity = 0
   /// Everything before this place is on the disk.
@@ -33,7 +34,12 @@ final class Compaction: @unchecked Sendable {
   private(set) var tombstoneBytes = 0
   /// What must be on the disk before the sources may go: the store's revision when it was last asked what is live.
   private(set) var neededRevision: UInt64 = 0
+  /// Where the values apart lie in the new file.
+  private(set) var placed: [PlacedValue] = []
+  /// What was collected and is not written yet: so many bytes of it are, and then come the values that it was collected without.
   private var output = CommitBuffer()
+  private var written = 0
+  private var copies: [ValueCopy] = []
   private let current = Lock(Phase.copying)
 
   /// Opens the sources and makes the file.
@@ -59,45 +65,36 @@ final class Compaction: @unchecked Sendable {
         FoundSegment(
           files: folder.files, path: path, file: file, byteCount: try file.byteCount(), header: header))
     }
-    reader = SegmentReader(sources.removeFirst())
+    let source = sources.removeFirst()
+    self.source = source.file
+    // A value is checked when it is copied.
+    reader = SegmentReader(source, verifiesValues: false)
     self.sources = sources
     if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
-    file = try folder.files.open(folder.compactionPath, .making)
+    file = ValueFile(
+      try folder.files.open(folder.compactionPath, .making), path: folder.segmentPath(header.number))
     try ensure(SegmentHeader.byteCount)
-    try file.write(header.bytes, at: 0)
+    try file.file.write(header.bytes, at: 0)
   }
 
   /// Takes a bounded piece of the sources over.
   /// - Returns: whether there is more.
   func step(_ store: Store) throws(CompactionError) -> Bool {
-    let piece: UnsafeRawBufferPointer
-    do throws(LogError) { unsafe piece = try reader.next() } catch { throw .damaged("\(error)") }
-    guard piece.count > 0 else {
+    if try goOnCopying() { return true }
+    let piece: SegmentPiece
+    do throws(LogError) { piece = try reader.next() } catch { throw .damaged("\(error)") }
+    guard !piece.isEmpty else {
       guard case .sealed = reader.state else {
         throw .damaged("\(folder.segmentPath(header.number)) or one merged with it is damaged at byte \(reader.end)")
       }
       guard !sources.isEmpty else { return false }
-      reader = SegmentReader(sources.removeFirst())
+      let next = sources.removeFirst()
+      source = next.file
+      reader = SegmentReader(next, verifiesValues: false)
       return true
     }
-    let fates = unsafe self.fates(of: piece, in: store)
-    unsafe collect(piece, fates)
-    let bytes = unsafe output.bytes
-    if bytes.count > 0 {
-      do throws(SystemError) {
-        try ensure(end + bytes.count + SegmentTrailer.byteCount)
-        unsafe try file.write(bytes, at: end)
-        end += bytes.count
-        // Little by little: commits would wait long for all of it at the end.
-        if end - synced >= 1 << 20 {
-          try file.sync()
-          synced = end
-        }
-      } catch {
-        throw .system(error)
-      }
-    }
-    output.removeAll()
+    collect(piece, fates(of: piece, in: store))
+    _ = try goOnCopying()
     return true
   }
 
@@ -106,32 +103,40 @@ final class Compaction: @unchecked Sendable {
   func enter(_ phase: Phase) { current.withLock { $0 = phase } }
 
   /// Ends the file, and puts it on the disk and in its sources' place.
-  func finish() throws(SystemError) -> Int {
-    let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
-    try file.write(trailer.bytes, at: end)
-    try file.truncate(to: end + SegmentTrailer.byteCount)
-    try file.sync()
-    try folder.files.rename(folder.compactionPath, to: folder.segmentPath(header.number))
-    try folder.files.syncFolder(folder.path)
-    for number in replaced.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
-    return end + SegmentTrailer.byteCount
+  /// - Returns: the file's size.
+  func finish() throws(CompactionError) -> Int {
+    let byteCount = end + SegmentTrailer.byteCount
+    do throws(SystemError) {
+      let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
+      try file.file.write(trailer.bytes, at: end)
+      try file.file.truncate(to: byteCount)
+      try file.file.sync()
+      try folder.files.rename(folder.compactionPath, to: folder.segmentPath(header.number))
+    } catch {
+      throw .system(error)
+    }
+    do throws(SystemError) {
+      try folder.files.syncFolder(folder.path)
+      for number in replaced.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
+    } catch {
+      throw .unfinished(error)
+    }
+    return byteCount
   }
 
   /// Takes the disk's space before it is written to, so that a full disk shows here.
   private func ensure(_ byteCount: Int) throws(SystemError) {
     guard byteCount > capacity else { return }
     let wanted = max(byteCount, capacity + min(1 << 20, max(4_096, capacity)))
-    try file.allocate(wanted)
+    try file.file.allocate(wanted)
     capacity = wanted
   }
 
   /// What becomes of each operation of the records, in turn.
-  private func fates(of records: UnsafeRawBufferPointer, in store: Store) -> [Fate] {
+  private func fates(of piece: SegmentPiece, in store: Store) -> [Fate] {
     var fates: [Fate] = []
     let revision = store.access { map in
-      unsafe Self.visit(records) { operation, revision in
-        fates.append(fate(of: operation, revision, in: map))
-      }
+      piece.visit { operation, revision, _ in fates.append(fate(of: operation, revision, in: map)) }
       return map.revision
     }
     neededRevision = max(neededRevision, revision)
@@ -148,9 +153,9 @@ final class Compaction: @unchecked Sendable {
     return operation.expiry != 0 && revision > buriedRevision ? .buried : .dropped
   }
 
-  private func collect(_ records: UnsafeRawBufferPointer, _ fates: [Fate]) {
+  private func collect(_ piece: SegmentPiece, _ fates: [Fate]) {
     var index = 0
-    unsafe Self.visit(records) { operation, revision in
+    piece.visit { operation, revision, valueOffset in
       let fate = fates[index]
       index += 1
       if fate == .dropped { return }
@@ -158,34 +163,75 @@ final class Compaction: @unchecked Sendable {
       if fate == .buried || operation.kind == CommitBuffer.Kind.delete.rawValue {
         unsafe output.delete(operation.key, revision: revision)
       } else if let kind = CommitBuffer.Kind(rawValue: operation.kind), kind != .deleteAll {
-        unsafe output.put(
-          operation.key, operation.value, kind: kind, expiry: operation.expiry, revision: revision)
+        if operation.isApart {
+          unsafe output.put(
+            operation.key, leavingOut: operation.valueByteCount, checksum: operation.valueChecksum, kind: kind,
+            expiry: operation.expiry, revision: revision)
+          copies.append(
+            ValueCopy(of: operation, revision: revision, from: source, at: valueOffset, position: output.count))
+        } else {
+          unsafe output.put(
+            operation.key, operation.value, kind: kind, expiry: operation.expiry, revision: revision)
+        }
       } else {
         output.deleteAll(revision: revision)
       }
     }
     output.seal()
   }
+}
 
-  private static func visit(_ records: UnsafeRawBufferPointer, _ body: (LogOperation, UInt64) -> Void) {
-    var start = 0
-    while start < records.count {
-      let end = unsafe start &+ CommitBuffer.recordHeaderByteCount &+ Int(records.integer(at: start, as: UInt32.self))
-      let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
-      let revision = unsafe record.integer(at: 8, as: UInt64.self)
-      var place = CommitBuffer.recordHeaderByteCount &+ 8
-      while place < record.count {
-        guard let operation = unsafe LogOperation(in: record, at: place) else { preconditionFailure("it was checked") }
-        body(operation, revision)
-        place = operation.end
+/// Writing what was collected.
+extension Compaction {
+  /// Writes a bounded piece of what was collected.
+  /// - Returns: whether there is more.
+  private func goOnCopying() throws(CompactionError) -> Bool {
+    guard !output.isEmpty else { return false }
+    // Up to the next value, or all of it.
+    let count = (copies.first?.position ?? output.count) - written
+    if count > 0 {
+      let bytes = unsafe UnsafeRawBufferPointer(rebasing: output.bytes[written..<written + count])
+      unsafe try write(bytes)
+      written += count
+    } else if var copy = copies.first {
+      let piece = try copy.next()
+      unsafe try piece.span.bytes.withUnsafeBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
+      if copy.isComplete {
+        placed.append(copy.placed(in: file, endingAt: end))
+        copies.removeFirst()
+      } else {
+        copies[0] = copy
       }
-      start = end
+    }
+    guard copies.isEmpty, written == output.count else { return true }
+    output.removeAll()
+    written = 0
+    return false
+  }
+
+  private func write(_ bytes: UnsafeRawBufferPointer) throws(CompactionError) {
+    do throws(SystemError) {
+      try ensure(end + bytes.count + SegmentTrailer.byteCount)
+      unsafe try file.file.write(bytes, at: end)
+      end += bytes.count
+      // Little by little: commits would wait long for all of it at the end.
+      guard end - synced >= 1 << 20 else { return }
+      try file.file.sync()
+      synced = end
+    } catch {
+      throw .system(error)
     }
   }
 }
 
 /// Why a compaction can't go on.
 enum CompactionError: Error, Sendable {
+  /// What the log needs for its next start can't be read.
   case damaged(String)
+  /// A value can't be read. It stays where it is, for whoever asks for it to be told.
+  case valueDamaged
+  /// The sources are as they were.
   case system(SystemError)
+  /// The first source is replaced already.
+  case unfinished(SystemError)
 }

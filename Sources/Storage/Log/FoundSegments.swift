@@ -7,6 +7,16 @@ struct FoundSegment {
   let file: any File
   let byteCount: Int
   let header: SegmentHeader
+
+  /// Whether its very last bytes are its trailer, as sealing leaves it.
+  func endsWithTrailer() throws(SystemError) -> Bool {
+    let offset = byteCount - SegmentTrailer.byteCount
+    guard offset >= SegmentHeader.byteCount else { return false }
+    let bytes = try file.read(SegmentTrailer.byteCount, at: offset)
+    return unsafe bytes.span.bytes.withUnsafeBytes { bytes in
+      unsafe SegmentTrailer.decode(bytes, at: offset, identity: header.identity) != nil
+    }
+  }
 }
 
 /// The segments of a folder that count, in order and without a gap.

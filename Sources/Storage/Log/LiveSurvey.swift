@@ -16,10 +16,9 @@ struct LiveSurvey {
 
   /// What an entry takes in a log, as a record of its own.
   static func byteCount(of entry: EntryView) -> Int {
-    let extra = unsafe (entry.expiry == 0 ? 0 : 8) + (entry.value.count < CommitBuffer.apartByteCount ? 0 : 4)
+    let extra = (entry.expiry == 0 ? 0 : 8) + (entry.valueByteCount < CommitBuffer.apartByteCount ? 0 : 4)
     return unsafe CommitBuffer.recordHeaderByteCount + 8 + CommitBuffer.operationHeaderByteCount + extra
-      + entry.key.count
-      + entry.value.count
+      + entry.key.count + entry.valueByteCount
   }
 
   /// Looks at the next entries.

@@ -33,7 +33,7 @@ package enum LogCheck {
 
   /// Reads all segments of a folder.
   package static func check(_ path: String, files: any FileSystem) throws(LogError) -> Report {
-    unsafe try walk(path, files) { _, _ in }
+    unsafe try walk(path, files, nil)
   }
 
   /// Copies every intact record into a new log, in a folder that must not be there yet. Records behind a damaged place in a segment are
@@ -56,7 +56,7 @@ package enum LogCheck {
       records += 1
       do throws(SinkError) {
         while sink.room < bytes.count { try sink.makeRoom() }
-        unsafe try sink.write(bytes, last: revision, syncs: false)
+        unsafe _ = try sink.write(bytes, last: revision, apartCount: 0, syncs: false)
       } catch {
         throw .failed(path: target, SystemError("\(error)", errno: error == .noSpace ? 28 : 5))
       }
@@ -67,10 +67,12 @@ package enum LogCheck {
     return (report, records)
   }
 
-  /// Calls `body` with every intact record, and its revision.
-  private static func walk(
-    _ path: String, _ files: any FileSystem, _ body: (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
-  ) throws(LogError) -> Report {
+  /// What is done with an intact record, and its revision.
+  private typealias RecordBody = (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
+
+  /// Reads all segments.
+  /// - Parameter body: called with every intact record.
+  private static func walk(_ path: String, _ files: any FileSystem, _ body: RecordBody?) throws(LogError) -> Report {
     let folder = LogFolder(files: files, path: path)
     let numbers = try LogError.on(path) { () throws(SystemError) in try folder.segmentNumbers() }
     var report = Report()
@@ -102,13 +104,12 @@ package enum LogCheck {
   }
 
   private static func read(
-    _ found: FoundSegment, isLast: Bool, into segment: inout Segment,
-    _ body: (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
+    _ found: FoundSegment, isLast: Bool, into segment: inout Segment, _ body: RecordBody?
   ) throws(LogError) {
-    var reader = SegmentReader(found)
+    var reader = SegmentReader(found, verifiesValues: true)
     segment.firstRevision = found.header.firstRevision
     while true {
-      unsafe try readPieces(&reader, into: &segment, body)
+      unsafe try readPieces(&reader, of: found, into: &segment, body)
       if segment.damage == nil { segment.intactBytes = reader.end }
       segment.lastRevision = max(segment.lastRevision, reader.lastRevision)
       let (end, byteCount) = (reader.end, reader.byteCount)
@@ -134,21 +135,40 @@ package enum LogCheck {
   }
 
   private static func readPieces(
-    _ reader: inout SegmentReader, into segment: inout Segment,
-    _ body: (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
+    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ body: RecordBody?
   ) throws(LogError) {
     while true {
-      let piece = unsafe try reader.next()
-      if piece.count == 0 { return }
-      var start = 0
-      while start < piece.count {
-        let end = unsafe start + CommitBuffer.recordHeaderByteCount + Int(piece.integer(at: start, as: UInt32.self))
-        let record = unsafe UnsafeRawBufferPointer(rebasing: piece[start..<end])
-        segment.records += 1
-        unsafe try body(record, record.integer(at: 8, as: UInt64.self))
-        start = end
+      let piece = try reader.next()
+      if piece.isEmpty { return }
+      guard let body = unsafe body else {
+        segment.records += piece.visit { _, _, _ in }
+        continue
+      }
+      guard piece.isSparse else {
+        unsafe segment.records += try visit(piece.bytes, body)
+        continue
+      }
+      let (offset, byteCount) = (piece.offset, reader.end - piece.offset)
+      let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.read(byteCount, at: offset) }
+      segment.records += unsafe try bytes.span.bytes.withUnsafeBytes { (bytes) throws(LogError) in
+        unsafe try visit(bytes, body)
       }
     }
+  }
+
+  /// Calls `body` with every one of whole records.
+  /// - Returns: how many they are.
+  private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
+    var (start, count) = (0, 0)
+    while start < records.count {
+      let end = unsafe start + CommitBuffer.recordHeaderByteCount + Int(records.integer(at: start, as: UInt32.self))
+      guard end <= records.count else { break }
+      let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
+      unsafe try body(record, record.integer(at: 8, as: UInt64.self))
+      count += 1
+      start = end
+    }
+    return count
   }
 
   /// Goes on at the next whole record behind a damaged place. False when there is none.
@@ -160,11 +180,13 @@ package enum LogCheck {
       let count = min(2 * pieceByteCount, byteCount - place)
       let start = place
       let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.read(count, at: start) }
-      let offset = unsafe bytes.span.bytes.withUnsafeBytes { bytes -> Int? in
+      let offset = unsafe try bytes.span.bytes.withUnsafeBytes { (bytes) throws(LogError) -> Int? in
         for offset in 0..<min(pieceByteCount, bytes.count) {
           let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset...])
-          if case .whole = unsafe LogRecord.check(rest, remaining: byteCount - start - offset, after: previous) {
-            return offset
+          switch unsafe LogRecord.check(rest, remaining: byteCount - start - offset, after: previous) {
+          case .whole: return offset
+          case .sparse where try isWhole(found, at: start + offset, after: previous): return offset
+          default: continue
           }
         }
         return nil
@@ -176,5 +198,15 @@ package enum LogCheck {
       place += pieceByteCount
     }
     return false
+  }
+
+  /// Whether a record with values apart is there, all of it intact.
+  private static func isWhole(
+    _ found: FoundSegment, at place: Int, after previous: UInt64
+  ) throws(LogError) -> Bool {
+    var reader = SegmentReader(found, verifiesValues: true)
+    reader.resume(at: place)
+    reader.lastRevision = previous
+    return try !reader.next().isEmpty
   }
 }

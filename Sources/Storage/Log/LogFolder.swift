@@ -52,6 +52,7 @@ extension File {
     let moved = unsafe try rawBytes.withUnsafeMutableBytes { (room) throws(SystemError) in
       unsafe try read(at: offset, into: room)
     }
-    return Array(bytes.prefix(moved))
+    bytes.removeLast(count - moved)
+    return bytes
   }
 }

@@ -24,6 +24,7 @@ struct LogPlan {
   /// How much of a segment a rewriting would keep, as far as is known.
   private func kept(_ index: Int) -> Double {
     let segment = segments[index]
+    if segment.hasDamagedValue { return .infinity }
     let tombstones = areTombstonesDue(index) ? 0 : segment.tombstoneBytes ?? 0
     return Double(segment.liveBytes + tombstones + SegmentHeader.byteCount + SegmentTrailer.byteCount)
       / Double(max(1, segment.byteCount))
@@ -40,7 +41,8 @@ struct LogPlan {
     func bytes(_ index: Int) -> Int { Int(kept(index) * Double(segments[index].byteCount)) }
     var total = bytes(start.lowerBound)
     func takes(_ index: Int) -> Bool {
-      guard segments.indices.contains(index), total + bytes(index) <= fullBytes else { return false }
+      guard segments.indices.contains(index), !segments[index].hasDamagedValue, total + bytes(index) <= fullBytes
+      else { return false }
       return segments[index].byteCount <= fullBytes / 4 || kept(index) <= 0.5
     }
     while run.count < 16 {
@@ -62,13 +64,14 @@ struct LogPlan {
     let last = segments.indices.last { (segments[$0].tombstoneBytes ?? 0) * 4 > segments[$0].byteCount }
     guard let last else { return nil }
     let unswept = segments[..<last].firstIndex { $0.sweptRevision < segments[last].lastRevision } ?? last
-    return unswept..<unswept + 1
+    return segments[unswept].hasDamagedValue ? nil : unswept..<unswept + 1
   }
 
   /// Eight small neighbours or more, such as many starts leave behind.
   func smallOnes() -> Range<Int>? {
     var start = 0
-    for index in segments.indices.reversed() where segments[index].byteCount > fullBytes / 8 {
+    for index in segments.indices.reversed()
+    where segments[index].byteCount > fullBytes / 8 || segments[index].hasDamagedValue {
       start = index + 1
       break
     }

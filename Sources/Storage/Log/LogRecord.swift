@@ -5,6 +5,8 @@ enum LogRecord {
   /// What there is at a place where a record may begin.
   enum Finding: Equatable {
     case whole(byteCount: Int)
+    /// Something that begins like a record that has values apart. Nothing of it is checked but that it ends within the file.
+    case sparse
     /// More of the file has to be read first: so many bytes from the record's beginning.
     case incomplete(byteCount: Int)
     /// A length of zero: the end of the records.
@@ -15,7 +17,7 @@ enum LogRecord {
   /// The least there can be: a revision and one operation.
   private static let smallestBody = 16
 
-  /// Checks everything about the record that these bytes begin with.
+  /// Checks everything about the record that these bytes begin with, unless it has values apart: those need not be read.
   ///
   /// - Parameters:
   ///   - bytes: what was read, from the record's beginning on.
@@ -29,49 +31,40 @@ enum LogRecord {
     guard length >= smallestBody else { return .damaged("a record has an impossible length") }
     let byteCount = CommitBuffer.recordHeaderByteCount + length
     guard byteCount <= remaining else { return .damaged("a record reaches beyond the end of the file") }
+    // A value apart is longer than this.
+    if length >= CommitBuffer.apartByteCount, unsafe hasValueApart(bytes, byteCount: byteCount) { return .sparse }
     guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
     let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
-    // A value apart is longer than this, so what is shorter has one checksum.
-    if length < CommitBuffer.apartByteCount {
-      let crc = unsafe crc32c(crc32c(0, record.baseAddress, 4), record.baseAddress! + 8, length)
-      guard unsafe record.integer(at: 4, as: UInt32.self) == crc else {
-        return .damaged("a record's checksum is wrong")
-      }
-    }
-    return unsafe checkBody(record, isChecked: length < CommitBuffer.apartByteCount, after: previous)
+    let crc = unsafe crc32c(crc32c(0, record.baseAddress, 4), record.baseAddress! + 8, length)
+    guard unsafe record.integer(at: 4, as: UInt32.self) == crc else { return .damaged("a record's checksum is wrong") }
+    return unsafe checkBody(record, after: previous)
   }
 
-  private static func checkBody(
-    _ record: UnsafeRawBufferPointer, isChecked: Bool, after previous: UInt64
-  ) -> Finding {
-    let malformed = Finding.damaged(
-      isChecked ? "a record is not well formed" : "a record's checksum is wrong, or it is not well formed")
-    guard let base = record.baseAddress else { return malformed }
+  private static func checkBody(_ record: UnsafeRawBufferPointer, after previous: UInt64) -> Finding {
     let revision = unsafe record.integer(at: 8, as: UInt64.self)
-    var (place, from) = (CommitBuffer.recordHeaderByteCount + 8, CommitBuffer.recordHeaderByteCount)
-    var crc = isChecked ? 0 : unsafe crc32c(0, base, 4)
+    var place = CommitBuffer.recordHeaderByteCount + 8
     var isMark = false
     while place < record.count {
-      guard let operation = unsafe LogOperation(in: record, at: place) else { return malformed }
-      if operation.isApart {
-        let valueStart = unsafe operation.end - operation.value.count
-        crc = unsafe crc32c(crc, base + from, valueStart - from)
-        from = operation.end
-        guard unsafe crc32c(0, operation.value.baseAddress, operation.value.count) == operation.valueChecksum else {
-          return .damaged("a value's checksum is wrong")
-        }
+      guard let operation = unsafe LogOperation(in: record, at: place) else {
+        return .damaged("a record is not well formed")
       }
       isMark = operation.kind == SyncMark.kind
       place = operation.end
     }
-    if !isChecked {
-      crc = unsafe crc32c(crc, base + from, record.count - from)
-      guard unsafe record.integer(at: 4, as: UInt32.self) == crc else {
-        return .damaged("a record's checksum is wrong")
-      }
-    }
     guard isMark ? revision >= previous : revision > previous else { return .damaged("revisions are out of order") }
     return .whole(byteCount: record.count)
+  }
+
+  /// Whether one of the operations has its value apart, as far as they are there.
+  private static func hasValueApart(_ bytes: UnsafeRawBufferPointer, byteCount: Int) -> Bool {
+    var place = CommitBuffer.recordHeaderByteCount + 8
+    while place < byteCount, place + CommitBuffer.operationHeaderByteCount <= bytes.count {
+      if unsafe bytes[place + 1] & CommitBuffer.Flag.apart != 0 { return true }
+      let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
+      guard let operation = unsafe LogOperation(in: rest, at: place) else { return false }
+      place = operation.end
+    }
+    return false
   }
 }
 
@@ -84,15 +77,18 @@ struct LogOperation {
   /// In milliseconds since 1970; 0 for never.
   let expiry: UInt64
   let key: UnsafeRawBufferPointer
+  /// Empty for a value apart that was left out.
   let value: UnsafeRawBufferPointer
+  let valueByteCount: Int
   /// Where the next one begins, from the record's beginning on.
   let end: Int
 
   var isRemoval: Bool { kind == CommitBuffer.Kind.delete.rawValue || kind == CommitBuffer.Kind.deleteAll.rawValue }
 
   /// Nil unless it is well formed and ends within the record.
+  /// - Parameter isSparse: whether the record's values apart are left out.
   @inline(__always)
-  init?(in record: UnsafeRawBufferPointer, at start: Int) {
+  init?(in record: UnsafeRawBufferPointer, at start: Int, isSparse: Bool = false) {
     var place = start &+ CommitBuffer.operationHeaderByteCount
     guard place <= record.count else { return nil }
     kind = unsafe record[start]
@@ -102,7 +98,8 @@ struct LogOperation {
     isApart = flags & CommitBuffer.Flag.apart != 0
     let expires = flags & CommitBuffer.Flag.expires != 0
     let extra = (expires ? 8 : 0) &+ (isApart ? 4 : 0)
-    guard place &+ extra &+ keyCount &+ valueCount <= record.count, flags <= 3 else { return nil }
+    let presentCount = isSparse && isApart ? 0 : valueCount
+    guard place &+ extra &+ keyCount &+ presentCount <= record.count, flags <= 3 else { return nil }
     switch kind {
     case 1, 2:
       guard Key.lengths.contains(keyCount), valueCount <= Int32.max else { return nil }
@@ -120,7 +117,8 @@ struct LogOperation {
     guard !expires || expiry != 0 else { return nil }
     unsafe key = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: keyCount)
     place &+= keyCount
-    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: valueCount)
-    end = place &+ valueCount
+    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: presentCount)
+    valueByteCount = valueCount
+    end = place &+ presentCount
   }
 }

@@ -23,18 +23,24 @@ struct LogReplay {
     self.unixNow = unixNow
   }
 
-  /// Reads one segment.
+  /// Reads one segment. Values apart stay where they are, and of a sealed segment they are not even looked at: they have been on the disk,
+  /// and are checked when they are read.
   /// - Throws: `damaged`, unless what is broken is the torn tail of the last one.
   mutating func read(
     _ segment: FoundSegment, isLast: Bool, into map: inout EntryMap
   ) throws(LogError) -> Ending {
-    var reader = SegmentReader(segment)
+    var isSealed = !isLast
+    if isLast {
+      isSealed = try LogError.on(segment.path) { () throws(SystemError) in try segment.endsWithTrailer() }
+    }
+    var reader = SegmentReader(segment, verifiesValues: !isSealed)
+    let file = ValueFile(segment.file, path: segment.path)
     var tombstoneBytes = 0
     while true {
-      let piece = unsafe try reader.next()
-      if piece.count == 0 { break }
+      let piece = try reader.next()
+      if piece.isEmpty { break }
       do throws(StorageError) {
-        unsafe tombstoneBytes += try load(piece, into: &map)
+        tombstoneBytes += try load(piece, of: file, into: &map)
       } catch {
         throw .noMemory(error)
       }
@@ -59,33 +65,31 @@ struct LogReplay {
     return ending
   }
 
-  /// Loads whole records.
+  /// Loads the records of a piece.
   /// - Returns: what removals among them take.
   private mutating func load(
-    _ records: UnsafeRawBufferPointer, into map: inout EntryMap
+    _ piece: SegmentPiece, of file: ValueFile, into map: inout EntryMap
   ) throws(StorageError) -> Int {
-    var (start, tombstoneBytes) = (0, 0)
-    while start < records.count {
-      let end = unsafe start &+ CommitBuffer.recordHeaderByteCount &+ Int(records.integer(at: start, as: UInt32.self))
-      let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
-      let revision = unsafe record.integer(at: 8, as: UInt64.self)
-      var place = CommitBuffer.recordHeaderByteCount &+ 8
-      while place < record.count {
-        guard let operation = unsafe LogOperation(in: record, at: place) else { preconditionFailure("it was checked") }
-        if operation.isRemoval { tombstoneBytes += operation.end - place }
-        try apply(operation, revision: revision, to: &map)
-        place = operation.end
+    var tombstoneBytes = 0
+    let count = try piece.visit { (operation, revision, valueOffset) throws(StorageError) in
+      if operation.isRemoval { unsafe tombstoneBytes += CommitBuffer.operationHeaderByteCount + operation.key.count }
+      if operation.isApart {
+        let value = StoredValue(
+          file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
+        try apply(operation, revision: revision, value, to: &map)
+      } else {
+        try apply(operation, revision: revision, nil, to: &map)
       }
-      recordCount &+= 1
-      start = end
     }
+    recordCount &+= count
     try loader.flush(into: &map)
     return tombstoneBytes
   }
 
+  /// - Parameter stored: where the value lies, if it is apart.
   @inline(__always)
   private mutating func apply(
-    _ operation: LogOperation, revision: UInt64, to map: inout EntryMap
+    _ operation: LogOperation, revision: UInt64, _ stored: StoredValue?, to map: inout EntryMap
   ) throws(StorageError) {
     switch operation.kind {
     case 1, 2:
@@ -97,9 +101,13 @@ struct LogReplay {
         }
         expiry = now &+ (operation.expiry &- unixNow)
       }
-      unsafe try loader.put(
-        operation.key, operation.value, kind: operation.kind == 1 ? .single : .list, expiry: expiry,
-        revision: revision, into: &map)
+      let kind: EntryKind = operation.kind == 1 ? .single : .list
+      if let stored {
+        unsafe try loader.put(operation.key, stored, kind: kind, expiry: expiry, revision: revision, into: &map)
+      } else {
+        unsafe try loader.put(
+          operation.key, operation.value, kind: kind, expiry: expiry, revision: revision, into: &map)
+      }
     case 3: unsafe try loader.remove(operation.key, revision: revision, from: &map)
     case 4: try loader.removeAll(revision: revision, from: &map)
     default: break

@@ -13,11 +13,13 @@ struct SealedSegment: Sendable {
   var tombstoneBytes: Int?
   /// What its live records take, as the last survey or the rewriting found.
   var liveBytes: Int
+  /// Whether a value in it can't be read, so that it can't be rewritten.
+  var hasDamagedValue = false
 }
 
 /// The segment that commits are written to.
 struct ActiveSegment {
-  let file: any File
+  let values: ValueFile
   let number: UInt64
   let firstRevision: UInt64
   /// How far its place on the disk is taken.
@@ -28,6 +30,8 @@ struct ActiveSegment {
   var synced = SegmentHeader.byteCount
   /// What the last mark says.
   var marked = SegmentHeader.byteCount
+
+  var file: any File { values.file }
 
   /// What records may take: a mark and the trailer must find their place, too.
   var room: Int { max(0, capacity - end - SyncMark.byteCount - SegmentTrailer.byteCount) }

@@ -63,7 +63,8 @@ extension LogSink {
         // Nothing was ever written to it: it is as good as new.
         let file = try LogError.on(segment.path) { () throws(SystemError) in try files.open(segment.path, .writing) }
         unfinished = ActiveSegment(
-          file: file, number: segment.header.number, firstRevision: segment.header.firstRevision,
+          values: ValueFile(file, path: segment.path), number: segment.header.number,
+          firstRevision: segment.header.firstRevision,
           capacity: segment.byteCount)
         break
       }

@@ -73,7 +73,8 @@ extension LogSink {
       try folder.files.syncFolder(folder.path)
     }
     active = ActiveSegment(
-      file: prepared.file, number: nextNumber, firstRevision: header.firstRevision, capacity: prepared.capacity)
+      values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
+      capacity: prepared.capacity)
     self.prepared = nil
     nextNumber += 1
   }

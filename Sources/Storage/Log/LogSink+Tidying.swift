@@ -68,15 +68,19 @@ extension LogSink {
       if syncedRevision < compaction.neededRevision { try sync() }
       compaction.replace(store, on: runner)
       return true
-    case .replaced(let byteCount): note(compaction, byteCount: byteCount)
+    case .replaced(let byteCount): note(compaction, byteCount: byteCount, in: store)
     case .failed(.damaged(let what)): throw .failed(what)
+    case .failed(.valueDamaged): return try leaveAlone(compaction)
     case .failed(.system(let error)): return try giveUp(error)
+    case .failed(.unfinished(let error)): throw .failed("\(error) (\(folder.path))")
     }
     return true
   }
 
   /// The segment stands for its sources from now on.
-  private func note(_ compaction: Compaction, byteCount: Int) {
+  private func note(_ compaction: Compaction, byteCount: Int, in store: Store) {
+    // Only now: what is not known to be on the disk must not be all that there is.
+    store.place(compaction.placed)
     let header = compaction.header
     sealed.replaceSubrange(
       compaction.run,
@@ -93,6 +97,15 @@ extension LogSink {
       figures.compactions += 1
       figures.compactionBytes += byteCount
     }
+  }
+
+  /// A value that can't be read is no failure of the log: its segments stay as they are, and whoever asks for it is told.
+  private func leaveAlone(_ compaction: Compaction) throws(SinkError) -> Bool {
+    for index in compaction.run { sealed[index].hasDamagedValue = true }
+    self.compaction = nil
+    isReserveLent = false
+    try attempt(folder.compactionPath) { () throws(SystemError) in try folder.files.remove(folder.compactionPath) }
+    return true
   }
 
   /// A full disk is no failure: the reserve is there for it, and without it compaction waits.

@@ -57,13 +57,19 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   /// All segments, the active one as far as it is written.
   var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
 
-  package func write(_ records: UnsafeRawBufferPointer, last: UInt64, syncs: Bool) throws(SinkError) {
+  package func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
+  ) throws(SinkError) -> [PlacedValue] {
     var rest = unsafe records
+    var placed: [PlacedValue] = []
     while rest.count > 0 {
       let fitting = unsafe prefix(of: rest, within: active?.room ?? 0)
       if fitting > 0 {
         let part = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
         unsafe try append(part)
+        if apartCount > 0, let active {
+          unsafe placed += PlacedValue.all(in: part, at: active.end - part.count, of: active.values)
+        }
         unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
       } else {
         let recordBytes = unsafe CommitBuffer.recordHeaderByteCount + Int(rest.integer(at: 0, as: UInt32.self))
@@ -79,6 +85,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
     let written = records.count
     noteFigures { $0.commitBytes += written }
     if syncs { try sync() }
+    return placed
   }
 
   package func sync() throws(SinkError) {

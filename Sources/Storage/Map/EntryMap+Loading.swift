@@ -14,39 +14,57 @@ extension EntryMap {
   ) throws(StorageError) {
     let units = Record.units(keyLength: key.count, valueLength: value.count, hasExpiry: expiry != 0)
     let old = find(key, hash: hash)
-    self.revision = revision
-    if old != 0 {
+    if old != 0, value.count < ExternalValues.minimumByteCount {
       let record = record(old)
-      precondition(record.revision <= revision, "a log was read out of order")
-      unsafe valueBytes += value.count - record.value.count
-      let oldExpiry = record.expiry
-      if value.count < ExternalValues.minimumByteCount, !record.isExternal, record.hasExpiry == (expiry != 0),
-        record.units == units
-      {
+      if !record.isExternal, record.hasExpiry == (expiry != 0), record.units == units {
+        precondition(record.revision <= revision, "a log was read out of order")
+        self.revision = revision
+        valueBytes += value.count - record.valueByteCount
+        let oldExpiry = record.expiry
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
-      } else {
-        let handle = unsafe try make(key, value, units: units, kind: kind, expiry: expiry, revision: revision)
-        hashIndex.replace(old, with: handle, hash: hash)
-        free(old)
+        noteExpiry(expiry, hash: hash, replacing: oldExpiry)
+        return
       }
-      noteExpiry(expiry, hash: hash, replacing: oldExpiry)
-      return
     }
-    let handle = unsafe try make(key, value, units: units, kind: kind, expiry: expiry, revision: revision)
-    try hashIndex.insert(handle, hash: hash, in: arena)
-    keyBytes += key.count
-    valueBytes += value.count
-    noteExpiry(expiry, hash: hash, replacing: 0)
-  }
-
-  private mutating func make(
-    _ key: Key, _ value: UnsafeRawBufferPointer, units: UInt32, kind: EntryKind, expiry: UInt64, revision: UInt64
-  ) throws(StorageError) -> UInt32 {
     let external = value.count < ExternalValues.minimumByteCount ? nil : unsafe try externals.make(copying: value)
     let handle = try arena.allocate(units: units)
     unsafe record(handle).initialize(
       key: key, value: value, external: external, kind: kind, revision: revision, expiry: expiry)
-    return handle
+    try load(handle, over: old, hash: hash)
+  }
+
+  /// Puts an entry whose value lies in a file, in the place of an older one of that key.
+  mutating func load(
+    _ key: Key, _ value: StoredValue, kind: EntryKind, expiry: UInt64, revision: UInt64
+  ) throws(StorageError) {
+    let hash = hashIndex.hash(key)
+    let external = unsafe try externals.make(value)
+    let handle = try arena.allocate(
+      units: Record.units(keyLength: key.count, valueLength: value.byteCount, hasExpiry: expiry != 0))
+    unsafe record(handle).initialize(
+      key: key, value: UnsafeRawBufferPointer(start: nil, count: 0), external: external, kind: kind,
+      revision: revision, expiry: expiry)
+    try load(handle, over: find(key, hash: hash), hash: hash)
+  }
+
+  /// Takes in a new record, in the place of an old one of its key unless that is 0.
+  private mutating func load(_ handle: UInt32, over old: UInt32, hash: UInt32) throws(StorageError) {
+    let record = record(handle)
+    revision = record.revision
+    valueBytes += record.valueByteCount
+    guard old != 0 else {
+      try hashIndex.insert(handle, hash: hash, in: arena)
+      keyBytes += record.key.count
+      noteExpiry(record.expiry, hash: hash, replacing: 0)
+      return
+    }
+    let replaced = self.record(old)
+    precondition(replaced.revision <= revision, "a log was read out of order")
+    valueBytes -= replaced.valueByteCount
+    let oldExpiry = replaced.expiry
+    hashIndex.replace(old, with: handle, hash: hash)
+    free(old)
+    noteExpiry(record.expiry, hash: hash, replacing: oldExpiry)
   }
 
   /// Removes the entry of that key, if there is one.
@@ -57,7 +75,7 @@ extension EntryMap {
     let record = record(handle)
     hashIndex.remove(handle, hash: hash, in: arena)
     keyBytes -= key.count
-    unsafe valueBytes -= record.value.count
+    valueBytes -= record.valueByteCount
     if record.hasExpiry { expiringCount -= 1 }
     free(handle)
   }

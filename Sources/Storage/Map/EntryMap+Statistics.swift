@@ -5,7 +5,10 @@ package struct MapStatistics: Equatable, Sendable {
   package var revision: UInt64 = 0
   package var keyBytes = 0
   package var valueBytes = 0
-  /// All that the map holds: records, values, indexes, and what is kept for snapshots.
+  /// Values that are read from files when they are asked for, those included that only snapshots see; and their sizes.
+  package var valuesOnDisk = 0
+  package var valuesOnDiskBytes = 0
+  /// All that the map holds in memory: records, values, indexes, and what is kept for snapshots.
   package var memoryBytes = 0
   /// Entries with an expiry.
   package var expiring = 0
@@ -16,7 +19,8 @@ package struct MapStatistics: Equatable, Sendable {
 extension EntryMap {
   package var statistics: MapStatistics {
     MapStatistics(
-      entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes, memoryBytes: memoryBytes,
+      entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes,
+      valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
       expiring: expiringCount, snapshots: snapshots.count)
   }
 

@@ -38,7 +38,7 @@ extension EntryMap {
       let record = record(old)
       if record.revision > sharedRevision, !record.isExternal, record.hasExpiry == (expiry != 0), record.units == units
       {
-        unsafe valueBytes += value.count - record.value.count
+        valueBytes += value.count - record.valueByteCount
         let oldExpiry = record.expiry
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
         noteExpiry(expiry, hash: hash, replacing: oldExpiry)
@@ -86,7 +86,7 @@ extension EntryMap {
       let record = record(old)
       hashIndex.replace(old, with: handle, hash: hash)
       order.replace(old, with: handle, key: key, in: arena)
-      unsafe valueBytes += value.count - record.value.count
+      valueBytes += value.count - record.valueByteCount
       noteExpiry(expiry, hash: hash, replacing: record.expiry)
       retire(old)
     }
@@ -117,7 +117,7 @@ extension EntryMap {
     hashIndex.remove(handle, hash: hash, in: arena)
     order.remove(handle, key: record.key, in: arena)
     keyBytes -= record.key.count
-    unsafe valueBytes -= record.value.count
+    valueBytes -= record.valueByteCount
     if record.hasExpiry { expiringCount -= 1 }
     retire(handle)
     settleNodes()

@@ -32,6 +32,17 @@ struct MapLoader {
     if pending.count == Self.groupCount { try flush(into: &map) }
   }
 
+  /// Puts an entry whose value lies in a file. There are few enough of them for each to wait for memory on its own.
+  mutating func put(
+    _ key: UnsafeRawBufferPointer, _ value: StoredValue, kind: EntryKind, expiry: UInt64, revision: UInt64,
+    into map: inout EntryMap
+  ) throws(StorageError) {
+    unsafe noteCommon(key)
+    try flush(into: &map)
+    try map.load(
+      unsafe Key(start: key.baseAddress!, count: key.count), value, kind: kind, expiry: expiry, revision: revision)
+  }
+
   mutating func remove(
     _ key: UnsafeRawBufferPointer, revision: UInt64, from map: inout EntryMap
   ) throws(StorageError) {

@@ -6,7 +6,7 @@ import Platform
 ///     4   u64   revision
 ///     12  u64   expiry, in milliseconds, when the entry has one
 ///     ..        key
-///     ..        value; of an external one, the address of its buffer
+///     ..        value; of an external one, its address among the `ExternalValues`
 ///
 /// With a key of 16 bytes and a value of 100 that is 128 bytes, nothing lost to rounding. A record is only ever read
 /// and written under its store's lock, and is valid until its block is freed.
@@ -82,25 +82,28 @@ struct Record {
   @inline(__always)
   var key: Key { unsafe Key(start: base + keyOffset, count: keyLength) }
 
-  /// The buffer of an external value.
+  /// An external value.
   @inline(__always)
   var external: UnsafeMutableRawPointer {
     let bits = unsafe base.loadUnaligned(fromByteOffset: valueOffset, as: UInt.self)
     return unsafe UnsafeMutableRawPointer(bitPattern: bits).unsafelyUnwrapped
   }
 
-  @inline(__always)
-  var value: UnsafeRawBufferPointer {
-    if isExternal {
-      let bytes = unsafe external
-      return unsafe UnsafeRawBufferPointer(start: bytes, count: ExternalValues.byteCount(of: bytes))
-    }
-    return unsafe UnsafeRawBufferPointer(start: base + valueOffset, count: Int((header & ~Arena.ownBits) >> 15))
+  /// Puts another external value in the place of the one there is.
+  func setExternal(_ external: UnsafeMutableRawPointer) {
+    unsafe (base + valueOffset).storeBytes(of: UInt(bitPattern: external), as: UInt.self)
   }
+
+  /// The length of a value that is not external.
+  @inline(__always)
+  private var valueLength: Int { Int((header & ~Arena.ownBits) >> Self.valueLengthShift) }
+
+  @inline(__always)
+  var valueByteCount: Int { isExternal ? unsafe ExternalValues.byteCount(of: external) : valueLength }
 
   @inline(__always)
   var units: UInt32 {
-    let value = unsafe self.value.count
+    let value = isExternal ? ExternalValues.minimumByteCount : valueLength
     return Self.units(keyLength: keyLength, valueLength: value, hasExpiry: hasExpiry)
   }
 
@@ -108,9 +111,12 @@ struct Record {
   @inline(__always)
   var view: EntryView {
     let key = self.key
-    return unsafe EntryView(
-      kind: kind, revision: revision, expiry: expiry,
-      key: UnsafeRawBufferPointer(start: key.start, count: key.count), value: value)
+    let keyBytes = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    if isExternal {
+      return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, external: external)
+    }
+    let value = unsafe UnsafeRawBufferPointer(start: base + valueOffset, count: valueLength)
+    return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, value: value)
   }
 }
 
@@ -130,7 +136,7 @@ extension Record {
     if expiry != 0 { unsafe base.storeBytes(of: expiry, toByteOffset: Self.headerByteCount, as: UInt64.self) }
   }
 
-  /// Fills a new block. `external` is the buffer that already holds the value, for a value kept outside.
+  /// Fills a new block. `external` is the value, for one kept outside.
   @inline(__always)
   func initialize(
     key: Key, value: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer?,

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Values too large for a record, each in a buffer of its own from `malloc`.
+/// Values too large for a record, each behind a small header from `malloc`: its bytes follow the header, or lie in a file of the store.
 ///
-/// The buffers are linked through a small header, so that dropping a store frees them without reading a single record.
-/// Owned by one `EntryMap` and used under its store's lock.
+/// The headers are linked, so that dropping a store frees them without reading a single record. A record knows its value by the address
+/// of the header. Owned by one `EntryMap` and used under its store's lock.
 @safe
 struct ExternalValues: ~Copyable {
   /// Values of this many bytes and more are kept here; a record's header has 15 bits for the length of a shorter one.
@@ -14,48 +14,98 @@ struct ExternalValues: ~Copyable {
     var previous: UnsafeMutablePointer<Header>?
     var next: UnsafeMutablePointer<Header>?
     var byteCount: Int
+    /// Where the value lies, retained; nil while its bytes follow.
+    var file: Unmanaged<ValueFile>?
+    var offset = 0
+    var checksum: UInt32 = 0
+
+    /// Of header and bytes.
+    var memoryBytes: Int { unsafe MemoryLayout<Header>.size + (file == nil ? byteCount : 0) }
   }
 
-  /// What the buffers take, headers included.
+  /// What headers and bytes take in memory.
   private(set) var memoryBytes = 0
+  /// How many values lie in files, and their bytes.
+  private(set) var storedCount = 0
+  private(set) var storedBytes = 0
   private var newest: UnsafeMutablePointer<Header>?
 
   deinit {
     var buffer = unsafe newest
     while let header = unsafe buffer {
       unsafe buffer = header.pointee.next
+      unsafe header.pointee.file?.release()
       unsafe Glibc.free(header)
     }
   }
 
-  /// A buffer that holds a copy of the value; the pointer is where the bytes begin.
+  /// Takes in a copy of a value.
   mutating func make(copying value: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeMutableRawPointer {
-    let byteCount = unsafe MemoryLayout<Header>.size + value.count
-    guard let memory = unsafe malloc(byteCount) else { throw .outOfMemory }
-    let header = unsafe memory.bindMemory(to: Header.self, capacity: 1)
-    unsafe header.initialize(to: Header(previous: nil, next: newest, byteCount: value.count))
-    unsafe newest?.pointee.previous = header
-    unsafe newest = header
-    memoryBytes += byteCount
-    let bytes = unsafe memory + MemoryLayout<Header>.size
-    unsafe bytes.copyMemory(from: value.baseAddress!, byteCount: value.count)
-    return unsafe bytes
+    let header = unsafe try link(Header(byteCount: value.count))
+    unsafe (UnsafeMutableRawPointer(header) + MemoryLayout<Header>.size)
+      .copyMemory(from: value.baseAddress!, byteCount: value.count)
+    return UnsafeMutableRawPointer(header)
   }
 
-  mutating func free(_ bytes: UnsafeMutableRawPointer) {
-    let header = unsafe Self.header(of: bytes)
+  /// Takes in a value that lies in a file.
+  mutating func make(_ value: StoredValue) throws(StorageError) -> UnsafeMutableRawPointer {
+    let header = unsafe try link(
+      Header(
+        byteCount: value.byteCount, file: Unmanaged.passUnretained(value.file), offset: value.offset,
+        checksum: value.checksum))
+    unsafe _ = header.pointee.file?.retain()
+    storedCount += 1
+    storedBytes += value.byteCount
+    return UnsafeMutableRawPointer(header)
+  }
+
+  mutating func free(_ value: UnsafeMutableRawPointer) {
+    let header = unsafe Self.header(of: value)
     let (previous, next) = unsafe (header.pointee.previous, header.pointee.next)
     if let previous = unsafe previous { unsafe previous.pointee.next = next } else { unsafe newest = next }
     unsafe next?.pointee.previous = previous
-    memoryBytes -= unsafe MemoryLayout<Header>.size + header.pointee.byteCount
+    memoryBytes -= unsafe header.pointee.memoryBytes
+    if let file = unsafe header.pointee.file {
+      storedCount -= 1
+      storedBytes -= unsafe header.pointee.byteCount
+      unsafe file.release()
+    }
     unsafe Glibc.free(header)
   }
 
-  static func byteCount(of bytes: UnsafeRawPointer) -> Int {
-    unsafe header(of: UnsafeMutableRawPointer(mutating: bytes)).pointee.byteCount
+  private mutating func link(_ header: Header) throws(StorageError) -> UnsafeMutablePointer<Header> {
+    let byteCount = unsafe header.memoryBytes
+    guard let memory = unsafe malloc(byteCount) else { throw .outOfMemory }
+    let new = unsafe memory.bindMemory(to: Header.self, capacity: 1)
+    unsafe new.initialize(to: header)
+    unsafe new.pointee.next = newest
+    unsafe newest?.pointee.previous = new
+    unsafe newest = new
+    memoryBytes += byteCount
+    return unsafe new
   }
 
-  private static func header(of bytes: UnsafeMutableRawPointer) -> UnsafeMutablePointer<Header> {
-    unsafe (bytes - MemoryLayout<Header>.size).assumingMemoryBound(to: Header.self)
+  static func byteCount(of value: UnsafeMutableRawPointer) -> Int {
+    unsafe header(of: value).pointee.byteCount
+  }
+
+  /// The value's bytes; nil when they lie in a file.
+  static func bytes(of value: UnsafeMutableRawPointer) -> UnsafeRawBufferPointer? {
+    let header = unsafe header(of: value)
+    guard unsafe header.pointee.file == nil else { return nil }
+    return unsafe UnsafeRawBufferPointer(start: value + MemoryLayout<Header>.size, count: header.pointee.byteCount)
+  }
+
+  /// Where the value lies; nil when its bytes are in memory.
+  static func stored(_ value: UnsafeMutableRawPointer) -> StoredValue? {
+    let header = unsafe header(of: value)
+    guard let file = unsafe header.pointee.file else { return nil }
+    return unsafe StoredValue(
+      file: file.takeUnretainedValue(), offset: header.pointee.offset, byteCount: header.pointee.byteCount,
+      checksum: header.pointee.checksum)
+  }
+
+  private static func header(of value: UnsafeMutableRawPointer) -> UnsafeMutablePointer<Header> {
+    unsafe value.assumingMemoryBound(to: Header.self)
   }
 }

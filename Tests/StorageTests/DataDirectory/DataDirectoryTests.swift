@@ -45,7 +45,7 @@ import Testing
         unsafe commits.put(key, key, kind: .single, expiry: 0, revision: UInt64(round) + 1)
       }
       commits.seal()
-      unsafe try sink.write(commits.bytes, last: commits.lastRevision, syncs: true)
+      _ = unsafe try sink.write(commits.bytes, last: commits.lastRevision, apartCount: 0, syncs: true)
       if round == 1 { while try sink.tidy(store) {} }
     }
   }

@@ -55,7 +55,7 @@ struct DirectoryRun: ~Copyable {
   mutating func write(syncs: Bool = true) throws(SinkError) {
     commits.seal()
     defer { commits.removeAll() }
-    unsafe try sink.write(commits.bytes, last: commits.lastRevision, syncs: syncs)
+    _ = unsafe try sink.write(commits.bytes, last: commits.lastRevision, apartCount: commits.apartCount, syncs: syncs)
   }
 
   func tidy() throws { while try sink.tidy(at: Self.moment.wall) {} }

@@ -1,0 +1,120 @@
+import Foundation
+import Platform
+import Storage
+import Testing
+import Wire
+
+extension ServerTests {
+  /// Answers from a log whose large values lie in its files.
+  @Suite struct StoredValueTests {
+    private static let sizes = ["a": 32_768, "b": 100_000, "c": 70_000, "d": 1 << 20, "e": 10, "f": 40_000]
+
+    private static func value(_ key: String) -> [UInt8] {
+      Array(repeating: key.utf8.first!, count: sizes[key]!)
+    }
+
+    /// A server with a log that has those values, none of them in memory.
+    private final class LargeValues {
+      let folder = NSTemporaryDirectory() + "larder-\(UInt64.random(in: 0 ... .max))"
+      let server: TestServer
+      let client: TestClient
+
+      init() throws {
+        var map = EntryMap()
+        let (sink, _) = try LogSink.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
+        let store = Store(name: try StoreName("log"), engine: .log, map: map, sink: sink, durability: .always)
+        server = try TestServer(serving: [store])
+        client = try server.connect(credit: 16 << 20, store: "log")
+        for key in sizes.keys.sorted() {
+          try #require(client.call(Request.put(key, value(key), id: 3)).isDone)
+        }
+        let count = UInt64(sizes.values.count { $0 >= 32_768 })
+        try #require(try eventually { try client.figures(store: 1)["values_on_disk"] == count })
+        #expect(try client.figures(store: 1)["values_on_disk_bytes"]! == 32_768 + 100_000 + 70_000 + 1 << 20 + 40_000)
+        #expect(try client.figures(store: 1)["memory_bytes"]! < 200_000)
+      }
+
+      deinit {
+        server.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+      }
+
+      /// Flips a bit of a value on the disk.
+      func damage(_ key: String) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name.hasSuffix(".log") {
+          let path = "\(folder)/\(name)"
+          let contents = try Data(contentsOf: URL(fileURLWithPath: path))
+          guard let place = contents.range(of: Data(value(key))) else { continue }
+          let file = try #require(FileHandle(forUpdatingAtPath: path))
+          try file.seek(toOffset: UInt64(place.lowerBound + 20_000))
+          try file.write(contentsOf: [key.utf8.first! ^ 1])
+          return
+        }
+        Issue.record("there is no value \(key)")
+      }
+    }
+
+    private func entries(_ request: [UInt8], id: UInt32, _ client: TestClient) throws -> [TestEntry] {
+      try client.send(request)
+      let frames = try client.receiveAnswer(id)
+      #expect(frames.allSatisfy { $0.isDone }, "\(frames)")
+      return frames.flatMap(\.entries)
+    }
+
+    @Test func `Values in files are answered like those in memory`() throws {
+      let log = try LargeValues()
+      let (client, keys) = (log.client, Self.sizes.keys.sorted())
+      for (number, key) in keys.enumerated() {
+        let reply = try client.call(Request.get(key, id: 10 + UInt32(number)))
+        #expect(reply.entries.map(\.value) == [Self.value(key)])
+      }
+      // Several at once, so that one waits for the store while another is read.
+      try client.send(keys.flatMap { Request.get($0, id: UInt32($0.utf8.first!)) } + Request.put("g", [1], id: 9))
+      for key in keys {
+        let reply = try client.receive()
+        #expect(reply.id == UInt32(key.utf8.first!) && reply.entries.map(\.value) == [Self.value(key)])
+      }
+      #expect(try client.receive().number == 7)
+      let many = try entries(Request.keys(.getMany, ["d", "none", "e", "a", "d"], id: 20), id: 20, client)
+      #expect(many.map { $0.isThere ? $0.value : nil } == ["d", nil, "e", "a", "d"].map { $0.map(Self.value) })
+      let page = try entries(Request.page(id: 21, limit: 3, after: "a"), id: 21, client)
+      #expect(page.map(\.text) == ["b", "c", "d"] && page.map(\.value) == ["b", "c", "d"].map(Self.value))
+      let all = try entries(Request.all(id: 22, reverse: true), id: 22, client)
+      #expect(all.map(\.text) == ["g", "f", "e", "d", "c", "b", "a"])
+      #expect(all.dropFirst().map(\.value) == ["f", "e", "d", "c", "b", "a"].map(Self.value))
+      let keysOnly = try entries(Request.all(id: 23, keysOnly: true), id: 23, client)
+      #expect(keysOnly.map(\.text) == keys + ["g"] && keysOnly.allSatisfy { $0.value.isEmpty })
+    }
+
+    @Test func `A damaged value is an error, for all that would show it and nothing else`() throws {
+      let log = try LargeValues()
+      let client = log.client
+      try log.damage("c")
+      let reply = try client.call(Request.get("c", id: 5))
+      #expect(reply.isError(.valueDamaged, id: 5) && reply.message.contains("\"c\""))
+      #expect(reply.message.contains(log.folder))
+      // In the first frame of an answer, and in a later one.
+      for request in [Request.keys(.getMany, ["c", "a", "b", "d"], id: 6), Request.page(id: 6, limit: 5, prefix: "c")] {
+        let first = try client.call(request)
+        #expect(first.isError(.valueDamaged, id: 6) && first.message.contains("\"c\""))
+        #expect(try client.figures(store: 1)["snapshots"] == 0)
+      }
+      for request in [Request.keys(.getMany, ["a", "b", "d", "c", "e"], id: 6), Request.all(id: 6)] {
+        try client.send(request)
+        let frames = try client.receiveAnswer(6)
+        #expect(frames.last!.isError(.valueDamaged, id: 6))
+        #expect(frames.dropLast().allSatisfy { $0.isDone } && frames.count > 1)
+        #expect(try client.figures(store: 1)["snapshots"] == 0)
+      }
+      // Whoever doesn't need the value is answered, on this connection too.
+      try client.send(Request.get("c", id: 7) + Request.get("b", id: 8) + Request.all(id: 9, keysOnly: true))
+      #expect(try client.receive().isError(.valueDamaged, id: 7))
+      #expect(try client.receive().entries.map(\.value) == [Self.value("b")])
+      #expect(try client.receive().entries.count == Self.sizes.count)
+      // It can be written anew, also on condition of what was damaged.
+      let revision = try client.call(Request.page(id: 10, limit: 1, prefix: "c", keysOnly: true)).entries[0].revision
+      #expect(try client.call(Request.put("c", Self.value("c"), id: 11, ifRevision: revision)).isDone)
+      #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
+    }
+  }
+}

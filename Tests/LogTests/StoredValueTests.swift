@@ -1,0 +1,179 @@
+import Glibc
+import Platform
+import SimulatedDisk
+import Testing
+
+@testable import Storage
+
+/// Values that lie in the files of a log.
+struct StoredValueTests {
+  private let disk = SimulatedDisk(seed: 1)
+
+  private func value(_ byte: UInt8, _ count: Int = 100_000) -> [UInt8] { Array(repeating: byte, count: count) }
+
+  private func put(_ key: String, _ value: [UInt8]) -> Work { .put(key: key, value: value, kind: .single, expiry: 0) }
+
+  private func stored(_ key: String, in log: OpenLog) -> StoredValue? {
+    let key = Array(key.utf8)
+    return log.store.access { map in unsafe map.get(key.span.bytes, now: 0)?.storedValue }
+  }
+
+  /// Rewrites all sealed segments.
+  private func compact(_ log: OpenLog) throws {
+    let sink = log.sink
+    try sink.makeRoom()
+    try sink.advance(toHold: 0)
+    _ = try sink.begin(sink.sealed.indices, log.store, revision: log.revision)
+    while sink.compaction != nil { _ = try log.tidy() }
+  }
+
+  @Test func `a value is in memory below 32 KiB, and in a file from there on`() throws {
+    let log = try OpenLog(disk)
+    try log.commit([put("below", value(1, 32_767)), put("at", value(2, 32_768)), put("above", value(3, 1 << 20))])
+    #expect(stored("below", in: log) == nil)
+    #expect(try stored("at", in: log)?.bytes() == value(2, 32_768))
+    #expect(try stored("above", in: log)?.bytes() == value(3, 1 << 20))
+    let statistics = log.store.access { $0.statistics }
+    #expect(statistics.valuesOnDisk == 2 && statistics.valuesOnDiskBytes == 32_768 + 1 << 20)
+    #expect(statistics.valueBytes == 32_767 + 32_768 + 1 << 20)
+    #expect(statistics.memoryBytes < 200_000)
+    try log.commit([put("at", [1]), .delete(key: "above")])
+    #expect(log.store.access { $0.statistics }.valuesOnDisk == 0)
+  }
+
+  @Test func `of two values of one key in a commit the later one is found`() throws {
+    let log = try OpenLog(disk)
+    var buffer = CommitBuffer()
+    let works = [put("key", value(1)), put("key", value(2)), put("other", value(3)), put("key", value(4))]
+    try log.store.access { map in for work in works { try work.apply(to: &map, revision: 1) } }
+    for work in works { work.log(to: &buffer, revision: 1) }
+    buffer.seal()
+    while unsafe log.sink.room < buffer.bytes.count { try log.sink.makeRoom() }
+    log.store.place(unsafe try log.sink.write(buffer.bytes, last: 1, apartCount: buffer.apartCount, syncs: true))
+    buffer.removeAll()
+    #expect(try stored("key", in: log)?.bytes() == value(4))
+    try compact(log)
+    #expect(try stored("key", in: log)?.bytes() == value(4))
+    disk.crash()
+    #expect(try stored("key", in: OpenLog(disk))?.bytes() == value(4))
+  }
+
+  @Test func `a snapshot reads values that were overwritten and compacted away`() throws {
+    let log = try OpenLog(disk)
+    try log.commit([put("overwritten", value(1)), put("removed", value(2)), put("kept", value(3))])
+    let before = try log.entries()
+    let snapshot = log.store.access { $0.snapshot(now: 0) }
+    try log.commit([put("overwritten", value(4)), .delete(key: "removed")])
+    let file = stored("kept", in: log)?.file
+    try compact(log)
+    #expect(stored("kept", in: log)?.file !== file)
+    #expect(try log.store.access { map in try map.plain(in: snapshot) } == before)
+    #expect(log.store.access { $0.statistics }.valuesOnDisk == 4)
+    log.store.access { $0.end(snapshot) }
+    #expect(log.store.access { $0.statistics }.valuesOnDisk == 2)
+  }
+
+  @Test func `a file is closed when the last value in it is gone`() throws {
+    let log = try OpenLog(disk)
+    try log.commit([put("a", value(1)), put("b", value(2))])
+    try compact(log)
+    weak let file = stored("a", in: log)?.file
+    #expect(file != nil)
+    try log.commit([put("a", value(3)), put("b", value(4))])
+    #expect(file == nil)
+    weak let other = stored("a", in: log)?.file
+    log.store.access { $0.drop() }
+    log.sink.active = nil
+    #expect(other == nil)
+  }
+
+  @Test func `a flipped bit, a shorter file and a failing disk are told from a value`() throws {
+    let log = try OpenLog(disk)
+    try log.commit([put("key", value(7))])
+    let value = try #require(stored("key", in: log))
+    disk.fault = .init(.read, number: 1, errno: EIO)
+    #expect(throws: StoredValueFault.failed(path: "/log/0000000002.log", SystemError("read", errno: EIO))) {
+      _ = try value.bytes()
+    }
+    #expect(try value.bytes() == self.value(7))
+    disk.fault = nil
+    disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
+    let damaged = StoredValueFault.damaged(path: value.file.path, offset: value.offset)
+    #expect(throws: damaged) { _ = try value.bytes() }
+    disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
+    #expect(try value.bytes() == self.value(7))
+    try value.file.file.truncate(to: value.offset + 99_999)
+    #expect(throws: damaged) { _ = try value.bytes() }
+  }
+
+  @Test func `a value that was damaged while the log was closed is found when it is read, and by a check`() throws {
+    var log = try OpenLog(disk)
+    try log.commit([put("bad", value(1)), put("good", value(2)), put("small", [3])])
+    let place = try #require(stored("bad", in: log))
+    try log.sink.close()
+    disk.flip(place.file.path, bit: (place.offset + 1) * 8)
+    disk.kill()
+    log = try OpenLog(disk)
+    #expect(throws: StoredValueFault.damaged(path: place.file.path, offset: place.offset)) {
+      _ = try stored("bad", in: log)?.bytes()
+    }
+    #expect(try stored("good", in: log)?.bytes() == value(2))
+    let report = try LogCheck.check(OpenLog.folder, files: disk)
+    #expect(report.segments.compactMap(\.damage?.what) == ["a value's checksum is wrong"])
+    _ = try LogCheck.salvage(OpenLog.folder, to: "/saved", files: disk)
+    let saved = try OpenLog(disk, folder: "/saved")
+    #expect(try Set(saved.entries().keys) == ["good", "small"])
+  }
+
+  @Test func `a damaged value in the middle of what is not sealed is no part of the log`() throws {
+    let log = try OpenLog(disk, sizes: LogSizes())
+    try log.commit([put("key", value(1))])
+    try log.commit([put("key", value(2))])
+    let place = try #require(stored("key", in: log))
+    disk.kill()
+    disk.flip(place.file.path, bit: (place.offset + 1) * 8)
+    let reopened = try OpenLog(disk, sizes: LogSizes())
+    #expect(try stored("key", in: reopened)?.bytes() == value(1))
+    #expect(reopened.recovery.cutBytes > 0)
+  }
+
+  @Test func `a value that can't be read is left where it is, and the log goes on`() throws {
+    let log = try OpenLog(disk)
+    try log.commit([put("bad", value(1)), put("good", value(2)), put("small", [3])])
+    let place = try #require(stored("bad", in: log))
+    disk.flip(place.file.path, bit: (place.offset + 60_000) * 8)
+    try compact(log)
+    #expect(log.sink.sealed.contains { $0.hasDamagedValue })
+    #expect(throws: StoredValueFault.self) { _ = try stored("bad", in: log)?.bytes() }
+    #expect(try stored("good", in: log)?.bytes() == value(2))
+    try log.commit([put("after", value(4))])
+    while try log.tidy() {}
+    disk.crash()
+    let reopened = try OpenLog(disk)
+    #expect(try stored("after", in: reopened)?.bytes() == value(4))
+    #expect(try stored("good", in: reopened)?.bytes() == value(2))
+  }
+
+  @Test func `a record of many keys keeps values apart and others together`() throws {
+    let log = try OpenLog(disk)
+    var buffer = CommitBuffer()
+    let works = (0..<200).map { number in
+      put("key \(number)", value(UInt8(number), number % 50 == 7 ? 40_000 : number * 10))
+    }
+    try log.store.access { map in for work in works { try work.apply(to: &map, revision: 1) } }
+    for work in works { work.log(to: &buffer, revision: 1) }
+    buffer.seal()
+    while unsafe log.sink.room < buffer.bytes.count { try log.sink.makeRoom() }
+    log.store.place(unsafe try log.sink.write(buffer.bytes, last: 1, apartCount: buffer.apartCount, syncs: true))
+    buffer.removeAll()
+    try log.commit([put("key 7", [1]), .delete(key: "key 100")])
+    let entries = try log.entries()
+    try compact(log)
+    #expect(try log.entries() == entries)
+    disk.crash()
+    let reopened = try OpenLog(disk)
+    #expect(try reopened.entries() == entries)
+    #expect(reopened.store.access { $0.statistics }.valuesOnDisk == 3)
+    #expect(try LogCheck.check(OpenLog.folder, files: disk).isIntact)
+  }
+}
