@@ -54,5 +54,6 @@ extension DirectorySink {
       guard error.isNoSpace else { throw error }
       try journal.clearRest()
     }
+    publishFigures()
   }
 }

@@ -86,12 +86,12 @@ package final class DirectorySink: CommitSink {
 
   package var figures: [(name: String, value: UInt64)] { shared.withLock { figures in figures } }
 
-  private func publishFigures() {
+  func publishFigures() {
     let figures = [
-      (name: "journalBytes", value: UInt64(journal.tail - DirectoryJournal.start)),
-      (name: "journalCapacityBytes", value: UInt64(journal.capacity)),
-      (name: "filesWaiting", value: UInt64(pending.operations.count)),
-      (name: "files", value: UInt64(index.versions.count)),
+      (name: "directory_journal_bytes", value: UInt64(journal.tail - DirectoryJournal.start)),
+      (name: "directory_journal_capacity_bytes", value: UInt64(journal.capacity)),
+      (name: "directory_files_waiting", value: UInt64(pending.operations.count)),
+      (name: "directory_files", value: UInt64(index.versions.count)),
     ]
     shared.withLock { $0 = figures }
   }

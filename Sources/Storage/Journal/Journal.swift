@@ -114,7 +114,8 @@ package final class Journal: @unchecked Sendable {
     var unsynced = false
     var hasMoreToTidy = true
     do throws(SinkError) {
-      try makeRoom(store)
+      // A disk that was full at the opening may have room by now. Else there is some, and more would be taken at every start.
+      if sink.room == 0 { try makeRoom(store) }
       while true {
         let isEnding = mustEnd.load(ordering: .acquiring)
         isAwake.store(false, ordering: .sequentiallyConsistent)

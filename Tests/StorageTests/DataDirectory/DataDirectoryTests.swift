@@ -50,6 +50,23 @@ import Testing
     }
   }
 
+  @Test(arguments: [EngineKind.log, .directory])
+  func `opening a store again takes no more of the disk`(engine: EngineKind) throws {
+    let name = try StoreName("idle")
+    let description = StoreDescription(name: name, engine: engine)
+    var sizes: [UInt64?] = []
+    for round in 0..<4 {
+      let directory = try DataDirectory.open(path)
+      if round == 0 { try directory.create(description) }
+      let store = try Store.open(description, in: directory).store
+      store.close()
+      let figures = store.journal?.figures ?? []
+      sizes.append(
+        figures.first { $0.name == "log_room_bytes" || $0.name == "directory_journal_capacity_bytes" }?.value)
+    }
+    #expect(sizes[0] != nil && Set(sizes).count == 1, "\(sizes)")
+  }
+
   @Test func `a second owner is refused and told the process`() throws {
     let first = try DataDirectory.open(path)
     let refusal = DataDirectoryError.inUse(path: path, owner: getpid())

@@ -138,7 +138,8 @@ import Testing
     try run.sink.makeRoom()
     #expect(run.sink.room > less)
     let figures = run.sink.figures
-    #expect(figures.contains { $0 == ("files", 1) } && figures.contains { $0 == ("journalBytes", 0) })
+    #expect(
+      figures.contains { $0 == ("directory_files", 1) } && figures.contains { $0 == ("directory_journal_bytes", 0) })
   }
 
   @Test func `a full disk keeps the files waiting, and they come when there is space`() throws {
