@@ -15,19 +15,20 @@ extension LarderClient {
   public func stores() async throws(LarderError) -> [StoreDescription] {
     let body = try await core.connection.call(StoreListRequest(), time: time).body
     guard let stores = unsafe ListedStore.decode(body.span.bytes) else { throw .malformedReply }
-    return stores.map { StoreDescription(name: $0.name, engine: $0.engine, entries: $0.entries) }
+    return stores.map { StoreDescription(name: $0.name, specification: $0.specification, entries: $0.entries) }
   }
 
   /// Makes a store.
   /// - Parameters:
   ///   - name: 1 to 128 ASCII letters, digits, `.`, `_` and `-`, the first of them a letter, a digit or `_`.
-  ///   - engine: what keeps it, such as `memory`.
+  ///   - engine: what keeps it: `memory`, `log` or `directory`, the last two perhaps with their durability, as in
+  ///     `log?durability=interval:1s`. Theirs survive the server's end, and take a server that has a data directory.
   /// - Throws: `storeExists` when there is one of that name.
   public func createStore(_ name: String, engine: String = "memory") async throws(LarderError) {
     guard name.utf8.count <= 128 else {
       throw LarderError(.illegalArgument, outcome: .rejected, "a store's name has at most 128 bytes")
     }
-    let creation = StoreCreation(name: name, engine: engine)
+    let creation = StoreCreation(name: name, specification: engine)
     _ = try await core.connection.call(StoreCreateRequest(creation: creation), time: time)
   }
 
@@ -41,8 +42,18 @@ extension LarderClient {
 /// A store in the server's list.
 public struct StoreDescription: Hashable, Sendable {
   public let name: String
-  public let engine: String
+  /// What makes another such store, given to `createStore` as its engine: such as `memory` or `log?durability=always`.
+  public let specification: String
   public let entries: UInt64
+
+  /// What keeps it, such as `log`.
+  public var engine: String { String(specification.prefix { $0 != "?" }) }
+
+  /// What is promised of a write that was answered: `always`, `none`, or `interval:` and a time; nil for a store that nothing survives.
+  public var durability: String? {
+    guard let range = specification.firstRange(of: "?durability=") else { return nil }
+    return String(specification[range.upperBound...])
+  }
 }
 
 /// The figures of a stats reply.

@@ -43,7 +43,7 @@ struct StoreCreateRequest: Request {
   static let isRead = false
   let creation: StoreCreation
 
-  var measure: RequestMeasure { RequestMeasure(body: 1 + creation.name.utf8.count + creation.engine.utf8.count) }
+  var measure: RequestMeasure { RequestMeasure(body: 1 + creation.name.utf8.count + creation.specification.utf8.count) }
   func encode(into output: inout ByteBuffer) { output.append(creation) }
 }
 

@@ -111,7 +111,7 @@ extension Batch {
           return fail(.illegalArgument, id, "there is no engine with such a long name")
         }
         guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
-        try server.stores.create(StoreName(creation.name), StoreSpecification(creation.engine))
+        try server.stores.create(StoreName(creation.name), StoreSpecification(creation.specification))
         output.endFrame(output.beginReply(id: id))
       case .storeList: listStores(id, body, server)
       case .storeDrop:
@@ -179,7 +179,8 @@ extension Batch {
     let start = output.beginReply(id: id)
     for store in server.stores.list() {
       let entries = store.access { $0.count(now: now) }
-      output.append(ListedStore(name: store.name.text, engine: store.engine.rawValue, entries: UInt64(entries)))
+      output.append(
+        ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))
     }
     output.endFrame(start)
   }

@@ -29,3 +29,15 @@ package struct StoreSpecification: Equatable, Sendable {
     self.durability = durability
   }
 }
+
+extension StoreSpecification: CustomStringConvertible {
+  /// As it is read.
+  package var description: String {
+    durability.map { "\(engine.rawValue)?durability=\($0)" } ?? engine.rawValue
+  }
+}
+
+extension Store {
+  /// What would make another store of this kind.
+  package var specification: StoreSpecification { StoreSpecification(engine, durability: journal?.durability) }
+}

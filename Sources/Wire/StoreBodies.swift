@@ -18,29 +18,29 @@ public struct OpenedStore: Equatable, Sendable {
 /// The body of a store-create request: `Protocol/wire.md` §6.2.
 public struct StoreCreation: Equatable, Sendable {
   public let name: String
-  public let engine: String
+  public let specification: String
 
-  public init(name: String, engine: String) {
+  public init(name: String, specification: String) {
     self.name = name
-    self.engine = engine
+    self.specification = specification
   }
 
   public init?(_ body: RawSpan) {
     guard let name = body.shortText(at: 0) else { return nil }
     self.name = name.text
-    engine = body.extracting(name.end..<body.byteCount).toString()
+    specification = body.extracting(name.end..<body.byteCount).toString()
   }
 }
 
 /// One store of a store-list reply: `Protocol/wire.md` §6.2.
 public struct ListedStore: Equatable, Sendable {
   public let name: String
-  public let engine: String
+  public let specification: String
   public let entries: UInt64
 
-  public init(name: String, engine: String, entries: UInt64) {
+  public init(name: String, specification: String, entries: UInt64) {
     self.name = name
-    self.engine = engine
+    self.specification = specification
     self.entries = entries
   }
 
@@ -49,11 +49,11 @@ public struct ListedStore: Equatable, Sendable {
     var stores: [ListedStore] = []
     var place = 0
     while place < body.byteCount {
-      guard let name = body.shortText(at: place), let engine = body.shortText(at: name.end),
-        let entries = body.integer(at: engine.end, as: UInt64.self)
+      guard let name = body.shortText(at: place), let specification = body.shortText(at: name.end),
+        let entries = body.integer(at: specification.end, as: UInt64.self)
       else { return nil }
-      stores.append(ListedStore(name: name.text, engine: engine.text, entries: entries))
-      place = engine.end + 8
+      stores.append(ListedStore(name: name.text, specification: specification.text, entries: entries))
+      place = specification.end + 8
     }
     return stores
   }
@@ -67,12 +67,12 @@ extension ByteBuffer {
 
   public mutating func append(_ creation: StoreCreation) {
     appendShort(creation.name)
-    append(creation.engine)
+    append(creation.specification)
   }
 
   public mutating func append(_ store: ListedStore) {
     appendShort(store.name)
-    appendShort(store.engine)
+    appendShort(store.specification)
     append(store.entries)
   }
 }

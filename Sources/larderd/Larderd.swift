@@ -65,9 +65,9 @@ struct Larderd: ParsableCommand {
     guard (1 << 17...1 << 30).contains(maxFrame) else {
       throw ValidationError("--max-frame takes 131072 to 1073741824.")
     }
-    guard maxStores <= maxFrame / 160 else {
+    guard maxStores <= maxFrame / 192 else {
       throw ValidationError(
-        "--max-stores takes up to \(maxFrame / 160) with this --max-frame, for the list of stores is one frame.")
+        "--max-stores takes up to \(maxFrame / 192) with this --max-frame, for the list of stores is one frame.")
     }
   }
 

@@ -120,8 +120,8 @@ extension ServerTests {
       let list = try client.call(Request.make(.storeList, store: 0, id: 7))
       #expect(
         unsafe ListedStore.decode(list.body.span.bytes) == [
-          ListedStore(name: "b.1", engine: "memory", entries: 1),
-          ListedStore(name: "test", engine: "memory", entries: 0),
+          ListedStore(name: "b.1", specification: "memory", entries: 1),
+          ListedStore(name: "test", specification: "memory", entries: 0),
         ])
       #expect(try other.figures()["stores"] == 2)
       #expect(try client.call(Request.drop("b.1", id: 8)).isDone)

@@ -20,6 +20,11 @@ import Testing
     #expect(StorageError.unknownEngine("tape").description.contains("known engines: memory"))
   }
 
+  @Test(arguments: ["memory", "log", "log?durability=none", "directory?durability=interval:250ms"])
+  func `a specification is written as it is read`(text: String) throws {
+    #expect(try StoreSpecification(text).description == text)
+  }
+
   @Test func `stores are made, opened, listed and dropped`() throws {
     let catalog = StoreCatalog(limit: 2)
     let (one, two, three) = try (StoreName("one"), StoreName("two"), StoreName("three"))

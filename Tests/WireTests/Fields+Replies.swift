@@ -25,7 +25,7 @@ extension Fields {
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(Figure(figure.name, figure.value)) }
     for store in stores ?? [] {
-      buffer.append(ListedStore(name: store.name, engine: store.engine, entries: store.entries))
+      buffer.append(ListedStore(name: store.name, specification: store.specification, entries: store.entries))
     }
     for record in records ?? [] { record.appendEntry(to: &buffer) }
     buffer.endFrame(start)
@@ -64,7 +64,9 @@ extension Fields {
       guard let opened = OpenedStore(body) else { return false }
       (handle, engine) = (opened.handle, opened.engine)
     case .storeList:
-      stores = ListedStore.decode(body)?.map { StoreFields(name: $0.name, engine: $0.engine, entries: $0.entries) }
+      stores = ListedStore.decode(body)?.map {
+        StoreFields(name: $0.name, specification: $0.specification, entries: $0.entries)
+      }
       return stores != nil
     case .put, .putMany:
       revision = body.integer(at: 0, as: UInt64.self)

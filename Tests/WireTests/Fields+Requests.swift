@@ -16,7 +16,7 @@ extension Fields {
     switch operation {
     case .credit: buffer.append(credit!)
     case .storeOpen, .storeDrop: buffer.append(name!)
-    case .storeCreate: buffer.append(StoreCreation(name: name!, engine: engine!))
+    case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
     case .get: buffer.append([UInt8](hex: keyHex!))
     case .getMany, .deleteMany:
       buffer.append(UInt32(keysHex!.count))
@@ -73,7 +73,7 @@ extension Fields {
     case .storeOpen, .storeDrop: name = body.toString()
     case .storeCreate:
       guard let creation = StoreCreation(body) else { return false }
-      (name, engine) = (creation.name, creation.engine)
+      (name, specification) = (creation.name, creation.specification)
     case .get: keyHex = body.toArray().hex
     case .getMany, .deleteMany:
       guard var keys = KeyList(body) else { return false }

@@ -52,6 +52,7 @@ struct Fields: Decodable, Equatable, Sendable {
   // Stores.
   var name: String?
   var engine: String?
+  var specification: String?
   var handle: UInt16?
   var figures: [FigureFields]?
   var stores: [StoreFields]?
@@ -79,7 +80,7 @@ struct FigureFields: Decodable, Equatable, Sendable {
 
 struct StoreFields: Decodable, Equatable, Sendable {
   var name: String
-  var engine: String
+  var specification: String
   var entries: UInt64
 }
 

@@ -89,7 +89,7 @@ struct VectorTests {
 
 extension Fields {
   /// Whether no text of the fields stands for bytes that were no UTF-8.
-  fileprivate var hasOnlyText: Bool { ![name, engine].contains { $0?.contains("\u{FFFD}") ?? false } }
+  fileprivate var hasOnlyText: Bool { ![name, engine, specification].contains { $0?.contains("\u{FFFD}") ?? false } }
 
   /// Whether the encoders can give the fields: an expiry of 0 has no place in them.
   fileprivate var hasOneForm: Bool { !(records ?? []).contains { $0.expireAfterMilliseconds == 0 } }

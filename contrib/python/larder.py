@@ -123,8 +123,9 @@ class Client:
         handle, engine = wire.decode_store_open(self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)
 
-    def create(self, name: str, engine: str = "memory") -> None:
-        wire.decode_nothing(self.request(Operation.store_create, wire.encode_store_create(name, engine)))
+    def create(self, name: str, specification: str = "memory") -> None:
+        """What keeps it may have options: `log?durability=interval:1s` (§6.2)."""
+        wire.decode_nothing(self.request(Operation.store_create, wire.encode_store_create(name, specification)))
 
     def stores(self) -> list[StoreDescription]:
         return wire.decode_store_list(self.request(Operation.store_list))

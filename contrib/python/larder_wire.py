@@ -110,7 +110,7 @@ class Write:
 @dataclass(frozen=True)
 class StoreDescription:
     name: str
-    engine: str
+    specification: str
     entries: int
 
 
@@ -165,9 +165,9 @@ def encode_credit(credit: int) -> bytes:
     return pack("I", credit)
 
 
-def encode_store_create(name: str, engine: str) -> bytes:
+def encode_store_create(name: str, specification: str) -> bytes:
     text = name.encode()
-    return pack("B", len(text)) + text + engine.encode()
+    return pack("B", len(text)) + text + specification.encode()
 
 
 def encode_keys(keys: Iterable[Key]) -> bytes:
@@ -279,8 +279,8 @@ def decode_store_open(body: bytes) -> tuple[int, str]:
 def decode_store_list(body: bytes) -> list[StoreDescription]:
     reader, stores = Reader(body), []
     while reader:
-        name, engine = reader.text(reader.integer(1)), reader.text(reader.integer(1))
-        stores.append(StoreDescription(name, engine, reader.integer(8)))
+        name, specification = reader.text(reader.integer(1)), reader.text(reader.integer(1))
+        stores.append(StoreDescription(name, specification, reader.integer(8)))
     return stores
 
 

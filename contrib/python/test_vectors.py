@@ -70,7 +70,7 @@ def encode_body(frame: Frame) -> bytes:
         case Operation.store_open | Operation.store_drop:
             return frame["name"].encode()
         case Operation.store_create:
-            return wire.encode_store_create(frame["name"], frame["engine"])
+            return wire.encode_store_create(frame["name"], frame["specification"])
         case Operation.get:
             return bytes.fromhex(frame["keyHex"])
         case Operation.get_many | Operation.delete_many:

@@ -21,7 +21,7 @@ struct LarderTarget: Target {
     if let opened = try open(line, unless: .storeUnknown) { return try handle(opened) }
     _ = try call(line, unless: .storeExists) {
       let start = $0.beginRequest(.storeCreate, id: 1)
-      $0.append(StoreCreation(name: store, engine: "memory"))
+      $0.append(StoreCreation(name: store, specification: "memory"))
       $0.endFrame(start)
     }
     return try handle(open(line, unless: nil) ?? [])

@@ -5,7 +5,8 @@ struct Stores: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the stores.",
     discussion: """
-      A table on a terminal, else one line of JSON a store: {"name","engine","entries"}.
+      A table on a terminal, else one line of JSON a store: {"name","engine","entries"}, and "durability" in those that survive \
+      the server's end.
 
       Example: larder stores
       """)
@@ -16,8 +17,8 @@ struct Stores: AsyncParsableCommand {
     let stores = try await connection.client().stores()
     var output = Output()
     if Output.isTerminal {
-      var table = Table("STORE", "ENGINE", "ENTRIES")
-      for store in stores { table.add(store.name, store.engine, String(store.entries)) }
+      var table = Table("STORE", "ENGINE", "DURABILITY", "ENTRIES")
+      for store in stores { table.add(store.name, store.engine, store.durability ?? "-", String(store.entries)) }
       try output.writeLine(stores.isEmpty ? "There are no stores; 'larder create NAME memory' makes one." : table.text)
     } else {
       for store in stores {
@@ -25,6 +26,10 @@ struct Stores: AsyncParsableCommand {
         output.bytes.append(jsonString: store.name)
         output.bytes.append(",\"engine\":")
         output.bytes.append(jsonString: store.engine)
+        if let durability = store.durability {
+          output.bytes.append(",\"durability\":")
+          output.bytes.append(jsonString: durability)
+        }
         output.bytes.append(",\"entries\":")
         output.bytes.append(number: store.entries)
         output.bytes.append("}\n")
@@ -38,9 +43,15 @@ struct Create: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Makes a store.",
     discussion: """
-      A store that is there already is refused with exit status 3.
+      An ENGINE keeps the store: memory, which nothing survives, or on a server with a data directory (larderd --data) log or \
+      directory, a file for each entry. These two take a durability: what is promised of a write that was answered.
+        log?durability=always       it is on the disk; this is the default
+        log?durability=interval:1s  it will be after that time at the latest, up to an hour; 500ms is a time, too
+        log?durability=none         it will be when the system sees fit
+      Put it in quotes, since shells have a meaning for question marks. A store that is there already is refused with exit status 3.
 
       Example: larder create items memory
+      Example: larder create sessions 'log?durability=interval:1s'
       """)
 
   @OptionGroup var connection: ConnectionOptions
@@ -48,12 +59,23 @@ struct Create: AsyncParsableCommand {
   @Argument(help: "1 to 128 ASCII letters, digits, '.', '_' and '-', the first of them a letter, a digit or '_'.")
   var name: String
 
-  @Argument(help: "What keeps the store: memory.", completion: .list(["memory"]))
+  @Argument(
+    help: "What keeps the store: memory, log or directory, perhaps with a durability.",
+    completion: .list(EngineChoices.all))
   var engine: String
 
   func run() async throws {
     try await connection.client().createStore(name, engine: engine)
   }
+}
+
+/// What a shell offers for an engine.
+enum EngineChoices {
+  static let all =
+    ["memory"]
+    + ["log", "directory"].flatMap { engine in
+      [engine] + ["always", "interval:1s", "none"].map { "\(engine)?durability=\($0)" }
+    }
 }
 
 struct Drop: AsyncParsableCommand {
