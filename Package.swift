@@ -35,7 +35,7 @@ let package = Package(
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
     .executableTarget(
-      name: "larder", dependencies: ["Larder", "Platform", argumentParser], swiftSettings: settings),
+      name: "larder", dependencies: ["Larder", "Storage", "Platform", argumentParser], swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
       dependencies: [

@@ -17,6 +17,7 @@ struct LarderCommand: AsyncParsableCommand {
         2  usage: the command line or the input is not right
         3  refused by the server
         4  can't connect, or timed out
+        5  damaged: files are not what was written
 
       For completions in your shell: larder --generate-completion-script bash (or zsh, or fish)
 
@@ -27,7 +28,8 @@ struct LarderCommand: AsyncParsableCommand {
       CommandGroup(name: "Server", subcommands: [Ping.self, Stats.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
         name: "Entries", subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self]),
-      CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self]),
+      CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
+      CommandGroup(name: "Files, without a server", subcommands: [Verify.self]),
     ])
 
   @OptionGroup var connection: ConnectionOptions

@@ -14,24 +14,31 @@ struct BatchSender: ~Copyable {
   private struct Lane {
     var writes: [Write] = []
     var bytes = 0
-    var lines: ClosedRange<Int>?
+    var numbers: ClosedRange<Int>?
     var flight: Flight?
   }
 
   /// A batch that was sent.
   private struct Flight {
     let count: Int
-    let lines: ClosedRange<Int>
+    let numbers: ClosedRange<Int>
     let result: Task<LarderError?, Never>
   }
 
+  /// What writes are numbered by.
+  enum Source {
+    case lines, backup
+  }
+
   private let store: RemoteStore
+  private let source: Source
   private var lanes = [Lane](repeating: Lane(), count: laneCount)
   /// How many writes the server has acknowledged.
   private(set) var loaded = 0
 
-  init(_ store: RemoteStore) {
+  init(_ store: RemoteStore, of source: Source) {
     self.store = store
+    self.source = source
   }
 
   /// The lane that a write has to go through.
@@ -46,18 +53,18 @@ struct BatchSender: ~Copyable {
     !lanes[lane].writes.isEmpty && lanes[lane].bytes + bytes + Self.overheadBytes > Self.batchBytes
   }
 
-  mutating func add(_ write: Write, of bytes: Int, line: Int, to lane: Int) {
+  mutating func add(_ write: Write, of bytes: Int, number: Int, to lane: Int) {
     ({ lane in
       lane.writes.append(write)
       lane.bytes += bytes + Self.overheadBytes
-      lane.lines = (lane.lines?.lowerBound ?? line)...line
+      lane.numbers = (lane.numbers?.lowerBound ?? number)...number
     })(&lanes[lane])
   }
 
   /// Sends what a lane holds, once its batch before has arrived.
   mutating func send(_ lane: Int) async throws(CommandFailure) {
     try await settle(lane)
-    guard let lines = lanes[lane].lines else { return }
+    guard let numbers = lanes[lane].numbers else { return }
     let writes = lanes[lane].writes
     let store = store
     let result = Task.detached { () async -> LarderError? in
@@ -66,7 +73,7 @@ struct BatchSender: ~Copyable {
         return nil
       } catch { return error }
     }
-    lanes[lane] = Lane(flight: Flight(count: writes.count, lines: lines, result: result))
+    lanes[lane] = Lane(flight: Flight(count: writes.count, numbers: numbers, result: result))
     lanes[lane].writes.reserveCapacity(writes.count)
   }
 
@@ -84,7 +91,7 @@ struct BatchSender: ~Copyable {
     guard let flight = lanes[lane].flight.take() else { return }
     if let error = await flight.result.value {
       await settleOthers()
-      throw failure(error, flight.lines)
+      throw failure(error, flight.numbers)
     }
     loaded += flight.count
   }
@@ -97,11 +104,23 @@ struct BatchSender: ~Copyable {
     }
   }
 
-  private func failure(_ error: LarderError, _ lines: ClosedRange<Int>) -> CommandFailure {
+  private func failure(_ error: LarderError, _ numbers: ClosedRange<Int>) -> CommandFailure {
     let failure = CommandFailure(error)
+    let (done, one, several) = source == .lines ? ("loaded", "line", "lines") : ("restored", "entry", "entries")
     let place =
-      lines.count == 1 ? "line \(lines.lowerBound)" : "one of lines \(lines.lowerBound) to \(lines.upperBound)"
+      numbers.count == 1
+      ? "\(one) \(numbers.lowerBound)" : "one of \(several) \(numbers.lowerBound) to \(numbers.upperBound)"
     return CommandFailure(
-      failure.status, "\(loaded) of the entries are loaded, then \(place) failed: \(failure.message)")
+      failure.status, "\(loaded) of the entries are \(done), then \(place) failed: \(failure.message)")
+  }
+}
+
+extension Write {
+  /// The bytes of key and value, with what a list has around its elements.
+  var byteCount: Int {
+    switch value {
+    case .single(let bytes): key.utf8.count + bytes.count
+    case .list(let elements): key.utf8.count + elements.reduce(0) { $0 + 4 + $1.count }
+    }
   }
 }

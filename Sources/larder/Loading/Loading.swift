@@ -5,10 +5,10 @@ enum Loading {
   /// On the main thread, which may wait for input while other threads send.
   @MainActor
   static func run(_ store: RemoteStore, from input: consuming InputFile, keyField: String?) async throws {
-    var progress = LoadProgress(size: input.size)
+    var progress = Progress(total: input.size)
     var lines = LineReader(input)
     var reader = WriteReader(keyField: keyField)
-    var sender = BatchSender(store)
+    var sender = BatchSender(store, of: .lines)
     do {
       while true {
         guard let line = lines.next() else {
@@ -22,9 +22,9 @@ enum Loading {
         let size = write.byteCount
         if sender.isFull(lane, for: size) {
           try await sender.send(lane)
-          progress.show(loaded: sender.loaded, bytes: lines.bytesRead)
+          progress.show(sender.loaded, done: lines.bytesRead)
         }
-        sender.add(write, of: size, line: lines.number, to: lane)
+        sender.add(write, of: size, number: lines.number, to: lane)
       }
       try await sender.finish()
     } catch let fault as JSONFault {
@@ -38,21 +38,11 @@ enum Loading {
       progress.clear()
       throw error
     }
-    progress.finish(loaded: sender.loaded, bytes: lines.bytesRead)
+    progress.finish("loaded", sender.loaded, bytes: lines.bytesRead)
   }
 
   private static func isBlank(_ line: Span<UInt8>) -> Bool {
     for index in 0..<line.count where line[index] != 0x20 && line[index] != 0x09 { return false }
     return true
-  }
-}
-
-extension Write {
-  /// The bytes of key and value, with what a list has around its elements.
-  fileprivate var byteCount: Int {
-    switch value {
-    case .single(let bytes): key.utf8.count + bytes.count
-    case .list(let elements): key.utf8.count + elements.reduce(0) { $0 + 4 + $1.count }
-    }
   }
 }

@@ -10,6 +10,8 @@ enum ExitStatus: Int32 {
   case refused = 3
   /// The server can't be reached, or did not answer in time.
   case unreachable = 4
+  /// Files are not what was written.
+  case damaged = 5
 }
 
 /// Why a command has not done its work, in one line: what happened and what to do next.

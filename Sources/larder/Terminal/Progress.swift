@@ -1,33 +1,39 @@
 import Glibc
 import Platform
 
-/// A line on the terminal that says how far a load is. Not a word when standard error is something else.
-struct LoadProgress {
+/// A line on the terminal that says how far some work is. Not a word when standard error is something else.
+struct Progress {
   private static let barWidth = 24
   private static let pauseMilliseconds: UInt64 = 100
 
   private let isShown = isatty(STDERR_FILENO) == 1
-  /// Bytes of the input, when they are known.
-  private let size: Int?
+  /// What is counted, such as entries.
+  private let noun: String
+  /// How much there is to do, in bytes or whatever `show` is told, when it is known.
+  private let total: Int?
   private let began = monotonicMilliseconds()
   private var nextUpdate: UInt64
   private var isOnScreen = false
 
-  init(size: Int?) {
-    self.size = size
+  init(_ noun: String = "entries", total: Int?) {
+    self.noun = noun
+    self.total = total
     nextUpdate = began + Self.pauseMilliseconds
   }
 
-  mutating func show(loaded: Int, bytes: Int) {
+  /// - Parameters:
+  ///   - count: of what the noun says.
+  ///   - done: how much of the total.
+  mutating func show(_ count: Int, done: Int) {
     guard isShown else { return }
     let now = monotonicMilliseconds()
     guard now >= nextUpdate else { return }
     nextUpdate = now + Self.pauseMilliseconds
     isOnScreen = true
     let elapsed = max(1, now - began)
-    var line = "\(Readable.number(loaded)) entries, \(rate(loaded, elapsed))"
-    if let size, size > 0, bytes > 0 {
-      let part = min(1, Double(bytes) / Double(size))
+    var line = "\(Readable.number(count)) \(noun), \(rate(count, elapsed))"
+    if let total, total > 0, done > 0 {
+      let part = min(1, Double(done) / Double(total))
       let filled = Int(part * Double(Self.barWidth))
       let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: Self.barWidth - filled)
       let left = UInt64(Double(elapsed) * (1 - part) / part / 1_000)
@@ -43,18 +49,18 @@ struct LoadProgress {
     Self.write("\r\u{1B}[K")
   }
 
-  mutating func finish(loaded: Int, bytes: Int) {
+  /// - Parameter verb: what was done, such as loaded.
+  mutating func finish(_ verb: String, _ count: Int, bytes: Int) {
     clear()
     guard isShown else { return }
     let elapsed = max(1, monotonicMilliseconds() - began)
     let seconds = "\(elapsed / 1_000).\(elapsed / 100 % 10) s"
-    logLine(
-      "loaded \(Readable.number(loaded)) entries (\(Readable.bytes(UInt64(bytes)))) in \(seconds), \(rate(loaded, elapsed))"
-    )
+    let amount = "\(Readable.number(count)) \(noun) (\(Readable.bytes(UInt64(bytes))))"
+    logLine("\(verb) \(amount) in \(seconds), \(rate(count, elapsed))")
   }
 
-  private func rate(_ loaded: Int, _ milliseconds: UInt64) -> String {
-    "\(Readable.number(loaded * 1_000 / Int(milliseconds)))/s"
+  private func rate(_ count: Int, _ milliseconds: UInt64) -> String {
+    "\(Readable.number(count * 1_000 / Int(milliseconds)))/s"
   }
 
   private static func write(_ text: String) {

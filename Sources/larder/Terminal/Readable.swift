@@ -1,9 +1,12 @@
+import Glibc
+
 /// Numbers for a person's eye.
 enum Readable {
   /// What a figure is in larger units; empty where it has none.
   static func figure(_ name: String, _ value: UInt64) -> String {
-    if name.hasSuffix("_bytes"), value >= 1_024 { return bytes(value) }
+    if name.hasSuffix("_bytes") || name.hasSuffix("_bytes_total"), value >= 1_024 { return bytes(value) }
     if name.hasSuffix("_milliseconds"), value >= 1_000 { return time(seconds: value / 1_000) }
+    if name == "read_only" { return value == 0 ? "no" : "yes: its files failed, restart the server once they are well" }
     return ""
   }
 
@@ -25,6 +28,19 @@ enum Readable {
     case ..<86_400: "\(seconds / 3_600)h \(two(seconds / 60 % 60))m"
     default: "\(seconds / 86_400)d \(two(seconds / 3_600 % 24))h"
     }
+  }
+
+  /// Such as `2026-11-21` and `07:50:05`, in UTC.
+  static func moment(milliseconds: UInt64) -> (date: String, time: String) {
+    var seconds = time_t(clamping: milliseconds / 1_000)
+    var parts = unsafe tm()
+    _ = unsafe gmtime_r(&seconds, &parts)
+    let date = unsafe [parts.tm_year + 1_900, parts.tm_mon + 1, parts.tm_mday]
+    let time = unsafe [parts.tm_hour, parts.tm_min, parts.tm_sec]
+    func joined(_ numbers: [Int32], by mark: String) -> String {
+      numbers.map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: mark)
+    }
+    return (joined(date, by: "-"), joined(time, by: ":"))
   }
 
   /// Digits in groups of three.
