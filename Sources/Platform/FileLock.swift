@@ -15,9 +15,10 @@ package struct FileLock: ~Copyable, Sendable {
 
   private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-  /// Locks the file of that path, which is made if need be; a link is not followed.
-  package static func take(_ path: String) throws(Refusal) -> FileLock {
-    let number = open(path)
+  /// Locks the file of that path; a link is not followed.
+  /// - Parameter making: whether the file is made if it isn't there.
+  package static func take(_ path: String, making: Bool = true) throws(Refusal) -> FileLock {
+    let number = open(path, making ? O_CREAT : 0)
     guard number >= 0 else { throw .failed(SystemError("openat")) }
     let descriptor = Descriptor(owning: number)
     var result: Int32
@@ -33,8 +34,8 @@ package struct FileLock: ~Copyable, Sendable {
     return FileLock(descriptor)
   }
 
-  private static func open(_ path: String) -> Int32 {
-    let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+  private static func open(_ path: String, _ making: Int32) -> Int32 {
+    let flags = O_RDWR | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     while true {
       let number = unsafe openat(AT_FDCWD, path, flags, 0o600 as mode_t)
       if number >= 0 || errno != EINTR { return number }

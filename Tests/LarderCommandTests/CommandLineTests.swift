@@ -9,7 +9,9 @@ import Testing
     ["put", "items", "a", "b", "--if-absent", "--if-revision", "1"], ["put", "items", "a", "b", "--expire", "0s"],
     ["put", "items", "a", "b", "--expire", "10"], ["ping", "--timeout", "5"], ["--timeout", "-1s", "ping"],
     ["--server", "here", "ping"], ["page", "items", "--limit", "-1"], ["page", "items", "--offset", "x"],
-    ["load", "items"],
+    ["load", "items"], ["backup", "items"], ["restore", "items"], ["verify"], ["verify", "/nowhere"],
+    ["check"], ["check", "/nowhere"], ["check", "/tmp"], ["check", "/tmp", "/tmp/other"],
+    ["check", "/tmp", "--salvage"],
     ["get", "items", String(repeating: "k", count: 4_097)],
   ]) func `is refused with status 2 when it is not right`(arguments: [String]) throws {
     let command = try Command.larder(arguments)
@@ -27,6 +29,7 @@ import Testing
   @Test func `has help with an example for every command`() throws {
     for name in [
       "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "load", "dump",
+      "backup", "restore", "verify", "check",
     ] {
       let command = try Command.larder([name, "--help"])
       #expect(command.status == 0 && command.error.isEmpty)

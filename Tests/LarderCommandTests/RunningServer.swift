@@ -1,22 +1,33 @@
 import Foundation
+import Testing
 
 /// A real `larderd` with a store `items`, which ends with its owner.
 final class RunningServer {
   let address: String
+  let process = Process()
   private let folder: TemporaryFolder
-  private let process = Process()
 
-  init() throws {
+  /// - Parameters:
+  ///   - data: its data directory; without one, stores live in memory.
+  ///   - stores: as `--store` has them.
+  init(data: URL? = nil, stores: [String] = ["items=memory"]) throws {
     folder = try TemporaryFolder()
     address = "unix:\(folder.path)/larder.sock"
     process.executableURL = Command.products.appending(path: "larderd")
-    process.arguments = ["--listen", address, "--store", "items=memory"]
+    process.arguments = ["--listen", address] + stores.flatMap { ["--store", $0] }
+    if let data { process.arguments?.append(contentsOf: ["--data", data.path]) }
     process.standardError = FileHandle.nullDevice
     try process.run()
-    while try larder("ping").status != 0 { usleep(5_000) }
+    while try larder("ping").status != 0 {
+      try #require(process.isRunning, "larderd has ended")
+      usleep(5_000)
+    }
   }
 
-  deinit {
+  deinit { stop() }
+
+  /// Ends it in order.
+  func stop() {
     process.terminate()
     process.waitUntilExit()
   }

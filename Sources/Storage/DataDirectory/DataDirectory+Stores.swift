@@ -88,7 +88,7 @@ extension DataDirectory {
     }
   }
 
-  private static func isUnfinished(_ name: String) -> Bool {
+  static func isUnfinished(_ name: String) -> Bool {
     name.hasPrefix(newPrefix) || name.hasPrefix(droppedPrefix)
   }
 }

@@ -16,9 +16,10 @@ package final class DataDirectory: Sendable {
 
   package let path: String
   let fileSystem: any FileSystem
-  private let lock: FileLock
+  /// Nil when there was no file to lock, and nothing was to be made.
+  private let lock: FileLock?
 
-  private init(_ path: String, _ fileSystem: any FileSystem, _ lock: consuming FileLock) {
+  private init(_ path: String, _ fileSystem: any FileSystem, _ lock: consuming FileLock?) {
     self.path = path
     self.fileSystem = fileSystem
     self.lock = lock
@@ -38,9 +39,29 @@ package final class DataDirectory: Sendable {
     return directory
   }
 
-  private static func takeLock(_ path: String) throws(DataDirectoryError) -> FileLock {
+  /// Takes a data directory to look at it, and changes nothing in it but the number in its lock.
+  /// - Throws: `inUse` when a process has it; `notUsable` for what is none.
+  package static func openUnchanged(
+    _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
+  ) throws(DataDirectoryError) -> DataDirectory {
+    let looking = DataDirectory(path, fileSystem, nil)
+    let format = path + "/" + formatName
+    guard try looking.calling(format, { () throws(SystemError) in try fileSystem.kind(of: format) }) != nil else {
+      throw .notUsable(
+        path: path, reason: "this is no data directory of a server; it would have a file '\(formatName)'")
+    }
+    try looking.checkFormat()
+    let lock = path + "/" + lockName
+    // Who has no lock is no running server. The file isn't made, since it would then be this user's.
+    guard try looking.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
+      return looking
+    }
+    return DataDirectory(path, fileSystem, try takeLock(path, making: false))
+  }
+
+  private static func takeLock(_ path: String, making: Bool = true) throws(DataDirectoryError) -> FileLock {
     let file = path + "/" + lockName
-    do throws(FileLock.Refusal) { return try FileLock.take(file) } catch {
+    do throws(FileLock.Refusal) { return try FileLock.take(file, making: making) } catch {
       switch error {
       case .held(let owner): throw .inUse(path: path, owner: owner)
       case .failed(let error): throw .system(path: file, error)

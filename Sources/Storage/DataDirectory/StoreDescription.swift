@@ -61,7 +61,9 @@ package struct StoreDescription: Equatable, Sendable {
       }
     }
     name = try Self.value("name", of: values, "is no name for a store") { try? StoreName(String($0)) }
-    engine = try Self.value("engine", of: values, "is no engine") { EngineKind(rawValue: String($0)) }
+    engine = try Self.value("engine", of: values, "is no engine that keeps files") { text in
+      EngineKind(rawValue: String(text)).flatMap { $0.isDurable ? $0 : nil }
+    }
     durability = try Self.value("durability", of: values, "is no durability") { Durability(String($0)) }
     identity = try Self.value("identity", of: values, "is no identity") { text in
       text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) } ? String(text) : nil

@@ -13,21 +13,26 @@ struct DirectoryJournalContents {
   private(set) var pending = PendingOperations()
   private(set) var operationCount = 0
 
-  /// - Throws: `damaged` when neither header is valid, or a frame isn't that was on the disk when a later one was written.
-  init(reading file: any File, path: String) throws(DirectoryError) {
-    do throws(SystemError) { bytes = try file.contents() } catch { throw .system(path: path, error) }
+  /// Damage to what had been on the disk: where, and what it is. Frames ahead of it are good.
+  private(set) var damage: CommitDamage?
+
+  init(reading file: any File) throws(SystemError) {
+    bytes = try file.contents()
     guard let header = DirectoryJournal.readHeader(bytes) else {
-      throw .damaged(path: path, offset: 0, reason: "neither header is valid")
+      (sequence, lastRevision) = (0, 0)
+      damage = CommitDamage(offset: 0, reason: "neither header is valid")
+      return
     }
     (sequence, lastRevision) = (header.sequence, header.base)
     while let frame = frame(at: tail), frame.previous == lastRevision {
       let records = tail + DirectoryJournal.frameHeaderByteCount..<tail + frame.byteCount
       do throws(CommitDamage) { try read(records) } catch {
-        throw .damaged(path: path, offset: records.lowerBound + error.offset, reason: error.reason)
+        damage = CommitDamage(offset: records.lowerBound + error.offset, reason: error.reason)
+        return
       }
       tail = records.upperBound
     }
-    try lookBehindTail(path: path)
+    lookBehindTail()
   }
 
   private mutating func read(_ records: Range<Int>) throws(CommitDamage) {
@@ -44,7 +49,7 @@ struct DirectoryJournalContents {
   }
 
   /// A frame that can be read where the frames have ended tells whether what is missing before it had been on the disk.
-  private mutating func lookBehindTail(path: String) throws(DirectoryError) {
+  private mutating func lookBehindTail() {
     guard tail + DirectoryJournal.frameHeaderByteCount <= bytes.count else { return }
     if header(at: tail).previous == lastRevision, header(at: tail).count > 0 { isTorn = true }
     var place = tail
@@ -53,7 +58,8 @@ struct DirectoryJournalContents {
       guard let frame = frame(at: next) else { continue }
       isTorn = true
       guard frame.synced <= tail else {
-        throw .damaged(path: path, offset: tail, reason: "a frame is invalid, and a later one is not")
+        damage = CommitDamage(offset: tail, reason: "a frame is invalid, and a later one is not")
+        return
       }
     }
   }

@@ -16,9 +16,10 @@ struct DirectoryReading {
 
   /// - Parameters:
   ///   - wall: now, in milliseconds since 1970.
+  ///   - mustBeSound: whether a journal that is damaged or can't be read is an error. Else it is reported, and what is good of it counts.
   ///   - visit: is called with every entry that hasn't expired.
   init(
-    _ folder: DirectoryFolder, wall: UInt64,
+    _ folder: DirectoryFolder, wall: UInt64, mustBeSound: Bool = true,
     visit: (_ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     self.folder = folder
@@ -27,9 +28,11 @@ struct DirectoryReading {
     do throws(SystemError) { names = try folder.fileSystem.list(folder.path) } catch {
       throw .system(path: folder.path, error)
     }
-    if names.contains(DirectoryJournal.name) { try readJournal() }
+    report.files = names.count
+    let hasJournal = names.contains(DirectoryJournal.name)
+    if hasJournal { try readJournal(mustBeSound: mustBeSound) }
     let (entries, keyFiles) = sort(names.sorted())
-    if journal == nil, !entries.isEmpty { report.note(DirectoryJournal.name, .journalMissing) }
+    if !hasJournal, !entries.isEmpty { report.note(DirectoryJournal.name, .journalMissing) }
     for (name, versions) in entries { try read(name, versions, visit) }
     try finishPending(visit)
     for name in keyFiles where entries[name] == nil && !isPut(name) {
@@ -39,14 +42,21 @@ struct DirectoryReading {
     report.findings.sort { $0.name < $1.name }
   }
 
-  private mutating func readJournal() throws(DirectoryError) {
-    let path = folder.path(DirectoryJournal.name)
-    let file: any File
-    do throws(SystemError) { file = try folder.fileSystem.open(path, .reading) } catch {
-      throw .system(path: path, error)
+  private mutating func readJournal(mustBeSound: Bool) throws(DirectoryError) {
+    let (name, path) = (DirectoryJournal.name, folder.path(DirectoryJournal.name))
+    let contents: DirectoryJournalContents
+    do throws(SystemError) {
+      contents = try DirectoryJournalContents(reading: folder.fileSystem.open(path, .reading))
+    } catch {
+      if mustBeSound { throw .system(path: path, error) }
+      return report.note(name, isFile(name) ? .unreadable(error.description) : .notAFile)
     }
-    let contents = try DirectoryJournalContents(reading: file, path: path)
-    if contents.isTorn { report.note(DirectoryJournal.name, .tornTail(offset: contents.tail)) }
+    if let damage = contents.damage {
+      if mustBeSound { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
+      report.note(name, .damaged(offset: damage.offset, reason: damage.reason))
+    } else if contents.isTorn {
+      report.note(name, .tornTail(offset: contents.tail))
+    }
     (pending, report.replayed, report.revision) = (contents.pending, contents.operationCount, contents.lastRevision)
     journal = contents
   }
@@ -80,7 +90,9 @@ struct DirectoryReading {
       for version in versions { report.note(version.fileName(name), .keyUnknown) }
       return
     }
-    if pending.operations[key] != nil || pending.clears {
+    if isBehindDamage(versions[0]) {
+      pending.operations[key] = nil
+    } else if pending.operations[key] != nil || pending.clears {
       for version in versions { index.add(version.fileName(name), toRemoveWith: key) }
       return
     }
@@ -89,7 +101,9 @@ struct DirectoryReading {
       for version in versions { index.add(version.fileName(name), toRemoveWith: key) }
       return
     }
-    if let journal, newest.revision > journal.lastRevision { report.note(newest.fileName(name), .ahead) }
+    if let journal, journal.damage == nil, newest.revision > journal.lastRevision {
+      report.note(newest.fileName(name), .ahead)
+    }
     report.revision = max(report.revision, newest.revision)
     // A crash between a renaming and a removal leaves a file that is intact; what isn't is none of that.
     for version in versions.dropFirst() where intactValue(name, version) != nil {
@@ -99,6 +113,12 @@ struct DirectoryReading {
     let entry = PendingOperations.Put(
       kind: newest.kind, revision: newest.revision, expiry: newest.expiry, value: 0..<value.count)
     try count(key, entry, value[...], visit)
+  }
+
+  /// Whether a file was written from a frame of the journal that can't be read any more, and is newer than those that can.
+  private func isBehindDamage(_ version: EntryVersion) -> Bool {
+    guard let journal, journal.damage != nil else { return false }
+    return version.revision > journal.lastRevision
   }
 
   /// The operations that only the journal is known to have.

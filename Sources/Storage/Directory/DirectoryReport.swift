@@ -19,6 +19,8 @@ package struct DirectoryReport: Equatable, Sendable {
     case unreadable(String)
     /// Its revision is one that the store didn't give: it was put there by hand. It is an entry all the same.
     case ahead
+    /// The journal is damaged from there on, where it had been on the disk. Commits behind are lost unless their files were written.
+    case damaged(offset: Int, reason: String)
     /// There are entries and no journal: revisions of deleted entries may be given again.
     case journalMissing
     /// The journal's last bytes, from there on, were being written when the process or the machine ended. They are left out.
@@ -28,6 +30,8 @@ package struct DirectoryReport: Equatable, Sendable {
   /// Entries whose files or journal records are intact and that haven't expired.
   package internal(set) var entries = 0
   package internal(set) var valueBytes = 0
+  /// All there is in the folder, whatever it is.
+  package internal(set) var files = 0
   package internal(set) var revision: UInt64 = 0
   /// Operations of the journal whose files weren't known to be on the disk.
   package internal(set) var replayed = 0
@@ -49,6 +53,7 @@ extension DirectoryReport.Finding: CustomStringConvertible {
     case .keyUnknown: "\(name): the file with its key is missing or damaged; the entry counts as absent"
     case .unreadable(let reason): "\(name): can't be read (\(reason)); the key counts as absent"
     case .ahead: "\(name): a revision that the store didn't give; taken as an entry"
+    case .damaged(let offset, let reason): "\(name): damaged at byte \(offset): \(reason)"
     case .journalMissing: "\(name): missing; revisions of deleted entries may be given again"
     case .tornTail(let offset): "\(name): unfinished write at byte \(offset); left out"
     }

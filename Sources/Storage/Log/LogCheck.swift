@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 
 /// Looks at a log that nobody has open, and changes nothing in it.
@@ -8,6 +9,7 @@ package enum LogCheck {
     package var byteCount = 0
     /// What can be read, from the file's beginning on.
     package var intactBytes = 0
+    /// Whole ones, but for marks.
     package var records = 0
     package var firstRevision: UInt64 = 0
     package var lastRevision: UInt64 = 0
@@ -16,6 +18,8 @@ package enum LogCheck {
     package var damage: Damage?
     /// What a crash left behind the last record, of the last segment only: a start cuts it off.
     package var tornBytes = 0
+    /// What can't be read, from damaged places to the next whole records.
+    package var lostBytes = 0
   }
 
   package struct Damage: Sendable, Equatable {
@@ -25,33 +29,41 @@ package enum LogCheck {
 
   package struct Report: Sendable, Equatable {
     package var segments: [Segment] = []
-    /// Segments that aren't there, by the path they should have.
+    /// Segments that aren't there, by the path they should have; of a longer gap, the first few.
     package var missing: [String] = []
 
     package var isIntact: Bool { missing.isEmpty && segments.allSatisfy { $0.damage == nil } }
   }
 
+  /// How many missing segments of a gap are named.
+  private static let namedOfGap: UInt64 = 16
+
   /// Reads all segments of a folder.
-  package static func check(_ path: String, files: any FileSystem) throws(LogError) -> Report {
-    unsafe try walk(path, files, nil)
+  /// - Parameter tell: called with how many bytes of records were read.
+  package static func check(
+    _ path: String, files: any FileSystem, tell: (Int) -> Void = { _ in }
+  ) throws(LogError) -> Report {
+    unsafe try walk(path, files, tell, nil)
   }
 
-  /// Copies every intact record into a new log, in a folder that must not be there yet. Records behind a damaged place in a segment are
-  /// looked for, too.
+  /// Copies every intact record into a new log, in a folder that is empty or not there yet. Records behind a damaged place in a segment
+  /// are looked for, too.
+  /// - Parameter tell: called with how many bytes of records were read.
   /// - Returns: what the old one is like, and how many records were copied.
   package static func salvage(
-    _ path: String, to target: String, files: any FileSystem
+    _ path: String, to target: String, files: any FileSystem, tell: (Int) -> Void = { _ in }
   ) throws(LogError) -> (report: Report, records: Int) {
-    guard try LogError.on(target, { () throws(SystemError) in try files.kind(of: target) }) == nil else {
-      throw .failed(path: target, SystemError("mkdir", errno: 17))
+    try LogError.on(target) { () throws(SystemError) in
+      if try files.kind(of: target) == nil { return }
+      guard try files.list(target).isEmpty else { throw SystemError("mkdir", errno: EEXIST) }
     }
     var map = EntryMap()
     let (sink, _) = try LogSink.open(target, files: files, now: 0, unixNow: 0, into: &map)
     var records = 0
     var lastRevision: UInt64 = 0
-    let report = unsafe try walk(path, files) { (bytes, revision) throws(LogError) in
+    let report = unsafe try walk(path, files, tell) { (bytes, revision) throws(LogError) in
       // A record found behind damage may be older than one that is copied already.
-      guard revision > lastRevision, unsafe bytes[16] != SyncMark.kind else { return }
+      guard revision > lastRevision else { return }
       lastRevision = revision
       records += 1
       do throws(SinkError) {
@@ -67,19 +79,21 @@ package enum LogCheck {
     return (report, records)
   }
 
-  /// What is done with an intact record, and its revision.
+  /// What is done with an intact record that is no mark, and its revision.
   private typealias RecordBody = (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
 
   /// Reads all segments.
   /// - Parameter body: called with every intact record.
-  private static func walk(_ path: String, _ files: any FileSystem, _ body: RecordBody?) throws(LogError) -> Report {
+  private static func walk(
+    _ path: String, _ files: any FileSystem, _ tell: (Int) -> Void, _ body: RecordBody?
+  ) throws(LogError) -> Report {
     let folder = LogFolder(files: files, path: path)
     let numbers = try LogError.on(path) { () throws(SystemError) in try folder.segmentNumbers() }
     var report = Report()
     var next: UInt64 = 1
     var identity: UInt64?
     for number in numbers where number >= next {
-      for missing in next..<number { report.missing.append(folder.segmentPath(missing)) }
+      for missing in next..<min(number, next + namedOfGap) { report.missing.append(folder.segmentPath(missing)) }
       let path = folder.segmentPath(number)
       let (file, bytes, byteCount) = try LogError.on(path) { () throws(SystemError) in
         let file = try files.open(path, .reading)
@@ -91,25 +105,28 @@ package enum LogCheck {
       // The records of a segment whose header is gone may be good all the same.
       let header =
         decoded ?? SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
+      if header.number != number {
+        segment.damage = Damage(offset: 24, what: "the file is named for segment \(number) and is \(header.number)")
+      }
       if let identity, decoded != nil, header.identity != identity {
         segment.damage = Damage(offset: 16, what: "the segment belongs to another store")
       }
       if decoded != nil, identity == nil { identity = header.identity }
       let found = FoundSegment(files: files, path: path, file: file, byteCount: byteCount, header: header)
-      unsafe try read(found, isLast: number == numbers.last, into: &segment, body)
+      unsafe try read(found, isLast: number == numbers.last, into: &segment, tell, body)
       report.segments.append(segment)
-      next = header.lastNumber + 1
+      next = max(number, header.lastNumber) + 1
     }
     return report
   }
 
   private static func read(
-    _ found: FoundSegment, isLast: Bool, into segment: inout Segment, _ body: RecordBody?
+    _ found: FoundSegment, isLast: Bool, into segment: inout Segment, _ tell: (Int) -> Void, _ body: RecordBody?
   ) throws(LogError) {
     var reader = SegmentReader(found, verifiesValues: true)
     segment.firstRevision = found.header.firstRevision
     while true {
-      unsafe try readPieces(&reader, of: found, into: &segment, body)
+      unsafe try readPieces(&reader, of: found, into: &segment, tell, body)
       if segment.damage == nil { segment.intactBytes = reader.end }
       segment.lastRevision = max(segment.lastRevision, reader.lastRevision)
       let (end, byteCount) = (reader.end, reader.byteCount)
@@ -129,19 +146,26 @@ package enum LogCheck {
         var what = "the segment doesn't end as it should"
         if case .damaged(let reason) = reader.state { what = reason }
         if segment.damage == nil { segment.damage = Damage(offset: end, what: what) }
-        guard tail.byteCount > 0, try skip(&reader, found) else { return }
+        guard tail.byteCount > 0, try skip(&reader, found) else {
+          segment.lostBytes += tail.byteCount
+          return
+        }
+        segment.lostBytes += reader.end - end
       }
     }
   }
 
   private static func readPieces(
-    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ body: RecordBody?
+    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ tell: (Int) -> Void, _ body: RecordBody?
   ) throws(LogError) {
     while true {
       let piece = try reader.next()
       if piece.isEmpty { return }
+      tell(reader.end - piece.offset)
       guard let body = unsafe body else {
-        segment.records += piece.visit { _, _, _ in }
+        var marks = 0
+        let records = piece.visit { operation, _, _ in marks += operation.kind == SyncMark.kind ? 1 : 0 }
+        segment.records += records - marks
         continue
       }
       guard piece.isSparse else {
@@ -156,7 +180,7 @@ package enum LogCheck {
     }
   }
 
-  /// Calls `body` with every one of whole records.
+  /// Calls `body` with every one of whole records, but for marks.
   /// - Returns: how many they are.
   private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
     var (start, count) = (0, 0)
@@ -164,9 +188,10 @@ package enum LogCheck {
       let end = unsafe start + CommitBuffer.recordHeaderByteCount + Int(records.integer(at: start, as: UInt32.self))
       guard end <= records.count else { break }
       let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
+      start = end
+      guard unsafe record[16] != SyncMark.kind else { continue }
       unsafe try body(record, record.integer(at: 8, as: UInt64.self))
       count += 1
-      start = end
     }
     return count
   }

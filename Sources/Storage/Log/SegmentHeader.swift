@@ -45,7 +45,8 @@ struct SegmentHeader: Equatable, Sendable {
     let header = SegmentHeader(
       identity: fields[0], number: fields[1], lastNumber: fields[2], firstRevision: fields[3],
       lastRevision: fields[4], sweptRevision: fields[5])
-    return header.lastNumber >= header.number ? (header, "") : (nil, "the header contradicts itself")
+    let isPossible = header.lastNumber >= header.number && header.lastNumber < .max
+    return isPossible ? (header, "") : (nil, "the header contradicts itself")
   }
 
   /// Of all but the checksum itself.

@@ -35,9 +35,7 @@ struct Restore: AsyncParsableCommand {
 
   func run() async throws {
     var source = try BackupSource(path: file)
-    if source.size != nil {
-      try verify()
-    }
+    if file != "-", source.size != nil { try verify() }
     let header: BackupHeader
     do { header = try source.readHeader() } catch let damage as BackupDamage {
       throw source.failure(damage, "nothing was changed")

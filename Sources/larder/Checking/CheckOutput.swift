@@ -1,0 +1,88 @@
+import Storage
+
+/// How the reports of stores are shown: a table and what is to be said of it, or lines of JSON.
+enum CheckOutput {
+  static func tell(_ reports: [StoreReport], in dir: String, salvagedTo out: String?) throws {
+    var output = Output()
+    guard Output.isTerminal else {
+      for report in reports { appendLine(report, to: &output.bytes) }
+      return try output.flush()
+    }
+    guard !reports.isEmpty else { return try output.writeLine("There are no stores in \(dir).") }
+    try output.writeLine(table(reports))
+    for report in reports {
+      for damage in report.damage { try output.writeLine("\(report.name): \(words(damage))") }
+      for remark in report.remarks { try output.writeLine("\(report.name): \(remark)") }
+    }
+    guard let out else { return }
+    for report in reports { try output.writeLine("\(report.name): \(words(report, salvagedTo: out))") }
+  }
+
+  // MARK: For people
+
+  private static func table(_ reports: [StoreReport]) -> String {
+    var table = Table("STORE", "ENGINE", "FILES", "HOLDS", "BYTES", "REVISION", "STATE")
+    for report in reports {
+      table.add(
+        report.name, report.engine?.rawValue ?? "-", String(report.files), amount(report.count, report.engine),
+        Readable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
+    }
+    return table.text
+  }
+
+  private static func amount(_ count: Int, _ engine: EngineKind?) -> String {
+    let noun = engine == .log ? (count == 1 ? "record" : "records") : count == 1 ? "entry" : "entries"
+    return "\(Readable.number(count)) \(noun)"
+  }
+
+  private static func words(_ damage: StoreReport.Damage) -> String {
+    guard let offset = damage.offset else { return "\(damage.path): \(damage.what)" }
+    return "\(damage.path) is damaged at byte \(offset): \(damage.what)"
+  }
+
+  private static func words(_ report: StoreReport, salvagedTo out: String) -> String {
+    guard let salvage = report.salvage else { return "nothing could be copied" }
+    var lost: [String] = []
+    if salvage.lostBytes > 0 { lost.append(Readable.bytes(UInt64(salvage.lostBytes)) + " of records") }
+    if salvage.lostEntries > 0 { lost.append(amount(salvage.lostEntries, .directory)) }
+    if salvage.lostFiles > 0 { lost.append(salvage.lostFiles == 1 ? "a segment" : "\(salvage.lostFiles) segments") }
+    if lost.isEmpty, !report.isIntact { lost.append("as much as the damage above") }
+    let loss = lost.isEmpty ? "nothing is lost" : "lost: \(lost.joined(separator: ", "))"
+    return "copied \(amount(salvage.copied, report.engine)) to \(out); \(loss)"
+  }
+
+  // MARK: For programs
+
+  private static func appendLine(_ report: StoreReport, to bytes: inout [UInt8]) {
+    bytes.append("{\"store\":")
+    bytes.append(jsonString: report.name)
+    bytes.append(",\"engine\":")
+    bytes.append(report.engine.map { "\"\($0.rawValue)\"" } ?? "null")
+    bytes.append(",\"files\":\(report.files),\"\(report.engine == .log ? "records" : "entries")\":\(report.count)")
+    bytes.append(",\"bytes\":\(report.byteCount),\"revision\":\(report.revision),\"intact\":\(report.isIntact)")
+    bytes.append(",\"damage\":[")
+    for (index, damage) in report.damage.enumerated() {
+      bytes.append(index == 0 ? "{\"file\":" : ",{\"file\":")
+      bytes.append(jsonString: damage.path)
+      if let offset = damage.offset { bytes.append(",\"offset\":\(offset)") }
+      bytes.append(",\"what\":")
+      bytes.append(jsonString: damage.what)
+      bytes.append("}")
+    }
+    bytes.append("],\"remarks\":[")
+    for (index, remark) in report.remarks.enumerated() {
+      if index > 0 { bytes.append(",") }
+      bytes.append(jsonString: remark)
+    }
+    bytes.append("]")
+    if let salvage = report.salvage {
+      bytes.append(",\"copied\":\(salvage.copied),\"lostBytes\":\(salvage.lostBytes)")
+      bytes.append(",\"lostEntries\":\(salvage.lostEntries),\"lostFiles\":\(salvage.lostFiles)")
+    }
+    bytes.append("}\n")
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(_ text: String) { append(contentsOf: text.utf8) }
+}
