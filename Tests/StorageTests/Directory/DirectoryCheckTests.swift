@@ -162,6 +162,37 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
+  @Test func `behind a damaged place in the journal, what has its file is salvaged, and the newest of it`() throws {
+    let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+    var run = try DirectoryRun(folder)
+    run.put("a".bytes, [1])
+    run.put("long".bytes + [UInt8](repeating: 0x2F, count: 300), [7], kind: .list)
+    try run.write()
+    let damaged = run.sink.journal.tail
+    run.put("a".bytes, [2])
+    try run.write()
+    // The files are there, and the journal has not started over.
+    try run.sink.settle()
+    let expected = run.model.entries
+    run.put("b".bytes, [3])
+    try run.write()
+    var journal = try folder.contents(".journal")
+    journal[damaged + 40] ^= 1
+    try folder.put(".journal", journal)
+
+    #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+    let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
+    #expect(
+      report.findings.map(\.oddity) == [.damaged(offset: damaged, reason: "a frame is invalid, and a later one is not")]
+    )
+    #expect(report.entries == 2)
+    #expect(try Self.check(folder) == report)
+    var map = EntryMap()
+    let (_, found) = try DirectorySink.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+    #expect(found.isClean)
+    #expect(try DirectoryRun.entries(of: &map) == expected)
+  }
+
   @Test func `leftovers are removed at open`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
