@@ -38,8 +38,8 @@ extension LarderCommand {
     return failure.status
   }
 
-  /// A text without what would break its line or steer a terminal. It may come from the server.
-  private static func oneLine(_ text: String) -> String {
+  /// A text without what would break its line or steer a terminal. It may come from the server, or be the name of a file.
+  static func oneLine(_ text: String) -> String {
     var line = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
       let isControl = scalar.properties.generalCategory == .control

@@ -29,7 +29,7 @@ struct LarderCommand: AsyncParsableCommand {
       CommandGroup(
         name: "Entries", subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
-      CommandGroup(name: "Files, without a server", subcommands: [Verify.self, Check.self]),
+      CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self]),
     ])
 
   @OptionGroup var connection: ConnectionOptions

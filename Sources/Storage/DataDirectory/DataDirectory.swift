@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 
 /// The folder in which a server keeps its durable stores, and the list of them (Protocol/data-directory.md).
@@ -56,7 +57,11 @@ package final class DataDirectory: Sendable {
     guard try looking.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
       return looking
     }
-    return DataDirectory(path, fileSystem, try takeLock(path, making: false))
+    do throws(DataDirectoryError) { return DataDirectory(path, fileSystem, try takeLock(path, making: false)) } catch {
+      // Nobody writes to a disk that can only be read.
+      if case .system(_, let error) = error, error.errno == EROFS { return looking }
+      throw error
+    }
   }
 
   private static func takeLock(_ path: String, making: Bool = true) throws(DataDirectoryError) -> FileLock {

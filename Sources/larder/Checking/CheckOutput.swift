@@ -11,20 +11,24 @@ enum CheckOutput {
     guard !reports.isEmpty else { return try output.writeLine("There are no stores in \(dir).") }
     try output.writeLine(table(reports))
     for report in reports {
-      for damage in report.damage { try output.writeLine("\(report.name): \(words(damage))") }
-      for remark in report.remarks { try output.writeLine("\(report.name): \(remark)") }
+      for text in report.damage.map(words) + report.remarks { try output.writeLine(line(report, text)) }
     }
     guard let out else { return }
-    for report in reports { try output.writeLine("\(report.name): \(words(report, salvagedTo: out))") }
+    for report in reports { try output.writeLine(line(report, words(report, salvagedTo: out))) }
   }
 
   // MARK: For people
+
+  private static func line(_ report: StoreReport, _ text: String) -> String {
+    LarderCommand.oneLine("\(report.name): \(text)")
+  }
 
   private static func table(_ reports: [StoreReport]) -> String {
     var table = Table("STORE", "ENGINE", "FILES", "HOLDS", "BYTES", "REVISION", "STATE")
     for report in reports {
       table.add(
-        report.name, report.engine?.rawValue ?? "-", String(report.files), amount(report.count, report.engine),
+        LarderCommand.oneLine(report.name), report.engine?.rawValue ?? "-", String(report.files),
+        amount(report.count, report.engine),
         Readable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
     }
     return table.text

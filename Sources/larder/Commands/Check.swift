@@ -7,9 +7,9 @@ struct Check: ParsableCommand {
     abstract: "Reads the stores in a data directory, and tells what is intact.",
     discussion: """
       No server may have the directory; nothing in it is changed. A table on a terminal, else one line of JSON a store: {"store", \
-      "engine","files","records"|"entries","bytes","revision","intact","damage","remarks"}. Each damage has its "file", the "offset" of its first byte where \
-      there is one, and "what" it is. What a crash leaves at the end of a log is no damage, but a remark. With damage, the exit \
-      status is 5.
+      "engine", "files", "records"|"entries", "bytes", "revision", "intact", "damage", "remarks"}. Each damage has its "file", the \
+      "offset" of its first byte where there is one, and "what" it is. What a crash leaves at the end of a log is no damage, but a \
+      remark. With damage, the exit status is 5.
 
       With --salvage, all that is intact is copied into a new data directory OUT, which larderd can start on. It is named OUT.unfinished \
       until all of it is there. Lines of JSON then also have what was "copied", and what was lost as far as is known: "lostBytes" of \

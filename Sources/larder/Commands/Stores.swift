@@ -46,7 +46,7 @@ struct Create: AsyncParsableCommand {
       An ENGINE keeps the store: memory, which nothing survives, or on a server with a data directory (larderd --data) log or \
       directory, a file for each entry. These two take a durability: what is promised of a write that was answered.
         log?durability=always       it is on the disk; this is the default
-        log?durability=interval:1s  it will be after that time at the latest, up to an hour; 500ms is a time, too
+        log?durability=interval:1s  it will be within that time: 1ms to 3600s
         log?durability=none         it will be when the system sees fit
       Put it in quotes, since shells have a meaning for question marks. A store that is there already is refused with exit status 3.
 
