@@ -15,6 +15,8 @@ package final class DirectorySink: CommitSink {
   var pending: PendingOperations
   var index: DirectoryIndex
   private var nextExpiry: UInt64 = 0
+  /// Whether all of the journal was offered as room, and nothing was written since.
+  private var isAllOffered = false
   private let shared = Lock([(name: String, value: UInt64)]())
 
   init(_ folder: DirectoryFolder, _ journal: DirectoryJournal, pending: PendingOperations, index: DirectoryIndex) {
@@ -26,11 +28,16 @@ package final class DirectorySink: CommitSink {
 
   package var room: Int { journal.room }
 
+  /// Empties the journal. Only for whom an empty one is too small it grows, since it never shrinks and is read whole at every open.
   package func makeRoom() throws(SinkError) {
     try call(DirectoryJournal.name, fullIsFinal: false) { () throws(SystemError) in
-      guard !journal.isEmpty else { return try journal.grow() }
-      try settle()
-      try startOverIfSettled()
+      if !journal.isEmpty {
+        try settle()
+        try startOverIfSettled()
+      } else if isAllOffered {
+        try journal.grow()
+      }
+      isAllOffered = true
     }
     publishFigures()
   }
@@ -40,6 +47,7 @@ package final class DirectorySink: CommitSink {
   ) throws(SinkError) -> [PlacedValue] {
     let byteCount = records.count
     guard byteCount > 0 else { return [] }
+    isAllOffered = false
     try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in
       if !journal.fits(byteCount) {
         try settle()
