@@ -48,7 +48,7 @@ struct GatedOutput: ~Copyable {
   ) {
     var place = 0
     while case .frame(let header) = FrameScan(frames, at: place, largest: .max) {
-      if header.id == 0 || header.kind != Outcome.done.rawValue {
+      if header.id == 0 || !tellsOfEntries(header) {
         output.append(frames.extracting(place..<place + header.frameSize))
       } else if !failed.contains(header.id) {
         output.appendError(.failed, id: header.id, message: "\(fault)")
@@ -56,5 +56,11 @@ struct GatedOutput: ~Copyable {
       }
       place += header.frameSize
     }
+  }
+
+  /// An absence, too, may be what a crash takes back.
+  private static func tellsOfEntries(_ header: FrameHeader) -> Bool {
+    header.kind == Outcome.done.rawValue
+      || [ErrorCode.notFound, .conditionFailed].contains { $0.rawValue == header.detail }
   }
 }

@@ -127,6 +127,19 @@ extension ServerTests {
       #expect(try client.call(Request.keys(.getMany, ["a", "c"], id: 25)).code == .failed)
     }
 
+    @Test func `After a failure, nobody is told of an absence or a conflict that may not be on the disk`() throws {
+      let server = try makeServer()
+      let client = try server.connect(store: "durable")
+      #expect(try client.call(Request.put("gone", [1], id: 3)).outcome == .done)
+      sink.hold()
+      try client.send(Request.delete("gone", id: 4) + Request.put("new", [1], id: 5))
+      try client.send(Request.get("gone", id: 6) + Request.put("new", [2], id: 7, ifAbsent: true))
+      usleep(30_000)
+      sink.fail(.failed("fdatasync: Input/output error"))
+      for _ in 4...7 { #expect(try client.receive().code == .failed) }
+      #expect(try client.call(Request.get("gone", id: 8)).code == .failed)
+    }
+
     @Test func `A full disk refuses writes until it has room again`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
