@@ -6,19 +6,37 @@ extension LogSink {
     let size = max(sizes.segment(logBytes: byteCount), 2 * (prepared?.capacity ?? 0))
     guard !isReserveLent else { throw .noSpace }
     try makeReserve()
-    try prepare(capacity: size)
+    try prepare(atMost: size)
     noteFigures { _ in }
+  }
+
+  /// Where the disk has no room for as much, a smaller segment is better than none.
+  private func prepare(atMost size: Int) throws(SinkError) {
+    var capacity = size
+    while true {
+      do throws(SinkError) { return try prepare(capacity: capacity) } catch {
+        capacity /= 2
+        guard error == .noSpace, capacity >= sizes.smallestSegment, capacity > prepared?.capacity ?? 0 else {
+          throw error
+        }
+      }
+    }
   }
 
   /// Has space set aside for a compaction before the log takes more: a full disk could not be compacted else.
   private func makeReserve() throws(SinkError) {
     let size = sizes.segment(logBytes: byteCount)
     guard byteCount >= sizes.reserveFrom, reserveBytes < size else { return }
+    let before = reserveBytes
     var isThere = true
     do throws(SystemError) {
       isThere = try folder.files.kind(of: folder.reservePath) != nil
       let file = try folder.files.open(folder.reservePath, isThere ? .writing : .making)
-      try file.allocate(size)
+      do throws(SystemError) { try file.allocate(size) } catch {
+        // What there was of it will do.
+        guard error.isNoSpace, before > 0 else { throw error }
+        return try file.truncate(to: before)
+      }
       reserveBytes = size
     } catch {
       if !isThere { try? folder.files.remove(folder.reservePath) }
