@@ -1,11 +1,10 @@
-"""Kills a server again and again under the load of several client processes, and checks what it still knows when it is back.
+"""Ends a server again and again under the load of several client processes, and checks what it still knows when it is back.
 
     python3 crash.py --server PATH [--cycles 50] [--engine log] [--processes 4] [--seed N] [--keep]
 
-Each process owns some keys. It sends writes in batches that it does not wait for one by one, and notes what was acknowledged; it also
-reads what the others write. After each SIGKILL, at a random moment that may be in the recovery from the one before, the store must hold
-for each process what was acknowledged and then some first part of what was not, in its order and with commits of many keys as a whole;
-no key may be older than anyone has seen it; and revisions go on.
+Most ends are a SIGKILL: at a random moment, in the middle of a compaction, or in the recovery from the one before; some are a SIGTERM,
+which the server must heed. Each process owns some keys (`crash_owner.py`), and one makes and drops stores (`crash_stores.py`). What was
+acknowledged must be there, nothing may be there that nobody wrote, and revisions go on in order.
 """
 
 from __future__ import annotations
@@ -13,6 +12,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import random
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,240 +22,164 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import larder_wire as wire
-from larder import Client, LarderError, Store
-from larder_wire import Entry, Operation, Write
+from crash_owner import Owner
+from crash_process import Figures
+from crash_stores import StoreMaker
 from session import Server
-
-# What an operation makes of keys: their values, or None for those that it deletes.
-Effect = dict[str, bytes | None]
 
 
 @dataclass
-class Figures:
-    """What one process did in one cycle, and what it found wrong."""
-
+class Totals:
+    kills: int = 0
+    in_start: int = 0
+    in_compaction: int = 0
+    clean_ends: int = 0
     acknowledged: int = 0
     survived: int = 0
+    stores_changed: int = 0
+    compactions: int = 0
+    longest_start: float = 0
     violations: list[str] = field(default_factory=list)
 
+    def add(self, cycle: int, of_all: list[Figures]) -> None:
+        for figures in of_all:
+            self.acknowledged += figures.acknowledged
+            self.survived += figures.survived
+            self.stores_changed += figures.stores_changed
+            self.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
+        # All have asked the same store.
+        self.compactions += max(figures.compactions for figures in of_all)
 
-class Owner:
-    """The writer and reader of some keys, in a process of its own."""
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills ({self.in_start} in a start, {self.in_compaction} in a compaction) and {self.clean_ends} clean ends,"
+            f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
+            f" {self.stores_changed:,} steps with other stores, {self.compactions:,} compactions, longest start {self.longest_start:.2f} s"
+        )
 
-    def __init__(self, number: int, count: int, address: str, seed: int) -> None:
-        self.address = address
-        self.choose = random.Random(seed * 1_000 + number)
-        self.keys = [f"p{number}:{index:03}" for index in range(200)]
-        self.counter = f"counter:{number}"
-        self.counters = [f"counter:{other}" for other in range(count)]
-        self.model: dict[str, bytes] = {}
-        self.pending: list[Effect] = []
-        self.seen: dict[str, int] = {}
-        self.last_revision = 0
-        self.counted = 0
 
-    def run(self, cycle: int) -> Figures:
-        figures = Figures()
+def own(number: int, count: int, address: str, seed: int, pipe: Connection) -> None:
+    Owner(number, count, address, seed).serve(pipe)
+
+
+def make_stores(number: int, address: str, seed: int, pipe: Connection) -> None:
+    StoreMaker(number, address, seed).serve(pipe)
+
+
+class CrashTest:
+    """The server's side: starts it, has all processes work, and ends it."""
+
+    def __init__(self, options: argparse.Namespace, directory: Path) -> None:
+        self.options = options
+        self.directory = directory
+        self.choose = random.Random(options.seed)
+        self.totals = Totals()
+        address = f"unix:{directory}/larder.sock"
+        context = multiprocessing.get_context("spawn")
+        self.pipes: list[Connection] = []
+        for number in range(options.processes + 1):
+            own_end, other = context.Pipe()
+            self.pipes.append(own_end)
+            if number < options.processes:
+                process = context.Process(target=own, args=(number, options.processes, address, options.seed, other), daemon=True)
+            else:
+                process = context.Process(target=make_stores, args=(number, address, options.seed, other), daemon=True)
+            process.start()
+
+    def run(self) -> None:
+        for cycle in range(self.options.cycles + 1):
+            # One start more than kills, to look at what the last one has left.
+            self.cycle(cycle, is_last=cycle == self.options.cycles)
+            if sys.stdout.isatty():
+                print(f"\r{cycle}/{self.options.cycles} cycles, {self.totals.acknowledged:,} writes acknowledged ", end="", flush=True)
+            if self.totals.violations:
+                break
+        for pipe in self.pipes:
+            pipe.send(False)
+        if sys.stdout.isatty():
+            print("\r\033[K", end="")
+
+    def cycle(self, cycle: int, is_last: bool) -> None:
+        data = self.directory / "data"
+        server = Server(
+            self.options.server.resolve(), self.directory, "--data", str(data), "--store", f"{Owner.store_name}={self.options.engine}"
+        )
         try:
-            with self.connect() as client:
-                store = client.open("crash")
-                self.verify(store, figures)
-                while True:
-                    self.work(client, store, figures)
-        except LarderError as error:
-            if error.code is not None:
-                figures.violations.append(f"a request was refused: {error}")
-            return figures
-
-    def connect(self) -> Client:
-        deadline = time.monotonic() + 20
-        while True:
+            if not is_last and self.choose.random() < 0.15:
+                time.sleep(self.choose.uniform(0, max(0.02, self.totals.longest_start)))
+                self.kill(server)
+                self.totals.in_start += 1
+                return
+            start = time.monotonic()
             try:
-                return Client(self.address, timeout=20)
-            except LarderError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.002)
+                server.wait_until_it_accepts(pause=0.002)
+            except SystemExit as error:
+                self.totals.violations.append(f"cycle {cycle}: {error}")
+                return
+            self.totals.longest_start = max(self.totals.longest_start, time.monotonic() - start)
+            for pipe in self.pipes:
+                pipe.send(True)
+            how = self.choose.random()
+            if is_last or how < 0.1:
+                time.sleep(self.choose.uniform(0.02, 0.4))
+                self.end_in_order(cycle, server)
+            else:
+                unfinished = data / "stores" / Owner.store_name / "files" / "compaction.tmp"
+                if how < 0.4 and self.options.engine.startswith("log"):
+                    self.wait_for(unfinished)
+                else:
+                    time.sleep(self.choose.uniform(0.02, 0.4))
+                self.kill(server)
+                self.totals.in_compaction += unfinished.exists()
+        finally:
+            server.end()
+        self.totals.add(cycle, [pipe.recv() for pipe in self.pipes])
 
-    # The check
+    def kill(self, server: Server) -> None:
+        server.end()
+        self.totals.kills += 1
 
-    def verify(self, store: Store, figures: Figures) -> None:
-        names = [*self.keys, self.counter]
-        found = {name: entry.value for name, entry in zip(names, store.get_many(names)) if entry}
-        expected, survived = dict(self.model), 0
-        while found != expected and survived < len(self.pending):
-            apply(self.pending[survived], expected)
-            survived += 1
-        if found != expected:
-            figures.violations.append(describe(found, self.model, self.pending))
-        else:
-            figures.survived += survived
-        self.model, self.pending = found, []
-        for name, entry in zip(self.counters, store.get_many(self.counters)):
-            self.check_counter(name, entry, figures)
+    def wait_for(self, path: Path) -> None:
+        """Until a little after there is such a file, and half a second at most."""
+        deadline = time.monotonic() + 0.5
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.0002)
+        time.sleep(self.choose.uniform(0, 0.003))
 
-    def check_counter(self, name: str, entry: Entry | None, figures: Figures) -> None:
-        value = int(entry.value) if entry else 0
-        if value < self.seen.get(name, 0):
-            figures.violations.append(f"{name} was seen at {self.seen[name]} and is {value}")
-        self.seen[name] = value
-
-    # The load
-
-    def work(self, client: Client, store: Store, figures: Figures) -> None:
-        """A batch of writes, all sent before the first answer is waited for."""
-        sent = [self.send_write(client, store) for _ in range(self.choose.choice((1, 2, 8, 32)))]
-        reads = [client.send(Operation.get, wire.encode_key(name), store.handle) for name in self.counters]
-        for id, returns_revision in sent:
-            number = wire.decode_integer(client.receive(id).body)
-            if returns_revision:
-                if number <= self.last_revision:
-                    figures.violations.append(f"revision {number} comes behind {self.last_revision}")
-                self.last_revision = number
-            apply(self.pending.pop(0), self.model)
-            figures.acknowledged += 1
-        for name, id in zip(self.counters, reads):
-            try:
-                (entry,) = wire.decode_records(client.receive(id).body)
-            except LarderError as error:
-                if error.code != wire.Code.notFound:
-                    raise
-                entry = None
-            self.check_counter(name, entry, figures)
-
-    def send_write(self, client: Client, store: Store) -> tuple[int, bool]:
-        """Sends one write. Its id, and whether the answer is a revision."""
-        kind = self.choose.random()
-        if kind < 0.1:
-            key = self.choose.choice(self.keys)
-            self.pending.append({key: None})
-            return client.send(Operation.delete, wire.encode_delete(key), store.handle), False
-        if kind < 0.2:
-            effect: Effect = {key: self.value() for key in self.choose.sample(self.keys, 8)}
-            writes = [Write(key, value) for key, value in effect.items()]
-            self.pending.append(effect)
-            return client.send(Operation.put_many, wire.encode_writes(writes), store.handle), True
-        if kind < 0.4:
-            self.counted += 1
-            key, value = self.counter, b"%d" % self.counted
-        else:
-            key, value = self.choose.choice(self.keys), self.value()
-        self.pending.append({key: value})
-        return client.send(Operation.put, wire.encode_write(Write(key, value)), store.handle), True
-
-    def value(self) -> bytes:
-        size = self.choose.choices((0, 10, 100, 2_000, 40_000), weights=(1, 5, 20, 5, 0.3))[0]
-        return self.choose.randbytes(size)
-
-
-def apply(effect: Effect, model: dict[str, bytes]) -> None:
-    for key, value in effect.items():
-        if value is None:
-            model.pop(key, None)
-        else:
-            model[key] = value
-
-
-def describe(found: dict[str, bytes], model: dict[str, bytes], pending: list[Effect]) -> str:
-    """Where what was found is closest to: how many of the unacknowledged writes, and what is different then."""
-    expected, best = dict(model), ""
-    fewest = len(found) + len(model) + 1
-    for count in range(len(pending) + 1):
-        if count:
-            apply(pending[count - 1], expected)
-        wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
-        if len(wrong) < fewest:
-            fewest = len(wrong)
-            parts = [f"{key} {origin(key, found.get(key), model, pending)} and not {origin(key, expected.get(key), model, pending)}" for key in wrong]
-            best = f"closest to {count} of {len(pending)} unacknowledged writes, but for " + "; ".join(parts[:5])
-    return best
-
-
-def origin(key: str, value: bytes | None, model: dict[str, bytes], pending: list[Effect]) -> str:
-    """Which write has made the value."""
-    writes = [str(index) for index, effect in enumerate(pending) if key in effect and effect[key] == value]
-    if model.get(key) == value:
-        writes.insert(0, "what was acknowledged")
-    size = "nothing" if value is None else f"{len(value)} bytes"
-    return f"is {size} of write {' or '.join(writes) or 'unknown'}"
-
-
-def serve(number: int, count: int, address: str, seed: int, pipe: Connection) -> None:
-    owner = Owner(number, count, address, seed)
-    while (cycle := pipe.recv()) is not None:
-        pipe.send(owner.run(cycle))
+    def end_in_order(self, cycle: int, server: Server) -> None:
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            status = server.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            status = "none after 15 seconds"
+        if status != 0:
+            self.totals.violations.append(f"cycle {cycle}: SIGTERM ended the server with status {status}")
+        self.totals.clean_ends += 1
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kills a Larder server under load and checks what it still knows.")
+    parser = argparse.ArgumentParser(description="Ends a Larder server again and again under load and checks what it still knows.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     parser.add_argument("--cycles", type=int, default=50)
-    parser.add_argument("--engine", default="log", help="the store's engine and options, as in --store NAME=ENGINE")
+    parser.add_argument("--engine", default="log", help="the store's engine: log or directory, with the durability that it has by default")
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", action="store_true", help="leave the data where it is, and say where")
     options = parser.parse_args()
-    print(f"seed {options.seed}")
     directory = Path(tempfile.mkdtemp(prefix="larder-crash-"))
-    choose = random.Random(options.seed)
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = [], []
-    address = f"unix:{directory}/larder.sock"
-    for number in range(options.processes):
-        own, other = context.Pipe()
-        process = context.Process(
-            target=serve, args=(number, options.processes, address, options.seed, other), daemon=True
-        )
-        process.start()
-        pipes.append(own)
-        processes.append(process)
-
-    total, early, longest = Figures(), 0, 0.0
-    try:
-        for cycle in range(options.cycles + 1):
-            server = Server(
-                options.server.resolve(), directory, "--data", str(directory / "data"), "--store", f"crash={options.engine}"
-            )
-            try:
-                if choose.random() < 0.15:
-                    # In the recovery, if it takes that long.
-                    time.sleep(choose.uniform(0, 0.03))
-                    server.end()
-                    early += 1
-                    continue
-                start = time.monotonic()
-                server.wait_until_it_accepts()
-                longest = max(longest, time.monotonic() - start)
-                for pipe in pipes:
-                    pipe.send(cycle)
-                time.sleep(choose.uniform(0.02, 0.4))
-            finally:
-                server.end()
-            for pipe in pipes:
-                figures = pipe.recv()
-                total.acknowledged += figures.acknowledged
-                total.survived += figures.survived
-                total.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
-            if total.violations:
-                break
-    finally:
-        for pipe in pipes:
-            pipe.send(None)
-    for violation in total.violations[:20]:
+    test = CrashTest(options, directory)
+    test.run()
+    for violation in test.totals.violations[:20]:
         print(f"FAILED {violation}")
-    print(
-        f"{cycle} kills ({early} of them early), {total.acknowledged} writes acknowledged and none lost, {total.survived} more survived,"
-        f" longest start {longest:.2f} s"
-        if not total.violations
-        else f"the data is in {directory}"
-    )
-    if not total.violations and not options.keep:
-        for path in sorted(directory.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        directory.rmdir()
-    print(f"{0 if total.violations else 1} passed, {1 if total.violations else 0} failed")
-    return 1 if total.violations else 0
+    failed = bool(test.totals.violations)
+    if not failed:
+        print(f"{options.engine}, seed {options.seed}: {test.totals}")
+    if failed or options.keep:
+        print(f"seed {options.seed}; the data is in {directory}")
+    else:
+        shutil.rmtree(directory)
+    print(f"{0 if failed else 1} passed, {1 if failed else 0} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 
 import larder_wire as wire
@@ -37,14 +38,15 @@ class Server:
 
     most_connections = 300
 
-    def __init__(self, program: Path, directory: Path, *options: str) -> None:
+    def __init__(self, program: Path, directory: Path, *options: str, prefix: Sequence[str] = ()) -> None:
         self.address = f"unix:{directory}/larder.sock"
         self._log = directory / "log"
         limits = ["--max-connections", str(self.most_connections), "--max-stores", "4096"]
         with open(self._log, "wb") as log:
-            self.process = subprocess.Popen([program, "--listen", self.address, *limits, *options], cwd=directory, stdout=log, stderr=log)
+            command = [*prefix, program, "--listen", self.address, *limits, *options]
+            self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
 
-    def wait_until_it_accepts(self) -> None:
+    def wait_until_it_accepts(self, pause: float = 0.02) -> None:
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -53,7 +55,7 @@ class Server:
             except LarderError as error:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(f"{self.process.args[0]} does not accept: {error}\n{self.log()}") from error
-                time.sleep(0.02)
+                time.sleep(pause)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
