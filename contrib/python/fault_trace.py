@@ -80,7 +80,8 @@ class Trace:
                 raise
             self.note_refusal(error, after)
         else:
-            if self.is_read_only:
+            # A deletion of what isn't there is none.
+            if self.is_read_only and after != self.model:
                 self.violations.append("a write was acknowledged after a failure")
             self.model = after
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -163,7 +164,10 @@ class Point:
             # What was started is strace, and without it the server would live on.
             with suppress(OSError):
                 for child in Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split():
-                    os.kill(int(child), signal.SIGKILL)
+                    ending = os.pidfd_open(int(child))
+                    signal.pidfd_send_signal(ending, signal.SIGKILL)
+                    select.select([ending], [], [], 10)
+                    os.close(ending)
         server.end()
 
 
