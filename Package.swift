@@ -55,7 +55,8 @@ let package = Package(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
     .target(
       name: "SimulatedDisk", dependencies: ["Platform"], path: "Tests/Support/SimulatedDisk", swiftSettings: settings),
-    .testTarget(name: "StorageTests", dependencies: ["Storage", "Platform"], swiftSettings: settings),
+    .testTarget(
+      name: "StorageTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(name: "DataSourcesTests", dependencies: ["DataSources"], swiftSettings: settings),

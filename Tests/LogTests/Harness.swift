@@ -6,29 +6,6 @@ import Testing
 
 @testable import Storage
 
-/// A repeatable stream of random numbers; the seed of a run is printed when it fails.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  /// SplitMix64, of Steele, Lea and Flood, 2014.
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
-  }
-
-  /// How many seeds a test runs: a few, or as many as LARDER_SEEDS says.
-  static func seeds(_ few: Int) -> Range<UInt64> {
-    let count = ProcessInfo.processInfo.environment["LARDER_SEEDS"].flatMap(Int.init) ?? few
-    let first = ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap(UInt64.init) ?? 1
-    return first..<first + UInt64(count)
-  }
-}
-
 /// An entry as the tests know it.
 struct Plain: Equatable, CustomStringConvertible {
   var value: [UInt8]

@@ -1,3 +1,5 @@
+import Testing
+
 @testable import Storage
 
 /// What a map should hold, in the plainest way there is.
@@ -33,8 +35,13 @@ struct EntryCopy: Equatable {
 
   init(_ view: EntryView) {
     key = unsafe Array(view.key)
-    entry = unsafe MapModel.Entry(
-      kind: view.kind, revision: view.revision, expiry: view.expiry, value: Array(view.value!))
+    var value = unsafe view.value.map { unsafe Array($0) } ?? []
+    if let stored = view.storedValue {
+      value = [UInt8](repeating: 0, count: stored.byteCount)
+      let isRead: Void? = unsafe try? value.withUnsafeMutableBytes { unsafe try stored.read(into: $0) }
+      #expect(isRead != nil)
+    }
+    entry = MapModel.Entry(kind: view.kind, revision: view.revision, expiry: view.expiry, value: value)
   }
 
   init(key: [UInt8], entry: MapModel.Entry) {

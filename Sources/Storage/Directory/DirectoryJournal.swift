@@ -11,7 +11,7 @@ struct DirectoryJournal {
   static let headerByteCount = 512
   static let start = 2 * headerByteCount
   static let frameHeaderByteCount = 24
-  /// What a journal is made with, and the most it grows to.
+  /// What a journal is made with unless the sink says otherwise, and the most it grows to.
   static let initialByteCount = 4 << 20
   static let maximumByteCount = 1 << 30
 
@@ -26,17 +26,19 @@ struct DirectoryJournal {
   private(set) var lastRevision: UInt64
 
   /// Makes an empty journal in the folder, in the place of any that is there.
-  static func make(in folder: DirectoryFolder, after revision: UInt64) throws(SystemError) -> DirectoryJournal {
+  static func make(
+    in folder: DirectoryFolder, after revision: UInt64, byteCount: Int = initialByteCount
+  ) throws(SystemError) -> DirectoryJournal {
     let temporary = folder.temporaryPath
     if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
     let file = try folder.fileSystem.open(temporary, .making)
     for copy in 0..<2 { try file.write(header(sequence: 0, base: revision), at: copy * headerByteCount) }
-    try file.allocate(initialByteCount)
+    try file.allocate(byteCount)
     try file.sync()
     try folder.fileSystem.rename(temporary, to: folder.path(name))
     try folder.fileSystem.syncFolder(folder.path)
     return DirectoryJournal(
-      file: file, capacity: initialByteCount, sequence: 0, tail: start, synced: start, lastRevision: revision)
+      file: file, capacity: byteCount, sequence: 0, tail: start, synced: start, lastRevision: revision)
   }
 
   private init(file: any File, capacity: Int, sequence: UInt64, tail: Int, synced: Int, lastRevision: UInt64) {
@@ -107,7 +109,7 @@ struct DirectoryJournal {
   /// Takes twice the space.
   mutating func grow() throws(SystemError) {
     guard capacity < Self.maximumByteCount else { throw SystemError.full("fallocate") }
-    let larger = max(Self.initialByteCount, 2 * capacity)
+    let larger = 2 * max(capacity, Self.start)
     try file.allocate(larger)
     try file.sync()
     (capacity, synced) = (larger, tail)

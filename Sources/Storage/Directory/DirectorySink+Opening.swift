@@ -4,15 +4,17 @@ extension DirectorySink {
   /// Opens the store in a folder that is there, reads its entries into an empty map, and finishes what a crash has cut off. The caller
   /// sees to it that nobody else has it open (`DataDirectory`, `FileLock`).
   ///
+  /// - Parameter journalByteCount: what a journal is made with; tests have small ones.
   /// - Throws: with nothing changed in the folder, unless a call failed that changes something.
   package static func open(
-    _ path: String, on fileSystem: any FileSystem, into map: inout EntryMap, at moment: Moment = .now
+    _ path: String, on fileSystem: any FileSystem, journalByteCount: Int = DirectoryJournal.initialByteCount,
+    into map: inout EntryMap, at moment: Moment = .now
   ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
     let reading = try read(folder, into: &map, at: moment)
     map.revision = max(map.revision, reading.report.revision)
     do throws(SystemError) {
-      let journal = try openJournal(of: reading)
+      let journal = try openJournal(of: reading, journalByteCount)
       for name in reading.leftovers { try folder.removeIfThere(name) }
       let sink = DirectorySink(folder, journal, pending: reading.pending, index: reading.index)
       sink.spreadClearing()
@@ -37,9 +39,13 @@ extension DirectorySink {
     }
   }
 
-  private static func openJournal(of reading: DirectoryReading) throws(SystemError) -> DirectoryJournal {
+  private static func openJournal(
+    of reading: DirectoryReading, _ byteCount: Int
+  ) throws(SystemError) -> DirectoryJournal {
     let folder = reading.folder
-    guard let contents = reading.journal else { return try .make(in: folder, after: reading.report.revision) }
+    guard let contents = reading.journal else {
+      return try .make(in: folder, after: reading.report.revision, byteCount: byteCount)
+    }
     return DirectoryJournal(try folder.fileSystem.open(folder.path(DirectoryJournal.name), .writing), behind: contents)
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Platform
+import SimulatedDisk
 import Testing
 
 @testable import Storage
@@ -123,21 +124,34 @@ import Testing
 
   @Test func `at any call that making and dropping is cut off, the store is whole or not there`() throws {
     let name = try StoreName("a")
-    for call in 1...30 {
-      let place = folder.file("cut-\(call)")
+    var made = 0
+    for (call, losesPower) in (1...80).flatMap({ [($0, false), ($0, true)] }) {
+      // The lock is a file of this machine, whatever the disk.
+      let place = folder.file("cut-\(call)-\(losesPower)")
+      try LocalFileSystem().makeFolder(place)
+      let disk = SimulatedDisk(seed: UInt64(call))
+      disk.placeFolder(place)
+      disk.fault = .init(number: call, errno: EIO, lasts: true)
+      var (isMade, isDropped) = (false, false)
       do {
-        let directory = try DataDirectory.open(place, on: CrashingFileSystem(after: call))
+        let directory = try DataDirectory.open(place, on: disk)
         try directory.create(StoreDescription(name: name, engine: .directory))
+        isMade = true
         try directory.drop(name)
+        isDropped = true
       } catch {}
-      let directory = try DataDirectory.open(place)
+      #expect(isDropped || call < 80, "there are more calls now than are cut off here")
+      if losesPower { disk.crash() } else { disk.kill() }
+      let comment: Comment = "cut off at call \(call), \(losesPower ? "by a power cut" : "by a kill")"
+      let directory = try DataDirectory.open(place, on: disk)
       let stores = try directory.stores()
-      #expect(stores.map(\.name) == [name] || stores.isEmpty, "cut off at call \(call)")
-      #expect(try LocalFileSystem().list(place + "/stores").count == stores.count, "cut off at call \(call)")
-      if let store = stores.first {
-        #expect(try LocalFileSystem().kind(of: directory.filesFolder(of: store.name)) == .folder)
-      }
+      #expect(stores.map(\.name) == [name] || stores.isEmpty, comment)
+      #expect(!isDropped || stores.isEmpty, comment)
+      #expect(try disk.list(place + "/stores").count == stores.count, comment)
+      if let store = stores.first { #expect(try disk.kind(of: directory.filesFolder(of: store.name)) == .folder) }
+      made += isMade && !stores.isEmpty ? 1 : 0
     }
+    #expect(made > 0)
   }
 
   @Test(arguments: [

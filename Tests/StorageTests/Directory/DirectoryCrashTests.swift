@@ -1,4 +1,6 @@
+import Glibc
 import Platform
+import SimulatedDisk
 import Testing
 
 @testable import Storage
@@ -9,6 +11,18 @@ struct DirectoryCrashTests {
   private struct Outcome {
     var acknowledged: MapModel
     var attempted: MapModel
+  }
+
+  /// How a life ends: the process does, or the machine.
+  private enum End: CaseIterable {
+    case kill, powerCut
+
+    func end(_ disk: SimulatedDisk) {
+      switch self {
+      case .kill: disk.kill()
+      case .powerCut: disk.crash()
+      }
+    }
   }
 
   private static let long = [UInt8](repeating: 0x4C, count: 500)
@@ -38,57 +52,80 @@ struct DirectoryCrashTests {
     outcome.acknowledged = run.model
   }
 
-  /// Opens the store with those files and runs the trace.
-  private static func crash(
-    _ folder: TemporaryFolder, with fileSystem: CrashingFileSystem, from model: MapModel
-  ) throws -> Outcome {
-    var outcome = Outcome(acknowledged: model, attempted: model)
+  /// Runs the trace until the call of that number, and ends.
+  private static func crash(_ disk: SimulatedDisk, at call: Int, _ end: End) throws -> Outcome {
+    var outcome = Outcome(acknowledged: MapModel(), attempted: MapModel())
+    disk.fault = .init(number: call, errno: EIO, lasts: true)
     do {
-      var run = try DirectoryRun(folder, on: fileSystem, model: model)
+      var run = try DirectoryRun(disk)
       try trace(&run, until: &outcome)
     } catch is DirectoryError {
     } catch is SinkError {
     }
+    end.end(disk)
     return outcome
   }
 
-  @Test func `at any call that changes files, a commit is there whole or not at all`() throws {
-    let uncut = CrashingFileSystem(after: .max)
-    _ = try Self.crash(TemporaryFolder(), with: uncut, from: MapModel())
-    #expect(uncut.calls > 100)
-    for call in 1...uncut.calls {
-      let folder = try TemporaryFolder()
-      let outcome = try Self.crash(folder, with: CrashingFileSystem(after: call), from: MapModel())
-      try Self.expect(outcome, in: folder, "cut off at call \(call)")
+  /// How many calls the trace takes.
+  private static func callCount() throws -> Int {
+    let disk = DirectoryRun.disk(seed: 1)
+    let before = disk.callCount
+    _ = try crash(disk, at: .max, .kill)
+    return disk.callCount - before
+  }
+
+  @Test(arguments: End.allCases) private func `at any call, a commit is there whole or not at all`(_ end: End) throws {
+    let calls = try Self.callCount()
+    #expect(calls > 150)
+    for call in 1...calls {
+      let disk = DirectoryRun.disk(seed: UInt64(call))
+      let outcome = try Self.crash(disk, at: call, end)
+      try Self.expect(outcome, on: disk, "cut off at call \(call)")
     }
   }
 
-  @Test func `recovery can be cut off at any call, too`() throws {
-    for first in stride(from: 5, to: 120, by: 7) {
-      for second in 1...12 {
-        let folder = try TemporaryFolder()
-        let outcome = try Self.crash(folder, with: CrashingFileSystem(after: first), from: MapModel())
+  @Test(arguments: End.allCases) private func `recovery can be cut off at any call, too`(_ end: End) throws {
+    for first in stride(from: 5, to: try Self.callCount(), by: 23) {
+      var second = 1
+      while true {
+        let disk = DirectoryRun.disk(seed: UInt64(first))
+        let outcome = try Self.crash(disk, at: first, end)
+        disk.fault = .init(number: second, errno: EIO, lasts: true)
         var map = EntryMap()
-        _ = try? DirectorySink.open(
-          folder.path, on: CrashingFileSystem(after: second), into: &map, at: DirectoryRun.moment)
-        try Self.expect(outcome, in: folder, "cut off at call \(first), then at call \(second)")
+        let isOpen = (try? DirectoryRun.open(disk, into: &map)) != nil
+        end.end(disk)
+        try Self.expect(outcome, on: disk, "cut off at call \(first), then at call \(second)")
+        if isOpen { break }
+        second += 1
       }
+      #expect(second > 5)
     }
   }
 
-  private static func expect(_ outcome: Outcome, in folder: TemporaryFolder, _ comment: Comment) throws {
+  private static func expect(_ outcome: Outcome, on disk: SimulatedDisk, _ comment: Comment) throws {
     for _ in 0..<2 {
       var map = EntryMap()
-      let (_, report) = try DirectorySink.open(
-        folder.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let (_, report) = try DirectoryRun.open(disk, into: &map)
       let found = try DirectoryRun.entries(of: &map)
       let models = [outcome.acknowledged, outcome.attempted]
       let model = models.first { $0.entries == found && $0.revision == report.revision }
       #expect(model != nil, comment)
       #expect(report.findings.allSatisfy { $0.name == DirectoryJournal.name }, comment)
     }
-    #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).isClean, comment)
-    #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).leftovers == 0, comment)
+    let check = try DirectoryCheck.run(DirectoryRun.simulatedPath, on: disk)
+    #expect(check.isClean && check.leftovers == 0, comment)
+  }
+
+  @Test func `whatever crashes, what was synced is there and nothing is invented`() throws {
+    for seed in SeededGenerator.seeds(20) {
+      do {
+        var lives = DirectoryLives(seed: seed)
+        for _ in 0..<6 { try lives.live() }
+      } catch {
+        Issue.record("LARDER_SEED=\(seed): \(error)")
+        return
+      }
+    }
   }
 
   @Test func `what the journal alone has is finished as a whole at open`() throws {

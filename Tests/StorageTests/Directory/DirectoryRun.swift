@@ -1,4 +1,5 @@
 import Platform
+import SimulatedDisk
 import Testing
 
 @testable import Storage
@@ -7,21 +8,43 @@ import Testing
 struct DirectoryRun: ~Copyable {
   static let moment = Moment(wall: 1_800_000_000_000, monotonic: 5_000)
 
-  let folder: TemporaryFolder
-  var fileSystem: any FileSystem
+  let path: String
+  let fileSystem: any FileSystem
+  /// Keeps a folder of this machine for as long as the run goes on.
+  private let folder: TemporaryFolder?
   var model: MapModel
   private(set) var sink: DirectorySink
   private(set) var report: DirectoryReport
   private var commits = CommitBuffer()
 
-  init(
-    _ folder: TemporaryFolder, on fileSystem: any FileSystem = LocalFileSystem(), model: MapModel = MapModel()
-  ) throws {
-    self.folder = folder
-    self.fileSystem = fileSystem
+  /// On this machine, with the store's usual sizes.
+  init(_ folder: TemporaryFolder) throws {
+    (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
+    var map = EntryMap()
+    (sink, report) = try DirectorySink.open(path, on: fileSystem, into: &map, at: Self.moment)
+  }
+
+  /// On a disk that has an empty folder or one that holds what is in the model.
+  init(_ disk: SimulatedDisk, model: MapModel = MapModel()) throws {
+    (folder, path, fileSystem) = (nil, Self.simulatedPath, disk)
     self.model = model
     var map = EntryMap()
-    (sink, report) = try DirectorySink.open(folder.path, on: fileSystem, into: &map, at: Self.moment)
+    (sink, report) = try Self.open(disk, into: &map)
+  }
+
+  static let simulatedPath = "/files"
+  static let smallJournal = 8_192
+
+  static func disk(seed: UInt64) -> SimulatedDisk {
+    let disk = SimulatedDisk(seed: seed)
+    disk.placeFolder(simulatedPath)
+    return disk
+  }
+
+  static func open(
+    _ disk: SimulatedDisk, into map: inout EntryMap
+  ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
+    try DirectorySink.open(simulatedPath, on: disk, journalByteCount: smallJournal, into: &map, at: moment)
   }
 
   /// Adds a put to the commits that wait; `sameRevision` for another key of one write. An expiry is on the wall's clock.
@@ -63,7 +86,7 @@ struct DirectoryRun: ~Copyable {
   /// Opens the store again, as another process would, and compares.
   mutating func reopen() throws {
     var map = EntryMap()
-    (sink, report) = try DirectorySink.open(folder.path, on: fileSystem, into: &map, at: Self.moment)
+    (sink, report) = try DirectorySink.open(path, on: fileSystem, into: &map, at: Self.moment)
     let found = try Self.entries(of: &map)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)

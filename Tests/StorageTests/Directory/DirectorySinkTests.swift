@@ -1,4 +1,5 @@
 import Platform
+import SimulatedDisk
 import Testing
 
 @testable import Storage
@@ -53,42 +54,6 @@ import Testing
     run.put("b".bytes, [])
     try run.write()
     try run.reopen()
-  }
-
-  @Test func `random work leaves the folder and a dictionary alike, reopened at random moments`() throws {
-    var random = SeededGenerator.announced()
-    let folder = try TemporaryFolder()
-    var run = try DirectoryRun(folder)
-    let keys = DirectoryRun.hostileKeys + (0..<40).map { "key:\($0)".bytes }
-    for _ in 0..<250 {
-      for index in 0..<Int.random(in: 1...12, using: &random) {
-        let key = keys.randomElement(using: &random)!
-        // Some writes have many keys; the first of a batch begins a new one.
-        let isSame = index > 0 && Bool.random(using: &random)
-        switch Int.random(in: 0..<60, using: &random) {
-        case 0: run.deleteAll()
-        case 1..<15: run.delete(key, sameRevision: isSame)
-        default:
-          let size = Int.random(in: 0..<20, using: &random) == 0 ? 40_000 : Int.random(in: 0...200, using: &random)
-          let value = [UInt8](repeating: .random(in: 0...255, using: &random), count: size)
-          let isExpiring = Int.random(in: 0..<5, using: &random) == 0
-          run.put(
-            key, value, kind: Bool.random(using: &random) ? .single : .list,
-            expiry: isExpiring ? DirectoryRun.moment.wall + .random(in: 1...9_000, using: &random) : 0,
-            sameRevision: isSame)
-        }
-      }
-      try run.write(syncs: Bool.random(using: &random))
-      switch Int.random(in: 0..<8, using: &random) {
-      case 0: try run.reopen()
-      case 1: try run.tidy()
-      case 2: _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
-      case 3: try run.sink.makeRoom()
-      default: break
-      }
-    }
-    try run.reopen()
-    #expect(run.report.findings == [])
   }
 
   @Test func `entries that have expired are gone, and their files with them`() throws {
@@ -148,12 +113,9 @@ import Testing
   }
 
   @Test func `a full disk keeps the files waiting, and they come when there is space`() throws {
-    let folder = try TemporaryFolder()
-    var run = try DirectoryRun(folder)
-    let disk = CrashingFileSystem(after: .max)
-    run.fileSystem = disk
-    try run.reopen()
-    disk.fill()
+    let disk = DirectoryRun.disk(seed: 1)
+    var run = try DirectoryRun(disk)
+    disk.byteLimit = disk.bytesTaken
     run.put("a".bytes, [1])
     try run.write()
     #expect(try run.sink.tidy(at: DirectoryRun.moment.wall) == false)
@@ -163,9 +125,9 @@ import Testing
     run.put("b".bytes, [2])
     try run.write()
     try run.reopen()
-    disk.recover()
+    disk.byteLimit = .max
     try run.tidy()
-    #expect(try folder.names().count == 3)
+    #expect(try disk.list(run.path).count == 3)
     try run.reopen()
   }
 }

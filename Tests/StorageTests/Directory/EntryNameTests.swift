@@ -1,4 +1,5 @@
 import Foundation
+import SimulatedDisk
 import Testing
 
 @testable import Storage

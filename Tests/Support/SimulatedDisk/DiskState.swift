@@ -1,19 +1,6 @@
 import Glibc
 import Platform
 
-/// SplitMix64, of Steele, Lea and Flood, 2014.
-struct DiskRandom: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
-  }
-}
-
 /// A file, whatever its names: what readers see, what is on the disk, and what was done in between.
 ///
 /// Safe because it is touched under the disk's lock only.
@@ -36,7 +23,7 @@ final class DiskNode: @unchecked Sendable {
   }
 
   /// Leaves what a crash leaves: of every change some sectors, in any order.
-  func crash(_ random: inout DiskRandom) {
+  func crash(_ random: inout SeededGenerator) {
     var result = durable
     for change in changes.shuffled(using: &random) {
       // Half of the changes are all there, or not at all.
@@ -79,9 +66,19 @@ struct DiskState: Sendable {
   struct NameChange: Sendable {
     var folder: String
     var names: [(path: String, node: DiskNode?)]
+    /// A folder that has another name: all in it has another path.
+    var moved: (from: String, to: String)?
+
+    func apply(to table: inout [String: DiskNode]) {
+      for (path, node) in names { table[path] = node }
+      guard let moved else { return }
+      for path in table.keys where path.hasPrefix(moved.from + "/") {
+        table[moved.to + path.dropFirst(moved.from.count)] = table.removeValue(forKey: path)
+      }
+    }
   }
 
-  var random: DiskRandom
+  var random: SeededGenerator
   var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
   var durableNames: [String: DiskNode] = [:]
   var nameChanges: [NameChange] = []
@@ -92,7 +89,7 @@ struct DiskState: Sendable {
   var callCount = 0
   var byteLimit = Int.max
 
-  init(random: DiskRandom) {
+  init(random: SeededGenerator) {
     self.random = random
     durableNames = names
   }
@@ -100,6 +97,10 @@ struct DiskState: Sendable {
   var bytesTaken: Int {
     var seen: Set<ObjectIdentifier> = []
     return names.values.reduce(0) { seen.insert(ObjectIdentifier($1)).inserted ? $0 + $1.bytes.count : $0 }
+  }
+
+  private func hasRoom(for byteCount: Int, in node: DiskNode) -> Bool {
+    byteLimit == .max || bytesTaken + byteCount - node.bytes.count <= byteLimit
   }
 
   mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
@@ -153,7 +154,13 @@ struct DiskState: Sendable {
 
   mutating func rename(_ path: String, to other: String) throws(SystemError) {
     guard let node = names[path] else { throw SystemError("rename", errno: ENOENT) }
-    change(path, [(path, nil), (other, node)])
+    guard node.isFolder else { return change(path, [(path, nil), (other, node)]) }
+    precondition(
+      !nameChanges.contains { "\($0.folder)/".hasPrefix("\(path)/") }, "\(path) has names that are not synced")
+    let change = NameChange(
+      folder: Self.parent(path), names: [(path, nil), (other, node)], moved: (from: path, to: other))
+    change.apply(to: &names)
+    nameChanges.append(change)
   }
 
   mutating func remove(_ path: String) throws(SystemError) {
@@ -169,16 +176,14 @@ struct DiskState: Sendable {
 
   mutating func syncFolder(_ path: String) throws(SystemError) {
     guard names[path]?.isFolder == true else { throw SystemError("syncFolder", errno: ENOENT) }
-    for change in nameChanges where change.folder == path {
-      for (name, node) in change.names { durableNames[name] = node }
-    }
+    for change in nameChanges where change.folder == path { change.apply(to: &durableNames) }
     nameChanges.removeAll { $0.folder == path }
   }
 
   mutating func write(_ bytes: [UInt8], at offset: Int, to node: DiskNode) throws(SystemError) {
     let end = offset + bytes.count
     if end > node.bytes.count {
-      guard bytesTaken + end - node.bytes.count <= byteLimit else { throw SystemError("write", errno: ENOSPC) }
+      guard hasRoom(for: end, in: node) else { throw SystemError("write", errno: ENOSPC) }
       DiskNode.resize(&node.bytes, to: end)
     }
     node.bytes.replaceSubrange(offset..<end, with: bytes)
@@ -187,7 +192,7 @@ struct DiskState: Sendable {
 
   mutating func allocate(_ byteCount: Int, in node: DiskNode) throws(SystemError) {
     guard byteCount > node.bytes.count else { return }
-    guard bytesTaken + byteCount - node.bytes.count <= byteLimit else { throw SystemError("allocate", errno: ENOSPC) }
+    guard hasRoom(for: byteCount, in: node) else { throw SystemError("allocate", errno: ENOSPC) }
     truncate(node, to: byteCount)
   }
 
@@ -204,6 +209,15 @@ struct DiskState: Sendable {
     durableNames[path] = node
   }
 
+  mutating func placeFolder(_ path: String) {
+    var path = path
+    while names[path] == nil {
+      let node = DiskNode(isFolder: true)
+      (names[path], durableNames[path]) = (node, node)
+      path = Self.parent(path)
+    }
+  }
+
   mutating func kill() {
     life += 1
     fault = nil
@@ -216,7 +230,7 @@ struct DiskState: Sendable {
     for change in nameChanges {
       // Changes to one folder are kept up to some point.
       guard Int.random(in: 0..<3, using: &random) > 0 else { break }
-      for (name, node) in change.names { durableNames[name] = node }
+      change.apply(to: &durableNames)
     }
     nameChanges = []
     names = durableNames

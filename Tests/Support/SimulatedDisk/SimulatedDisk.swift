@@ -34,7 +34,7 @@ package final class SimulatedDisk: FileSystem {
 
   let state: Lock<DiskState>
 
-  package init(seed: UInt64) { state = Lock(DiskState(random: DiskRandom(state: seed))) }
+  package init(seed: UInt64) { state = Lock(DiskState(random: SeededGenerator(seed: seed))) }
 
   private func run<Result: Sendable>(
     _ call: Call, _ body: (inout DiskState) throws(SystemError) -> Result
@@ -114,6 +114,9 @@ extension SimulatedDisk {
 
   /// Puts a file there, on the disk for good.
   package func place(_ path: String, _ bytes: [UInt8]) { state.withLock { $0.place(path, bytes) } }
+
+  /// Puts a folder there and those that it is in, on the disk for good.
+  package func placeFolder(_ path: String) { state.withLock { $0.placeFolder(path) } }
 
   /// Flips one bit of a file, on the disk and for readers.
   package func flip(_ path: String, bit: Int) {

@@ -1,0 +1,88 @@
+import Glibc
+import Platform
+import SimulatedDisk
+
+@testable import Storage
+
+/// Lives of one directory store, with a failure and a crash at the end of each, on a simulated disk.
+struct DirectoryLives {
+  /// What a life finds wrong.
+  struct Wrong: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private let disk: SimulatedDisk
+  private var random: SeededGenerator
+  /// What the store held when it was last synced, and after each write since.
+  private var states = [MapModel()]
+
+  init(seed: UInt64) {
+    random = SeededGenerator(seed: seed)
+    disk = DirectoryRun.disk(seed: seed &* 31)
+  }
+
+  /// Starts, works until a call fails, ends, and looks what is there.
+  mutating func live() throws {
+    // An entry whose file can't be read is reported, and missing for that life: reading goes well here.
+    let calls: [SimulatedDisk.Call] = [.write, .sync, .rename, .remove, .syncFolder, .allocate]
+    disk.fault = .init(
+      calls.randomElement(using: &random), number: .random(in: 1...60, using: &random),
+      errno: Bool.random(using: &random) ? EIO : ENOSPC, lasts: Bool.random(using: &random))
+    do {
+      try check()
+      var run = try DirectoryRun(disk, model: states[0])
+      for _ in 0..<40 { try step(&run) }
+    } catch is SinkError {
+    } catch DirectoryError.system {
+    }
+    if Bool.random(using: &random) { disk.kill() } else { disk.crash() }
+    disk.fault = nil
+    try check()
+  }
+
+  /// Opens the store; what is found is the truth from now on.
+  private mutating func check() throws {
+    var map = EntryMap()
+    let (_, report) = try DirectoryRun.open(disk, into: &map)
+    let found = try DirectoryRun.entries(of: &map)
+    guard let state = states.first(where: { $0.entries == found && $0.revision == report.revision }) else {
+      throw Wrong(
+        description:
+          "revision \(report.revision) with \(found.count) entries was never a state of the store; there were "
+          + states.map { "\($0.revision) with \($0.entries.count)" }.joined(separator: ", "))
+    }
+    states = [state]
+  }
+
+  private mutating func step(_ run: inout DirectoryRun) throws {
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0: _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
+    case 1: try run.sink.makeRoom()
+    default: try write(&run)
+    }
+  }
+
+  private mutating func write(_ run: inout DirectoryRun) throws {
+    for index in 0..<Int.random(in: 1...5, using: &random) {
+      let number = Int.random(in: 0..<24, using: &random)
+      // Some have a name of their own for the key, and some differ in case only.
+      let key =
+        number % 5 == 0
+        ? [UInt8](repeating: UInt8(97 + number), count: 300) : (number % 2 == 0 ? "k\(number)" : "K\(number - 1)").bytes
+      let isSame = index > 0 && Bool.random(using: &random)
+      switch Int.random(in: 0..<40, using: &random) {
+      case 0: run.deleteAll()
+      case 1..<10: run.delete(key, sameRevision: isSame)
+      default:
+        let value = [UInt8](
+          repeating: .random(in: 0...255, using: &random),
+          count: Int.random(in: 0..<20, using: &random) == 0 ? 3_000 : 50)
+        run.put(key, value, kind: Bool.random(using: &random) ? .single : .list, sameRevision: isSame)
+      }
+    }
+    let syncs = Int.random(in: 0..<3, using: &random) > 0
+    states.append(run.model)
+    try run.write(syncs: syncs)
+    if syncs { states = [run.model] }
+  }
+}
