@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import Platform
 
 /// The file of a directory store that has every commit before the entries' files have (Protocol/directory-format.md, §5).
@@ -93,15 +94,20 @@ struct DirectoryJournal {
   }
 
   /// Starts over: every frame's effect must be on the disk by other means.
+  /// - Throws: never for a full disk alone. Which header counts isn't known then, so that the journal can't go on.
   mutating func startOver(after revision: UInt64) throws(SystemError) {
     sequence += 1
     let header = Self.header(sequence: sequence, base: revision)
-    try file.write(header, at: 0)
-    try file.sync()
-    try file.write(header, at: Self.headerByteCount)
-    // What an unfinished frame has left there would look like another one.
-    try file.write([UInt8](repeating: 0, count: Self.frameHeaderByteCount), at: Self.start)
-    try file.sync()
+    do throws(SystemError) {
+      try file.write(header, at: 0)
+      try file.sync()
+      try file.write(header, at: Self.headerByteCount)
+      // What an unfinished frame has left there would look like another one.
+      try file.write([UInt8](repeating: 0, count: Self.frameHeaderByteCount), at: Self.start)
+      try file.sync()
+    } catch {
+      throw error.isNoSpace ? SystemError("\(error)", errno: EIO) : error
+    }
     lastRevision = revision
     (tail, synced) = (Self.start, Self.start)
   }
