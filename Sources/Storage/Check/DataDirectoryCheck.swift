@@ -146,7 +146,7 @@ extension DirectoryError {
   /// Whether it is about that folder.
   fileprivate func isIn(_ folder: String) -> Bool {
     switch self {
-    case .damaged(let path, _, _), .system(let path, _): path.hasPrefix(folder)
+    case .damaged(let path, _, _), .unreadable(let path, _), .system(let path, _): path.hasPrefix(folder)
     case .storage: false
     }
   }

@@ -86,7 +86,12 @@ struct DirectoryReading {
     _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     let versions = versions.sorted { $0.revision > $1.revision }
-    guard let key = key(of: name) else {
+    let found: [UInt8]?
+    do throws(SystemError) { found = try key(of: name) } catch {
+      for version in versions { report.note(version.fileName(name), .unreadable(error.description)) }
+      return
+    }
+    guard let key = found else {
       for version in versions { report.note(version.fileName(name), .keyUnknown) }
       return
     }
@@ -153,22 +158,27 @@ struct DirectoryReading {
     return nil
   }
 
-  private func key(of name: EntryName) -> [UInt8]? {
+  /// Nil when no file has it that is as it was written.
+  private func key(of name: EntryName) throws(SystemError) -> [UInt8]? {
     if let key = name.key { return Key.lengths.contains(key.count) ? key : nil }
     let path = folder.path(DirectoryFolder.keyFileName(name))
-    guard let key = try? folder.fileSystem.open(path, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1),
-      Key.lengths.contains(key.count), EntryName(of: key) == name
-    else { return nil }
-    return key
+    guard case .file? = try folder.fileSystem.kind(of: path) else { return nil }
+    let key = try folder.fileSystem.open(path, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1)
+    return Key.lengths.contains(key.count) && EntryName(of: key) == name ? key : nil
   }
 
   private func isPut(_ name: EntryName) -> Bool {
-    guard let key = key(of: name), case .put = pending.operations[key] else { return false }
+    guard let key = (try? key(of: name)) ?? nil, case .put = pending.operations[key] else { return false }
     return true
   }
 
   private func isFile(_ name: String) -> Bool {
-    if case .file = try? folder.fileSystem.kind(of: folder.path(name)) { return true }
-    return false
+    do throws(SystemError) {
+      if case .file? = try folder.fileSystem.kind(of: folder.path(name)) { return true }
+      return false
+    } catch {
+      // It may be one, then.
+      return true
+    }
   }
 }

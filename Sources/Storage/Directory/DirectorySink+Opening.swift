@@ -12,6 +12,11 @@ extension DirectorySink {
   ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
     let reading = try read(folder, into: &map, at: moment)
+    for finding in reading.report.findings {
+      if case .unreadable(let reason) = finding.oddity {
+        throw .unreadable(path: folder.path(finding.name), reason: reason)
+      }
+    }
     map.revision = max(map.revision, reading.report.revision)
     do throws(SystemError) {
       let journal = try openJournal(of: reading, journalByteCount)

@@ -156,7 +156,8 @@ package enum LogCheck {
   }
 
   private static func readPieces(
-    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ tell: (Int) -> Void, _ body: RecordBody?
+    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ tell: (Int) -> Void,
+    _ body: RecordBody?
   ) throws(LogError) {
     while true {
       let piece = try reader.next()
