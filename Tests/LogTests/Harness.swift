@@ -109,7 +109,7 @@ extension LogSizes {
 final class SteppedRunner: CompactionRunner {
   private let steps = Mutex<[@Sendable () -> Int?]>([])
 
-  func run(_ step: @escaping @Sendable () -> Int?) { steps.withLock { $0.append(step) } }
+  func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?) { steps.withLock { $0.append(step) } }
 
   func end() { steps.withLock { $0 = [] } }
 

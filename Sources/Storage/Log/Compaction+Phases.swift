@@ -2,6 +2,9 @@ import Platform
 
 /// A compaction's way from the journal's thread to the runner's and back.
 extension Compaction {
+  /// How fast the space of sources is given back: pieces that few commits wait for, far faster than it can be taken.
+  private static let freedBytesPerSecond = 512 << 20
+
   enum Phase {
     /// The runner takes over what is live.
     case copying
@@ -15,34 +18,37 @@ extension Compaction {
   }
 
   /// Begins to copy. The store's journal is woken when it is done.
-  func copy(from store: Store, on runner: any CompactionRunner) {
+  func copy(from store: Store, on runner: any CompactionRunner, bytesPerSecond: Int) {
     enter(.copying)
-    runner.run { [self] in
+    runner.run(bytesPerSecond: bytesPerSecond) { [self] in
       let before = end
       do throws(CompactionError) {
-        guard try step(store) else { return leave(.copied, store) }
+        if try step(store) { return end - before }
+        leave(.copied, store)
       } catch {
-        return leave(.failed(error), store)
+        leave(.failed(error), store)
       }
-      return end - before
+      return nil
     }
   }
 
   /// Begins to replace the sources.
   func replace(_ store: Store, on runner: any CompactionRunner) {
     enter(.replacing)
-    runner.run { [self] in
-      do throws(CompactionError) {
-        return leave(.replaced(byteCount: try finish()), store)
-      } catch {
-        return leave(.failed(error), store)
+    runner.run(bytesPerSecond: .max) { [self] in
+      do throws(CompactionError) { leave(.replaced(byteCount: try finish()), store) } catch {
+        leave(.failed(error), store)
       }
+      return nil
+    }
+    runner.run(bytesPerSecond: Self.freedBytesPerSecond) { [self] in
+      // Nothing waits for this. Unless the sources are replaced for good, all of them is needed.
+      if case .replaced = phase { freePiece() } else { nil }
     }
   }
 
-  private func leave(_ phase: Phase, _ store: Store) -> Int? {
+  private func leave(_ phase: Phase, _ store: Store) {
     enter(phase)
     store.journal?.wake()
-    return nil
   }
 }

@@ -25,6 +25,10 @@ final class Compaction: @unchecked Sendable {
   /// The numbers of the sources.
   private let replaced: [UInt64]
   private var source: any File
+  /// Whether the source has values apart, which somebody may still read when it has no name any more.
+  private var hasValuesApart = false
+  /// Sources that nobody reads any more.
+  private var spent: [any File] = []
   private var reader: SegmentReader
   private var capacity = 0
   /// Everything before this place is on the disk.
@@ -57,7 +61,7 @@ final class Compaction: @unchecked Sendable {
     var sources: [FoundSegment] = []
     for segment in segments[run] {
       let path = folder.segmentPath(segment.number)
-      let file = try folder.files.open(path, .reading)
+      let file = try folder.files.open(path, .writing)
       let header = SegmentHeader(
         identity: identity, number: segment.number, lastNumber: segment.lastNumber,
         firstRevision: segment.firstRevision)
@@ -87,6 +91,8 @@ final class Compaction: @unchecked Sendable {
       guard case .sealed = reader.state else {
         throw .damaged("\(folder.segmentPath(header.number)) or one merged with it is damaged at byte \(reader.end)")
       }
+      if !hasValuesApart { spent.append(source) }
+      hasValuesApart = false
       guard !sources.isEmpty else { return false }
       let next = sources.removeFirst()
       source = next.file
@@ -124,6 +130,18 @@ final class Compaction: @unchecked Sendable {
     return byteCount
   }
 
+  /// Gives back a piece of the space of the sources, which have no names any more. Where the file system tells the disk of all blocks that
+  /// it frees, every sync waits for a large file's.
+  /// - Returns: how many bytes it was; nil when there are no more.
+  func freePiece() -> Int? {
+    guard let file = spent.last else { return nil }
+    let rest = max(0, ((try? file.byteCount()) ?? 0) - (1 << 20))
+    // Whatever fails, the space is given back when the file is closed.
+    let isTruncated: Void? = try? file.truncate(to: rest)
+    if rest == 0 || isTruncated == nil { spent.removeLast() }
+    return 1 << 20
+  }
+
   /// Takes the disk's space before it is written to, so that a full disk shows here.
   private func ensure(_ byteCount: Int) throws(SystemError) {
     guard byteCount > capacity else { return }
@@ -156,6 +174,7 @@ final class Compaction: @unchecked Sendable {
   private func collect(_ piece: SegmentPiece, _ fates: [Fate]) {
     var index = 0
     piece.visit { operation, revision, valueOffset in
+      if operation.isApart { hasValuesApart = true }
       let fate = fates[index]
       index += 1
       if fate == .dropped { return }
@@ -215,7 +234,7 @@ extension Compaction {
       unsafe try file.file.write(bytes, at: end)
       end += bytes.count
       // Little by little: commits would wait long for all of it at the end.
-      guard end - synced >= 1 << 20 else { return }
+      guard end - synced >= 256 << 10 else { return }
       try file.file.sync()
       synced = end
     } catch {

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Runs the steps of compactions, one after the other.
 protocol CompactionRunner: AnyObject, Sendable {
-  /// Calls `step` until it returns nil. What it returns else is how many bytes it has written.
-  func run(_ step: @escaping @Sendable () -> Int?)
+  /// Calls `step` until it returns nil, behind those that were given before. What it returns else is how many bytes it has written.
+  func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?)
 
   /// Returns when no step is running any more and none will be.
   func end()
@@ -14,19 +14,15 @@ protocol CompactionRunner: AnyObject, Sendable {
 /// Runs them on a thread of its own, so that no commit waits for them, and no faster than leaves the disk to commits.
 final class BackgroundRunner: CompactionRunner {
   private let queue = DispatchQueue(label: "larder.log.compaction", qos: .utility)
-  private let bytesPerSecond: Int
   private let isEnding = Atomic<Bool>(false)
 
-  init(bytesPerSecond: Int) { self.bytesPerSecond = bytesPerSecond }
-
-  func run(_ step: @escaping @Sendable () -> Int?) {
+  func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?) {
     queue.async { [self] in
       let start = DispatchTime.now().uptimeNanoseconds
       var written = 0
       while !isEnding.load(ordering: .relaxed), let byteCount = step() {
         written += byteCount
-        let due = start + UInt64(written) * 1_000_000_000 / UInt64(bytesPerSecond)
-        pause(until: due)
+        pause(until: start + UInt64(Double(written) / Double(bytesPerSecond) * 1e9))
       }
     }
   }

@@ -68,19 +68,22 @@ struct FoundSegments {
     segments.append(FoundSegment(files: files, path: path, file: file, byteCount: byteCount, header: header))
   }
 
-  /// Takes the first records for typical.
+  /// Takes the first records of some segments for typical.
   private mutating func estimate() throws(LogError) {
     var (bytes, records) = (0, 0)
-    for segment in segments where records == 0 {
+    for index in stride(from: 0, to: segments.count, by: max(1, segments.count / 16)) {
+      let segment = segments[index]
+      var place = 0
       let sample = try LogError.on(segment.path) { () throws(SystemError) in
-        try segment.file.read(64 << 10, at: SegmentHeader.byteCount)
+        try segment.file.read(16 << 10, at: SegmentHeader.byteCount)
       }
-      while bytes + 4 <= sample.count {
-        let length = Int(sample.integer(at: bytes, as: UInt32.self))
+      while place + 4 <= sample.count {
+        let length = Int(sample.integer(at: place, as: UInt32.self))
         if length == 0 { break }
-        bytes += CommitBuffer.recordHeaderByteCount + length
+        place += CommitBuffer.recordHeaderByteCount + length
         records += 1
       }
+      bytes += place
     }
     guard records > 0 else { return }
     // Nothing is a smaller record than this, so no damage makes for more.

@@ -27,9 +27,9 @@ extension LogSink {
     _ path: String, files: any FileSystem, sizes: LogSizes = LogSizes(), now: UInt64, unixNow: UInt64,
     identity: UInt64 = .random(in: .min ... .max), into map: inout EntryMap
   ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
-    let runner = BackgroundRunner(bytesPerSecond: sizes.compactionBytesPerSecond)
-    return try open(
-      path, files: files, sizes: sizes, now: now, unixNow: unixNow, identity: identity, runner: runner, into: &map)
+    try open(
+      path, files: files, sizes: sizes, now: now, unixNow: unixNow, identity: identity, runner: BackgroundRunner(),
+      into: &map)
   }
 
   static func open(

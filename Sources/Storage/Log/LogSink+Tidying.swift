@@ -52,11 +52,17 @@ extension LogSink {
     do throws(SystemError) {
       let compaction = try Compaction(folder, sealed, run: run, identity: identity, revision: revision)
       self.compaction = compaction
-      compaction.copy(from: store, on: runner)
+      compaction.copy(from: store, on: runner, bytesPerSecond: bytesPerSecond)
       return true
     } catch {
       return try giveUp(error)
     }
+  }
+
+  /// How fast a compaction may be: as fast as it can when the log grows in spite of it.
+  private var bytesPerSecond: Int {
+    let isUrgent = byteCount > 4 * shared.withLock { $0.liveBytes } + 4 * sizes.segment(logBytes: byteCount)
+    return isUrgent ? .max : sizes.compactionBytesPerSecond
   }
 
   private func goOn(_ compaction: Compaction, _ store: Store) throws(SinkError) -> Bool {

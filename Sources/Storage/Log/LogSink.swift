@@ -31,7 +31,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   var reserveBytes = 0
   /// Whether a compaction has the reserve's space: nobody else may take it until it is done.
   var isReserveLent = false
-  private let shared: Lock<LogFigures>
+  let shared: Lock<LogFigures>
 
   init(
     _ folder: LogFolder, identity: UInt64, sizes: LogSizes, sealed: [SealedSegment], active: ActiveSegment?,

@@ -7,8 +7,8 @@ package struct LogSizes: Sendable {
   package var reserveFrom = 4 << 20
   /// A mark of what is synced is written once so much more is.
   package var markInterval = 4_096
-  /// What a compaction writes in a second at most.
-  package var compactionBytesPerSecond = 128 << 20
+  /// What a compaction writes in a second at most, unless the log grows in spite of it.
+  package var compactionBytesPerSecond = 64 << 20
 
   package init() {}
 

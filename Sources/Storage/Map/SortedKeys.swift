@@ -8,6 +8,9 @@ struct SortedKeys {
     var handle: UInt32
   }
 
+  /// From so many items on a radix sort is faster.
+  private static let radixCount = 1_024
+
   let commonPrefix: Int
   private(set) var items: [Item] = []
   private var isSorted = true
@@ -16,42 +19,65 @@ struct SortedKeys {
 
   @inline(__always)
   mutating func append(_ handle: UInt32, _ key: Key) {
-    let rest = key.count &- commonPrefix
-    var word: UInt64 = 0
-    if rest >= 8 {
-      word = key.word64(at: commonPrefix).bigEndian
-    } else {
-      for index in 0..<max(0, rest) { word |= UInt64(key.byte(at: commonPrefix &+ index)) << UInt64(56 &- 8 &* index) }
-    }
+    let word = Self.word(of: key, at: commonPrefix)
     if let last = items.last, last.word >= word { isSorted = false }
     items.append(Item(word: word, handle: handle))
   }
 
-  /// Sorts by the words, then the keys of equal words.
+  /// Eight bytes of the key as a number that orders like them; zeroes stand for those behind its end.
+  @inline(__always)
+  private static func word(of key: Key, at offset: Int) -> UInt64 {
+    let rest = key.count &- offset
+    if rest >= 8 { return key.word64(at: offset).bigEndian }
+    var word: UInt64 = 0
+    for index in 0..<max(0, rest) { word |= UInt64(key.byte(at: offset &+ index)) << UInt64(56 &- 8 &* index) }
+    return word
+  }
+
+  /// O(n) for each 8 bytes that keys have in common.
   mutating func sort(in arena: borrowing Arena) {
     guard !isSorted else { return }
-    sortByWords()
-    var start = 0
-    while start < items.count {
+    sort(0..<items.count, at: commonPrefix, in: arena)
+  }
+
+  /// Sorts items whose words are the bytes of their keys at that offset, and whose keys are the same ahead of it.
+  private mutating func sort(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
+    if range.count >= Self.radixCount {
+      sortByWords(range)
+    } else {
+      items[range].sort { $0.word < $1.word }
+    }
+    var start = range.lowerBound
+    while start < range.upperBound {
       var end = start + 1
-      while end < items.count, items[end].word == items[start].word { end += 1 }
-      if end - start > 1 {
-        items[start..<end].sort { left, right in
-          unsafe Record(at: arena.address(left.handle)).key.precedes(
-            Record(at: arena.address(right.handle)).key, .lower)
-        }
-      }
+      while end < range.upperBound, items[end].word == items[start].word { end += 1 }
+      if end - start > 1 { sortEqual(start..<end, at: offset + 8, in: arena) }
       start = end
     }
   }
 
+  /// Sorts items whose keys are the same ahead of that offset, but for zeroes at their ends.
+  private mutating func sortEqual(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
+    var longest = 0
+    for index in range {
+      let key = unsafe Record(at: arena.address(items[index].handle)).key
+      items[index].word = Self.word(of: key, at: offset)
+      longest = max(longest, key.count)
+    }
+    if longest > offset { return sort(range, at: offset, in: arena) }
+    items[range].sort { left, right in
+      unsafe Record(at: arena.address(left.handle)).key.count < Record(at: arena.address(right.handle)).key.count
+    }
+  }
+
   /// A radix sort, from the last byte to the first; bytes that are the same in all words are passed over.
-  private mutating func sortByWords() {
+  private mutating func sortByWords(_ range: Range<Int>) {
     var counts = [Int](repeating: 0, count: 8 * 256)
-    for item in items {
+    var sorted = Array(items[range])
+    for item in sorted {
       for byte in 0..<8 { counts[byte &* 256 &+ Int(truncatingIfNeeded: item.word >> UInt64(8 &* byte) & 0xFF)] &+= 1 }
     }
-    var other = items
+    var other = sorted
     for byte in 0..<8 {
       let shift = UInt64(8 * byte)
       var places = [Int](repeating: 0, count: 256)
@@ -60,11 +86,11 @@ struct SortedKeys {
         let count = counts[byte * 256 + value]
         places[value] = place
         place += count
-        isUniform = isUniform || count == items.count
+        isUniform = isUniform || count == range.count
       }
       guard !isUniform else { continue }
       do {
-        let source = items.span
+        let source = sorted.span
         var target = other.mutableSpan
         var next = places.mutableSpan
         for index in source.indices {
@@ -74,7 +100,8 @@ struct SortedKeys {
           next[value] &+= 1
         }
       }
-      swap(&items, &other)
+      swap(&sorted, &other)
     }
+    items.replaceSubrange(range, with: sorted)
   }
 }
