@@ -28,9 +28,10 @@ let package = Package(
     .target(name: "CLinux"),
     .target(name: "Platform", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
-    .target(name: "Storage", dependencies: ["Platform"], swiftSettings: settings),
+    .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
+    .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
-    .target(name: "DataSources", swiftSettings: settings),
+    .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
@@ -56,10 +57,14 @@ let package = Package(
     .target(
       name: "SimulatedDisk", dependencies: ["Platform"], path: "Tests/Support/SimulatedDisk", swiftSettings: settings),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
+      name: "StorageTests", dependencies: ["Storage", "EntryFiles", "SimulatedDisk", "Platform"],
+      swiftSettings: settings),
     .testTarget(
       name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
-    .testTarget(name: "DataSourcesTests", dependencies: ["DataSources"], swiftSettings: settings),
+    .testTarget(
+      name: "DataSourcesTests",
+      dependencies: ["DataSources", "Storage", "Platform"],
+      swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
       swiftSettings: settings),

@@ -13,23 +13,23 @@ struct Folder: Sendable {
   func path(of name: String) -> String { path + "/" + name }
 
   /// Runs a body that only reads; others may read at the same time.
-  func reading<R>(_ body: () throws -> R) throws -> R {
+  func reading<R>(_ body: (FolderLock) throws -> R) throws -> R {
     let lock = try openLock()
     try take(lock, LOCK_SH)
-    if try !hasUnfinishedBatch() { return try body() }
+    if try !hasUnfinishedBatch() { return try body(FolderLock(file: lock)) }
     // A writer ended in the middle. Both of us may have seen it; the first one that gets the lock finishes its work.
     try take(lock, LOCK_UN)
     try take(lock, LOCK_EX)
     try finishBatch()
-    return try body()
+    return try body(FolderLock(file: lock))
   }
 
   /// Runs a body that writes, alone.
-  func writing<R>(_ body: () throws -> R) throws -> R {
+  func writing<R>(_ body: (FolderLock) throws -> R) throws -> R {
     let lock = try openLock()
     try take(lock, LOCK_EX)
     try finishBatch()
-    return try body()
+    return try body(FolderLock(file: lock))
   }
 
   /// The names of the files in it, without the folder's own, links and folders, in no order. O(n).
@@ -53,6 +53,14 @@ struct Folder: Sendable {
     if unsafe lstat(path(of: name), &status) == 0 { return status.st_mode }
     guard errno == ENOENT else { throw failure("look at", name) }
     return 0
+  }
+
+  /// When the names in the folder last changed, as exactly as the system knows it.
+  func lastChange() throws -> FolderChange {
+    var status = stat()
+    guard unsafe lstat(path, &status) == 0 else { throw failure("look at", "") }
+    return FolderChange(
+      folder: UInt64(status.st_ino), seconds: Int(status.st_mtim.tv_sec), nanoseconds: Int(status.st_mtim.tv_nsec))
   }
 
   /// The lock ends with the file handle.

@@ -1,18 +1,18 @@
 import Foundation
 
 /// An entry as JSON: `{"key": …, "value": …}`, or `{"key": …, "list": […]}`.
-struct JSONEntry<T: Codable & Sendable>: Codable {
-  let entry: KeyValueEntry<T>
+package struct JSONEntry<T: Codable & Sendable>: Codable, Sendable {
+  package let entry: KeyValueEntry<T>
 
   private enum CodingKeys: CodingKey {
     case key, value, list
   }
 
-  init(_ entry: KeyValueEntry<T>) {
+  package init(_ entry: KeyValueEntry<T>) {
     self.entry = entry
   }
 
-  init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let value: StoredValue<T> =
       if container.contains(.list) {
@@ -23,7 +23,7 @@ struct JSONEntry<T: Codable & Sendable>: Codable {
     entry = KeyValueEntry(key: try container.decode(String.self, forKey: .key), value: value)
   }
 
-  func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(entry.key, forKey: .key)
     switch entry.value {

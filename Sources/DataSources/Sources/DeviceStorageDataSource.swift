@@ -1,3 +1,4 @@
+import EntryFiles
 import Foundation
 
 /// Which part of a device's storage a source has. Parts that differ never see each other's entries.
@@ -15,10 +16,13 @@ public enum DeviceStorageKind: Hashable, Sendable {
 /// An entry is a file of JSON that is named for its key; with a root key, all entries are in one. Writes are on the disk on return, and
 /// several at once are atomic to readers and across a crash. Any number of sources, in any number of processes, may share a directory.
 ///
+/// The folders in the directory are in the format of the server's directory engine: a server can open one as a store, and a source can read
+/// a server's, but not write to it.
+///
 /// Calls for keys are O(1) a key, and those for everything or for pages O(n log n) in the number of entries, of which they read what they
-/// return; with a root key every call is O(n). Calls block their thread for as long as the disk takes. They throw
-/// `DataSourceError.failed` when the disk refuses, and `.dataSerialization` for an entry of another type than `T`, or for a value that
-/// has no JSON.
+/// return; with a root key every call is O(n). The first call after another source's or process's write also lists the folder, in O(n).
+/// Calls block their thread for as long as the disk takes. They throw `DataSourceError.failed` when the disk refuses, and
+/// `.dataSerialization` for an entry of another type than `T`, for one whose file was damaged or edited, or for a value that has no JSON.
 public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource {
   private let table: any EntryTable<T>
 
@@ -28,11 +32,11 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
     table =
       switch kind {
       case .regular:
-        EntryFolder(folder: folder("regular"), format: JSONEntryFormat<T>())
+        EntryFolder<T>(folder("regular"))
       case .prefix(let name):
-        EntryFolder(folder: folder("prefix-" + EntryFileName.name(of: name)), format: JSONEntryFormat<T>())
+        EntryFolder<T>(folder("prefix-" + EntryName(of: Array(name.utf8)).text))
       case .rootKey(let name):
-        RootFile<T>(folder: folder("root"), name: "root-" + EntryFileName.name(of: name) + ".json")
+        RootFile<T>(folder("root"), name: name)
       }
   }
 

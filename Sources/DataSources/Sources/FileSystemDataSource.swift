@@ -1,21 +1,22 @@
 import Foundation
 
-/// A key-value source whose values are files: a single value's bytes are its file's, whose name is the key with what a shell doesn't show
-/// plainly as `%` and two hexadecimal digits. A list is a file of JSON.
+/// A key-value source whose values are files: a single value's bytes are its file's, whose name is the key. Capitals are written as `^` and
+/// the small letter, and what a shell doesn't show plainly as `%` and two hexadecimal digits; of a key that is too long for a name a part
+/// is left, and the rest is in a file beside it. A list is a file of JSON.
 ///
 /// Writes are on the disk on return, and several at once are atomic to readers and across a crash. Files that come from elsewhere
-/// with such a name are entries too. Keys whose name would be longer than 240 bytes are refused with `DataSourceError.illegalArgument`.
+/// with such a name are entries too.
 ///
 /// Calls for keys are O(1) a key, and those for everything or for pages O(n log n) in the number of entries, of which they read what they
 /// return. Calls block their thread for as long as the disk takes, and throw `DataSourceError.failed` when it refuses.
 public struct FileSystemDataSource: KeyValueDataSource {
   public typealias T = Data
 
-  private let table: EntryFolder<RawEntryFormat>
+  private let table: RawFolder
 
   /// - Parameter directory: is created by the first call, readable for its owner only, when it isn't there.
   public init(directory: URL) {
-    table = EntryFolder(folder: Folder(path: directory.path), format: RawEntryFormat())
+    table = RawFolder(folder: Folder(path: directory.path))
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<Data>?] { try table.entries(of: keys) }

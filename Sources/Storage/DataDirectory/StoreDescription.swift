@@ -1,3 +1,5 @@
+import EntryFiles
+
 /// What a data directory remembers of a store: the text of the file `store` in its folder (Protocol/data-directory.md, §3).
 package struct StoreDescription: Equatable, Sendable {
   private static let firstLine = "larder store 1"

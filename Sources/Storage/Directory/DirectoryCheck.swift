@@ -1,3 +1,4 @@
+import EntryFiles
 import Platform
 
 /// Tells what of a directory store is intact and what is odd, without changing anything. Nobody should have the store open meanwhile.
@@ -42,11 +43,11 @@ extension DirectoryFolder {
   fileprivate func write(_ key: [UInt8], _ entry: PendingOperations.Put, _ value: [UInt8]) throws(SystemError) {
     let name = EntryName(of: key)
     if name.isDigest {
-      try fileSystem.makeFile(path(Self.keyFileName(name)), through: temporaryPath, key)
+      try fileSystem.makeFile(path(name.keyFileName), through: temporaryPath, key)
     }
     let version = unsafe value.withBytes { value in
       unsafe EntryVersion(
-        of: name, kind: entry.kind, revision: entry.revision, expiry: entry.expiry, value: value)
+        of: name, isList: entry.kind == .list, revision: entry.revision, expiry: entry.expiry, value: value)
     }
     try fileSystem.makeFile(path(version.fileName(name)), through: temporaryPath, value)
   }

@@ -13,7 +13,4 @@ struct DirectoryFolder: Sendable {
   func path(_ name: String) -> String { path + "/" + name }
 
   var temporaryPath: String { path(Self.temporaryName) }
-
-  /// The file that holds the key of an entry whose name is a digest.
-  static func keyFileName(_ name: EntryName) -> String { name.text + "@key" }
 }

@@ -1,3 +1,5 @@
+import EntryFiles
+
 /// Which files a directory store's entries are in, so that the next write of a key can remove them.
 struct DirectoryIndex {
   /// The file of every entry.

@@ -1,3 +1,4 @@
+import EntryFiles
 import Platform
 
 /// Reads a directory store's folder, and changes nothing: what opening and checking have in common.
@@ -36,7 +37,7 @@ struct DirectoryReading {
     for (name, versions) in entries { try read(name, versions, visit) }
     try finishPending(visit)
     for name in keyFiles where entries[name] == nil && !isPut(name) {
-      leftovers.append(DirectoryFolder.keyFileName(name))
+      leftovers.append(name.keyFileName)
     }
     report.leftovers = leftovers.count
     report.findings.sort { $0.name < $1.name }
@@ -70,9 +71,7 @@ struct DirectoryReading {
         isFile(name) ? leftovers.append(name) : report.note(name, .notAFile)
       } else if let (entry, version) = EntryVersion.read(name) {
         entries[entry, default: []].append(version)
-      } else if let (text, rest) = EntryVersion.split(name), rest == "key", let entry = EntryName(reading: text),
-        entry.isDigest
-      {
+      } else if let entry = EntryName(ofKeyFile: name) {
         isFile(name) ? keyFiles.append(entry) : report.note(name, .notAFile)
       } else {
         report.note(name, .foreign)
@@ -116,7 +115,7 @@ struct DirectoryReading {
     }
     index.set(key, newest)
     let entry = PendingOperations.Put(
-      kind: newest.kind, revision: newest.revision, expiry: newest.expiry, value: 0..<value.count)
+      kind: newest.isList ? .list : .single, revision: newest.revision, expiry: newest.expiry, value: 0..<value.count)
     try count(key, entry, value[...], visit)
   }
 
@@ -161,7 +160,7 @@ struct DirectoryReading {
   /// Nil when no file has it that is as it was written.
   private func key(of name: EntryName) throws(SystemError) -> [UInt8]? {
     if let key = name.key { return Key.lengths.contains(key.count) ? key : nil }
-    let path = folder.path(DirectoryFolder.keyFileName(name))
+    let path = folder.path(name.keyFileName)
     guard case .file? = try folder.fileSystem.kind(of: path) else { return nil }
     let key = try folder.fileSystem.open(path, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1)
     return Key.lengths.contains(key.count) && EntryName(of: key) == name ? key : nil

@@ -1,3 +1,4 @@
+import EntryFiles
 import Platform
 
 /// The way from the journal to the entries' files. Every step may be cut off and done again: what waits is forgotten only when it is on the
@@ -43,7 +44,7 @@ extension DirectorySink {
     let value = try journal.file.bytes(at: put.value.lowerBound, count: put.value.count)
     if name.isDigest { try writeKey(key, name) }
     let version = unsafe value.withBytes { value in
-      unsafe EntryVersion(of: name, kind: put.kind, revision: put.revision, expiry: put.expiry, value: value)
+      unsafe EntryVersion(of: name, isList: put.kind == .list, revision: put.revision, expiry: put.expiry, value: value)
     }
     let path = folder.path(version.fileName(name))
     try folder.fileSystem.makeFile(path, through: folder.temporaryPath, value)
@@ -53,7 +54,7 @@ extension DirectorySink {
 
   /// The file of the key is on the disk ahead of the entry's, and never changes.
   private func writeKey(_ key: [UInt8], _ name: EntryName) throws(SystemError) {
-    let path = folder.path(DirectoryFolder.keyFileName(name))
+    let path = folder.path(name.keyFileName)
     if index.versions[key] != nil { return }
     try folder.fileSystem.makeFile(path, through: folder.temporaryPath, key)
   }
@@ -65,7 +66,7 @@ extension DirectorySink {
         try folder.removeIfThere(fileName)
       }
       let name = EntryName(of: key)
-      if name.isDigest, index.versions[key] == nil { try folder.removeIfThere(DirectoryFolder.keyFileName(name)) }
+      if name.isDigest, index.versions[key] == nil { try folder.removeIfThere(name.keyFileName) }
       index.forgetOthers(of: key)
     }
   }

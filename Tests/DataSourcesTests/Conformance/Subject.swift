@@ -5,8 +5,6 @@ import Testing
 /// A kind of source that the conformance suite is run against.
 struct Subject: Sendable, CustomTestStringConvertible {
   let testDescription: String
-  /// The longest key it takes, in bytes of letters.
-  var longestKeyBytes = 4_096
   /// A source with a directory of its own, or the same source again over the same directory.
   let make: @Sendable (URL) -> AnyDataSource<Item>
 
@@ -28,7 +26,7 @@ extension Subject {
     Subject(testDescription: "DeviceStorage, root key") {
       AnyDataSource(DeviceStorageDataSource(directory: $0, .rootKey("items")))
     },
-    Subject(testDescription: "FileSystem, mapped", longestKeyBytes: 240) {
+    Subject(testDescription: "FileSystem, mapped") {
       AnyDataSource(
         DataSourceMapper(
           FileSystemDataSource(directory: $0),

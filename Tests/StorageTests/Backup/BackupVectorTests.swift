@@ -1,3 +1,4 @@
+import EntryFiles
 import Foundation
 import Testing
 

@@ -1,3 +1,4 @@
+import EntryFiles
 import Foundation
 import SimulatedDisk
 import Testing
@@ -23,6 +24,9 @@ import Testing
     #expect(
       SHA256.hexadecimal(of: "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".bytes)
         == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+    #expect(
+      SHA256.hexadecimal(of: [UInt8](repeating: 0x61, count: 1_000))
+        == "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3")
   }
 
   @Test func `hostile keys have harmless names that are read back`() {
@@ -38,7 +42,7 @@ import Testing
   private func check(_ key: [UInt8]) {
     let name = EntryName(of: key)
     let longest = unsafe EntryVersion(
-      of: name, kind: .list, revision: .max, expiry: .max, value: UnsafeRawBufferPointer(start: nil, count: 0)
+      of: name, isList: true, revision: .max, expiry: .max, value: UnsafeRawBufferPointer(start: nil, count: 0)
     ).fileName(name)
     #expect(longest.utf8.count <= 255)
     #expect(name.text.utf8.first != UInt8(ascii: ".") && name.text.utf8.first != UInt8(ascii: "-"))
@@ -78,9 +82,9 @@ import Testing
 
   @Test func `a file's name is read back`() {
     let name = EntryName(of: "a@1-x2-list".bytes)
-    for (kind, expiry): (EntryKind, UInt64) in [(.single, 0), (.list, 0), (.single, 9), (.list, .max)] {
+    for (isList, expiry): (Bool, UInt64) in [(false, 0), (true, 0), (false, 9), (true, .max)] {
       let version = unsafe EntryVersion(
-        of: name, kind: kind, revision: 17, expiry: expiry, value: UnsafeRawBufferPointer(start: nil, count: 0))
+        of: name, isList: isList, revision: 17, expiry: expiry, value: UnsafeRawBufferPointer(start: nil, count: 0))
       let read = EntryVersion.read(version.fileName(name))
       #expect(read?.name == name && read?.version == version)
     }

@@ -1,10 +1,8 @@
-import CLinux
-
 /// The part of a file's name that stands for the key (Protocol/directory-format.md, §2).
 ///
 /// It has only small ASCII letters, digits and marks, so no two keys can meet on a file system that folds case or normalises text. A key
 /// whose escaped form is too long is named by the beginning of that form and its SHA-256; a key file beside the entry then holds the key.
-struct EntryName: Hashable, Sendable {
+package struct EntryName: Hashable, Sendable {
   /// The longest escaped key that is a name by itself.
   static let maximumPlainByteCount = 180
   /// What is kept of a longer one, for those who read the folder.
@@ -13,9 +11,9 @@ struct EntryName: Hashable, Sendable {
   private static let digestByteCount = 64
 
   /// ASCII.
-  let text: String
+  package let text: String
 
-  init(of key: [UInt8]) {
+  package init(of key: [UInt8]) {
     var (escaped, excerptEnd) = ("", "".startIndex)
     for (index, byte) in key.enumerated() {
       escaped += Self.escaped(byte, isFirst: index == 0)
@@ -29,7 +27,7 @@ struct EntryName: Hashable, Sendable {
   }
 
   /// What a folder has as a name; nil when no key is written so. The key of a digest is believed until its file is read.
-  init?(reading text: String) {
+  package init?(reading text: String) {
     self.init(unchecked: text)
     if isDigest { return }
     guard let key, !key.isEmpty, EntryName(of: key).text.utf8.elementsEqual(text.utf8) else { return nil }
@@ -38,15 +36,25 @@ struct EntryName: Hashable, Sendable {
   private init(unchecked text: String) { self.text = text }
 
   /// Whether the key is in a file of its own.
-  var isDigest: Bool {
+  package var isDigest: Bool {
     let bytes = Array(text.utf8)
     let mark = bytes.count - Self.digestByteCount - 2
     return mark >= 0 && bytes[mark..<mark + 2].elementsEqual(Self.digestMark.utf8)
       && bytes[(mark + 2)...].allSatisfy { Self.digit($0) != nil }
   }
 
+  /// The file that holds the key of a digest.
+  package var keyFileName: String { text + "@key" }
+
+  /// The name whose key is in a file; nil when the file is none of that kind.
+  package init?(ofKeyFile fileName: String) {
+    guard let (text, rest) = EntryVersion.split(fileName), rest == "key" else { return nil }
+    self.init(unchecked: text)
+    guard isDigest else { return nil }
+  }
+
   /// The key that the name spells; nil for a digest.
-  var key: [UInt8]? {
+  package var key: [UInt8]? {
     guard !isDigest else { return nil }
     var (key, bytes) = ([UInt8](), Array(text.utf8)[...])
     while let byte = bytes.popFirst() {

@@ -1,7 +1,7 @@
 /// SHA-256 of FIPS 180-4, for the names of keys that are too long to be names themselves.
 ///
 /// Plain rather than fast: it is only ever given a key.
-enum SHA256 {
+package enum SHA256 {
   private static let constants: [UInt32] = [
     0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
     0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3, 0x72be_5d74, 0x80de_b1fe, 0x9bdc_06a7, 0xc19b_f174,
@@ -14,7 +14,7 @@ enum SHA256 {
   ]
 
   /// The digest, as 64 small hexadecimal digits.
-  static func hexadecimal(of message: [UInt8]) -> String {
+  package static func hexadecimal(of message: [UInt8]) -> String {
     var state: [UInt32] = [
       0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
     ]
@@ -55,7 +55,7 @@ enum SHA256 {
 }
 
 /// A number in small hexadecimal digits, with zeroes ahead.
-func hexadecimalText(_ number: UInt64, digits: Int) -> String {
+package func hexadecimalText(_ number: UInt64, digits: Int) -> String {
   let text = String(number, radix: 16)
   return String(repeating: "0", count: digits - text.utf8.count) + text
 }

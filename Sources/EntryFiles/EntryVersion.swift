@@ -1,43 +1,44 @@
 import CLinux
 
 /// What an entry's file says in its name beyond the key (Protocol/directory-format.md, §3): `NAME@17-x1800000000000-list-0c23a9f1`.
-struct EntryVersion: Equatable, Sendable {
-  let kind: EntryKind
-  let revision: UInt64
+package struct EntryVersion: Equatable, Sendable {
+  package let isList: Bool
+  package let revision: UInt64
   /// In milliseconds since 1970; 0 for never.
-  let expiry: UInt64
+  package let expiry: UInt64
   /// CRC32C of all of the name that is ahead of it, and of the value.
   let checksum: UInt32
 
-  init(of name: EntryName, kind: EntryKind, revision: UInt64, expiry: UInt64, value: UnsafeRawBufferPointer) {
-    self.kind = kind
+  package init(of name: EntryName, isList: Bool, revision: UInt64, expiry: UInt64, value: UnsafeRawBufferPointer) {
+    self.isList = isList
     self.revision = revision
     self.expiry = expiry
-    let stem = Self.stem(name, kind: kind, revision: revision, expiry: expiry)
+    let stem = Self.stem(name, isList: isList, revision: revision, expiry: expiry)
     checksum = unsafe Self.checksum(stem: stem, value: value)
   }
 
-  private init(kind: EntryKind, revision: UInt64, expiry: UInt64, checksum: UInt32) {
-    self.kind = kind
+  private init(isList: Bool, revision: UInt64, expiry: UInt64, checksum: UInt32) {
+    self.isList = isList
     self.revision = revision
     self.expiry = expiry
     self.checksum = checksum
   }
 
   /// Whether the file's name and value are what was written.
-  func isChecksum(of name: EntryName, value: UnsafeRawBufferPointer) -> Bool {
-    unsafe EntryVersion(of: name, kind: kind, revision: revision, expiry: expiry, value: value) == self
+  package func isChecksum(of name: EntryName, value: UnsafeRawBufferPointer) -> Bool {
+    unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: value) == self
   }
 
-  func hasExpired(at wall: UInt64) -> Bool { expiry != 0 && expiry <= wall }
+  package func hasExpired(at wall: UInt64) -> Bool { expiry != 0 && expiry <= wall }
 
   /// The name of the file.
-  func fileName(_ name: EntryName) -> String {
-    Self.stem(name, kind: kind, revision: revision, expiry: expiry) + "-" + hexadecimalText(UInt64(checksum), digits: 8)
+  package func fileName(_ name: EntryName) -> String {
+    Self.stem(name, isList: isList, revision: revision, expiry: expiry) + "-"
+      + hexadecimalText(UInt64(checksum), digits: 8)
   }
 
-  private static func stem(_ name: EntryName, kind: EntryKind, revision: UInt64, expiry: UInt64) -> String {
-    "\(name.text)@\(revision)" + (expiry == 0 ? "" : "-x\(expiry)") + (kind == .list ? "-list" : "")
+  private static func stem(_ name: EntryName, isList: Bool, revision: UInt64, expiry: UInt64) -> String {
+    "\(name.text)@\(revision)" + (expiry == 0 ? "" : "-x\(expiry)") + (isList ? "-list" : "")
   }
 
   private static func checksum(stem: String, value: UnsafeRawBufferPointer) -> UInt32 {
@@ -47,23 +48,23 @@ struct EntryVersion: Equatable, Sendable {
   }
 
   /// Takes a file's name apart; nil when it isn't an entry's.
-  static func read(_ fileName: String) -> (name: EntryName, version: EntryVersion)? {
+  package static func read(_ fileName: String) -> (name: EntryName, version: EntryVersion)? {
     guard let (stem, rest) = split(fileName), let name = EntryName(reading: stem) else { return nil }
     var fields = rest.split(separator: "-", omittingEmptySubsequences: false)[...]
     guard let revision = fields.popFirst().flatMap({ UInt64($0) }), revision > 0,
       let checksum = fields.popLast().flatMap({ UInt32($0, radix: 16) })
     else { return nil }
-    var (expiry, kind): (UInt64, EntryKind) = (0, .single)
+    var (expiry, isList): (UInt64, Bool) = (0, false)
     if let field = fields.first, field.utf8.first == UInt8(ascii: "x") {
       guard let time = UInt64(field.dropFirst()), time > 0 else { return nil }
       expiry = time
       fields.removeFirst()
     }
     if fields.first == "list" {
-      kind = .list
+      isList = true
       fields.removeFirst()
     }
-    let version = EntryVersion(kind: kind, revision: revision, expiry: expiry, checksum: checksum)
+    let version = EntryVersion(isList: isList, revision: revision, expiry: expiry, checksum: checksum)
     // Numbers have one spelling each: with zeroes or a plus ahead it is someone else's file.
     guard fields.isEmpty, version.fileName(name).utf8.elementsEqual(fileName.utf8) else { return nil }
     return (name, version)

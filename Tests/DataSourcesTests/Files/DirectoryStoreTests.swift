@@ -1,0 +1,120 @@
+import DataSources
+import Foundation
+import Platform
+import Storage
+import Testing
+
+/// Folders of `DeviceStorageDataSource` are folders of the server's directory engine (Protocol/directory-format.md, §8).
+@Suite struct DirectoryStoreTests {
+  let directory: TemporaryDirectory
+  let folder: URL
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    folder = directory.url.appendingPathComponent("regular")
+  }
+
+  var source: DeviceStorageDataSource<Item> { DeviceStorageDataSource(directory: directory.url) }
+
+  /// Opens the folder as a store.
+  func open(into map: inout EntryMap) throws -> (sink: DirectorySink, report: DirectoryReport) {
+    try DirectorySink.open(folder.path, on: LocalFileSystem(), into: &map)
+  }
+
+  /// Opens the folder as a store, and closes it.
+  @discardableResult
+  func open() throws -> DirectoryReport {
+    var map = EntryMap()
+    return try open(into: &map).report
+  }
+
+  /// Has the engine put entries, whose files are there when `settles`.
+  func put(_ entries: [(key: String, value: [UInt8], isList: Bool)], settles: Bool) throws {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    var map = EntryMap()
+    let (sink, report) = try open(into: &map)
+    var commits = CommitBuffer()
+    for (number, entry) in entries.enumerated() {
+      let revision = report.revision + UInt64(number) + 1
+      unsafe Array(entry.key.utf8).withUnsafeBytes { key in
+        unsafe entry.value.withUnsafeBytes { value in
+          unsafe commits.put(key, value, kind: entry.isList ? .list : .single, expiry: 0, revision: revision)
+        }
+      }
+      commits.seal()
+      unsafe _ = try sink.write(
+        commits.bytes, last: commits.lastRevision, apartCount: commits.apartCount, syncs: true)
+      commits.removeAll()
+    }
+    if settles { try open() }
+  }
+
+  func json(_ title: String) -> [UInt8] { Array("{\"title\":\"\(title)\"}".utf8) }
+
+  @Test func `the engine opens what the source has written`() async throws {
+    let long = String(repeating: "K/", count: 2_048)
+    for round in 1...2 { try await source.put(Item("one", price: round), forId: "Book/1") }
+    try await source.put("two", forId: long)
+    try await source.putAll(["x", "y"], forId: "list")
+    try await source.putAll(["a", "b"], forId: ["gone", "b"])
+    try await source.delete("gone")
+    var map = EntryMap()
+    let report = try open(into: &map).report
+    #expect(report.findings.map(\.oddity) == [.journalMissing])
+    #expect(report.entries == 4 && report.leftovers == 0)
+    #expect(report.revision >= 5)
+    var found: [String: (kind: EntryKind, text: String)] = [:]
+    for key in ["Book/1", long, "list", "b"] {
+      let entry = unsafe map.get(Array(key.utf8).span.bytes, now: 0)
+      found[key] = entry.map { unsafe ($0.kind, String(decoding: $0.value!, as: UTF8.self)) }
+    }
+    let book = try JSONDecoder().decode(Item.self, from: Data(found["Book/1"]!.text.utf8))
+    #expect(book == Item("one", price: 2))
+    #expect(found[long]!.text.contains("two") && found["list"]!.kind == .list)
+  }
+
+  @Test func `the source reads what the engine has written, and doesn't write to it`() async throws {
+    let long = String(repeating: "k", count: 300)
+    let element = json("x")
+    let list = [UInt8(element.count), 0, 0, 0] + element
+    try put(
+      [("a", json("old"), false), ("a", json("new"), false), ("B", list + list, true), (long, json("l"), false)],
+      settles: true)
+    #expect(try await source.get("a") == "new")
+    #expect(try await source.getAll("B") == ["x", "x"])
+    #expect(try await source.get(long) == "l")
+    #expect(try await source.keys() == ["B", "a", long])
+    #expect(await failure { try await source.put("mine", forId: "a") } == .failed)
+    #expect(await failure { try await source.delete(AllObjectsQuery()) } == .failed)
+    let report = try open()
+    #expect(report.entries == 3 && report.isClean)
+  }
+
+  @Test func `the source doesn't read past writes that only the engine's journal has`() async throws {
+    try put([("a", json("one"), false)], settles: true)
+    let known = source
+    #expect(try await known.get("a") == "one")
+    try put([("a", json("two"), false)], settles: false)
+    #expect(await failure { try await known.get("a") } == .failed)
+    try open()
+    #expect(try await known.get("a") == "two")
+  }
+
+  @Test(arguments: ["a@9-list-", "a@9-x1-"])
+  func `damaged and expired entries`(_ stem: String) async throws {
+    try await source.put("one", forId: "a")
+    try Data([255, 255, 255, 255]).write(to: folder.appendingPathComponent(stem + "00000000"))
+    #expect(await failure { try await source.getAll("a") } == (stem.contains("x") ? .notFound : .dataSerialization))
+    // Its revision is greater than that of the file before, and the next one's is greater still.
+    try await source.put("two", forId: "a")
+    #expect(try await source.get("a") == "two")
+    #expect(try directory.files().filter { $0.hasPrefix("regular/a@10-") }.count == 1)
+    #expect(try directory.files().filter { $0.contains("@") }.count == 1)
+  }
+
+  @Test(arguments: [[1, 0, 0, 0], [0, 0], [255, 255, 255, 255, 1]] as [[UInt8]])
+  func `a list whose sizes don't fit is an error`(_ content: [UInt8]) async throws {
+    try put([("a", content, true)], settles: true)
+    #expect(await failure { try await source.getAll("a") } == .dataSerialization)
+  }
+}
