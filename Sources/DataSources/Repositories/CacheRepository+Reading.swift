@@ -41,4 +41,32 @@ extension CacheRepository {
       return value
     }
   }
+
+  /// Reads a list of which the cache may have any part. It is only asked when there is no other answer.
+  func readSome(_ query: any Query, _ operation: RepositoryOperation) async throws -> [T] {
+    switch operation {
+    case .cache:
+      return try await cache.getAll(query)
+    case .main, .mainSync, .cacheSync(fallback: false), .standard:
+      return try await main.getAll(query)
+    case .cacheSync(fallback: true):
+      do {
+        return try await main.getAll(query)
+      } catch  where !(error is CancellationError) && (error as? DataSourceError)?.kind != .notFound {
+        let kept = try await cache.getAll(query)
+        guard !kept.isEmpty else { throw DataSourceError(.notFound, "nothing to fall back to after: \(error)") }
+        return kept
+      }
+    }
+  }
+}
+
+extension KeyValueAddress {
+  /// Whether what `getAll` gives is one list, which a cache has or has not.
+  var isListOfItsOwn: Bool {
+    switch self {
+    case .key, .keys(_, missing: .fail), .nothing: true
+    case .keys(_, missing: .skip), .all, .offset, .after: false
+    }
+  }
 }

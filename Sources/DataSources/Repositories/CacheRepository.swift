@@ -1,7 +1,8 @@
 /// A repository of a main source and a cache, which may be any two sources: one in memory before one in another process, say.
 ///
-/// `standard` is `cacheSync(fallback: false)`, or what the repository was made with. The cache is no place of truth: two calls for one
-/// query at the same time may leave in it what the slower one saw.
+/// `standard` is `cacheSync(fallback: false)`, or what the repository was made with. No cache knows whether it has everything: lists of
+/// everything, pages, and ids of which missing ones are skipped are always read from the main source, and not kept. The cache is no place
+/// of truth: two calls for one query at the same time may leave in it what the slower one saw.
 public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   let main: AnyDataSource<T>
   let cache: AnyDataSource<T>
@@ -32,7 +33,8 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   }
 
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
-    try await read(
+    guard query.keyValueAddress.isListOfItsOwn else { return try await readSome(query, resolved(operation)) }
+    return try await read(
       resolved(operation),
       get: { try await $0.getAll(query) },
       put: { _ = try await $0.putAll($1, in: query) as [T] },

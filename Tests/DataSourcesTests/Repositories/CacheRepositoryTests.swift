@@ -77,6 +77,30 @@ import Testing
     #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
   }
 
+  @Test(arguments: [RepositoryOperation.cacheSync(), .cacheSync(fallback: true), .mainSync, .main])
+  func `what a cache may have in part is read from main`(_ operation: RepositoryOperation) async throws {
+    try await main.putAll([1, 2], forId: ["a", "b"])
+    try await cache.put(1, forId: "a")
+    let queries: [any Query] = [
+      AllObjectsQuery(), PaginationOffsetLimitQuery(offset: 0, limit: 9), PaginationCursorQuery(limit: 9),
+      IdsQuery(["a", "b", "c"], missing: .skip),
+    ]
+    for query in queries {
+      #expect(try await repository.getAll(query, operation: operation) == [1, 2])
+      #expect(try await cache.getAll(AllObjectsQuery()) == [1])
+    }
+  }
+
+  @Test func `56: what a cache has in part is better than nothing, and nothing is notFound`() async throws {
+    try await cache.put(1, forId: "a")
+    main.fail(with: DataSourceError.unknown, DataSourceError.unknown, DataSourceError.unknown)
+    #expect(await failure { try await repository.getAll(AllObjectsQuery()) } == .unknown)
+    #expect(try await repository.getAll(AllObjectsQuery(), operation: .cacheSync(fallback: true)) == [1])
+    try await cache.delete("a")
+    let none = await failure { try await repository.getAll(AllObjectsQuery(), operation: .cacheSync(fallback: true)) }
+    #expect(none == .notFound)
+  }
+
   @Test func `56: without a stale value the fallback is notFound`() async throws {
     main.fail(with: DataSourceError.unknown)
     #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
