@@ -104,17 +104,16 @@ import Testing
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, root = root as Bool] in
         let source = DeviceStorageDataSource<Int>(
           directory: URL(fileURLWithPath: path), root ? .rootKey("r") : .regular)
+        try await source.putAll([0, 0, 0], forId: ["a", "b", "c"])
         Task.detached {
-          try await Task.sleep(for: .microseconds(Int.random(in: 5_000...30_000)))
+          try await Task.sleep(for: .microseconds(Int.random(in: 0...20_000)))
           kill(getpid(), SIGKILL)
         }
         for round in 1... { try await source.putAll([round, round, round], forId: ["a", "b", "c"]) }
       }
       let source = DeviceStorageDataSource<Int>(directory: directory.url, kind)
-      let values = try await source.getAll(["a", "b", "c"], missing: .skip)
-      #expect(values.isEmpty || values.count == 3 && Set(values).count == 1)
+      #expect(try await Set(source.getAll(["a", "b", "c"])).count == 1)
     }
-    #expect(try directory.files().contains { $0.contains("@") })
   }
 
   @Test func `a directory that can't be made is an error`() async throws {
