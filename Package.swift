@@ -15,6 +15,7 @@ let package = Package(
   products: [
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "DataSources", targets: ["DataSources"]),
+    .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
     .executable(name: "larderd", targets: ["larderd"]),
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
@@ -22,6 +23,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
@@ -32,6 +34,9 @@ let package = Package(
     .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
+    .target(
+      name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
+      swiftSettings: settings),
     .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
@@ -63,7 +68,7 @@ let package = Package(
       name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",
-      dependencies: ["DataSources", "Storage", "Platform"],
+      dependencies: ["DataSources", "SecretDataSource", "Storage", "Platform"],
       swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],

@@ -1,5 +1,6 @@
 import DataSources
 import Foundation
+import SecretDataSource
 import Testing
 
 /// A kind of source that the conformance suite is run against.
@@ -16,6 +17,8 @@ struct Subject: Sendable, CustomTestStringConvertible {
 }
 
 extension Subject {
+  private static let testKey = SecretKey()
+
   /// Everything that claims to be a whole key-value source.
   static let all: [Subject] = [
     Subject(testDescription: "InMemory") { _ in AnyDataSource(InMemoryDataSource()) },
@@ -32,6 +35,10 @@ extension Subject {
           FileSystemDataSource(directory: $0),
           toOut: { try JSONDecoder().decode(Item.self, from: $0) }, toIn: { try JSONEncoder().encode($0) }))
     },
+    Subject(testDescription: "Secret in memory") { _ in
+      AnyDataSource(SecretDataSource(InMemoryDataSource(), key: SecretKey()))
+    },
+    Subject(testDescription: "Secret in a folder") { AnyDataSource(SecretDataSource(directory: $0, key: testKey)) },
     Subject(testDescription: "Any in Any") { _ in AnyDataSource(AnyDataSource(InMemoryDataSource())) },
     Subject(testDescription: "assembled of Any halves") { _ in
       let source = InMemoryDataSource<Item>()

@@ -1,0 +1,107 @@
+import DataSources
+import Foundation
+import SecretDataSource
+import Testing
+
+@Suite struct SecretTests {
+  let kept = InMemoryDataSource<Data>()
+  let key = SecretKey()
+
+  var source: SecretDataSource<Item> { SecretDataSource(kept, key: key) }
+
+  @Test func `what is kept tells nothing of the value`() async throws {
+    try await source.put("invisible", forId: "a")
+    try await source.putAll(["invisible"], forId: "l")
+    for key in ["a", "l"] {
+      let sealed = try await kept.get(key)
+      #expect(sealed.range(of: Data("invisible".utf8)) == nil && sealed.range(of: Data("title".utf8)) == nil)
+    }
+  }
+
+  @Test func `the same value is sealed in another way each time`() async throws {
+    var seen: Set<Data> = []
+    for _ in 0..<100 {
+      try await source.put("x", forId: "a")
+      seen.insert(try await kept.get("a"))
+    }
+    #expect(seen.count == 100)
+  }
+
+  @Test func `another key is an error, never a value`() async throws {
+    try await source.put("x", forId: "a")
+    let other = SecretDataSource<Item>(kept, key: SecretKey())
+    #expect(await failure { try await other.get("a") } == .dataSerialization)
+    #expect(await failure { try await other.getAll(AllObjectsQuery()) } == .dataSerialization)
+  }
+
+  @Test func `every flipped bit and every missing byte is an error`() async throws {
+    try await source.put("x", forId: "a")
+    let sealed = try await kept.get("a")
+    for bit in 0..<sealed.count * 8 {
+      var changed = sealed
+      changed[bit / 8] ^= 1 << UInt8(bit % 8)
+      try await kept.put(changed, forId: "a")
+      #expect(await failure { try await source.get("a") } == .dataSerialization)
+    }
+    for count in 0..<sealed.count {
+      try await kept.put(sealed.prefix(count), forId: "a")
+      #expect(await failure { try await source.get("a") } == .dataSerialization)
+    }
+    try await kept.put(sealed, forId: "a")
+    #expect(try await source.get("a") == "x")
+  }
+
+  @Test func `a value that was moved under another key is an error`() async throws {
+    try await source.put("x", forId: "a")
+    try await kept.put(kept.get("a"), forId: "b")
+    #expect(await failure { try await source.get("b") } == .dataSerialization)
+    try await kept.putAll([kept.get("a")], forId: "a")
+    #expect(await failure { try await source.getAll("a") } == .dataSerialization)
+  }
+
+  @Test func `an older key reads until everything is sealed again`() async throws {
+    let new = SecretKey()
+    try await source.put("old", forId: "a")
+    try await source.putAll(["old", "er"], forId: "l")
+    let both = SecretDataSource<Item>(kept, key: new, older: [key])
+    try await both.put("new", forId: "b")
+    #expect(try await both.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
+    #expect(await failure { try await source.get("b") } == .dataSerialization)
+    try await both.sealAgain()
+    let after = SecretDataSource<Item>(kept, key: new)
+    #expect(try await after.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
+    #expect(try await after.getAll("l") == ["old", "er"])
+  }
+
+  @Test func `48: another type is an error that doesn't tell the value`() async throws {
+    try await source.put("invisible", forId: "a")
+    do {
+      let value = try await SecretDataSource<Int>(kept, key: key).get("a")
+      Issue.record("got \(value)")
+    } catch let error as DataSourceError {
+      #expect(error == .dataSerialization)
+      #expect(!error.message.contains("invisible"))
+    }
+    var dumped = ""
+    dump(source, to: &dumped)
+    #expect(dumped == "- SecretDataSource<Item>\n" && "\(source)" == "SecretDataSource<Item>")
+  }
+
+  @Test func `a value without JSON is an error that doesn't tell it`() async throws {
+    let numbers = SecretDataSource<[Double]>(kept, key: key)
+    do {
+      try await numbers.put([12345.5, .infinity], forId: "a")
+      Issue.record("no error")
+    } catch let error as DataSourceError {
+      #expect(error == .dataSerialization && !error.message.contains("12345"))
+    }
+  }
+
+  @Test func `a folder keeps secrets`() async throws {
+    let directory = try TemporaryDirectory()
+    let folder = directory.url.appendingPathComponent("secrets")
+    try await SecretDataSource<Item>(directory: folder, key: key).put("x", forId: "a")
+    #expect(try await SecretDataSource<Item>(directory: folder, key: key).get("a") == "x")
+    #expect(try directory.files() == ["secrets", "secrets/.lock", "secrets/a"])
+  }
+}
