@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "DataSources", targets: ["DataSources"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
+    .library(name: "SQLiteDataSource", targets: ["SQLiteDataSource"]),
     .executable(name: "larderd", targets: ["larderd"]),
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
@@ -24,6 +25,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
@@ -36,6 +38,9 @@ let package = Package(
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(
       name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
+      swiftSettings: settings),
+    .target(
+      name: "SQLiteDataSource", dependencies: ["DataSources", .product(name: "GRDB", package: "GRDB.swift")],
       swiftSettings: settings),
     .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
     .executableTarget(
@@ -68,7 +73,7 @@ let package = Package(
       name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",
-      dependencies: ["DataSources", "SecretDataSource", "Storage", "Platform"],
+      dependencies: ["DataSources", "SecretDataSource", "SQLiteDataSource", "Storage", "Platform"],
       swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],

@@ -3,8 +3,8 @@ extension KeyValueDataSource {
     try await value(of: query)
   }
 
-  /// What `get` does, for a source that has a shorter way to what is there.
-  func value(of query: any Query) async throws -> T {
+  /// What `get` does, for a source that has a shorter way to what is there, or answers other queries too.
+  package func value(of query: any Query) async throws -> T {
     switch query.keyValueAddress {
     case .key(let key), .all(let key):
       guard let value = try await entry(of: checked(key))?.single else { throw notFound(key) }
@@ -15,6 +15,11 @@ extension KeyValueDataSource {
   }
 
   public func getAll(_ query: any Query) async throws -> [T] {
+    try await values(of: query)
+  }
+
+  /// What `getAll` does, for a source that answers other queries too.
+  package func values(of query: any Query) async throws -> [T] {
     switch query.keyValueAddress {
     case .key(let key):
       guard let list = try await entry(of: checked(key))?.list else { throw notFound(key) }

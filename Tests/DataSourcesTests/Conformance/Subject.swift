@@ -1,5 +1,6 @@
 import DataSources
 import Foundation
+import SQLiteDataSource
 import SecretDataSource
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 struct Subject: Sendable, CustomTestStringConvertible {
   let testDescription: String
   /// A source with a directory of its own, or the same source again over the same directory.
-  let make: @Sendable (URL) -> AnyDataSource<Item>
+  let make: @Sendable (URL) throws -> AnyDataSource<Item>
 
   /// Runs a test with a new and empty source.
   func run(_ body: (AnyDataSource<Item>) async throws -> Void) async throws {
@@ -39,6 +40,10 @@ extension Subject {
       AnyDataSource(SecretDataSource(InMemoryDataSource(), key: SecretKey()))
     },
     Subject(testDescription: "Secret in a folder") { AnyDataSource(SecretDataSource(directory: $0, key: testKey)) },
+    Subject(testDescription: "SQLite") {
+      let database = try SQLiteDatabase(file: $0.appendingPathComponent("items.sqlite"))
+      return AnyDataSource(try SQLiteDataSource<Item, Item>(database, store: "items"))
+    },
     Subject(testDescription: "Any in Any") { _ in AnyDataSource(AnyDataSource(InMemoryDataSource())) },
     Subject(testDescription: "assembled of Any halves") { _ in
       let source = InMemoryDataSource<Item>()

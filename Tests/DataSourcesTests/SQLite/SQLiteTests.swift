@@ -1,0 +1,115 @@
+import DataSources
+import Foundation
+import GRDB
+import SQLiteDataSource
+import Testing
+
+@Suite struct SQLiteTests {
+  let directory: TemporaryDirectory
+  let file: URL
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    file = directory.url.appendingPathComponent("items.sqlite")
+  }
+
+  func open() throws -> SQLiteDatabase { try SQLiteDatabase(file: file) }
+
+  func source(_ store: String = "items") throws -> SQLiteDataSource<Item, Item> {
+    try SQLiteDataSource(open(), store: store)
+  }
+
+  @Test func `entries outlive their source`() async throws {
+    try await source().put(Item("one", price: 1), forId: "a")
+    try await source().putAll(["x", "y"], forId: "l")
+    #expect(try await source().get("a") == Item("one", price: 1))
+    #expect(try await source().getAll("l") == ["x", "y"])
+  }
+
+  @Test func `45, 46: stores of one file share nothing`() async throws {
+    let database = try open()
+    let names = ["foo", "foobar", "foo.bar", "Foo", "", "é", "e\u{301}", "\u{0}", "'; DROP TABLE store; --", "sqlite_"]
+    let stores = try names.map { try SQLiteDataSource(database, store: $0, of: Item.self) }
+    for (name, store) in zip(names, stores) { try await store.put(Item(name), forId: "a") }
+    try await stores[0].delete(AllObjectsQuery())
+    #expect(await failure { try await stores[0].get("a") } == .notFound)
+    for (name, store) in zip(names, stores).dropFirst() {
+      let title = try await store.get("a").title
+      #expect(title.utf8.elementsEqual(name.utf8))
+    }
+  }
+
+  @Test func `48: another type is an error, never a default`() async throws {
+    try await source().put("text", forId: "a")
+    let numbers = try SQLiteDataSource(open(), store: "items", of: Int.self)
+    #expect(await failure { try await numbers.get("a") } == .dataSerialization)
+    #expect(await failure { try await numbers.getAll(AllObjectsQuery()) } == .dataSerialization)
+  }
+
+  @Test func `a value without JSON is an error and changes nothing`() async throws {
+    let source = try SQLiteDataSource(open(), store: "numbers", of: Double.self)
+    try await source.put(1, forId: "a")
+    #expect(await failure { try await source.putAll([2, .nan], forId: ["a", "b"]) } == .dataSerialization)
+    #expect(try await source.getAll(AllObjectsQuery()) == [1])
+  }
+
+  @Test func `values are mapped to entities and back`() async throws {
+    struct Entity: Codable { let name: String, pence: Int }
+    let database = try open()
+    let source = try SQLiteDataSource<Entity, Item>(
+      database, store: "items", toDomain: { Item($0.name, price: $0.pence / 100) },
+      toEntity: { Entity(name: $0.title, pence: ($0.price ?? 0) * 100) })
+    try await source.put(Item("one", price: 2), forId: "a")
+    #expect(try await source.get(EntityQuery { $0.pence == 200 }) == Item("one", price: 2))
+    #expect(try await SQLiteDataSource(database, store: "items", of: Entity.self).get("a").pence == 200)
+  }
+
+  @Test func `the database is one file that only its owner can read`() async throws {
+    let database = try open()
+    try await SQLiteDataSource(database, store: "items").put(1, forId: "a")
+    for name in try directory.files() {
+      let path = directory.url.appendingPathComponent(name).path
+      let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+    }
+  }
+
+  @Test func `databases of others and of later versions are refused and left alone`() async throws {
+    try await source().put("one", forId: "a")
+    let queue = try DatabaseQueue(path: file.path)
+    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 2") }
+    #expect(throws: DataSourceError.failed) { try open() }
+    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 1") }
+    try queue.close()
+    #expect(try await source().get("a") == "one")
+
+    let other = directory.url.appendingPathComponent("other.sqlite")
+    let otherQueue = try DatabaseQueue(path: other.path)
+    try await otherQueue.write { try $0.execute(sql: "CREATE TABLE theirs (a)") }
+    try otherQueue.close()
+    #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: other) }
+
+    let text = directory.url.appendingPathComponent("text")
+    try Data(String(repeating: "no database ", count: 100).utf8).write(to: text)
+    #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: text) }
+    #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: directory.url) }
+    #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: text.appendingPathComponent("in")) }
+  }
+
+  @Test func `38: a process that is killed leaves all of a write or none`() async throws {
+    let path = file.path
+    for _ in 0..<4 {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+        let source = try SQLiteDataSource(SQLiteDatabase(file: URL(fileURLWithPath: path)), store: "n", of: Int.self)
+        try await source.putAll([0, 0, 0], forId: ["a", "b", "c"])
+        Task.detached {
+          try await Task.sleep(for: .microseconds(Int.random(in: 0...20_000)))
+          kill(getpid(), SIGKILL)
+        }
+        for round in 1... { try await source.putAll([round, round, round], forId: ["a", "b", "c"]) }
+      }
+      let source = try SQLiteDataSource(open(), store: "n", of: Int.self)
+      #expect(try await Set(source.getAll(["a", "b", "c"])).count == 1)
+    }
+  }
+}
