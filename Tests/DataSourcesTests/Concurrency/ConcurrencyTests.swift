@@ -1,4 +1,7 @@
 import DataSources
+import Foundation
+import SQLiteDataSource
+import SecretDataSource
 import Testing
 
 /// Many tasks at once, for the thread sanitizer to look at, and with what must hold of any order.
@@ -27,9 +30,20 @@ import Testing
     }
   }
 
-  @Test func `two sources over one directory are one store`() async throws {
+  @Test(arguments: ["files", "secrets", "database"])
+  func `two sources over one directory are one store`(_ kind: String) async throws {
     let directory = try TemporaryDirectory()
-    let sources = (0..<2).map { _ in DeviceStorageDataSource<Int>(directory: directory.url) }
+    let key = SecretKey()
+    let sources = try (0..<2).map { _ in
+      switch kind {
+      case "files": AnyDataSource(DeviceStorageDataSource<Int>(directory: directory.url))
+      case "secrets": AnyDataSource(SecretDataSource<Int>(directory: directory.url, key: key))
+      default:
+        AnyDataSource(
+          try SQLiteDataSource(
+            SQLiteDatabase(file: directory.url.appendingPathComponent("d")), store: "n", of: Int.self))
+      }
+    }
     try await withThrowingTaskGroup { group in
       for (number, source) in sources.enumerated() {
         group.addTask {
@@ -47,6 +61,28 @@ import Testing
     }
     let left = try await sources[0].getAll(["a", "b"])
     #expect(left == [30, 30])
+  }
+
+  @Test func `predicates see a write whole or not at all`() async throws {
+    let directory = try TemporaryDirectory()
+    let database = try SQLiteDatabase(file: directory.url.appendingPathComponent("d"))
+    let source = try SQLiteDataSource(database, store: "n", of: Int.self)
+    try await withThrowingTaskGroup { group in
+      group.addTask {
+        for round in 1...50 { try await source.putAll([round, round, round], forId: ["a", "b", "c"]) }
+        try await source.delete(EntityQuery(.all))
+      }
+      for _ in 0..<3 {
+        group.addTask {
+          for _ in 0..<50 {
+            let values = try await source.getAll(EntityQuery { $0 > 0 })
+            #expect(values.isEmpty || values.count == 3 && Set(values).count == 1)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await source.keys() == [])
   }
 
   @Test func `a timed cache never tells a writer an older value than its own`() async throws {

@@ -116,6 +116,22 @@ import Testing
     }
   }
 
+  @Test func `what another process has written is seen at once`() async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.url.path
+    let source = DeviceStorageDataSource<Int>(directory: directory.url)
+    for round in 1...3 {
+      try await source.putAll([round, round], forId: ["a", "b"])
+      await #expect(processExitsWith: .success) { [path = path as String, round = round as Int] in
+        let source = DeviceStorageDataSource<Int>(directory: URL(fileURLWithPath: path))
+        guard try await source.getAll(["a", "b"]) == [round, round] else { exit(1) }
+        try await source.delete("b")
+        try await source.put(-round, forId: "a")
+      }
+      #expect(try await source.getAll(AllObjectsQuery()) == [-round])
+    }
+  }
+
   @Test func `a directory that can't be made is an error`() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("file")
