@@ -36,6 +36,13 @@ public struct DataSourceError: Error, Hashable, Sendable {
   public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
 }
 
+extension DataSourceError {
+  /// Has `catch DataSourceError.notFound` catch errors of that kind, and no others.
+  public static func ~= (pattern: DataSourceError, error: any Error) -> Bool {
+    (error as? DataSourceError) == pattern
+  }
+}
+
 extension DataSourceError: CustomStringConvertible {
   public var description: String { message }
 }
