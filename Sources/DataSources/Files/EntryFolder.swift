@@ -134,7 +134,8 @@ final class EntryFolder<T: Codable & Sendable>: EntryTable {
     let stamp = FolderIndex.Stamp(revision: try lock.revision(), change: try folder.lastChange())
     if let index = remembered.withLock({ $0 }), index.stamp == stamp { return index }
     let index = try FolderIndex(folder, stamp)
-    remembered.withLock { $0 = index }
+    // A server doesn't tell of its changes, and the clock may not tell two of them apart.
+    remembered.withLock { $0 = index.hasJournal ? nil : index }
     return index
   }
 

@@ -58,7 +58,7 @@ struct Folder: Sendable {
   /// When the names in the folder last changed, as exactly as the system knows it.
   func lastChange() throws -> FolderChange {
     var status = stat()
-    guard unsafe lstat(path, &status) == 0 else { throw failure("look at", "") }
+    guard unsafe lstat(path(of: "."), &status) == 0 else { throw failure("look at", "") }
     return FolderChange(
       folder: UInt64(status.st_ino), seconds: Int(status.st_mtim.tv_sec), nanoseconds: Int(status.st_mtim.tv_nsec))
   }
