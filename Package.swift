@@ -14,6 +14,7 @@ let package = Package(
   name: "larder",
   products: [
     .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "LarderTesting", targets: ["LarderTesting"]),
     .library(name: "DataSources", targets: ["DataSources"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
     .library(name: "SQLiteDataSource", targets: ["SQLiteDataSource"]),
@@ -42,7 +43,8 @@ let package = Package(
     .target(
       name: "SQLiteDataSource", dependencies: ["DataSources", .product(name: "GRDB", package: "GRDB.swift")],
       swiftSettings: settings),
-    .target(name: "Larder", dependencies: ["Wire", "Platform"], swiftSettings: settings),
+    .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
+    .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
     .executableTarget(
@@ -50,7 +52,7 @@ let package = Package(
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Wire", "Platform", "Storage", "Larder", argumentParser,
+        "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift"),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
@@ -61,7 +63,9 @@ let package = Package(
     .testTarget(name: "PlatformTests", dependencies: ["Platform"], swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
     .testTarget(
-      name: "LarderTests", dependencies: ["Larder", "LarderServer", "Wire", "Platform"], swiftSettings: settings),
+      name: "LarderTests",
+      dependencies: ["Larder", "LarderServer", "DataSources", "LarderTesting", "Wire", "Platform"],
+      swiftSettings: settings),
     .testTarget(
       name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
     .target(
@@ -73,7 +77,9 @@ let package = Package(
       name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",
-      dependencies: ["DataSources", "SecretDataSource", "SQLiteDataSource", "Storage", "Platform"],
+      dependencies: [
+        "DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting", "Storage", "Platform",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
