@@ -18,7 +18,8 @@ extension LarderError: CustomStringConvertible {
   private var rejectedAdvice: String {
     switch kind {
     case .conditionFailed: "nothing was changed: read the entry and decide anew"
-    case .storeUnknown: "nothing was changed: create the store, or check its name"
+    case .storeUnknown:
+      "nothing was changed: check the store's name, or make it, with createStore or a data source's creating:"
     case .versionNotSupported: "use a client and a server that have a protocol version in common"
     default: "nothing was changed, and the same call would be refused again"
     }

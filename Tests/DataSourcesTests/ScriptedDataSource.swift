@@ -1,9 +1,11 @@
 @testable import DataSources
 
-/// A source in memory that counts its calls and fails those that it is told to.
+/// A source that counts its calls and fails those that it is told to, before they reach another source.
 final class ScriptedDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
-  private let source = InMemoryDataSource<T>()
+  private let source: AnyDataSource<T>
   private let state = Locked<(calls: [DataSourceOperation], failures: [any Error])>(([], []))
+
+  init(over source: AnyDataSource<T> = AnyDataSource(InMemoryDataSource())) { self.source = source }
 
   var calls: [DataSourceOperation] { state.withLock { $0.calls } }
 

@@ -35,7 +35,9 @@ extension KeyValueDataSource {
       return try await elements(in: .offset(offset, limit: limit))
     case .after(let key, let limit):
       guard limit >= 0 else { throw DataSourceError(.illegalArgument, "limit \(limit): it may not be negative") }
-      return try await elements(in: .after(key, limit: limit))
+      // What comes after no key at all is what comes after the empty one.
+      let cursor = try key.flatMap { $0.isEmpty ? nil : try checked($0) }
+      return try await elements(in: .after(cursor, limit: limit))
     case .nothing:
       throw query.notSupported(.getAll, self)
     }

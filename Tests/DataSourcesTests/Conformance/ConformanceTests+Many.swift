@@ -104,14 +104,15 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `46: two sources are independent`(_ subject: Subject) async throws {
-    try await subject.run { one async throws in
-      try await subject.run { other async throws in
-        try await one.put("one", forId: "a")
-        try await other.put("other", forId: "a")
-        try await one.delete(AllObjectsQuery())
-        #expect(try await other.get("a") == "other")
-      }
+  func `45, 46: sources of different names are independent`(_ subject: Subject) async throws {
+    try await subject.runAtPlace { place in
+      let names = ["foo", "foobar", "foo.bar"]
+      let sources = try names.map { try subject.make(place, $0) }
+      for (name, source) in zip(names, sources) { try await source.put(Item(name), forId: "a") }
+      try await sources[0].delete(AllObjectsQuery())
+      #expect(await failure { try await sources[0].get("a") } == .notFound)
+      #expect(try await sources[1].getAll(AllObjectsQuery()) == ["foobar"])
+      #expect(try await sources[2].getAll(AllObjectsQuery()) == ["foo.bar"])
     }
   }
 }

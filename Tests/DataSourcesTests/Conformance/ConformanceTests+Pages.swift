@@ -36,7 +36,10 @@ extension ConformanceTests {
       }
       #expect(seen == ids.map(String.init))
       #expect(try await source.getAll(PaginationCursorQuery(after: "1", limit: 1)) == ["10"])
+      #expect(try await source.getAll(PaginationCursorQuery(after: "", limit: 1)) == ["05"])
       #expect(await failure { try await source.getAll(PaginationCursorQuery(limit: -1)) } == .illegalArgument)
+      let long = PaginationCursorQuery(after: String(repeating: "k", count: 4_097), limit: 1)
+      #expect(await failure { try await source.getAll(long) } == .illegalArgument)
     }
   }
 
