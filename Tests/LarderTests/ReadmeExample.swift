@@ -1,5 +1,7 @@
+import DataSources
 import Foundation
 import Larder
+import LarderTesting
 import Testing
 
 @Suite struct ReadmeExample {
@@ -11,18 +13,27 @@ import Testing
     }
   }
 
-  @Test func `the README shows the example that is run`() throws {
+  @Test func `the README's data sources do what it says`() async throws {
+    let server = try TestServer.start()
+    try await Self.repository(on: server.client)
+    #expect(try await server.client.store("books").get("7")?.bytes == Array(#"{"title":"Invisible Cities"}"#.utf8))
+  }
+
+  @Test(arguments: ["let client", "let books = CacheRepository"])
+  func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
     let readme = here.deletingLastPathComponent().appendingPathComponent("../../README.md")
     let text = try String(contentsOf: readme, encoding: .utf8)
     let block = try #require(
-      text.components(separatedBy: "```swift\nlet client").last?.components(separatedBy: "```").first)
+      text.components(separatedBy: "```swift\n\(beginning)").dropFirst().first?.components(separatedBy: "```").first)
     let shown = block.split(separator: "\n").dropFirst().map { $0.trimmingCharacters(in: .whitespaces) }
     let source = try String(contentsOf: here, encoding: .utf8).split(separator: "\n").map {
       $0.trimmingCharacters(in: .whitespaces)
     }
-    let start = try #require(source.firstIndex(of: shown[0]))
-    #expect(Array(source[start..<start + shown.count - 1]) == shown.dropLast())
+    // Whoever runs the examples shuts their client down.
+    let run = shown.filter { $0 != "await client.shutdown()" }
+    let start = try #require(source.firstIndex(of: run[0]))
+    #expect(Array(source[start..<start + run.count]) == run)
   }
 
   private static func example(on client: LarderClient) async throws {
@@ -38,5 +49,21 @@ import Testing
     for try await page in items.pages(of: 100, prefix: "book:") {
       for entry in page { print(entry.key) }
     }
+  }
+
+  private struct Book: Codable, Equatable, Sendable {
+    let title: String
+  }
+
+  private static func repository(on client: LarderClient) async throws {
+    let books = CacheRepository(
+      main: client.dataSource(of: Book.self, store: "books", creating: "memory"),
+      cache: InMemoryDataSource())
+
+    try await books.put(Book(title: "Invisible Cities"), forId: 7)
+    let book = try await books.get(7)
+    let asOfNow = try await books.get(7, operation: .mainSync)
+    let page = try await books.getAll(PaginationOffsetLimitQuery(offset: 0, limit: 20), operation: .main)
+    #expect([book, asOfNow] + page == Array(repeating: Book(title: "Invisible Cities"), count: 3))
   }
 }

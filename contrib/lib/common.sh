@@ -67,5 +67,5 @@ step() {
 
 # What a test runner said last, if it counts what it did.
 closing_line() {
-  grep -aoE 'Test run with [0-9]+ tests.* passed|^[0-9]+ passed, [0-9]+ failed.*|[0-9,]+ executions.*' "$log" | tail -n 1 || true
+  grep -aoE 'Test run with [0-9]+ tests.* passed|^[0-9]+ passed, [0-9]+ failed.*|[0-9,]+ executions.*|^[0-9]+ sources, .*' "$log" | tail -n 1 || true
 }

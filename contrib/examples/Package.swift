@@ -1,0 +1,17 @@
+// swift-tools-version: 6.3
+
+import PackageDescription
+
+// A package of a user's own: it sees the products of Larder and nothing else.
+let package = Package(
+  name: "examples",
+  dependencies: [.package(name: "larder", path: "../..")],
+  targets: [
+    .executableTarget(
+      name: "bookshop",
+      dependencies: [
+        .product(name: "Larder", package: "larder"),
+        .product(name: "DataSources", package: "larder"),
+      ])
+  ]
+)

@@ -1,0 +1,83 @@
+"""Prints the table of sources and facts from the event stream of the conformance suite. See contrib/conformance."""
+
+import json
+import re
+import sys
+
+FACTS = 60
+# What a source that has no sign under a fact is not asked, and why.
+NOT_ASKED = {
+    48: "only where the source itself makes bytes of values: elsewhere the compiler refuses another type",
+    50: "only where there is a server in between",
+    51: "Void refuses everything, and so is asked nothing else",
+}
+
+
+def facts(title):
+    """The numbers that a test's name begins with."""
+    numbers = re.match(r"([\d, ]+):", title)
+    return [int(number) for number in numbers[1].split(",")] if numbers else []
+
+
+def read(lines):
+    """For each source, in the order of the run, its facts, and whether each of them passed."""
+    titles, table = {}, {}
+    for line in lines:
+        record = json.loads(line)
+        payload = record["payload"]
+        if record["kind"] == "test":
+            titles[payload["id"]] = payload.get("displayName", payload["name"])
+            continue
+        title = titles.get(payload.get("testID"), "")
+        if payload["kind"] not in ("testStarted", "testCaseStarted", "issueRecorded") or not facts(title):
+            continue
+        passed = payload["kind"] != "issueRecorded"
+        for source in sources(payload, title):
+            row = table.setdefault(source, {})
+            for fact in facts(title):
+                row[fact] = row.get(fact, True) and passed
+    return table
+
+
+def sources(payload, title):
+    """Whom an event is about; nobody when it is about a test as a whole."""
+    for message in payload["messages"]:
+        found = re.search(r'1 argument subject → (.*?)(?: to "| at |: |$)', message["text"])
+        if found:
+            return [found[1]]
+    return ["Void"] if 51 in facts(title) else []
+
+
+def sign(row, fact):
+    return "·" if fact not in row else "✓" if row[fact] else "✗"
+
+
+def line(signs):
+    """Signs in groups of ten."""
+    signs = "".join(signs)
+    return " ".join(signs[place : place + 10] for place in range(0, len(signs), 10))
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as stream:
+        table = read(stream)
+    numbers = range(1, FACTS + 1)
+    width = max((len(source) for source in table), default=0)
+    print(" " * width, line(str(number // 10) if number % 10 == 0 else " " for number in numbers))
+    print(" " * width, line(str(number % 10) for number in numbers))
+    for source, row in table.items():
+        print(source.ljust(width), line(sign(row, number) for number in numbers))
+
+    unproved = [number for number in numbers if not any(number in row for row in table.values())]
+    failed = sum(not passed for row in table.values() for passed in row.values())
+    total = sum(len(row) for row in table.values())
+    print("\n✓ holds   ✗ does not hold   · is not asked:")
+    for number, reason in NOT_ASKED.items():
+        print(f"  {number}: {reason}")
+    print(f"{len(table)} sources, {total} facts, {failed} failed")
+    if unproved:
+        print("no test has fact", ", ".join(map(str, unproved)))
+    return 1 if failed or unproved else 0
+
+
+sys.exit(main())
