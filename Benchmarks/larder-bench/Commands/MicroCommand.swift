@@ -4,7 +4,7 @@ import Platform
 struct MicroCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "micro",
-    abstract: "Measures frames and the memory engine in this process.",
+    abstract: "Measures frames, the memory engine and data sources in this process.",
     discussion:
       "Prints nanoseconds an operation. contrib/microbench counts instructions instead, which are the same in every run."
   )
@@ -45,7 +45,9 @@ struct MicroCommand: ParsableCommand {
       figures.append(figure)
       if !json {
         let name = benchmark.name.padded(to: 44)
-        print("\(name) \(grouped(figure.median)) ns (\(grouped(figure.lowest))–\(grouped(figure.highest)))")
+        let base = figures.first { $0.work == benchmark.beyond }
+        let overhead = base.map { ", \(grouped(figure.median - $0.median)) ns more" } ?? ""
+        print("\(name) \(grouped(figure.median)) ns (\(grouped(figure.lowest))–\(grouped(figure.highest)))\(overhead)")
       }
     }
     if json { print(try JSON.encode(MicroReport(surroundings: Surroundings(), entries: entries, figures: figures))) }

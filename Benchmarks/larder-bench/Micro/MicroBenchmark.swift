@@ -1,10 +1,12 @@
 /// A piece of work in this process that is done again and again.
 struct MicroBenchmark {
   let name: String
+  /// The name of an earlier one that does the same with less in between.
+  var beyond: String?
   /// Makes what the work needs; what it returns does so many operations.
   let prepare: (MicroSettings) throws -> (Int) -> Void
 
-  static var all: [MicroBenchmark] { wire + storage }
+  static var all: [MicroBenchmark] { wire + storage + dataSources }
 }
 
 /// What micro-benchmarks work on.
