@@ -6,16 +6,16 @@ import Foundation
 /// reports races that are none.
 ///
 /// Safe because the value is touched under the lock only.
-final class Locked<Value: Sendable>: @unchecked Sendable {
-  private let lock = NSLock()
-  private var value: Value
+@usableFromInline final class Locked<Value: Sendable>: @unchecked Sendable {
+  @usableFromInline let lock = NSLock()
+  @usableFromInline var value: Value
 
-  init(_ value: Value) {
+  @inlinable init(_ value: Value) {
     self.value = value
   }
 
   /// Runs `body` with the value to itself. Don't call it from inside.
-  func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
+  @inlinable func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
     lock.lock()
     defer { lock.unlock() }
     return try body(&value)

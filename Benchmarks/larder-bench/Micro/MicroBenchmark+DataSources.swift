@@ -7,10 +7,12 @@ extension MicroBenchmark {
   /// Gets of data sources: in memory, with and without the type erased, and of a server in this process, with more and more in between.
   static var dataSources: [MicroBenchmark] {
     [
-      MicroBenchmark(name: "data source in memory: get") { settings in
+      MicroBenchmark(name: "data source in memory: get of its own type") { settings in
         getting(from: try filled(InMemoryDataSource<Document>(), settings), settings)
       },
-      MicroBenchmark(name: "data source in memory: get through Any", beyond: "data source in memory: get") { settings in
+      MicroBenchmark(
+        name: "data source in memory: get through Any", beyond: "data source in memory: get of its own type"
+      ) { settings in
         getting(from: AnyDataSource(try filled(InMemoryDataSource<Document>(), settings)), settings)
       },
       MicroBenchmark(name: "JSON codec: decode") { settings in

@@ -4,7 +4,7 @@ extension KeyValueDataSource {
   }
 
   /// What `get` does, for a source that has a shorter way to what is there, or answers other queries too.
-  package func value(of query: any Query) async throws -> T {
+  @usableFromInline package func value(of query: any Query) async throws -> T {
     switch query.keyValueAddress {
     case .key(let key), .all(let key):
       guard let value = try await entry(of: checked(key))?.single else { throw notFound(key) }

@@ -3,17 +3,18 @@
 /// Calls for keys are O(1) a key. Those for everything or for pages are O(log n) and what they return; the first of them after a key
 /// came or went is O(n log n).
 public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
-  private let state = Locked(State())
+  @usableFromInline let state = Locked(State())
 
-  public init() {}
+  @inlinable public init() {}
 
-  // Most calls are for one value that is there: with no other function in between they take a third less time.
+  // Most calls are for one value that is there: they are compiled for the type of the value, and have no other function in between.
+  @inlinable
   public func get(_ query: any Query) async throws -> T {
     if case .key(let key) = query.keyValueAddress, let value = single(EntryKey(key)) { return value }
     return try await value(of: query)
   }
 
-  private func single(_ key: EntryKey) -> T? {
+  @inlinable func single(_ key: EntryKey) -> T? {
     state.withLock { state in
       if case .single(let value)? = state.values[key] { value } else { nil }
     }
@@ -56,11 +57,12 @@ public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
     }
   }
 
-  private struct State {
-    var values: [EntryKey: StoredValue<T>] = [:]
+  @usableFromInline struct State: Sendable {
+    @usableFromInline var values: [EntryKey: StoredValue<T>] = [:]
     /// The keys in order; nil since one came or went.
-    var order: [EntryKey]?
+    @usableFromInline var order: [EntryKey]?
 
+    @inlinable init() {}
     mutating func orderedKeys() -> [EntryKey] {
       if let order { return order }
       let keys = values.keys.sorted()
