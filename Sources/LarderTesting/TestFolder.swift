@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder that goes, with everything in it, when the last one who uses it lets go of it.
+/// A folder with a path short enough for sockets.
 final class TestFolder: Sendable {
   let path: String
 
@@ -11,5 +11,6 @@ final class TestFolder: Sendable {
       atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  /// Removes the folder and everything in it, if it is there.
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -38,7 +38,11 @@ public final class TestServer: Sendable {
     self.stores = stores
   }
 
-  deinit { running.withLock { $0.take() }?.stop { [folder] in _ = folder } }
+  deinit {
+    // At once, for the process may end before the server has; and again when it has, for what it still wrote.
+    folder.remove()
+    running.withLock { $0.take() }?.stop { [folder] in folder.remove() }
+  }
 
   /// Stops the server in an orderly way, and returns when it has stopped. Its clients find out as they do in life. Does nothing when it
   /// is stopped already.
