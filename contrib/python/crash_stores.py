@@ -27,7 +27,8 @@ class StoreMaker(ClientProcess):
                 entry = store.get(self.key)
                 if store.count() != (1 if entry else 0):
                     figures.violations.append(f"{description.name} has {store.count()} entries")
-                found[description.name] = description.engine, entry.value if entry else None
+                engine = description.specification.partition("?")[0]
+                found[description.name] = engine, entry.value if entry else None
                 store.close()
         expected = dict(self.stores)
         if self.pending and found != expected:
