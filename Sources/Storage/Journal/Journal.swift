@@ -120,7 +120,7 @@ package final class Journal: @unchecked Sendable {
         let isEnding = mustEnd.load(ordering: .acquiring)
         isAwake.store(false, ordering: .sequentiallyConsistent)
         let hasCommitted = try commit(&batch, store)
-        if hasCommitted { unsynced = true }
+        if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
         if let interval, unsynced,
           isEnding || monotonicMilliseconds() >= lastSync + interval
         {

@@ -1,0 +1,52 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import Storage
+
+@Suite struct JournalTests {
+  @Test func `a journal that always has commits tidies in between`() throws {
+    let sink = BusySink(writes: 200)
+    let store = Store(
+      name: try StoreName("busy"), engine: .log, map: EntryMap(), sink: sink, durability: .none)
+    sink.store.withLock { $0 = store }
+    try store.access { map in try map.write([1], [0]) }
+    store.journal!.wake()
+    #expect(sink.isDone.wait(timeout: .now() + 20) == .success)
+    #expect(sink.tidied.load(ordering: .relaxed) >= 100)
+    sink.store.withLock { $0 = nil }
+    store.close()
+  }
+}
+
+/// A sink whose store has another commit whenever one is written, so that its journal never sleeps.
+private final class BusySink: CommitSink, Sendable {
+  let store = Mutex<Store?>(nil)
+  let tidied = Atomic(0)
+  let isDone = DispatchSemaphore(value: 0)
+  private let left: Atomic<Int>
+
+  init(writes: Int) { left = Atomic(writes) }
+
+  var room: Int { 1 << 20 }
+  var figures: [(name: String, value: UInt64)] { [] }
+
+  func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
+  ) throws(SinkError) -> [PlacedValue] {
+    let rest = left.wrappingSubtract(1, ordering: .relaxed).newValue
+    if rest == 0 { isDone.signal() }
+    if rest > 0, let store = store.withLock({ $0 }) { store.access { map in try? map.write([1], [0]) } }
+    return []
+  }
+
+  func tidy(_ store: Store) throws(SinkError) -> Bool {
+    tidied.wrappingAdd(1, ordering: .relaxed)
+    return false
+  }
+
+  func makeRoom() throws(SinkError) {}
+  func sync() throws(SinkError) {}
+  func endWork() {}
+  func close() throws(SinkError) {}
+}
