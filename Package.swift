@@ -31,7 +31,9 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
+    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "Platform", dependencies: ["CLinux"], swiftSettings: settings),
+    .target(name: "Systemd", dependencies: ["CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
@@ -46,7 +48,7 @@ let package = Package(
     .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
-      name: "larderd", dependencies: ["LarderServer", argumentParser], swiftSettings: settings),
+      name: "larderd", dependencies: ["LarderServer", "Platform", "Systemd", argumentParser], swiftSettings: settings),
     .executableTarget(
       name: "larder", dependencies: ["Larder", "Storage", "Platform", argumentParser], swiftSettings: settings),
     .executableTarget(

@@ -7,7 +7,7 @@ package final class Server: Sendable {
   /// What a hello's reply says.
   package static let name = "larderd/\(softwareVersion)"
 
-  /// The addresses that are listened on, with the ports that were really bound.
+  /// The addresses that are listened on, with the ports that were really bound: of the passed sockets first.
   package let addresses: [Address]
   private let state: ServerState
   private let workers: [Worker]
@@ -15,7 +15,8 @@ package final class Server: Sendable {
   private let housekeeping: Housekeeping
 
   /// Makes the stores, binds all addresses and begins to serve.
-  /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `SystemError` when the system has no descriptors left.
+  /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `InheritedSocketError`
+  ///   for a socket that was passed, `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that were opened already; the server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
@@ -34,6 +35,9 @@ package final class Server: Sendable {
     var acceptors: [Acceptor] = []
     do {
       for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
+      for socket in configuration.sockets {
+        acceptors.append(Acceptor(try ListeningSocket.adopt(socket), server: state, workers: workers))
+      }
       for address in configuration.addresses {
         acceptors.append(
           Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))

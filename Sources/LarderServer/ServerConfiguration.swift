@@ -16,6 +16,8 @@ package struct ServerConfiguration: Sendable {
   }
 
   package var addresses: [Address]
+  /// Sockets that listen already, which are served too.
+  package var sockets: [InheritedSocket] = []
   /// For the files of the Unix sockets among them.
   package var access = ListeningSocket.FileAccess()
   package var stores: [NamedStore] = []

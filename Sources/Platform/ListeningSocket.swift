@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A socket that listens. A Unix one owns its path: the file is removed when the socket closes, if it is still the one that was made.
+/// A socket that listens. A Unix one that was made here owns its path: the file is removed when the socket closes, if it is still the one
+/// that was made.
 package struct ListeningSocket: ~Copyable, Sendable {
   package let descriptor: Descriptor
   /// The address with the port that was really bound, when port 0 was asked for.
@@ -35,7 +36,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
   }
 
-  private init(_ descriptor: consuming Descriptor, address: Address, file: FileIdentity?) {
+  init(_ descriptor: consuming Descriptor, address: Address, file: FileIdentity?) {
     self.descriptor = descriptor
     self.address = address
     self.file = file
@@ -64,7 +65,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     try Socket.set(SO_REUSEADDR, level: SOL_SOCKET, to: 1, on: socket.number)
     try bind(socket, target)
     try listen(socket)
-    let bound = try SocketAddress(of: socket).port ?? port
+    let bound = try SocketAddress(of: socket.number).port ?? port
     return ListeningSocket(socket, address: .tcp(host: host, port: bound), file: nil)
   }
 
@@ -126,7 +127,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
 }
 
 /// Which file a path named at a certain time, so that another's file of the same name is left alone.
-private struct FileIdentity: Sendable {
+struct FileIdentity: Sendable {
   let path: String
   private let device: dev_t
   private let inode: ino_t

@@ -17,6 +17,13 @@ package enum Socket {
     }
   }
 
+  static func option(_ option: Int32, of number: Int32) throws(SystemError) -> Int32 {
+    var value: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    try system("getsockopt") { unsafe getsockopt(number, SOL_SOCKET, option, &value, &length) }
+    return value
+  }
+
   /// TCP: send at once, and notice within minutes that a peer has vanished.
   private static func tune(_ socket: borrowing Descriptor, family: Int32) throws(SystemError) {
     guard family != AF_UNIX else { return }
@@ -85,7 +92,7 @@ package enum Socket {
       if number >= 0 {
         let socket = Descriptor(owning: number)
         // A peer that has gone already makes this fail; reading will tell.
-        if let family = try? SocketAddress(of: socket).family { try? tune(socket, family: family) }
+        if let family = try? SocketAddress(of: number).family { try? tune(socket, family: family) }
         return socket
       }
       switch errno {

@@ -46,13 +46,13 @@ struct SocketAddress {
   }
 
   /// The address that a socket is bound to.
-  init(of socket: borrowing Descriptor) throws(SystemError) {
+  init(of socket: Int32) throws(SystemError) {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     try system("getsockname") {
       unsafe withUnsafeMutablePointer(to: &storage) { pointer in
         unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          unsafe getsockname(socket.number, $0, &length)
+          unsafe getsockname(socket, $0, &length)
         }
       }
     }
@@ -68,6 +68,26 @@ struct SocketAddress {
       case AF_INET6: unsafe UInt16(bigEndian: bytes.load(as: sockaddr_in6.self).sin6_port)
       default: nil
       }
+    }
+  }
+
+  /// As people write it; nil for families that are not served. An abstract Unix address begins with `@` instead of its NUL.
+  var address: Address? {
+    switch family {
+    case AF_UNIX:
+      let start = MemoryLayout<sa_family_t>.size
+      let path = unsafe withUnsafeBytes(of: storage) { unsafe Array($0[min(start, Int(length))..<Int(length)]) }
+      let isAbstract = path.first == 0
+      let name = isAbstract ? path[1...] : path.prefix { $0 != 0 }
+      return .unix(path: (isAbstract ? "@" : "") + String(decoding: name, as: UTF8.self))
+    case AF_INET, AF_INET6:
+      var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+      let status = unsafe withPointer { pointer, length in
+        unsafe getnameinfo(pointer, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST)
+      }
+      guard status == 0, let port else { return nil }
+      return .tcp(host: String(decoding: host.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self), port: port)
+    default: return nil
     }
   }
 

@@ -3,6 +3,7 @@ import Dispatch
 import Glibc
 import LarderServer
 import Platform
+import Systemd
 
 @main
 struct Larderd: ParsableCommand {
@@ -10,7 +11,7 @@ struct Larderd: ParsableCommand {
     commandName: "larderd",
     abstract: "Serves named key-value stores over Unix and TCP sockets.",
     discussion: """
-      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. TCP has neither encryption nor authentication yet: keep it to loopback.
+      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. Sockets that systemd passes are used without any flag. TCP has neither encryption nor authentication yet: keep it to loopback.
       SIGTERM and SIGINT stop the server: it answers what has reached it and exits with status 0.
 
       Example: larderd --listen unix:/run/larder.sock --store sessions=memory
@@ -18,7 +19,9 @@ struct Larderd: ParsableCommand {
     version: softwareVersion)
 
   @Option(
-    help: ArgumentHelp("Where to listen. Can be repeated. (default: \(Address.standard))", valueName: "address"),
+    help: ArgumentHelp(
+      "Where to listen, beside the sockets that systemd passes. Can be repeated. (default, if it passes none: \(Address.standard))",
+      valueName: "address"),
     transform: Address.init)
   var listen: [Address] = []
 
@@ -74,7 +77,13 @@ struct Larderd: ParsableCommand {
   func run() throws {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
-    var configuration = ServerConfiguration(addresses: listen.isEmpty ? [.standard] : listen)
+    let sockets: [InheritedSocket]
+    do { sockets = try ActivationSockets.take() } catch {
+      logLine("larderd: \(error)")
+      throw ExitCode.failure
+    }
+    var configuration = ServerConfiguration(addresses: listen.isEmpty && sockets.isEmpty ? [.standard] : listen)
+    configuration.sockets = sockets
     configuration.stores = store.map { .init(name: $0.name, $0.specification) }
     configuration.dataPath = data.map(absolutePath)
     configuration.tellOpening = { name, opening in

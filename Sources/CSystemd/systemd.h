@@ -1,0 +1,5 @@
+// libsystemd, as pkg-config finds it.
+#pragma once
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-journal.h>
