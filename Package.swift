@@ -38,6 +38,8 @@ let package = Package(
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
+    .target(
+      name: "LarderService", dependencies: ["LarderServer", "Storage", "Systemd", "Platform"], swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(
       name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
@@ -48,7 +50,8 @@ let package = Package(
     .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
-      name: "larderd", dependencies: ["LarderServer", "Platform", "Systemd", argumentParser], swiftSettings: settings),
+      name: "larderd", dependencies: ["LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
+      swiftSettings: settings),
     .executableTarget(
       name: "larder", dependencies: ["Larder", "Storage", "Platform", argumentParser], swiftSettings: settings),
     .executableTarget(
@@ -61,6 +64,9 @@ let package = Package(
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
       name: "LarderServerTests", dependencies: ["LarderServer", "Storage", "Wire", "Platform", "larderd"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "LarderServiceTests", dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform"],
       swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Platform"], swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),

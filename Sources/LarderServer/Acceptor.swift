@@ -39,6 +39,11 @@ final class Acceptor: @unchecked Sendable {
     closed.wait()
   }
 
+  /// Has the thread of all acceptors answer when it comes to it.
+  static func probe(_ answer: @escaping @Sendable () -> Void) {
+    queue.async(execute: answer)
+  }
+
   private func accept() {
     // Bounded, so that a stop gets its turn.
     for _ in 0..<256 {

@@ -115,10 +115,11 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func readMailbox() {
-    let (arrivals, drains) = mailbox.read()
-    for number in arrivals { open(Descriptor(owning: number)) }
+    let mail = mailbox.read()
+    for number in mail.arrivals { open(Descriptor(owning: number)) }
     openGates()
-    if drains, !isDraining { drain() }
+    if mail.drains, !isDraining { drain() }
+    for answer in mail.probes { answer() }
   }
 
   /// Sends what waited for a journal that has moved.

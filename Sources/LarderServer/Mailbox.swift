@@ -9,8 +9,12 @@ final class Mailbox: Sendable {
   fileprivate let wakeup: Wakeup
   private let contents = Lock(Contents())
 
-  private struct Contents: ~Copyable {
+  /// What was posted.
+  struct Contents {
+    /// The numbers of sockets that whoever reads now owns.
     var arrivals: [Int32] = []
+    var probes: [@Sendable () -> Void] = []
+    /// Whether the end was asked for, now or before.
     var drains = false
   }
 
@@ -32,18 +36,25 @@ final class Mailbox: Sendable {
     wakeup.signal()
   }
 
+  /// Asks for an answer.
+  func post(_ probe: @escaping @Sendable () -> Void) {
+    contents.withLock { $0.probes.append(probe) }
+    wakeup.signal()
+  }
+
   /// Asks for an orderly end.
   func postDrain() {
     contents.withLock { $0.drains = true }
     wakeup.signal()
   }
 
-  /// Takes what was posted: the numbers of sockets that the caller now owns, and whether the end was asked for.
-  func read() -> (arrivals: [Int32], drains: Bool) {
+  /// Takes what was posted.
+  func read() -> Contents {
     wakeup.clear()
     return contents.withLock { contents in
-      defer { contents.arrivals = [] }
-      return (contents.arrivals, contents.drains)
+      let posted = contents
+      contents = Contents(drains: posted.drains)
+      return posted
     }
   }
 }

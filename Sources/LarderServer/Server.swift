@@ -23,7 +23,7 @@ package final class Server: Sendable {
     let state = ServerState(limits: configuration.limits, workerCount: configuration.workers, data: data)
     for store in stores { try state.stores.adopt(store) }
     do {
-      try state.stores.openAll(configuration.tellOpening)
+      try state.stores.openAll(configuration.tellOpening, progress: configuration.tellProgress)
       for store in configuration.stores {
         try state.stores.ensure(StoreName(store.name), StoreSpecification(store.specification))
       }
@@ -54,6 +54,19 @@ package final class Server: Sendable {
     self.workers = workers
     self.acceptors = Lock(acceptors)
     housekeeping = Housekeeping(state.stores)
+  }
+
+  /// Asks every thread that serves to answer: the acceptors', the workers', the journals'.
+  /// - Parameter answered: called once when all have, from any thread.
+  package func probe(_ answered: @escaping @Sendable () -> Void) -> Probe {
+    var parts: [(name: String, ask: (@escaping @Sendable () -> Void) -> Void)] = [("the acceptor", Acceptor.probe)]
+    for (index, worker) in workers.enumerated() { parts.append(("worker \(index)", worker.probe)) }
+    for store in state.stores.list() {
+      if let journal = store.journal { parts.append(("the journal of \(store.name)", journal.probe)) }
+    }
+    let probe = Probe(parts.map(\.name), answered)
+    for (index, part) in parts.enumerated() { part.ask { probe.answer(index) } }
+    return probe
   }
 
   /// Stops accepting, answers what has come, gives open answers their time (`shutdownTimeout`) and calls `done`.

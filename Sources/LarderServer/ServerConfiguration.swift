@@ -23,6 +23,8 @@ package struct ServerConfiguration: Sendable {
   package var stores: [NamedStore] = []
   /// The data directory, absolute; nil for a server all of whose stores are in memory.
   package var dataPath: String?
+  /// Called as the opening of stores goes on, many times a second.
+  package var tellProgress: @Sendable (OpeningProgress) -> Void = { _ in }
   /// Called for each store that is opened with what was found.
   package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
   /// Event loops; each keeps a thread while it has connections.

@@ -33,6 +33,11 @@ final class Worker: @unchecked Sendable {
     mailbox.post(socket)
   }
 
+  /// Has the worker's thread answer when it comes to it. From any thread.
+  func probe(_ answer: @escaping @Sendable () -> Void) {
+    mailbox.post(answer)
+  }
+
   /// Begins to finish what is in flight and close all connections. From any thread.
   func beginDrain() {
     mailbox.postDrain()

@@ -12,8 +12,10 @@ package struct StoreOpening: Sendable {
 
 extension Store {
   /// Opens a durable store with the engine that it has. The one place that puts engines together.
+  /// - Parameter progress: called now and then with how much of the files is read, and of how much.
   package static func open(
-    _ description: StoreDescription, in data: DataDirectory, on files: any FileSystem = LocalFileSystem()
+    _ description: StoreDescription, in data: DataDirectory, on files: any FileSystem = LocalFileSystem(),
+    progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
     let moment = Moment.now
     let path = data.filesFolder(of: description.name)
@@ -24,13 +26,13 @@ extension Store {
     case .memory: preconditionFailure("a store in memory has no files")
     case .log:
       let (log, recovery) = try LogSink.open(
-        path, files: files, now: moment.monotonic, unixNow: moment.wall, into: &map)
+        path, files: files, now: moment.monotonic, unixNow: moment.wall, progress: progress, into: &map)
       if recovery.cutBytes > 0 {
         opening.remarks.append("cut \(recovery.cutBytes) bytes of unfinished writes off \(recovery.cutPath ?? path)")
       }
       sink = log
     case .directory:
-      let (directory, report) = try DirectorySink.open(path, on: files, into: &map, at: moment)
+      let (directory, report) = try DirectorySink.open(path, on: files, progress: progress, into: &map, at: moment)
       opening.remarks = report.findings.map(\.description)
       sink = directory
     }

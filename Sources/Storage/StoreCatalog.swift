@@ -21,11 +21,23 @@ package final class StoreCatalog: Sendable {
   }
 
   /// Opens every store that the data directory remembers.
-  /// - Parameter tell: called with what is worth telling of each.
-  package func openAll(_ tell: (StoreName, StoreOpening) -> Void) throws {
+  /// - Parameters:
+  ///   - tell: called with what is worth telling of each.
+  ///   - progress: called when the opening of a store begins, and many times a second as it goes on.
+  package func openAll(
+    _ tell: (StoreName, StoreOpening) -> Void, progress: (OpeningProgress) -> Void = { _ in }
+  ) throws {
     guard let data else { return }
-    for description in try data.stores() {
-      let (store, opening) = try Store.open(description, in: data)
+    let descriptions = try data.stores()
+    for (index, description) in descriptions.enumerated() {
+      func tellPart(_ done: Int, _ total: Int) {
+        progress(
+          OpeningProgress(
+            store: description.name, number: index + 1, storeCount: descriptions.count,
+            percent: total > 0 ? min(100, done * 100 / total) : 0))
+      }
+      tellPart(0, 0)
+      let (store, opening) = try Store.open(description, in: data, progress: tellPart)
       tell(description.name, opening)
       try adopt(store)
     }

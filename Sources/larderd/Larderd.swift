@@ -1,7 +1,6 @@
 import ArgumentParser
-import Dispatch
-import Glibc
 import LarderServer
+import LarderService
 import Platform
 import Systemd
 
@@ -75,52 +74,21 @@ struct Larderd: ParsableCommand {
   }
 
   func run() throws {
-    signal(SIGPIPE, SIG_IGN)
-    raiseDescriptorLimit()
+    let log = EventLog("larderd")
     let sockets: [InheritedSocket]
     do { sockets = try ActivationSockets.take() } catch {
-      logLine("larderd: \(error)")
+      log.error("can't take the sockets that systemd passes: \(error)")
       throw ExitCode.failure
     }
     var configuration = ServerConfiguration(addresses: listen.isEmpty && sockets.isEmpty ? [.standard] : listen)
     configuration.sockets = sockets
     configuration.stores = store.map { .init(name: $0.name, $0.specification) }
     configuration.dataPath = data.map(absolutePath)
-    configuration.tellOpening = { name, opening in
-      logLine("larderd opened \(name): \(opening.entries) entries in \(opening.milliseconds) ms")
-      for remark in opening.remarks { logLine("larderd: \(name): \(remark)") }
-    }
     configuration.access = .init(mode: socketMode?.bits, owner: socketOwner?.user, group: socketOwner?.group)
     configuration.workers = workers
     configuration.limits.connections = maxConnections
     configuration.limits.stores = max(maxStores, store.count)
     configuration.limits.largestFrameBytes = maxFrame
-
-    let server: Server
-    do { server = try Server(configuration) } catch {
-      logLine("larderd: \(error)")
-      throw ExitCode.failure
-    }
-    for address in server.addresses { logLine("larderd \(softwareVersion) listens on \(address)") }
-    waitForSignal()
-    logLine("larderd stops")
-    let stopped = DispatchSemaphore(value: 0)
-    server.stop { stopped.signal() }
-    stopped.wait()
-  }
-
-  /// Returns when the process is asked to end. Another such signal then ends it at once.
-  private func waitForSignal() {
-    let came = DispatchSemaphore(value: 0)
-    let sources = [SIGTERM, SIGINT].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler { came.signal() }
-      source.activate()
-      return source
-    }
-    came.wait()
-    for source in sources { source.cancel() }
-    for number in [SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+    guard Daemon(log).run(configuration) else { throw ExitCode.failure }
   }
 }

@@ -18,9 +18,10 @@ struct DirectoryReading {
   /// - Parameters:
   ///   - wall: now, in milliseconds since 1970.
   ///   - mustBeSound: whether a journal that is damaged or can't be read is an error. Else it is reported, and what is good of it counts.
+  ///   - progress: is called now and then with how many entries are read, and of how many.
   ///   - visit: is called with every entry that hasn't expired.
   init(
-    _ folder: DirectoryFolder, wall: UInt64, mustBeSound: Bool = true,
+    _ folder: DirectoryFolder, wall: UInt64, mustBeSound: Bool = true, progress: (Int, Int) -> Void = { _, _ in },
     visit: (_ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     self.folder = folder
@@ -34,7 +35,10 @@ struct DirectoryReading {
     if hasJournal { try readJournal(mustBeSound: mustBeSound) }
     let (entries, keyFiles) = sort(names.sorted())
     if !hasJournal, !entries.isEmpty { report.note(DirectoryJournal.name, .journalMissing) }
-    for (name, versions) in entries { try read(name, versions, visit) }
+    for (index, (name, versions)) in entries.enumerated() {
+      if index % 1_024 == 0 { progress(index, entries.count) }
+      try read(name, versions, visit)
+    }
     try finishPending(visit)
     for name in keyFiles where entries[name] == nil && !isPut(name) {
       leftovers.append(name.keyFileName)

@@ -4,14 +4,16 @@ extension DirectorySink {
   /// Opens the store in a folder that is there, reads its entries into an empty map, and finishes what a crash has cut off. The caller
   /// sees to it that nobody else has it open (`DataDirectory`, `FileLock`).
   ///
-  /// - Parameter journalByteCount: what a journal is made with; tests have small ones.
+  /// - Parameters:
+  ///   - journalByteCount: what a journal is made with; tests have small ones.
+  ///   - progress: called now and then with how many entries are read, and of how many.
   /// - Throws: with nothing changed in the folder, unless a call failed that changes something.
   package static func open(
     _ path: String, on fileSystem: any FileSystem, journalByteCount: Int = DirectoryJournal.initialByteCount,
-    into map: inout EntryMap, at moment: Moment = .now
+    progress: (Int, Int) -> Void = { _, _ in }, into map: inout EntryMap, at moment: Moment = .now
   ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
-    let reading = try read(folder, into: &map, at: moment)
+    let reading = try read(folder, progress, into: &map, at: moment)
     for finding in reading.report.findings {
       if case .unreadable(let reason) = finding.oddity {
         throw .unreadable(path: folder.path(finding.name), reason: reason)
@@ -31,9 +33,9 @@ extension DirectorySink {
   }
 
   private static func read(
-    _ folder: DirectoryFolder, into map: inout EntryMap, at moment: Moment
+    _ folder: DirectoryFolder, _ progress: (Int, Int) -> Void, into map: inout EntryMap, at moment: Moment
   ) throws(DirectoryError) -> DirectoryReading {
-    try DirectoryReading(folder, wall: moment.wall) { (key, entry, value) throws(DirectoryError) in
+    try DirectoryReading(folder, wall: moment.wall, progress: progress) { (key, entry, value) throws(DirectoryError) in
       let expiry = entry.expiry == 0 ? 0 : moment.monotonic(ofWall: entry.expiry)
       do throws(StorageError) {
         unsafe try map.put(

@@ -30,6 +30,9 @@ package final class Journal: @unchecked Sendable {
   private struct State: Sendable {
     var waiters: [any JournalWaiter] = []
     var fault: StorageError?
+    var probes: [@Sendable () -> Void] = []
+    /// Whether the thread has ended, or is about to.
+    var isOver = false
   }
 
   /// How long a disk that is full is left alone.
@@ -78,6 +81,15 @@ package final class Journal: @unchecked Sendable {
     if !isAwake.exchange(true, ordering: .acquiringAndReleasing) { wakeup.signal() }
   }
 
+  /// Has the journal's thread answer when it comes to it: at once if it has nothing to do, or has ended.
+  package func probe(_ answer: @escaping @Sendable () -> Void) {
+    let isOver = state.withLock { state in
+      if !state.isOver { state.probes.append(answer) }
+      return state.isOver
+    }
+    if isOver { answer() } else { wake() }
+  }
+
   /// Waits until the journal has written or made room for more. Blocks the thread; for writes that came faster than the disk.
   /// - Returns: whether to try again; false after a second, or when the disk is full or has failed.
   package func waitForRoom() -> Bool {
@@ -119,6 +131,7 @@ package final class Journal: @unchecked Sendable {
       while true {
         let isEnding = mustEnd.load(ordering: .acquiring)
         isAwake.store(false, ordering: .sequentiallyConsistent)
+        answerProbes()
         let hasCommitted = try commit(&batch, store)
         if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
         if let interval, unsynced,
@@ -142,7 +155,17 @@ package final class Journal: @unchecked Sendable {
       fail(error, store)
       sink.endWork()
     }
+    state.withLock { $0.isOver = true }
+    answerProbes()
     ended.signal()
+  }
+
+  private func answerProbes() {
+    let probes = state.withLock { state in
+      defer { state.probes.removeAll() }
+      return state.probes
+    }
+    for answer in probes { answer() }
   }
 
   /// Writes what was committed since it was last asked.

@@ -25,9 +25,10 @@ struct LogReplay {
 
   /// Reads one segment. Values apart stay where they are, and of a sealed segment they are not even looked at: they have been on the disk,
   /// and are checked when they are read.
+  /// - Parameter progress: called a piece with how many of the segment's bytes are read.
   /// - Throws: `damaged`, unless what is broken is the torn tail of the last one.
   mutating func read(
-    _ segment: FoundSegment, isLast: Bool, into map: inout EntryMap
+    _ segment: FoundSegment, isLast: Bool, into map: inout EntryMap, progress: (Int) -> Void
   ) throws(LogError) -> Ending {
     var isSealed = !isLast
     if isLast {
@@ -44,6 +45,7 @@ struct LogReplay {
       } catch {
         throw .noMemory(error)
       }
+      progress(reader.end)
     }
     var ending = Ending(
       end: reader.end, lastRevision: reader.lastRevision, isSealed: false, tombstoneBytes: tombstoneBytes)

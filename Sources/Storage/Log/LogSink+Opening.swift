@@ -22,19 +22,21 @@ extension LogSink {
   ///   - path: absolute; the folder is made if it is missing.
   ///   - now: milliseconds of the clock that the map's expiries are in.
   ///   - unixNow: the same moment, in milliseconds since 1970.
+  ///   - progress: called a piece with how many bytes are read, and of how many.
   /// - Throws: with the map half loaded, and of no more use.
   package static func open(
     _ path: String, files: any FileSystem, sizes: LogSizes = LogSizes(), now: UInt64, unixNow: UInt64,
-    identity: UInt64 = .random(in: .min ... .max), into map: inout EntryMap
+    identity: UInt64 = .random(in: .min ... .max), progress: (Int, Int) -> Void = { _, _ in },
+    into map: inout EntryMap
   ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
     try open(
       path, files: files, sizes: sizes, now: now, unixNow: unixNow, identity: identity, runner: BackgroundRunner(),
-      into: &map)
+      progress: progress, into: &map)
   }
 
   static func open(
     _ path: String, files: any FileSystem, sizes: LogSizes, now: UInt64, unixNow: UInt64, identity: UInt64,
-    runner: any CompactionRunner, into map: inout EntryMap
+    runner: any CompactionRunner, progress: (Int, Int) -> Void = { _, _ in }, into map: inout EntryMap
   ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
     let folder = LogFolder(files: files, path: path)
     var found = FoundSegments()
@@ -54,9 +56,11 @@ extension LogSink {
     try memory { () throws(StorageError) in try map.beginLoading(entries: found.estimatedRecords) }
     var lastRevision: UInt64 = 0
     var unfinished: ActiveSegment?
+    let byteCount = found.segments.reduce(0) { $0 + $1.byteCount }
     for (index, segment) in found.segments.enumerated() {
       let isLast = index == found.segments.count - 1
-      let ending = try replay.read(segment, isLast: isLast, into: &map)
+      let readBytes = recovery.bytes
+      let ending = try replay.read(segment, isLast: isLast, into: &map) { progress(readBytes + $0, byteCount) }
       lastRevision = max(lastRevision, ending.lastRevision, segment.header.lastRevision)
       recovery.bytes += ending.end
       if !ending.isSealed, ending.end == SegmentHeader.byteCount, ending.tornBytes == 0 {
