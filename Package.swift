@@ -28,6 +28,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
   ],
   targets: [
     .target(name: "CLinux"),
@@ -39,7 +41,12 @@ let package = Package(
     .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
     .target(
-      name: "LarderService", dependencies: ["LarderServer", "Storage", "Systemd", "Platform"], swiftSettings: settings),
+      name: "LarderService",
+      dependencies: [
+        "LarderServer", "Storage", "Systemd", "Platform", "Yams",
+        .product(name: "Configuration", package: "swift-configuration"),
+      ],
+      swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(
       name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],

@@ -61,12 +61,13 @@ final class Acceptor: @unchecked Sendable {
 
   private func take(_ socket: consuming Descriptor) {
     server.connectionsAccepted.add(1, ordering: .relaxed)
-    guard server.connections.add(1, ordering: .relaxed).newValue <= server.limits.connections else {
+    let limit = server.limits.connections
+    guard server.connections.add(1, ordering: .relaxed).newValue <= limit else {
       server.connections.subtract(1, ordering: .relaxed)
       var notice = ByteBuffer()
       notice.appendError(
         .tooManyConnections, id: 0,
-        message: "the server has its \(server.limits.connections) connections; try again later")
+        message: "the server has its \(limit) connections; try again later")
       _ = unsafe socket.send(notice.bytes)
       socket.shutdownSending()
       return

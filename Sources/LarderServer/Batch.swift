@@ -13,7 +13,7 @@ struct Batch: ~Copyable {
   var room = 0
   /// Requests answered since the worker last added them up.
   var requests: UInt64 = 0
-  let limits: ServerLimits
+  var limits: ServerLimits
   let largestValue: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
   let frameBytes: Int

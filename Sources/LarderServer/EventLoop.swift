@@ -116,6 +116,7 @@ struct EventLoop: ~Copyable {
 
   private mutating func readMailbox() {
     let mail = mailbox.read()
+    if mail.hasNewLimits { service.takeNewLimits() }
     for number in mail.arrivals { open(Descriptor(owning: number)) }
     openGates()
     if mail.drains, !isDraining { drain() }
@@ -145,7 +146,7 @@ struct EventLoop: ~Copyable {
       return
     }
     connections.add(Connection(socket, token: token, now: service.batch.now))
-    service.sweepNoLater(than: service.batch.now + service.server.limits.helloTimeout.milliseconds)
+    service.sweepNoLater(than: service.batch.now + service.batch.limits.helloTimeout.milliseconds)
   }
 
   /// Answers what has come, gives open answers their time, and ends all connections.

@@ -14,6 +14,7 @@ final class Mailbox: Sendable {
     /// The numbers of sockets that whoever reads now owns.
     var arrivals: [Int32] = []
     var probes: [@Sendable () -> Void] = []
+    var hasNewLimits = false
     /// Whether the end was asked for, now or before.
     var drains = false
   }
@@ -39,6 +40,12 @@ final class Mailbox: Sendable {
   /// Asks for an answer.
   func post(_ probe: @escaping @Sendable () -> Void) {
     contents.withLock { $0.probes.append(probe) }
+    wakeup.signal()
+  }
+
+  /// Tells that the server's limits have changed.
+  func postNewLimits() {
+    contents.withLock { $0.hasNewLimits = true }
     wakeup.signal()
   }
 

@@ -24,9 +24,7 @@ package final class Server: Sendable {
     for store in stores { try state.stores.adopt(store) }
     do {
       try state.stores.openAll(configuration.tellOpening, progress: configuration.tellProgress)
-      for store in configuration.stores {
-        try state.stores.ensure(StoreName(store.name), StoreSpecification(store.specification))
-      }
+      try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
     } catch {
       state.stores.close()
       throw error
@@ -54,6 +52,20 @@ package final class Server: Sendable {
     self.workers = workers
     self.acceptors = Lock(acceptors)
     housekeeping = Housekeeping(state.stores)
+  }
+
+  /// Changes a server that runs: all of it or, if a store can't be made, nothing.
+  /// - Parameters:
+  ///   - stores: those of them that are missing are made.
+  ///   - limits: whose `largestFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` are as before, for clients know them.
+  package func change(stores: [ServerConfiguration.NamedStore], limits: ServerLimits) throws(StorageError) {
+    let before = state.limits
+    state.change(limits)
+    do throws(StorageError) { try state.stores.ensureAll(stores.map { ($0.name, $0.specification) }) } catch {
+      state.change(before)
+      throw error
+    }
+    for worker in workers { worker.changeLimits() }
   }
 
   /// Asks every thread that serves to answer: the acceptors', the workers', the journals'.

@@ -5,13 +5,17 @@ import Storage
 package struct ServerConfiguration: Sendable {
   /// A store that exists from the start.
   package struct NamedStore: Sendable {
-    package let name: String
-    /// `ENGINE[?option=value&…]`
-    package let specification: String
+    package let name: StoreName
+    package let specification: StoreSpecification
 
-    package init(name: String, _ specification: String) {
+    package init(_ name: StoreName, _ specification: StoreSpecification) {
       self.name = name
       self.specification = specification
+    }
+
+    /// - Parameter specification: `ENGINE[?option=value&…]`
+    package init(name: String, _ specification: String) throws(StorageError) {
+      self.init(try StoreName(name), try StoreSpecification(specification))
     }
   }
 

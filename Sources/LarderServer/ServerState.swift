@@ -6,7 +6,7 @@ import Wire
 /// What all workers of a server share: its stores, its limits, and the counts that span workers.
 final class ServerState: Sendable {
   let stores: StoreCatalog
-  let limits: ServerLimits
+  private let currentLimits: Lock<ServerLimits>
   /// How many bytes may wait to be sent, and of unfinished requests, at one worker. Each has an equal share, so that clients that stall
   /// one worker cost no client of another its connection; it is enough for the largest reply or request.
   let outputShareBytes: Int
@@ -20,11 +20,20 @@ final class ServerState: Sendable {
   let outputBytes = Atomic<Int>(0)
 
   init(limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil) {
-    self.limits = limits
+    currentLimits = Lock(limits)
     outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
     stores = StoreCatalog(limit: limits.stores, data: data)
+  }
+
+  /// The limits as they are now. Workers have copies of their own, for they look at them with every request.
+  var limits: ServerLimits { currentLimits.withLock { $0 } }
+
+  /// Has other limits be in force. What clients were told in a hello must stay: frames, open stores, requests, keys.
+  func change(_ limits: ServerLimits) {
+    currentLimits.withLock { $0 = limits }
+    stores.setLimit(limits.stores)
   }
 
   /// `Protocol/wire.md` §6.1. Takes every store's lock in turn.

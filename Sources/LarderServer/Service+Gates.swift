@@ -17,7 +17,7 @@ extension Service {
         }
       }
     } while connection.gated.first.map { !$0.journal.wait(for: $0.revision, mailbox) } ?? false
-    connection.isHeldUp = connection.gated.count >= server.limits.outputBytes
+    connection.isHeldUp = connection.gated.count >= batch.limits.outputBytes
     if !connection.gated.isEmpty, !connection.isWaitingAtGates {
       connection.isWaitingAtGates = true
       waitingAtGates.append(connection.token)

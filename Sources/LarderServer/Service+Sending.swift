@@ -44,7 +44,7 @@ extension Service {
     // Nothing comes behind a notice.
     if !connection.executes { connection.endAnswers() }
     guard !connection.answers.isEmpty else { return }
-    batch.room = server.limits.outputBytes - connection.outbox.count - connection.gated.count
+    batch.room = batch.limits.outputBytes - connection.outbox.count - connection.gated.count
     var isAnyReady = true
     while isAnyReady, !connection.answers.isEmpty {
       isAnyReady = false
@@ -58,7 +58,7 @@ extension Service {
       }
     }
     for answer in connection.answers {
-      sweepNoLater(than: answer.waitingSince + server.limits.answerTimeout.milliseconds)
+      sweepNoLater(than: answer.waitingSince + batch.limits.answerTimeout.milliseconds)
     }
   }
 
@@ -82,7 +82,7 @@ extension Service {
   private mutating func queue(_ connection: inout Connection) {
     unsafe connection.outbox.append(batch.output.bytes)
     noteQueued(batch.output.count)
-    sweepNoLater(than: batch.now + server.limits.writeTimeout.milliseconds)
+    sweepNoLater(than: batch.now + batch.limits.writeTimeout.milliseconds)
   }
 
   /// Takes a connection that has nothing left to do to its end.

@@ -7,6 +7,12 @@ extension Service {
     case noHello, frameStalled, unread, idle, lingered
   }
 
+  /// Goes by the server's limits as they are now: what was planned by the old ones is looked at again.
+  mutating func takeNewLimits() {
+    batch.limits = server.limits
+    sweepNoLater(than: batch.now)
+  }
+
   /// Begins to plan the next sweep anew.
   mutating func beginSweep() {
     nextSweep = .max
@@ -29,7 +35,7 @@ extension Service {
   }
 
   private func due(_ connection: borrowing Connection) -> (time: UInt64, reason: Reason)? {
-    let limits = server.limits
+    let limits = batch.limits
     if connection.phase == .lingering { return (connection.lastSent + Self.lingerMilliseconds, .lingered) }
     if let since = connection.stalledSince { return (since + limits.writeTimeout.milliseconds, .unread) }
     switch connection.phase {
@@ -44,7 +50,7 @@ extension Service {
   }
 
   private mutating func end(_ connection: inout Connection, _ reason: Reason) {
-    let limits = server.limits
+    let limits = batch.limits
     switch reason {
     case .noHello: batch.endConnection(&connection, .timedOut, "no hello came within \(limits.helloTimeout)")
     case .frameStalled: batch.endConnection(&connection, .timedOut, "a frame stood still for \(limits.frameTimeout)")
@@ -57,7 +63,7 @@ extension Service {
   }
 
   private mutating func endOverdueAnswers(_ connection: inout Connection) {
-    let wait = server.limits.answerTimeout.milliseconds
+    let wait = batch.limits.answerTimeout.milliseconds
     var hasEnded = false
     for index in connection.answers.indices.reversed() where connection.answers[index].credit <= 0 {
       let due = connection.answers[index].waitingSince + wait
@@ -66,7 +72,7 @@ extension Service {
       } else {
         let answer = connection.answers.remove(at: index)
         answer.end()
-        batch.fail(.answerExpired, answer.id, "no credit came for \(server.limits.answerTimeout)")
+        batch.fail(.answerExpired, answer.id, "no credit came for \(batch.limits.answerTimeout)")
         hasEnded = true
       }
     }

@@ -33,7 +33,7 @@ struct Service: ~Copyable {
   }
 
   mutating func beginDrain() {
-    let deadline = batch.now + server.limits.shutdownTimeout.milliseconds
+    let deadline = batch.now + batch.limits.shutdownTimeout.milliseconds
     drainDeadline = deadline
     sweepNoLater(than: deadline)
   }
@@ -202,7 +202,7 @@ struct Service: ~Copyable {
 
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
     connection.inbox.append(rest)
-    sweepNoLater(than: batch.now + server.limits.frameTimeout.milliseconds)
+    sweepNoLater(than: batch.now + batch.limits.frameTimeout.milliseconds)
   }
 
   mutating func handleInbox(_ connection: inout Connection) {

@@ -38,6 +38,11 @@ final class Worker: @unchecked Sendable {
     mailbox.post(answer)
   }
 
+  /// Has the worker go by the server's limits as they are now. From any thread.
+  func changeLimits() {
+    mailbox.postNewLimits()
+  }
+
   /// Begins to finish what is in flight and close all connections. From any thread.
   func beginDrain() {
     mailbox.postDrain()

@@ -8,26 +8,34 @@ import Systemd
 /// A server's life as a service, from the opening of its stores to the answer to the last request. It tells the service manager and the log
 /// of each turn.
 package struct Daemon {
+  private let source: SettingsSource
   private let log: EventLog
+  private let signals = SignalInbox()
 
-  package init(_ log: EventLog) { self.log = log }
+  package init(_ source: SettingsSource, _ log: EventLog) {
+    self.source = source
+    self.log = log
+  }
 
   /// Serves until the process is asked to end (SIGTERM, SIGINT). Another such signal then ends it at once.
-  /// - Returns: whether it could be started.
-  package func run(_ configuration: ServerConfiguration) -> Bool {
+  /// - Parameter sockets: those that the service manager has passed. Without them and without addresses, the usual address is served.
+  /// - Throws: whatever keeps it from starting.
+  package func run(_ read: ReadSettings, sockets: [InheritedSocket]) throws {
     signal(SIGPIPE, SIG_IGN)
+    // A reload that comes while stores are opened waits until they are.
+    signals.take(SIGHUP)
     raiseDescriptorLimit()
-    let server: Server
-    do { server = try start(configuration) } catch {
-      log.error("can't start: \(error)")
-      ServiceManager.status("can't start: \(error)")
-      return false
-    }
-    let signals = SignalInbox()
+    var read = read
+    let server = try start(read.settings, sockets)
     for number in [SIGTERM, SIGINT] { signals.take(number) }
+    let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
     let watchdog = watch(server)
-    ServiceManager.ready("serving on \(server.addresses.map(\.description).joined(separator: ", "))")
-    _ = signals.next()
+    ServiceManager.ready(status)
+    while signals.next() == SIGHUP {
+      ServiceManager.reloading()
+      let remark = reload(server, &read)
+      ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
+    }
     for number in [SIGTERM, SIGINT] { signals.letGo(number) }
     ServiceManager.stopping("answering what has come")
     log.notice("stopping")
@@ -36,11 +44,13 @@ package struct Daemon {
     server.stop { stopped.signal() }
     stopped.wait()
     log.notice("stopped")
-    return true
   }
 
-  private func start(_ configuration: ServerConfiguration) throws -> Server {
-    var configuration = configuration
+  private func start(_ settings: Settings, _ sockets: [InheritedSocket]) throws -> Server {
+    log.setLevel(settings.logLevel)
+    var configuration = settings.server
+    configuration.sockets = sockets
+    if configuration.addresses.isEmpty, sockets.isEmpty { configuration.addresses = [.standard] }
     let notices = OpeningNotices()
     configuration.tellProgress = notices.tell
     configuration.tellOpening = { [log] name, opening in
@@ -55,10 +65,29 @@ package struct Daemon {
     let server = try Server(configuration)
     // The sockets that were passed come first.
     for (index, address) in server.addresses.enumerated() {
-      let name = index < configuration.sockets.count ? configuration.sockets[index].name : "-"
+      let name = index < sockets.count ? sockets[index].name : "-"
       log.notice("listening", ["address": "\(address)", "name": name, "version": softwareVersion])
     }
     return server
+  }
+
+  /// Reads the configuration anew and puts in force what can be: all of it or, if anything is wrong, nothing.
+  /// - Returns: what the service manager should show of it.
+  private func reload(_ server: Server, _ read: inout ReadSettings) -> String? {
+    do {
+      let (next, changed, waiting) = try read.reloaded(source.read())
+      try server.change(stores: next.settings.server.stores, limits: next.settings.server.limits)
+      log.setLevel(next.settings.logLevel)
+      read = next
+      log.notice("read the configuration anew", ["changed": changed.joined(separator: ", ")])
+      if waiting.isEmpty { return nil }
+      log.warning("a restart is needed for some changes", ["keys": waiting.joined(separator: ", ")])
+      return "a restart is needed for \(waiting.joined(separator: ", "))"
+    } catch {
+      let problems = (error as? SettingsError)?.problems ?? ["\(error)"]
+      for problem in problems { log.error("the configuration was not reloaded: \(problem)") }
+      return "the configuration was not reloaded: \(problems[0])"
+    }
   }
 
   /// Lets the service manager know that the server lives, as often as it wants to.

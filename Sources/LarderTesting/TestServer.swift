@@ -55,7 +55,7 @@ public final class TestServer: Sendable {
   /// - Precondition: it is stopped.
   public func restart() throws {
     var configuration = ServerConfiguration(addresses: [try Address(address)])
-    configuration.stores = stores.map { .init(name: $0.key, $0.value) }
+    configuration.stores = try stores.map { try .init(name: $0.key, $0.value) }
     configuration.dataPath = folder.path + "/data"
     let server = try Server(configuration)
     running.withLock { running in

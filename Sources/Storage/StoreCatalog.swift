@@ -1,4 +1,5 @@
 import Platform
+import Synchronization
 
 /// Every store of a server, by name: those in memory, and those that the data directory remembers.
 ///
@@ -7,8 +8,7 @@ import Platform
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
-  /// The most stores there may be at a time.
-  package let limit: Int
+  private let limit: Atomic<Int>
   private let data: DataDirectory?
   private let stores = Lock<[StoreName: Store]>([:])
   /// Held by whoever makes or drops a store.
@@ -16,9 +16,12 @@ package final class StoreCatalog: Sendable {
 
   /// - Parameter data: where stores are kept that survive; nil for a server that has none.
   package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil) {
-    self.limit = limit
+    self.limit = Atomic(limit)
     self.data = data
   }
+
+  /// Changes the most stores there may be at a time. Those that are there stay.
+  package func setLimit(_ limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
   /// Opens every store that the data directory remembers.
   /// - Parameters:
@@ -55,13 +58,27 @@ package final class StoreCatalog: Sendable {
   }
 
   /// Makes a store unless it is there already. Throws `storeExists` when it is there and of another kind.
-  package func ensure(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) {
+  /// - Returns: whether it was made.
+  @discardableResult
+  package func ensure(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Bool {
     guard let store = stores.withLock({ $0[name] }) else {
       try create(name, specification)
-      return
+      return true
     }
     let hasDurability = specification.durability == nil || store.journal?.durability == specification.durability
     guard store.engine == specification.engine, hasDurability else { throw .storeExists(name, store.engine) }
+    return false
+  }
+
+  /// Makes those of the stores that are not there yet: all of them, or none.
+  package func ensureAll(_ wanted: [(StoreName, StoreSpecification)]) throws(StorageError) {
+    var made: [StoreName] = []
+    do throws(StorageError) {
+      for (name, specification) in wanted where try ensure(name, specification) { made.append(name) }
+    } catch {
+      for name in made { try? drop(name) }
+      throw error
+    }
   }
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
@@ -79,6 +96,7 @@ package final class StoreCatalog: Sendable {
 
   private func check(_ name: StoreName, _ stores: [StoreName: Store]) throws(StorageError) {
     if let store = stores[name] { throw .storeExists(name, store.engine) }
+    let limit = limit.load(ordering: .relaxed)
     guard stores.count < limit else { throw .tooManyStores(limit: limit) }
   }
 

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LarderServer
 import Platform
+import Storage
 import Testing
 import Wire
 
@@ -125,10 +126,11 @@ extension ServerTests {
 
     @Test func `a configuration with a wrong store is refused`() throws {
       for (name, engine) in [("", "memory"), ("a", "nothing"), (".", "memory")] {
-        var configuration = ServerConfiguration(addresses: [])
-        configuration.stores = [.init(name: name, engine)]
-        #expect(throws: (any Error).self) { try Server(configuration) }
+        #expect(throws: StorageError.self) { try ServerConfiguration.NamedStore(name: name, engine) }
       }
+      var configuration = ServerConfiguration(addresses: [])
+      configuration.stores = [try .init(name: "a", "log")]
+      #expect(throws: StorageError.noDataDirectory(.log)) { try Server(configuration) }
     }
   }
 }

@@ -31,7 +31,7 @@ final class TestServer: Sendable {
     var configuration = ServerConfiguration(
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: "\(directory)/s")])
     configuration.workers = workers
-    configuration.stores = stores.map { .init(name: $0, "memory") }
+    configuration.stores = try stores.map { try .init(name: $0, "memory") }
     limits(&configuration.limits)
     server = try Server(configuration, serving: opened)
   }

@@ -11,7 +11,7 @@ func withServer(
 ) async throws {
   let folder = try TemporaryFolder()
   var configuration = ServerConfiguration(addresses: [try Address("unix:\(folder.path)/larder.sock")])
-  configuration.stores = [.init(name: "items", "memory")]
+  configuration.stores = [try .init(name: "items", "memory")]
   configure(&configuration)
   let server = try Server(configuration)
   let client = try LarderClient("\(server.addresses[0])")

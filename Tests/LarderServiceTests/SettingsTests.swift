@@ -1,0 +1,160 @@
+import Foundation
+import LarderService
+import Platform
+import Storage
+import Testing
+
+/// The configuration, from files, the environment and flags.
+struct SettingsTests {
+  private let folder: URL
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "larder-\(UInt64.random(in: 0 ... .max))")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  private func file(_ text: String) throws -> String {
+    let url = folder.appending(path: "larderd.yaml")
+    try text.write(to: url, atomically: true, encoding: .utf8)
+    return url.path
+  }
+
+  private func problems(
+    _ text: String, flags: [String: [String]] = [:], environment: [String: String] = [:]
+  ) throws -> [String] {
+    let path = try file(text)
+    do throws(SettingsError) {
+      _ = try SettingsSource(flags: flags, environment: environment, path: path).read()
+      return []
+    } catch {
+      return error.problems.map { $0.replacing(path, with: "FILE") }
+    }
+  }
+
+  @Test func `a flag goes before the environment, that before the file, and that before the default`() throws {
+    let path = try file("workers: 2\nlimits:\n  connections: 20\n  stores: 30\nlisten: [\"tcp:127.0.0.1:1\"]\n")
+    let environment = ["LARDERD_LIMITS_CONNECTIONS": "21", "LARDERD_WORKERS": "3", "LARDERD_DATA": "", "PATH": "/bin"]
+    let read = try SettingsSource(flags: ["workers": ["4"]], environment: environment, path: path).read()
+    let server = read.settings.server
+    #expect((server.workers, server.limits.connections, server.limits.stores) == (4, 21, 30))
+    #expect(server.limits.largestFrameBytes == 16 << 20 && server.dataPath == nil)
+    #expect(server.addresses == [.tcp(host: "127.0.0.1", port: 1)])
+    let origins = Dictionary(uniqueKeysWithValues: read.values.map { ($0.setting.key, $0.origin) })
+    #expect(origins["workers"] == .flag)
+    #expect(origins["limits.connections"] == .environment("LARDERD_LIMITS_CONNECTIONS"))
+    #expect(origins["limits.stores"] == .file(path, line: 4))
+    #expect(origins["limits.frame-bytes"] == .standard)
+  }
+
+  @Test func `lists come from flags, from a variable with commas, and from the file`() throws {
+    let path = try file("stores:\n- a=memory\n- b=log?durability=interval:1s\ndata: /tmp/x\n")
+    func names(_ source: SettingsSource) throws -> [String] {
+      try source.read().settings.server.stores.map { "\($0.name)" }
+    }
+    #expect(try names(SettingsSource(path: path)) == ["a", "b"])
+    #expect(try names(SettingsSource(environment: ["LARDERD_STORES": "c=memory, d=memory"], path: path)) == ["c", "d"])
+    #expect(try names(SettingsSource(flags: ["stores": ["e=memory"]], path: path)) == ["e"])
+  }
+
+  @Test func `what is shown is a file that says the same`() throws {
+    let flags = [
+      "workers": ["3"], "stores": ["a=memory", "b=memory"], "socket.mode": ["660"], "data": ["/tmp/a \"b\""],
+    ]
+    let read = try SettingsSource(flags: flags).read()
+    let again = try SettingsSource(path: try file(read.description)).read()
+    #expect(again.values.map(\.texts) == read.values.map(\.texts))
+    #expect(read.description.contains("workers: 3 ") && read.description.contains("# flag"))
+  }
+
+  @Test func `an unknown key is an error that names the near one`() throws {
+    #expect(
+      try problems("limits:\n  conections: 5\nworkrs: 1\nfrobnicate: 2\n") == [
+        "FILE, line 2: limits.conections is not known; did you mean limits.connections?",
+        "FILE, line 3: workrs is not known; did you mean workers?",
+        "FILE, line 4: frobnicate is not known",
+      ])
+    #expect(
+      try problems("", environment: ["LARDERD_LIMIT_STORES": "1"]) == [
+        "in the environment: LARDERD_LIMIT_STORES is not known; did you mean LARDERD_LIMITS_STORES?"
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("workers: many", "FILE, line 1: workers: 'many' is not a whole number from 1 to 128"),
+      ("workers: 0", "FILE, line 1: workers: '0' is not a whole number from 1 to 128"),
+      ("workers: [1]", "FILE, line 1: workers takes one value, not a list"),
+      ("workers:", "FILE, line 1: workers has no value; remove the line for the default"),
+      ("listen: unix:/a", "FILE, line 1: listen takes a list, as in [a, b]"),
+      (
+        "listen:\n- udp:1",
+        "FILE, line 1: listen: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
+      ),
+      ("limits: 5", "FILE, line 1: limits is a section, and takes settings below it"),
+      (
+        "limits:\n  idle-timeout: 5",
+        "FILE, line 2: limits.idle-timeout: '5' is not a time above zero, as in 500ms, 30s, 5m or 1h"
+      ),
+      ("socket:\n  mode: 999", "FILE, line 2: socket.mode: '999' is not a mode in octal, as in 660"),
+      ("socket:\n  owner: nobody-of-that-name", "FILE, line 2: socket.owner: there is no user 'nobody-of-that-name'"),
+      ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is none of error, warning, notice, info, debug"),
+      ("stores:\n- a", "FILE, line 1: stores: 'a' is not NAME=ENGINE, as in sessions=memory"),
+      ("stores:\n- a=memory\n- a=memory", "stores: \"a\" is there twice"),
+      ("stores:\n- a=log", "stores: \"a\" survives a restart, and needs a folder to be kept in: set data"),
+      (
+        "limits:\n  stores: 100000\n  frame-bytes: 131072",
+        "limits.stores: it takes up to 682 with these limits.frame-bytes, for the list of stores is one frame"
+      ),
+      ("- a", "FILE: this is no list of settings"),
+    ])
+  func `what can't be understood is told with its place`(text: String, problem: String) throws {
+    #expect(try problems(text) == [problem])
+  }
+
+  @Test(arguments: ["a: [", "a: b: c", "\u{1}", "workers: 1\nworkers: 2", "? [a]: b", "workers: &a 1\nx: *b"])
+  func `a file that is no YAML is an error of one line`(text: String) throws {
+    let problems = try problems(text)
+    #expect(!problems.isEmpty && problems.allSatisfy { $0.hasPrefix("FILE") && !$0.contains("\n") }, "\(problems)")
+  }
+
+  @Test func `a missing file is told`() {
+    #expect(throws: SettingsError.self) { try SettingsSource(path: "/nowhere/larderd.yaml").read() }
+  }
+
+  @Test func `a reload takes what it can and names what waits for a restart`() throws {
+    let before = try SettingsSource(path: try file("workers: 1\nlimits:\n  connections: 5\n")).read()
+    let new = try SettingsSource(path: try file("workers: 2\nlimits:\n  connections: 6\nlog:\n  level: debug\n")).read()
+    let (next, changed, waiting) = try before.reloaded(new)
+    #expect(changed == ["log.level", "limits.connections"] && waiting == ["workers"])
+    #expect(next.settings.server.workers == 1 && next.settings.server.limits.connections == 6)
+    // What waits is told at each reload until it is done.
+    #expect(try next.reloaded(new).waiting == ["workers"])
+    #expect(try next.reloaded(new).changed.isEmpty)
+  }
+
+  /// The example file with the mark of a comment taken from every setting.
+  private func example(uncommented: Bool) throws -> String {
+    let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../contrib/larderd.yaml")
+    let text = try String(contentsOf: url, encoding: .utf8)
+    return uncommented ? text.replacing(#/(?m)^( *)#(?=\S)/#) { "\($0.1)" } : text
+  }
+
+  @Test func `the example file is good as it is, and says nothing but the defaults`() throws {
+    let read = try SettingsSource(path: try file(try example(uncommented: false))).read()
+    #expect(read.values.allSatisfy { $0.origin == .standard })
+  }
+
+  @Test func `the example file has every setting, with its default`() throws {
+    let path = try file(try example(uncommented: true))
+    let read = try SettingsSource(path: path).read()
+    for value in read.values {
+      guard case .file = value.origin else {
+        Issue.record("\(value.setting.key) is missing")
+        continue
+      }
+      if !value.setting.isList, let standard = value.setting.standard {
+        #expect(value.texts == standard, "\(value.setting.key)")
+      }
+    }
+  }
+}

@@ -1,0 +1,304 @@
+"""larderd as a service: started by socket activation, with a readiness socket of our own, from its start to its stop.
+
+    python3 service.py --server PATH
+
+systemd-socket-activate passes two sockets, and this script is the service manager that larderd talks to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+from brief_case import BriefCase, run
+from larder import Client, LarderError
+from larder_wire import Write
+
+CONFIGURATION = """
+data: {folder}/data
+workers: 2
+stores:
+- sessions=memory
+- orders=log
+"""
+
+
+class Notices:
+    """A service manager's socket, and what came to it: each notice with its time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.all: list[tuple[float, dict[str, str]]] = []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self) -> None:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(self.socket, 65_536, 16)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            fields = dict(line.split("=", 1) for line in data.decode().splitlines())
+            self.all.append((time.monotonic(), fields))
+
+    def wait_for(self, key: str, value: str | None = None, after: int = 0, timeout: float = 20) -> dict[str, str]:
+        """The first notice from the one numbered `after` on that has the key, with the value if there is one."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            for _, fields in self.all[after:]:
+                if key in fields and value in (None, fields[key]):
+                    return fields
+            time.sleep(0.005)
+        raise AssertionError(f"no {key}={value} came within {timeout} s; there are {self.all[after:]}")
+
+
+class Service:
+    """A larderd that systemd-socket-activate starts with the first connection."""
+
+    def __init__(self, server: Path, folder: Path, watchdog: float | None = None) -> None:
+        self.folder = folder
+        self.configuration = folder / "larderd.yaml"
+        if not self.configuration.exists():
+            self.configuration.write_text(CONFIGURATION.format(folder=folder))
+        notices = folder / "notices"
+        notices.unlink(missing_ok=True)
+        self.notices = Notices(notices)
+        (folder / "s").unlink(missing_ok=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.addresses = (f"unix:{folder}/s", f"tcp:127.0.0.1:{port}")
+        command = ["systemd-socket-activate", f"--listen={folder}/s", f"--listen=127.0.0.1:{port}", "--fdname=clients:remote"]
+        command.append(f"--setenv=NOTIFY_SOCKET={notices}")
+        if watchdog:
+            command.append(f"--setenv=WATCHDOG_USEC={int(watchdog * 1_000_000)}")
+        self.log_path = folder / "log"
+        with self.log_path.open("w") as log:
+            self.process = subprocess.Popen([*command, str(server), f"--config={self.configuration}"], stderr=log)
+        while "Listening on 127.0.0.1" not in self.log():
+            time.sleep(0.005)
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    def client(self, address: int = 0) -> Client:
+        return Client(self.addresses[address], timeout=60)
+
+    def reload(self) -> dict[str, str]:
+        """The notice that ends the reload."""
+        before = len(self.notices.all)
+        self.process.send_signal(signal.SIGHUP)
+        self.notices.wait_for("RELOADING", "1", before)
+        return self.notices.wait_for("READY", "1", before)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=20)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class ServiceChecks(BriefCase):
+    server: Path
+
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory(prefix="larder-service-")
+        self.addCleanup(directory.cleanup)
+        self.folder = Path(directory.name)
+
+    def start(self, **options: float) -> Service:
+        service = Service(self.server, self.folder, **options)
+        self.addCleanup(service.end)
+        return service
+
+    def test_both_sockets_are_served_by_name_and_stay(self) -> None:
+        service = self.start()
+        with service.client(0) as local, service.client(1) as remote:
+            local.open("sessions").put("a", b"1")
+            self.assertEqual(remote.open("sessions").get("a").value, b"1")
+        ready = service.notices.wait_for("READY", "1")
+        for address, name in zip(service.addresses, ("clients", "remote")):
+            self.assertIn(address, ready["STATUS"])
+            self.assertIn(f"listening address={address} name={name}", service.log())
+        self.assertEqual(service.log().count("listening"), 2, "nothing else is listened on")
+        self.assertEqual(service.stop(), 0)
+        self.assertTrue((self.folder / "s").is_socket(), "the socket's file belongs to whoever made it")
+
+    def test_the_environment_is_cleared_and_meant_for_one_process(self) -> None:
+        """A process that the sockets are not meant for leaves them alone, and listens where it is told to."""
+        environment = {**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"}
+        with (self.folder / "log").open("w") as log:
+            process = subprocess.Popen([self.server, f"--listen=unix:{self.folder}/own"], env=environment, stderr=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 10
+        while not (self.folder / "own").is_socket() and time.monotonic() < end:
+            time.sleep(0.01)
+        with Client(f"unix:{self.folder}/own") as client:
+            client.ping()
+
+    def test_a_socket_that_does_not_listen_is_refused(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wrong:
+            command = f'exec 3<&{wrong.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=odd exec "{self.server}"'
+            result = subprocess.run(["bash", "-c", command], pass_fds=[wrong.fileno()], capture_output=True, timeout=10)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b'can\'t use the passed descriptor 3 ("odd"): it is not a stream socket', result.stderr)
+
+    def test_ready_comes_after_the_replay_with_progress(self) -> None:
+        service = self.start()
+        with service.client() as client:
+            store = client.open("orders")
+            for number in range(60):
+                store.put_many([Write(f"{number}:{index}", os.urandom(1_000)) for index in range(1_000)])
+        service.notices.wait_for("READY", "1")
+        self.assertEqual(service.stop(), 0)
+        service = self.start()
+        with service.client() as client:  # It was waiting all the while.
+            self.assertEqual(client.open("orders").count(), 60_000)
+        service.notices.wait_for("READY", "1")
+        notices = [fields for _, fields in service.notices.all]
+        ready = next(index for index, fields in enumerate(notices) if "READY" in fields)
+        opening = [fields for fields in notices[:ready] if fields["STATUS"].startswith("opening orders: ")]
+        self.assertEqual(opening, notices[:ready])
+        percents = [int(re.search(r": (\d+)% read$", fields["STATUS"]).group(1)) for fields in opening]
+        self.assertEqual(percents, sorted(percents))
+        self.assertGreater(percents[-1], 0, f"no progress was told: {percents}")
+        for fields in opening:
+            self.assertGreaterEqual(int(fields["EXTEND_TIMEOUT_USEC"]), 10_000_000)
+        self.assertIn("opened a store store=orders entries=60000", service.log())
+
+    def test_reload(self) -> None:
+        service = self.start()
+        with service.client() as client:
+            service.notices.wait_for("READY", "1")
+            text = service.configuration.read_text()
+            service.configuration.write_text(text + "- invoices=log\nlimits:\n  connections: 2\n")
+            before, began = len(service.notices.all), time.clock_gettime(time.CLOCK_MONOTONIC)
+            ready = service.reload()
+            reloading = service.notices.wait_for("RELOADING", "1", before)
+            ended = time.clock_gettime(time.CLOCK_MONOTONIC)
+            self.assertTrue(began <= int(reloading["MONOTONIC_USEC"]) / 1e6 + 1e-3 <= ended + 1e-3)
+            self.assertTrue(ready["STATUS"].startswith("serving on "))
+            self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders", "invoices"})
+            self.assertIn('read the configuration anew changed="stores, limits.connections"', service.log())
+            with service.client(1) as second:
+                second.ping()
+                with self.assertRaises(LarderError):
+                    service.client()
+
+    def test_a_reload_of_what_is_wrong_changes_nothing(self) -> None:
+        service = self.start()
+        with service.client() as client:
+            service.notices.wait_for("READY", "1")
+            text = service.configuration.read_text()
+            for wrong, complaint in (
+                ("- new=memory\nlimits:\n  conections: 2\n", "did you mean limits.connections?"),
+                ("- new=memory\n- sessions=log\n", '"sessions" is there twice'),
+                ("- new=memory\n- nothing=tape\n", 'there is no engine "tape"'),
+            ):
+                service.configuration.write_text(text + wrong)
+                self.assertIn(complaint, service.reload()["STATUS"])
+                self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders"})
+            # This is only found out when the stores are made, of which the first is good.
+            service.configuration.write_text(text.replace("sessions=memory", "first=memory\n- sessions=log"))
+            self.assertIn('there is a store "sessions" already', service.reload()["STATUS"])
+            self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders"})
+            service.configuration.write_text(text.replace("workers: 2", "workers: 3"))
+            self.assertIn("a restart is needed for workers", service.reload()["STATUS"])
+
+    def test_watchdog(self) -> None:
+        service = self.start(watchdog=0.4)
+        with service.client() as client:
+            service.notices.wait_for("WATCHDOG", "1")
+            time.sleep(2)
+            client.ping()
+        times = [when for when, fields in service.notices.all if "WATCHDOG" in fields]
+        self.assertGreaterEqual(len(times), 7)
+        gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+        self.assertLess(max(gaps), 0.4, f"{gaps}")
+        self.assertGreater(sum(gaps) / len(gaps), 0.15, f"{gaps}")
+
+    def test_stop(self) -> None:
+        service = self.start()
+        with service.client() as client:
+            service.notices.wait_for("READY", "1")
+            client.open("orders").put("kept", b"1")
+            self.assertEqual(service.stop(), 0)
+        last = service.notices.all[-1][1]
+        self.assertEqual(last["STOPPING"], "1")
+        self.assertRegex(service.log(), r"larderd: stopping\n.*larderd: stopped\n")
+
+    def test_the_reason_for_not_starting_is_told(self) -> None:
+        (self.folder / "data").write_text("a file")
+        service = self.start()
+        with socket.create_connection(("127.0.0.1", int(service.addresses[1].rsplit(":", 1)[1]))):
+            self.assertEqual(service.process.wait(timeout=10), 1)
+        self.assertIn("this is not a folder", service.notices.wait_for("STATUS")["STATUS"])
+        self.assertIn("larderd: error: can't start:", service.log())
+
+
+class JournalChecks(BriefCase):
+    """What the log looks like when standard error is the journal's."""
+
+    server: Path
+
+    def log(self, *before: str) -> str:
+        """What larderd writes to a standard error that the journal is said to have, with a configuration that can't start it."""
+        reader, writer = os.pipe()
+        status = os.fstat(writer)
+        environment = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        command = [*before, str(self.server), "--listen=unix:/nowhere/s"]
+        subprocess.run(command, env=environment, stderr=writer, timeout=20, check=False)
+        os.close(writer)
+        with os.fdopen(reader) as text:
+            return text.read()
+
+    def test_lines_have_their_priority_where_the_journal_cannot_be_reached(self) -> None:
+        hidden = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+        self.skip_unless_possible(hidden)
+        self.assertTrue(self.log(*hidden).startswith("<3>can't start: "))
+
+    def test_the_journal_gets_fields(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(f"{folder}/socket")
+            os.chmod(f"{folder}/socket", 0o666)
+            mount = 'mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal && exec "$@"'
+            private = ["unshare", "--map-root-user", "--mount", "sh", "-c", f"mount -t tmpfs none /run/systemd && {mount}", folder]
+            self.skip_unless_possible(private)
+            self.assertEqual(self.log(*private), "", "nothing goes to standard error itself")
+            journal.settimeout(5)
+            fields = dict(line.split(b"=", 1) for line in journal.recv(65_536).splitlines() if b"=" in line)
+        self.assertTrue(fields[b"MESSAGE"].startswith(b"can't start: "))
+        self.assertEqual(fields[b"PRIORITY"], b"3")
+        self.assertEqual(fields[b"SYSLOG_IDENTIFIER"], b"larderd")
+
+    def skip_unless_possible(self, before: list[str]) -> None:
+        if subprocess.run([*before, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("this machine lets nobody mount in a namespace")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks larderd as a service.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    ServiceChecks.server = JournalChecks.server = parser.parse_args().server.resolve()
+    load = unittest.defaultTestLoader.loadTestsFromTestCase
+    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(JournalChecks)]))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
