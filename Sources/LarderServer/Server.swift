@@ -16,7 +16,7 @@ package final class Server: Sendable {
 
   /// Makes the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `InheritedSocketError`
-  ///   for a socket that was passed, `SystemError` when the system has no descriptors left.
+  ///   for a socket that was passed, `ExposureError` for one that other machines reach, `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that were opened already; the server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
@@ -34,11 +34,10 @@ package final class Server: Sendable {
     do {
       for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
       for socket in configuration.sockets {
-        acceptors.append(Acceptor(try ListeningSocket.adopt(socket), server: state, workers: workers))
+        acceptors.append(Acceptor(try configuration.adopt(socket), server: state, workers: workers))
       }
       for address in configuration.addresses {
-        acceptors.append(
-          Acceptor(try ListeningSocket.open(address, access: configuration.access), server: state, workers: workers))
+        acceptors.append(Acceptor(try configuration.open(address), server: state, workers: workers))
       }
     } catch {
       // Acceptors and workers keep themselves alive until they are stopped.

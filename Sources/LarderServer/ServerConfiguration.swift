@@ -24,6 +24,8 @@ package struct ServerConfiguration: Sendable {
   package var sockets: [InheritedSocket] = []
   /// For the files of the Unix sockets among them.
   package var access = ListeningSocket.FileAccess()
+  /// Whether TCP sockets may be served that other machines reach, with neither encryption nor authentication.
+  package var allowsInsecureTCP = false
   package var stores: [NamedStore] = []
   /// The data directory, absolute; nil for a server all of whose stores are in memory.
   package var dataPath: String?

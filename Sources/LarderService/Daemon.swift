@@ -22,12 +22,11 @@ package struct Daemon {
   /// - Throws: whatever keeps it from starting.
   package func run(_ read: ReadSettings, sockets: [InheritedSocket]) throws {
     signal(SIGPIPE, SIG_IGN)
-    // A reload that comes while stores are opened waits until they are.
-    signals.take(SIGHUP)
     raiseDescriptorLimit()
     var read = read
     let server = try start(read.settings, sockets)
-    for number in [SIGTERM, SIGINT] { signals.take(number) }
+    // A reload that has come meanwhile has waited; an end would have come at once.
+    signals.endAtOnce(false)
     let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
     let watchdog = watch(server)
     ServiceManager.ready(status)
@@ -36,7 +35,7 @@ package struct Daemon {
       let remark = reload(server, &read)
       ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
     }
-    for number in [SIGTERM, SIGINT] { signals.letGo(number) }
+    signals.endAtOnce(true)
     ServiceManager.stopping("answering what has come")
     log.notice("stopping")
     watchdog?.stop()

@@ -1,36 +1,56 @@
 import Dispatch
 import Glibc
 import Platform
+import Synchronization
 
-/// The signals that ask something of the process, one after the other.
+/// The signals that ask something of the process, one after the other: SIGTERM, SIGINT, SIGHUP. None is ever lost.
 ///
-/// Safe because `sources` belongs to the thread that uses the inbox, and what the handlers touch is behind a lock.
-final class SignalInbox: @unchecked Sendable {
+/// They are blocked in all threads, and a thread of the inbox's own waits for them. So one has to be made before there is any other thread.
+final class SignalInbox: Sendable {
+  private static let numbers = [SIGTERM, SIGINT, SIGHUP]
+
   private let arrived = DispatchSemaphore(value: 0)
   private let waiting = Lock<[Int32]>([])
-  private var sources: [Int32: any DispatchSourceSignal] = [:]
+  /// Whether SIGTERM and SIGINT end the process as they would by themselves, instead of being delivered.
+  private let endsAtOnce = Atomic<Bool>(true)
 
-  /// Takes signals of that number from now on, where they would have ended the process.
-  func take(_ number: Int32) {
-    signal(number, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-    source.setEventHandler { [unowned self] in
-      waiting.withLock { $0.append(number) }
-      arrived.signal()
-    }
-    source.activate()
-    sources[number] = source
+  init() {
+    var signals = Self.signals
+    unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+    DispatchQueue(label: "larder.signals").async { self.wait() }
   }
 
-  /// Lets signals of that number end the process again.
-  func letGo(_ number: Int32) {
-    sources.removeValue(forKey: number)?.cancel()
-    signal(number, SIG_DFL)
+  /// Says whether SIGTERM and SIGINT are to end the process at once; in the beginning they are.
+  func endAtOnce(_ endsAtOnce: Bool) {
+    self.endsAtOnce.store(endsAtOnce, ordering: .sequentiallyConsistent)
   }
 
   /// The next signal. Blocks until one comes.
   func next() -> Int32 {
     arrived.wait()
     return waiting.withLock { $0.removeFirst() }
+  }
+
+  private func wait() {
+    var signals = Self.signals
+    while true {
+      var number: Int32 = 0
+      guard unsafe sigwait(&signals, &number) == 0 else { continue }
+      if number != SIGHUP, endsAtOnce.load(ordering: .sequentiallyConsistent) {
+        signal(number, SIG_DFL)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+      }
+      let taken = number
+      waiting.withLock { $0.append(taken) }
+      arrived.signal()
+    }
+  }
+
+  private static var signals: sigset_t {
+    var signals = sigset_t()
+    unsafe sigemptyset(&signals)
+    for number in numbers { unsafe sigaddset(&signals, number) }
+    return signals
   }
 }

@@ -44,6 +44,9 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
   deinit { file?.remove() }
 
+  /// Whether only this machine reaches it.
+  package var isLocal: Bool { (try? SocketAddress(of: descriptor.number).isLocal) ?? false }
+
   /// Takes one connection off the queue, or nil when there is none.
   package func accept() throws(SystemError) -> Descriptor? { try Socket.accept(from: descriptor) }
 

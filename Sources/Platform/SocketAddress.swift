@@ -71,6 +71,21 @@ struct SocketAddress {
     }
   }
 
+  /// Whether only this machine reaches it: a Unix socket, or one on a loopback address.
+  var isLocal: Bool {
+    unsafe withUnsafeBytes(of: storage) { bytes in
+      switch family {
+      case AF_UNIX: return true
+      case AF_INET: return unsafe bytes[4] == 127
+      case AF_INET6:
+        let address = unsafe bytes[8..<24]
+        let isMapped = unsafe address.prefix(10).allSatisfy { $0 == 0 } && address[18] == 0xFF && address[19] == 0xFF
+        return unsafe isMapped ? address[20] == 127 : address.dropLast().allSatisfy { $0 == 0 } && address[23] == 1
+      default: return false
+      }
+    }
+  }
+
   /// As people write it; nil for families that are not served. An abstract Unix address begins with `@` instead of its NUL.
   var address: Address? {
     switch family {

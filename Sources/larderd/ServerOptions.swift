@@ -17,6 +17,11 @@ struct ServerOptions: ParsableArguments {
       """, valueName: "address"))
   var listen: [String] = []
 
+  @Flag(
+    help:
+      "Listen on TCP addresses that other machines reach, too, though everyone there can read and change everything.")
+  var insecureTcp = false
+
   @Option(
     help: ArgumentHelp(
       "A store that exists from the start, such as sessions=memory or orders=log?durability=interval:1s. Can be repeated.",
@@ -60,6 +65,7 @@ struct ServerOptions: ParsableArguments {
     var flags: [String: [String]] = [:]
     if !listen.isEmpty { flags["listen"] = listen }
     if !store.isEmpty { flags["stores"] = store }
+    if insecureTcp { flags["insecure-tcp"] = ["true"] }
     flags["data"] = data.map { [$0] }
     flags["socket.mode"] = socketMode.map { [$0] }
     flags["socket.owner"] = socketOwner.map { [$0] }

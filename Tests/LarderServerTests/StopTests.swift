@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Glibc
 import LarderServer
@@ -122,6 +123,25 @@ extension ServerTests {
       // Other tests open files meanwhile, but not this many.
       #expect(
         try eventually { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count < before + 30 })
+    }
+
+    @Test(arguments: ["0.0.0.0", "::"])
+    func `an address that other machines reach is served only if that is said`(_ host: String) throws {
+      var configuration = ServerConfiguration(addresses: [.tcp(host: host, port: 0)])
+      #expect(throws: ExposureError.self) { try Server(configuration) }
+      configuration.allowsInsecureTCP = true
+      let server = try Server(configuration)
+      let stopped = DispatchSemaphore(value: 0)
+      server.stop { stopped.signal() }
+      stopped.wait()
+    }
+
+    @Test(arguments: ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost"])
+    func `a loopback address is served`(_ host: String) throws {
+      let server = try Server(ServerConfiguration(addresses: [.tcp(host: host, port: 0)]))
+      let stopped = DispatchSemaphore(value: 0)
+      server.stop { stopped.signal() }
+      stopped.wait()
     }
 
     @Test func `a configuration with a wrong store is refused`() throws {

@@ -90,6 +90,7 @@ struct SettingsTests {
         "listen:\n- udp:1",
         "FILE, line 1: listen: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
       ),
+      ("insecure-tcp: maybe", "FILE, line 1: insecure-tcp: 'maybe' is neither true nor false"),
       ("limits: 5", "FILE, line 1: limits is a section, and takes settings below it"),
       (
         "limits:\n  idle-timeout: 5",

@@ -69,6 +69,10 @@ package struct Setting: Sendable {
 extension Setting {
   package static let all: [Setting] = [
     Setting(list: "listen") { texts, settings in settings.server.addresses = try texts.map { try Address($0) } },
+    Setting("insecure-tcp", standard: "false") { text, settings in
+      guard let isAllowed = Bool(text) else { throw Mistake("'\(text)' is neither true nor false") }
+      settings.server.allowsInsecureTCP = isAllowed
+    },
     Setting("socket.mode", standard: nil) { text, settings in
       guard let mode = UInt32(text, radix: 8), mode <= 0o777 else {
         throw Mistake("'\(text)' is not a mode in octal, as in 660")
