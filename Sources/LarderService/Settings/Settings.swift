@@ -10,7 +10,7 @@ package struct Settings: Sendable {
   func contradictions() -> [String] {
     let (limits, stores) = (server.limits, server.stores)
     var found: [String] = []
-    let mostStores = limits.largestFrameBytes / 160
+    let mostStores = limits.largestFrameBytes / 192
     if limits.stores > mostStores {
       found.append(
         "limits.stores: it takes up to \(mostStores) with these limits.frame-bytes, for the list of stores is one frame"
