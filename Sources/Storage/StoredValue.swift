@@ -1,4 +1,3 @@
-import CLinux
 import Platform
 
 /// A value that lies in a file of its store: where, and how it is told from anything else that may lie there.
@@ -21,7 +20,7 @@ package struct StoredValue: Sendable {
     } catch {
       throw .failed(path: file.path, error)
     }
-    guard count == byteCount, unsafe crc32c(0, room.baseAddress, count) == checksum else {
+    guard count == byteCount, unsafe UnsafeRawBufferPointer(room).checksum() == checksum else {
       throw .damaged(path: file.path, offset: offset)
     }
   }

@@ -1,10 +1,9 @@
-import CLinux
-
 /// What a backup begins with: `Protocol/backup-format.md`, section 1.
 package struct BackupHeader: Equatable, Sendable {
   static let fixedByteCount = 24
   static let version: UInt16 = 1
   private static let magic: [UInt8] = Array("LARDRBAK".utf8)
+  private static let checksumPlace = 12..<16
 
   /// When it was begun, in milliseconds since 1970.
   package let made: UInt64
@@ -30,8 +29,7 @@ package struct BackupHeader: Equatable, Sendable {
     bytes.append(littleEndian: made)
     bytes += store.utf8
     bytes += specification.utf8
-    let crc = Self.checksum(bytes)
-    for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: crc >> (8 * UInt32(index))) }
+    bytes.replace(at: Self.checksumPlace.lowerBound, littleEndian: bytes.checksum(leavingOut: Self.checksumPlace))
     return bytes
   }
 
@@ -50,18 +48,12 @@ package struct BackupHeader: Equatable, Sendable {
         offset: 8, reason: "the format has version \(version), and this program knows \(Self.version)")
     }
     let name = bytes[Self.fixedByteCount..<Self.fixedByteCount + Int(bytes[10])]
-    guard bytes.integer(at: 12, as: UInt32.self) == Self.checksum(bytes),
+    guard
+      bytes.integer(at: Self.checksumPlace.lowerBound, as: UInt32.self)
+        == bytes.checksum(leavingOut: Self.checksumPlace),
       let store = String(validating: name, as: UTF8.self),
       let specification = String(validating: bytes[name.endIndex...], as: UTF8.self)
     else { throw BackupDamage(offset: 0, reason: "the header's checksum is wrong") }
     self.init(made: bytes.integer(at: 16, as: UInt64.self), store: store, specification: specification)
-  }
-
-  /// Of all but the checksum itself.
-  private static func checksum(_ bytes: [UInt8]) -> UInt32 {
-    unsafe bytes.withBytes { bytes in
-      let crc = unsafe crc32c(0, bytes.baseAddress, 12)
-      return unsafe crc32c(crc, bytes.baseAddress! + 16, bytes.count - 16)
-    }
   }
 }

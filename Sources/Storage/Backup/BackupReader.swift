@@ -33,7 +33,7 @@ package struct BackupReader {
     do throws(Need) {
       guard let header else { return unsafe try readHeader(bytes) }
       guard bytes.count >= 4 else { throw .bytes(BackupTrailer.byteCount) }
-      let length = unsafe Int(bytes.littleEndian(at: 0) as UInt32)
+      let length = unsafe Int(bytes.integer(at: 0, as: UInt32.self))
       if length == 0 { return unsafe try readTrailer(bytes, isWhole: isWhole, made: header.made) }
       guard length <= Self.longestBody else { throw damage("a record's length is impossible") }
       guard bytes.count >= Self.recordHeaderByteCount + length else {

@@ -1,5 +1,3 @@
-import CLinux
-
 /// What a backup ends with: `Protocol/backup-format.md`, section 3. Without it, the end is missing.
 struct BackupTrailer: Equatable, Sendable {
   static let byteCount = 32
@@ -15,7 +13,7 @@ struct BackupTrailer: Equatable, Sendable {
     for field in [offset, entries, made] { body.append(littleEndian: field) }
     var bytes: [UInt8] = []
     bytes.append(littleEndian: 0 as UInt32)
-    bytes.append(littleEndian: unsafe body.withBytes { unsafe crc32c(0, $0.baseAddress, $0.count) })
+    bytes.append(littleEndian: body.checksum())
     return bytes + body
   }
 }

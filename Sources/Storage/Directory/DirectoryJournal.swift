@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Platform
 
@@ -77,9 +76,7 @@ struct DirectoryJournal {
     frame.append(littleEndian: UInt64(synced))
     unsafe frame.append(contentsOf: records)
     let crc = unsafe frame.withBytes { unsafe Self.frameChecksum($0, sequence: sequence) }
-    for (index, shift) in stride(from: 0, to: 32, by: 8).enumerated() {
-      frame[4 + index] = UInt8(truncatingIfNeeded: crc >> UInt32(shift))
-    }
+    frame.replace(at: Self.checksumPlace.lowerBound, littleEndian: crc)
     try file.write(frame, at: tail)
     let place = tail + Self.frameHeaderByteCount
     tail += frame.count
@@ -134,13 +131,15 @@ struct DirectoryJournal {
   // Its form.
 
   private static let headerFieldsByteCount = 28
+  /// Of a frame.
+  private static let checksumPlace = 4..<8
   private static let mark: [UInt8] = Array("LRDRDIR1".utf8)
 
   private static func header(sequence: UInt64, base: UInt64) -> [UInt8] {
     var bytes = mark
     bytes.append(littleEndian: sequence)
     bytes.append(littleEndian: base)
-    bytes.append(littleEndian: unsafe bytes.withBytes { unsafe checksum(0, $0) })
+    bytes.append(littleEndian: bytes.checksum())
     return bytes
   }
 
@@ -149,9 +148,7 @@ struct DirectoryJournal {
     var found: (sequence: UInt64, base: UInt64)?
     for slot in [0, headerByteCount] where bytes.count >= slot + headerFieldsByteCount {
       let fields = Array(bytes[slot..<slot + headerFieldsByteCount])
-      let (sequence, base): (UInt64, UInt64) = unsafe fields.withBytes { fields in
-        unsafe (fields.littleEndian(at: 8), fields.littleEndian(at: 16))
-      }
+      let (sequence, base) = (fields.integer(at: 8, as: UInt64.self), fields.integer(at: 16, as: UInt64.self))
       if fields == header(sequence: sequence, base: base), sequence >= found?.sequence ?? 0 { found = (sequence, base) }
     }
     return found
@@ -161,12 +158,6 @@ struct DirectoryJournal {
   static func frameChecksum(_ frame: UnsafeRawBufferPointer, sequence: UInt64) -> UInt32 {
     var ahead: [UInt8] = []
     ahead.append(littleEndian: sequence)
-    let crc = unsafe ahead.withBytes { unsafe checksum(0, $0) }
-    let headed = unsafe checksum(crc, UnsafeRawBufferPointer(rebasing: frame[..<4]))
-    return unsafe checksum(headed, UnsafeRawBufferPointer(rebasing: frame[8...]))
-  }
-
-  private static func checksum(_ crc: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
-    unsafe crc32c(crc, bytes.baseAddress, bytes.count)
+    return unsafe frame.checksum(after: ahead.checksum(), leavingOut: checksumPlace)
   }
 }

@@ -70,15 +70,15 @@ struct DirectoryJournalContents {
       let lastRevisions = lastRevision...lastRevision + 1 << 32
       var place = start
       while place <= bytes.count - DirectoryJournal.frameHeaderByteCount {
-        let word: UInt64 = unsafe bytes.littleEndian(at: place)
+        let word = unsafe bytes.integer(at: place, as: UInt64.self)
         if word == 0 {
           place += 5
           continue
         }
         let count = Int(UInt32(truncatingIfNeeded: word))
         if count > 0, count <= bytes.count - place,
-          unsafe lastRevisions.contains(bytes.littleEndian(at: place + 8)),
-          unsafe (bytes.littleEndian(at: place + 16) as UInt64) <= UInt64(place)
+          unsafe lastRevisions.contains(bytes.integer(at: place + 8, as: UInt64.self)),
+          unsafe bytes.integer(at: place + 16, as: UInt64.self) <= UInt64(place)
         {
           return place
         }
@@ -89,12 +89,10 @@ struct DirectoryJournalContents {
   }
 
   private func header(at place: Int) -> (count: Int, crc: UInt32, previous: UInt64, synced: UInt64) {
-    unsafe bytes.withBytes { bytes in
-      unsafe (
-        Int(bytes.littleEndian(at: place) as UInt32), bytes.littleEndian(at: place + 4),
-        bytes.littleEndian(at: place + 8), bytes.littleEndian(at: place + 16)
-      )
-    }
+    (
+      Int(bytes.integer(at: place, as: UInt32.self)), bytes.integer(at: place + 4, as: UInt32.self),
+      bytes.integer(at: place + 8, as: UInt64.self), bytes.integer(at: place + 16, as: UInt64.self)
+    )
   }
 
   /// A valid frame of this sequence that isn't older than the tail; nil when there is none at that place.

@@ -152,7 +152,7 @@ struct DirectoryReading {
     let fileName = version.fileName(name)
     do throws(SystemError) {
       let value = try folder.fileSystem.open(folder.path(fileName), .reading).contents()
-      let isIntact = unsafe value.withUnsafeBytes { unsafe version.isChecksum(of: name, value: $0) }
+      let isIntact = unsafe value.withBytes { unsafe version.isChecksum(of: name, value: $0) }
       if isIntact, value.count <= Int32.max { return value }
       report.note(fileName, .changed)
     } catch {

@@ -21,6 +21,8 @@ package struct CommitBuffer: ~Copyable {
   package static let apartByteCount = ExternalValues.minimumByteCount
   package static let recordHeaderByteCount = 8
   package static let operationHeaderByteCount = 8
+  /// Of a record.
+  static let checksumPlace = 4..<8
 
   package enum Kind: UInt8, Sendable {
     case single = 1
@@ -74,7 +76,7 @@ package struct CommitBuffer: ~Copyable {
     open(revision, room: Self.operationHeaderByteCount + 12 + key.count + value.count)
     appendHeader(kind, flags, keyCount: key.count, valueCount: value.count)
     if expiry != 0 { append(expiry) }
-    if isApart { append(unsafe crc32c(0, value.baseAddress, value.count)) }
+    if isApart { append(unsafe value.checksum()) }
     unsafe append(key)
     let start = count
     unsafe append(value)

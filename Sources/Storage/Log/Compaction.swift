@@ -214,7 +214,7 @@ extension Compaction {
       written += count
     } else if var copy = copies.first {
       let piece = try copy.next()
-      unsafe try piece.span.bytes.withUnsafeBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
+      unsafe try piece.withBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
       if copy.isComplete {
         placed.append(copy.placed(in: file, endingAt: end))
         copies.removeFirst()

@@ -12,8 +12,8 @@ struct FoundSegment {
   func endsWithTrailer() throws(SystemError) -> Bool {
     let offset = byteCount - SegmentTrailer.byteCount
     guard offset >= SegmentHeader.byteCount else { return false }
-    let bytes = try file.read(SegmentTrailer.byteCount, at: offset)
-    return unsafe bytes.span.bytes.withUnsafeBytes { bytes in
+    let bytes = try file.bytes(at: offset, count: SegmentTrailer.byteCount)
+    return unsafe bytes.withBytes { bytes in
       unsafe SegmentTrailer.decode(bytes, at: offset, identity: header.identity) != nil
     }
   }
@@ -52,12 +52,8 @@ struct FoundSegments {
   }
 
   private mutating func add(_ path: String, number: UInt64, _ folder: LogFolder) throws(LogError) {
-    let files = folder.files
-    let (file, bytes, byteCount) = try LogError.on(path) { () throws(SystemError) in
-      let file = try files.open(path, .reading)
-      return (file, try file.read(SegmentHeader.byteCount, at: 0), try file.byteCount())
-    }
-    let (header, what) = SegmentHeader.decode(bytes)
+    let (file, start, byteCount) = try folder.openSegment(path)
+    let (header, what) = SegmentHeader.decode(start)
     guard let header else { throw .damaged(path: path, offset: 0, what: what) }
     guard header.number == number else {
       throw .damaged(path: path, offset: 24, what: "the file is named for segment \(number) and is \(header.number)")
@@ -65,7 +61,7 @@ struct FoundSegments {
     guard header.identity == segments.first?.header.identity ?? header.identity else {
       throw .damaged(path: path, offset: 16, what: "the segment belongs to another store")
     }
-    segments.append(FoundSegment(files: files, path: path, file: file, byteCount: byteCount, header: header))
+    segments.append(FoundSegment(files: folder.files, path: path, file: file, byteCount: byteCount, header: header))
   }
 
   /// Takes the first records of some segments for typical.
@@ -75,7 +71,7 @@ struct FoundSegments {
       let segment = segments[index]
       var place = 0
       let sample = try LogError.on(segment.path) { () throws(SystemError) in
-        try segment.file.read(16 << 10, at: SegmentHeader.byteCount)
+        try segment.file.bytes(at: SegmentHeader.byteCount, count: 16 << 10)
       }
       while place + 4 <= sample.count {
         let length = Int(sample.integer(at: place, as: UInt32.self))

@@ -95,11 +95,8 @@ package enum LogCheck {
     for number in numbers where number >= next {
       for missing in next..<min(number, next + namedOfGap) { report.missing.append(folder.segmentPath(missing)) }
       let path = folder.segmentPath(number)
-      let (file, bytes, byteCount) = try LogError.on(path) { () throws(SystemError) in
-        let file = try files.open(path, .reading)
-        return (file, try file.read(SegmentHeader.byteCount, at: 0), try file.byteCount())
-      }
-      let (decoded, what) = SegmentHeader.decode(bytes)
+      let (file, start, byteCount) = try folder.openSegment(path)
+      let (decoded, what) = SegmentHeader.decode(start)
       var segment = Segment(path: path, byteCount: byteCount)
       if decoded == nil { segment.damage = Damage(offset: 0, what: what) }
       // The records of a segment whose header is gone may be good all the same.
@@ -174,8 +171,10 @@ package enum LogCheck {
         continue
       }
       let (offset, byteCount) = (piece.offset, reader.end - piece.offset)
-      let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.read(byteCount, at: offset) }
-      segment.records += unsafe try bytes.span.bytes.withUnsafeBytes { (bytes) throws(LogError) in
+      let bytes = try LogError.on(found.path) { () throws(SystemError) in
+        try found.file.bytes(at: offset, count: byteCount)
+      }
+      segment.records += unsafe try bytes.withBytes { (bytes) throws(LogError) in
         unsafe try visit(bytes, body)
       }
     }
@@ -205,8 +204,9 @@ package enum LogCheck {
     while place < byteCount {
       let count = min(2 * pieceByteCount, byteCount - place)
       let start = place
-      let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.read(count, at: start) }
-      let offset = unsafe try bytes.span.bytes.withUnsafeBytes { (bytes) throws(LogError) -> Int? in
+      let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.bytes(at: start, count: count)
+      }
+      let offset = unsafe try bytes.withBytes { (bytes) throws(LogError) -> Int? in
         for offset in 0..<min(pieceByteCount, bytes.count) {
           let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset...])
           switch unsafe LogRecord.check(rest, remaining: byteCount - start - offset, after: previous) {

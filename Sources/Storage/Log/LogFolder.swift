@@ -28,6 +28,15 @@ struct LogFolder: Sendable {
     return numbers.sorted()
   }
 
+  /// Opens a segment to read it.
+  /// - Returns: it, what should be its header, and its size.
+  func openSegment(_ path: String) throws(LogError) -> (file: any File, start: [UInt8], byteCount: Int) {
+    try LogError.on(path) { () throws(SystemError) in
+      let file = try files.open(path, .reading)
+      return (file, try file.bytes(at: 0, count: SegmentHeader.byteCount), try file.byteCount())
+    }
+  }
+
   /// Removes what earlier work left unfinished.
   func removeLeftovers() throws(SystemError) {
     for leftover in [nextPath, compactionPath] where try files.kind(of: leftover) != nil {
@@ -40,19 +49,5 @@ struct LogFolder: Sendable {
     guard try files.kind(of: path) == nil else { return }
     try files.makeFolder(path)
     if let slash = path.lastIndex(of: "/"), slash > path.startIndex { try files.syncFolder(String(path[..<slash])) }
-  }
-}
-
-extension File {
-  /// So many bytes, or fewer where the file ends.
-  func read(_ count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    var span = bytes.mutableSpan
-    var rawBytes = unsafe span.mutableBytes
-    let moved = unsafe try rawBytes.withUnsafeMutableBytes { (room) throws(SystemError) in
-      unsafe try read(at: offset, into: room)
-    }
-    bytes.removeLast(count - moved)
-    return bytes
   }
 }

@@ -1,5 +1,3 @@
-import CLinux
-
 /// A record where it lies in memory, checked or about to be: `CommitBuffer` and `Protocol/log-format.md`, section 3.
 enum LogRecord {
   /// What there is at a place where a record may begin.
@@ -35,7 +33,7 @@ enum LogRecord {
     if length >= CommitBuffer.apartByteCount, unsafe hasValueApart(bytes, byteCount: byteCount) { return .sparse }
     guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
     let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
-    let crc = unsafe crc32c(crc32c(0, record.baseAddress, 4), record.baseAddress! + 8, length)
+    let crc = unsafe record.checksum(leavingOut: CommitBuffer.checksumPlace)
     guard unsafe record.integer(at: 4, as: UInt32.self) == crc else { return .damaged("a record's checksum is wrong") }
     return unsafe checkBody(record, after: previous)
   }

@@ -1,5 +1,3 @@
-import CLinux
-
 /// Why a record with values apart can't be read.
 enum SparseFault: Error {
   case damaged(String)
@@ -21,7 +19,7 @@ extension SegmentReader {
     let recordEnd = start + bodyStart + length
     var place = start + bodyStart + 8
     while place < recordEnd { place = try gatherOperation(at: place, recordEnd: recordEnd) }
-    let crc = unsafe crc32c(crc32c(0, sparse.baseAddress, 4), sparse.baseAddress! + bodyStart, sparseCount - bodyStart)
+    let crc = unsafe header.checksum(leavingOut: CommitBuffer.checksumPlace)
     guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
     guard revision > lastRevision else { throw .damaged("revisions are out of order") }
     lastRevision = revision
@@ -83,7 +81,7 @@ extension SegmentReader {
       let there = unsafe bytes(from: place).count
       let count = min(there > 0 ? there : Self.pieceByteCount, start + byteCount - place)
       let piece = unsafe try bytes(place, count)
-      crc = unsafe crc32c(crc, piece.baseAddress, count)
+      crc = unsafe piece.checksum(after: crc)
       place += count
     }
     guard crc == checksum else { throw .damaged("a value's checksum is wrong") }

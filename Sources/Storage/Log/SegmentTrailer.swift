@@ -1,5 +1,3 @@
-import CLinux
-
 /// What a sealed segment ends with: `Protocol/log-format.md`, section 4.
 ///
 /// Everything before it was on the disk when it was written, so it also tells damage from a torn tail.
@@ -14,10 +12,10 @@ struct SegmentTrailer: Equatable, Sendable {
 
   var bytes: [UInt8] {
     var body: [UInt8] = []
-    for field in [UInt64(offset), lastRevision, identity] { body.appendLittleEndian(field) }
+    for field in [UInt64(offset), lastRevision, identity] { body.append(littleEndian: field) }
     var bytes: [UInt8] = []
-    bytes.appendLittleEndian(0 as UInt32)
-    bytes.appendLittleEndian(unsafe body.span.bytes.withUnsafeBytes { unsafe crc32c(0, $0.baseAddress, $0.count) })
+    bytes.append(littleEndian: 0 as UInt32)
+    bytes.append(littleEndian: body.checksum())
     return bytes + body
   }
 
@@ -28,15 +26,8 @@ struct SegmentTrailer: Equatable, Sendable {
       offset: Int(clamping: bytes.integer(at: 8, as: UInt64.self)),
       lastRevision: bytes.integer(at: 16, as: UInt64.self), identity: bytes.integer(at: 24, as: UInt64.self))
     guard unsafe bytes.integer(at: 0, as: UInt32.self) == 0, found.offset == offset, found.identity == identity,
-      unsafe bytes.integer(at: 4, as: UInt32.self) == crc32c(0, bytes.baseAddress! + 8, byteCount - 8)
+      unsafe bytes.integer(at: 4, as: UInt32.self) == UnsafeRawBufferPointer(rebasing: bytes[8..<byteCount]).checksum()
     else { return nil }
     return found
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  @inline(__always)
-  func integer<T: FixedWidthInteger & BitwiseCopyable>(at offset: Int, as type: T.Type) -> T {
-    unsafe T(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
   }
 }

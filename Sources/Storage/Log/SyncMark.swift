@@ -1,5 +1,3 @@
-import CLinux
-
 /// A record of the log's own: how much of the segment was on the disk when it was written. `Protocol/log-format.md`, section 3.
 ///
 /// A crash may leave any part of what wasn't synced, in any order; a mark behind a broken place tells whether that place was.
@@ -16,17 +14,16 @@ struct SyncMark: Equatable, Sendable {
 
   var bytes: [UInt8] {
     var body: [UInt8] = []
-    body.appendLittleEndian(UInt32(Self.byteCount - 8))
-    body.appendLittleEndian(revision)
-    body.appendLittleEndian(Self.kind)
-    body.appendLittleEndian(0 as UInt8)
-    body.appendLittleEndian(0 as UInt16)
-    body.appendLittleEndian(16 as UInt32)
-    body.appendLittleEndian(identity)
-    body.appendLittleEndian(UInt64(syncedByteCount))
-    let crc = unsafe body.span.bytes.withUnsafeBytes { unsafe crc32c(0, $0.baseAddress, $0.count) }
+    body.append(littleEndian: UInt32(Self.byteCount - 8))
+    body.append(littleEndian: revision)
+    body.append(littleEndian: Self.kind)
+    body.append(littleEndian: 0 as UInt8)
+    body.append(littleEndian: 0 as UInt16)
+    body.append(littleEndian: 16 as UInt32)
+    body.append(littleEndian: identity)
+    body.append(littleEndian: UInt64(syncedByteCount))
     var bytes = Array(body[..<4])
-    bytes.appendLittleEndian(crc)
+    bytes.append(littleEndian: body.checksum())
     return bytes + body[4...]
   }
 

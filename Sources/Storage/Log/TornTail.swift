@@ -16,9 +16,9 @@ struct TornTail {
     let overlap = max(SyncMark.byteCount, SegmentTrailer.byteCount)
     var place = start
     while place < fileByteCount {
-      let bytes = try file.read(min(pieceByteCount, fileByteCount - place), at: place)
+      let bytes = try file.bytes(at: place, count: min(pieceByteCount, fileByteCount - place))
       guard !bytes.isEmpty else { break }
-      unsafe bytes.span.bytes.withUnsafeBytes { unsafe look(at: $0, place: place, start: start, identity: identity) }
+      unsafe bytes.withBytes { unsafe look(at: $0, place: place, start: start, identity: identity) }
       place += bytes.count <= overlap || place + bytes.count == fileByteCount ? bytes.count : bytes.count - overlap
     }
   }

@@ -1,4 +1,3 @@
-import CLinux
 import Platform
 
 /// A value apart on its way from one segment into another, piece by piece. It has arrived only if it is what was once written.
@@ -35,10 +34,10 @@ struct ValueCopy {
   /// Reads the next piece.
   mutating func next() throws(CompactionError) -> [UInt8] {
     let count = min(Self.pieceByteCount, byteCount - copied)
-    guard let piece = try? source.read(count, at: sourceOffset + copied), piece.count == count else {
+    guard let piece = try? source.bytes(at: sourceOffset + copied, count: count), piece.count == count else {
       throw .valueDamaged
     }
-    crc = unsafe piece.span.bytes.withUnsafeBytes { unsafe crc32c(crc, $0.baseAddress, count) }
+    crc = unsafe piece.withBytes { unsafe $0.checksum(after: crc) }
     copied += count
     guard !isComplete || crc == checksum else { throw .valueDamaged }
     return piece
