@@ -1,5 +1,3 @@
-import CLinux
-
 /// Walks the operations of records as `CommitBuffer` writes them, record by record. A record's form and all its checksums are verified
 /// before its first operation is handed out.
 ///
@@ -7,30 +5,26 @@ import CLinux
 @safe
 package struct CommitReader {
   private let bytes: UnsafeRawBufferPointer
-  private let count: Int
   /// Where the record begins that is read next, or being read.
   package private(set) var recordStart = 0
   private var recordEnd = 0
+  /// Where the next operation begins in the record.
   private var place = 0
-  private var revision: UInt64 = 0
 
   @unsafe
-  package init(_ bytes: UnsafeRawBufferPointer) {
-    unsafe self.bytes = bytes
-    count = bytes.count
-  }
+  package init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
 
   /// The next operation; nil behind the last one.
   /// - Throws: for the record at `recordStart`, where the reader then stays.
   package mutating func next() throws(CommitDamage) -> CommitOperation? {
-    if place == recordEnd {
-      recordStart = recordEnd
-      guard recordStart < count else { return nil }
+    if recordStart + place == recordEnd {
+      (recordStart, place) = (recordEnd, 0)
+      guard unsafe recordStart < bytes.count else { return nil }
       recordEnd = try verifiedEnd()
-      place = recordStart + CommitBuffer.recordHeaderByteCount + 8
-      revision = load(recordStart + CommitBuffer.recordHeaderByteCount)
+      place = CommitBuffer.recordHeaderByteCount + 8
     }
-    guard let operation = operation(at: place, end: recordEnd) else { throw damage("an operation's form is wrong") }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[recordStart..<recordEnd])
+    let operation = unsafe try operation(of: record, at: place)
     place = operation.end
     return operation
   }
@@ -38,67 +32,43 @@ package struct CommitReader {
   /// Verifies the record at `recordStart`.
   /// - Returns: where it ends.
   private func verifiedEnd() throws(CommitDamage) -> Int {
-    let bodyStart = recordStart + CommitBuffer.recordHeaderByteCount
-    guard bodyStart <= count else { throw damage("the header is cut short") }
-    let length = Int(load(recordStart) as UInt32)
-    guard length > 8, length <= count - bodyStart else { throw damage("the length goes beyond the end") }
-    let end = bodyStart + length
-    var crc = checksum(0, recordStart..<recordStart + 4)
-    var (covered, place) = (bodyStart, bodyStart + 8)
-    while place < end {
-      guard let operation = operation(at: place, end: end) else { throw damage("an operation's form is wrong") }
-      if let expected = operation.valueChecksum {
-        let value = operation.valueOffset..<operation.end
-        guard checksum(0, value) == expected else { throw damage("a value's checksum is wrong") }
-        crc = checksum(crc, covered..<value.lowerBound)
-        covered = value.upperBound
-      }
+    let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[recordStart...])
+    guard rest.count >= CommitBuffer.recordHeaderByteCount else { throw damage("the header is cut short") }
+    let byteCount = unsafe rest.recordByteCount(at: 0)
+    guard byteCount > CommitBuffer.recordHeaderByteCount + 8, byteCount <= rest.count else {
+      throw damage("the length goes beyond the end")
+    }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
+    func checksum(_ range: Range<Int>, after crc: UInt32) -> UInt32 {
+      unsafe UnsafeRawBufferPointer(rebasing: record[range]).checksum(after: crc)
+    }
+    var crc = checksum(0..<CommitBuffer.checksumPlace.lowerBound, after: 0)
+    var (covered, place) = (CommitBuffer.recordHeaderByteCount, CommitBuffer.recordHeaderByteCount + 8)
+    while place < byteCount {
+      let operation = unsafe try operation(of: record, at: place)
       place = operation.end
+      guard let expected = operation.valueChecksum else { continue }
+      guard unsafe operation.value.checksum() == expected else { throw damage("a value's checksum is wrong") }
+      crc = unsafe checksum(covered..<place - operation.value.count, after: crc)
+      covered = place
     }
-    crc = checksum(crc, covered..<end)
-    guard crc == load(recordStart + 4) as UInt32 else { throw damage("the checksum is wrong") }
-    return end
+    guard unsafe checksum(covered..<byteCount, after: crc) == record.integer(at: 4, as: UInt32.self) else {
+      throw damage("the checksum is wrong")
+    }
+    return recordStart + byteCount
   }
 
-  /// Nil when it doesn't have the form that it says it has.
-  private func operation(at start: Int, end: Int) -> CommitOperation? {
-    guard end - start >= CommitBuffer.operationHeaderByteCount,
-      let kind = CommitBuffer.Kind(rawValue: load(start))
-    else { return nil }
-    let flags: UInt8 = load(start + 1)
-    let keyCount = Int(load(start + 2) as UInt16)
-    let valueCount = Int(load(start + 4) as UInt32)
-    let (expires, isApart) = (flags & CommitBuffer.Flag.expires != 0, flags & CommitBuffer.Flag.apart != 0)
-    var place = start + CommitBuffer.operationHeaderByteCount
-    guard flags & ~(CommitBuffer.Flag.expires | CommitBuffer.Flag.apart) == 0,
-      kind == .deleteAll ? keyCount == 0 : Key.lengths.contains(keyCount),
-      kind == .single || kind == .list || flags == 0 && valueCount == 0,
-      end - place >= (expires ? 8 : 0) + (isApart ? 4 : 0) + keyCount + valueCount
-    else { return nil }
-    var expiry: UInt64 = 0
-    if expires {
-      expiry = load(place)
-      place += 8
-    }
-    var valueChecksum: UInt32?
-    if isApart {
-      valueChecksum = load(place) as UInt32
-      place += 4
-    }
-    let valueStart = place + keyCount
+  private func operation(
+    of record: UnsafeRawBufferPointer, at place: Int
+  ) throws(CommitDamage) -> CommitOperation {
+    // A mark is of no kind that a commit has.
+    guard let operation = unsafe RecordOperation(in: record, at: place),
+      let kind = CommitBuffer.Kind(rawValue: operation.kind)
+    else { throw damage("an operation's form is wrong") }
     return unsafe CommitOperation(
-      kind: kind, revision: revision, expiry: expiry, valueChecksum: valueChecksum,
-      key: UnsafeRawBufferPointer(rebasing: bytes[place..<valueStart]),
-      value: UnsafeRawBufferPointer(rebasing: bytes[valueStart..<valueStart + valueCount]),
-      valueOffset: valueStart, end: valueStart + valueCount)
-  }
-
-  private func load<T: FixedWidthInteger & BitwiseCopyable>(_ offset: Int) -> T {
-    T(littleEndian: unsafe bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
-  }
-
-  private func checksum(_ crc: UInt32, _ range: Range<Int>) -> UInt32 {
-    unsafe crc32c(crc, bytes.baseAddress! + range.lowerBound, range.count)
+      kind: kind, revision: record.integer(at: CommitBuffer.recordHeaderByteCount, as: UInt64.self),
+      expiry: operation.expiry, valueChecksum: operation.isApart ? operation.valueChecksum : nil, key: operation.key,
+      value: operation.value, valueOffset: recordStart + operation.end - operation.value.count, end: operation.end)
   }
 
   private func damage(_ reason: String) -> CommitDamage { CommitDamage(offset: recordStart, reason: reason) }
@@ -112,12 +82,13 @@ package struct CommitOperation {
   /// In milliseconds since 1970; 0 for never.
   package let expiry: UInt64
   /// Of a value apart; nil for others.
-  package let valueChecksum: UInt32?
+  fileprivate let valueChecksum: UInt32?
   package let key: UnsafeRawBufferPointer
   package let value: UnsafeRawBufferPointer
   /// Where the value begins among the reader's bytes.
   package let valueOffset: Int
-  let end: Int
+  /// Where the next operation begins in the record.
+  fileprivate let end: Int
 }
 
 /// Why a record can't be read.

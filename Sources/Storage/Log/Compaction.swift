@@ -161,7 +161,7 @@ final class Compaction: @unchecked Sendable {
     return fates
   }
 
-  private func fate(of operation: LogOperation, _ revision: UInt64, in map: borrowing EntryMap) -> Fate {
+  private func fate(of operation: RecordOperation, _ revision: UInt64, in map: borrowing EntryMap) -> Fate {
     if operation.kind == SyncMark.kind { return .dropped }
     if operation.kind == CommitBuffer.Kind.deleteAll.rawValue { return revision <= buriedRevision ? .dropped : .kept }
     let key = unsafe Key(start: operation.key.baseAddress!, count: operation.key.count)

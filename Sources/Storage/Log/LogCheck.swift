@@ -185,7 +185,7 @@ package enum LogCheck {
   private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
     var (start, count) = (0, 0)
     while start < records.count {
-      let end = unsafe start + CommitBuffer.recordHeaderByteCount + Int(records.integer(at: start, as: UInt32.self))
+      let end = unsafe start + records.recordByteCount(at: start)
       guard end <= records.count else { break }
       let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
       start = end

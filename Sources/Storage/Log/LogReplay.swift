@@ -91,7 +91,7 @@ struct LogReplay {
   /// - Parameter stored: where the value lies, if it is apart.
   @inline(__always)
   private mutating func apply(
-    _ operation: LogOperation, revision: UInt64, _ stored: StoredValue?, to map: inout EntryMap
+    _ operation: RecordOperation, revision: UInt64, _ stored: StoredValue?, to map: inout EntryMap
   ) throws(StorageError) {
     switch operation.kind {
     case 1, 2:

@@ -72,7 +72,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
         }
         unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
       } else {
-        let recordBytes = unsafe CommitBuffer.recordHeaderByteCount + Int(rest.integer(at: 0, as: UInt32.self))
+        let recordBytes = unsafe rest.recordByteCount(at: 0)
         do throws(SinkError) {
           try advance(toHold: recordBytes)
         } catch {
@@ -105,7 +105,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
     if records.count <= room { return records.count }
     var place = 0
     while place < records.count {
-      let end = unsafe place + CommitBuffer.recordHeaderByteCount + Int(records.integer(at: place, as: UInt32.self))
+      let end = unsafe place + records.recordByteCount(at: place)
       if end > room { break }
       place = end
     }
@@ -137,7 +137,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
     var (place, revision) = (0, UInt64(0))
     while place < records.count {
       revision = unsafe records.integer(at: place + 8, as: UInt64.self)
-      place += unsafe CommitBuffer.recordHeaderByteCount + Int(records.integer(at: place, as: UInt32.self))
+      place += unsafe records.recordByteCount(at: place)
     }
     return revision
   }

@@ -12,18 +12,18 @@ struct SegmentPiece {
   /// Calls `body` with every operation, its revision, and where in the file its value begins.
   /// - Returns: how many records there are.
   @inline(__always) @discardableResult
-  func visit<Failure: Error>(_ body: (LogOperation, UInt64, Int) throws(Failure) -> Void) throws(Failure) -> Int {
+  func visit<Failure: Error>(_ body: (RecordOperation, UInt64, Int) throws(Failure) -> Void) throws(Failure) -> Int {
     var (start, leftOut, count) = (0, 0, 0)
     while unsafe start < bytes.count {
       var end = unsafe bytes.count
       if !isSparse {
-        end = unsafe start &+ CommitBuffer.recordHeaderByteCount &+ Int(bytes.integer(at: start, as: UInt32.self))
+        end = unsafe start &+ bytes.recordByteCount(at: start)
       }
       let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<end])
       let revision = unsafe record.integer(at: 8, as: UInt64.self)
       var place = CommitBuffer.recordHeaderByteCount &+ 8
       while place < record.count {
-        guard let operation = unsafe LogOperation(in: record, at: place, isSparse: isSparse) else {
+        guard let operation = unsafe RecordOperation(in: record, at: place, isSparse: isSparse) else {
           preconditionFailure("it was checked")
         }
         let valueOffset = unsafe offset &+ start &+ operation.end &- operation.value.count &+ leftOut

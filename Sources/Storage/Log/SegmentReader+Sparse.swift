@@ -44,7 +44,7 @@ extension SegmentReader {
     let restStart = start + CommitBuffer.operationHeaderByteCount
     guard rest + (isApart ? valueCount : 0) <= recordEnd - restStart else { throw malformed }
     try gather(restStart, rest)
-    guard let operation = unsafe LogOperation(in: header, at: gathered, isSparse: true), operation.end == sparseCount
+    guard let operation = unsafe RecordOperation(in: header, at: gathered, isSparse: true), operation.end == sparseCount
     else { throw malformed }
     guard isApart else { return restStart + rest }
     if verifiesValues { try verify(restStart + rest, valueCount, operation.valueChecksum) }

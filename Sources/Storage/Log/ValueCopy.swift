@@ -18,7 +18,7 @@ struct ValueCopy {
   private var crc: UInt32 = 0
 
   init(
-    of operation: LogOperation, revision: UInt64, from source: any File, at sourceOffset: Int, position: Int
+    of operation: RecordOperation, revision: UInt64, from source: any File, at sourceOffset: Int, position: Int
   ) {
     key = unsafe Array(operation.key)
     self.revision = revision

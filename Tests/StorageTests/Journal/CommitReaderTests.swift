@@ -103,4 +103,17 @@ import Testing
     bytes[bytes.count - 5] ^= 0x10
     #expect(throws: CommitDamage(offset: 0, reason: "a value's checksum is wrong")) { try Self.operations(bytes) }
   }
+
+  @Test func `a log's mark is no commit, and the reader stays ahead of it`() throws {
+    let before = Self.bytes(of: [Operation(kind: .delete, revision: 1, key: [1])])
+    let mark = SyncMark(revision: 1, identity: 7, syncedByteCount: 64)
+    unsafe try (before + mark.bytes).withBytes { (bytes) throws in
+      var reader = unsafe CommitReader(bytes)
+      #expect(try reader.next()?.kind == .delete)
+      for _ in 0..<2 {
+        let damage = CommitDamage(offset: before.count, reason: "an operation's form is wrong")
+        #expect(throws: damage) { try reader.next() }
+      }
+    }
+  }
 }
