@@ -4,7 +4,7 @@ import EntryFiles
 struct DirectoryIndex {
   /// The file of every entry.
   private(set) var versions: [[UInt8]: EntryVersion] = [:]
-  /// Files of a key that are to go when it is next written or deleted: replaced ones, and such as can't be read.
+  /// Files of a key that are to go when it is next written or deleted: replaced ones, and such as aren't intact.
   private(set) var others: [[UInt8]: [String]] = [:]
   /// How many entries have an expiry.
   private(set) var expiringCount = 0

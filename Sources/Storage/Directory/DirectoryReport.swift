@@ -15,7 +15,7 @@ package struct DirectoryReport: Equatable, Sendable {
     case changed
     /// The file with the key is missing or doesn't hold it. The entry counts as absent.
     case keyUnknown
-    /// Reading it failed, for that reason. The key counts as absent.
+    /// Reading it failed, for that reason. A store that has such a file is not opened: the key would be absent, and then written over.
     case unreadable(String)
     /// Its revision is one that the store didn't give: it was put there by hand. It is an entry all the same.
     case ahead
@@ -51,7 +51,7 @@ extension DirectoryReport.Finding: CustomStringConvertible {
     case .notAFile: "\(name): not a regular file; left alone"
     case .changed: "\(name): damaged or edited, its checksum doesn't fit; the key counts as absent"
     case .keyUnknown: "\(name): the file with its key is missing or damaged; the entry counts as absent"
-    case .unreadable(let reason): "\(name): can't be read (\(reason)); the key counts as absent"
+    case .unreadable(let reason): "\(name): can't be read (\(reason)); the store is not opened until it can"
     case .ahead: "\(name): a revision that the store didn't give; taken as an entry"
     case .damaged(let offset, let reason): "\(name): damaged at byte \(offset): \(reason)"
     case .journalMissing: "\(name): missing; revisions of deleted entries may be given again"
