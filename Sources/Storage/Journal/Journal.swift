@@ -130,7 +130,8 @@ package final class Journal: @unchecked Sendable {
       if sink.room == 0 { try makeRoom(store) }
       while true {
         let isEnding = mustEnd.load(ordering: .acquiring)
-        isAwake.store(false, ordering: .sequentiallyConsistent)
+        // Each wake that was needed has left a signal. Kept, they would keep a journal awake that has had much to do.
+        if isAwake.exchange(false, ordering: .sequentiallyConsistent) { wakeup.wait() }
         answerProbes()
         let hasCommitted = try commit(&batch, store)
         if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
@@ -218,7 +219,10 @@ package final class Journal: @unchecked Sendable {
       milliseconds = min(milliseconds, max(lastSync + interval, now) - now)
     }
     if isAwake.load(ordering: .sequentiallyConsistent) { return }
-    _ = wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds)))
+    if wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .success {
+      // An exchange, to see all that was done ahead of a wake that found the journal awake.
+      _ = isAwake.exchange(false, ordering: .sequentiallyConsistent)
+    }
   }
 
   private func fail(_ error: SinkError, _ store: Store) {

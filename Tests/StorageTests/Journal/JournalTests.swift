@@ -17,6 +17,23 @@ import Testing
     sink.store.withLock { $0 = nil }
     store.close()
   }
+
+  @Test func `a journal that always had commits sleeps when there are no more`() throws {
+    let sink = BusySink(writes: 2_000)
+    let store = Store(
+      name: try StoreName("calm"), engine: .log, map: EntryMap(), sink: sink, durability: .none)
+    sink.store.withLock { $0 = store }
+    try store.access { map in try map.write([1], [0]) }
+    store.journal!.wake()
+    #expect(sink.isDone.wait(timeout: .now() + 20) == .success)
+    // If it went on awake, it would be through with that in no time.
+    #expect(sink.isDone.wait(timeout: .now() + 0.3) == .timedOut)
+    // Once after each write, and a few times for wakes that came too late to be needed.
+    let tidied = sink.tidied.load(ordering: .relaxed)
+    #expect(tidied < 2_010, "\(tidied) looks for something to tidy")
+    sink.store.withLock { $0 = nil }
+    store.close()
+  }
 }
 
 /// A sink whose store has another commit whenever one is written, so that its journal never sleeps.
@@ -36,7 +53,10 @@ private final class BusySink: CommitSink, Sendable {
   ) throws(SinkError) -> [PlacedValue] {
     let rest = left.wrappingSubtract(1, ordering: .relaxed).newValue
     if rest == 0 { isDone.signal() }
-    if rest > 0, let store = store.withLock({ $0 }) { store.access { map in try? map.write([1], [0]) } }
+    if rest > 0, let store = store.withLock({ $0 }) {
+      store.access { map in try? map.write([1], [0]) }
+      store.journal!.wake()
+    }
     return []
   }
 
