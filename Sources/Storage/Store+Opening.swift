@@ -14,11 +14,10 @@ extension Store {
   /// Opens a durable store with the engine that it has. The one place that puts engines together.
   /// - Parameter progress: called now and then with how much of the files is read, and of how much.
   package static func open(
-    _ description: StoreDescription, in data: DataDirectory, on files: any FileSystem = LocalFileSystem(),
-    progress: (Int, Int) -> Void = { _, _ in }
+    _ description: StoreDescription, in data: DataDirectory, progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
     let moment = Moment.now
-    let path = data.filesFolder(of: description.name)
+    let (files, path) = (data.fileSystem, data.filesFolder(of: description.name))
     var map = EntryMap()
     var opening = StoreOpening()
     let sink: any CommitSink

@@ -88,9 +88,15 @@ package final class StoreCatalog: Sendable {
       name: name, engine: specification.engine, durability: specification.durability ?? .always)
     do {
       try data.create(description)
-      return try Store.open(description, in: data).store
+      do {
+        return try Store.open(description, in: data).store
+      } catch {
+        // Else nobody could make it again nor drop it, and the next start might fail for it.
+        try? data.drop(name)
+        throw error
+      }
     } catch {
-      throw .unreadable("\(error)")
+      throw StorageError.unreadable("\(error)")
     }
   }
 

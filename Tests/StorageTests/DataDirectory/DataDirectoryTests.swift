@@ -51,6 +51,21 @@ import Testing
     }
   }
 
+  @Test func `a store that a full disk has no room for is not there, and can be made later`() throws {
+    let disk = FullDisk()
+    let data = try DataDirectory.open(path, on: disk)
+    let catalog = StoreCatalog(data: data)
+    let (name, specification) = (try StoreName("photos"), try StoreSpecification("directory"))
+    disk.isFull.store(true, ordering: .relaxed)
+    #expect(throws: StorageError.self) { try catalog.create(name, specification) }
+    #expect(try data.stores().isEmpty)
+    disk.isFull.store(false, ordering: .relaxed)
+    try catalog.create(name, specification)
+    #expect(try data.stores().map(\.name) == [name])
+    try catalog.drop(name)
+    #expect(try data.stores().isEmpty)
+  }
+
   @Test(arguments: [EngineKind.log, .directory])
   func `opening a store again takes no more of the disk`(engine: EngineKind) throws {
     let name = try StoreName("idle")
