@@ -51,7 +51,7 @@ package struct EntryVersion: Equatable, Sendable {
   package static func read(_ fileName: String) -> (name: EntryName, version: EntryVersion)? {
     guard let (stem, rest) = split(fileName), let name = EntryName(reading: stem) else { return nil }
     var fields = rest.split(separator: "-", omittingEmptySubsequences: false)[...]
-    guard let revision = fields.popFirst().flatMap({ UInt64($0) }), revision > 0,
+    guard let revision = fields.popFirst().flatMap({ UInt64($0) }), revision > 0, revision <= Int64.max,
       let checksum = fields.popLast().flatMap({ UInt32($0, radix: 16) })
     else { return nil }
     var (expiry, isList): (UInt64, Bool) = (0, false)

@@ -46,6 +46,37 @@ struct LogDamageTests {
     return try OpenLog(disk)
   }
 
+  /// A sealed segment with a put of one key at each of those revisions.
+  private func segment(_ number: UInt64, revisions: [UInt64]) -> [UInt8] {
+    let header = SegmentHeader(identity: 7, number: number, lastNumber: number, firstRevision: 1)
+    var commits = CommitBuffer()
+    for revision in revisions {
+      Work.put(key: "key", value: [1], kind: .single, expiry: 0).log(to: &commits, revision: revision)
+    }
+    commits.seal()
+    let bytes = unsafe header.bytes + Array(commits.bytes)
+    return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, identity: 7).bytes
+  }
+
+  @Test(arguments: [1 << 63, .max]) func `a revision that leaves no next one is found`(revision: UInt64) throws {
+    #expect(throws: LogError.self) { try open(segment(1, revisions: [1, revision])) }
+    #expect(throws: LogError.self) {
+      try open(
+        SegmentHeader(
+          identity: 7, number: 1, lastNumber: 1, firstRevision: revision
+        ).bytes)
+    }
+  }
+
+  @Test func `revisions that go back from one segment to the next are found`() throws {
+    let disk = SimulatedDisk(seed: 5)
+    try disk.makeFolder("/log")
+    disk.place("/log/0000000001.log", segment(1, revisions: [1, 5]))
+    disk.place("/log/0000000002.log", segment(2, revisions: [3]))
+    let damage = LogError.damaged(path: "/log/0000000002.log", offset: 64, what: "revisions are out of order")
+    #expect(throws: damage) { try OpenLog(disk) }
+  }
+
   @Test func `a bit that flips in a sealed log is found or does no harm`() throws {
     let sample = try Sample(isSealed: true)
     var (found, harmless) = (0, 0)

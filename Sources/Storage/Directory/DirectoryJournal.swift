@@ -149,6 +149,8 @@ struct DirectoryJournal {
     for slot in [0, headerByteCount] where bytes.count >= slot + headerFieldsByteCount {
       let fields = Array(bytes[slot..<slot + headerFieldsByteCount])
       let (sequence, base) = (fields.integer(at: 8, as: UInt64.self), fields.integer(at: 16, as: UInt64.self))
+      // Neither ever comes to where there is no next one.
+      guard max(sequence, base) <= CommitBuffer.revisions.upperBound else { continue }
       if fields == header(sequence: sequence, base: base), sequence >= found?.sequence ?? 0 { found = (sequence, base) }
     }
     return found

@@ -40,6 +40,9 @@ struct DirectoryJournalContents {
     unsafe try bytes.withBytes { (bytes) throws(CommitDamage) in
       var reader = unsafe CommitReader(UnsafeRawBufferPointer(rebasing: bytes[records]))
       while let operation = try reader.next() {
+        guard CommitBuffer.revisions.contains(operation.revision) else {
+          throw CommitDamage(offset: reader.recordStart, reason: "the revision is impossible")
+        }
         pending.note(operation, at: records.lowerBound)
         last = max(last, operation.revision)
         count += 1

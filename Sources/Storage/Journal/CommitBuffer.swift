@@ -20,6 +20,8 @@ package struct CommitBuffer: ~Copyable {
   /// Values of this many bytes and more are apart.
   package static let apartByteCount = ExternalValues.minimumByteCount
   package static let recordHeaderByteCount = 8
+  /// No store ever comes to the last one, so that there is always a next.
+  static let revisions = 1...UInt64(Int64.max)
   package static let operationHeaderByteCount = 8
   /// Of a record.
   static let checksumPlace = 4..<8

@@ -49,7 +49,9 @@ enum LogRecord {
       isMark = operation.kind == SyncMark.kind
       place = operation.end
     }
-    guard isMark ? revision >= previous : revision > previous else { return .damaged("revisions are out of order") }
+    guard isMark ? revision >= previous : revision > previous, revision <= CommitBuffer.revisions.upperBound else {
+      return .damaged("revisions are out of order")
+    }
     return .whole(byteCount: record.count)
   }
 

@@ -17,6 +17,8 @@ struct LogReplay {
   let unixNow: UInt64
   private var loader = MapLoader()
   private(set) var recordCount = 0
+  /// Of the segments that were read.
+  private var lastRevision: UInt64 = 0
 
   init(now: UInt64, unixNow: UInt64) {
     self.now = now
@@ -35,6 +37,8 @@ struct LogReplay {
       isSealed = try LogError.on(segment.path) { () throws(SystemError) in try segment.endsWithTrailer() }
     }
     var reader = SegmentReader(segment, verifiesValues: !isSealed)
+    reader.lastRevision = max(reader.lastRevision, lastRevision)
+    defer { lastRevision = reader.lastRevision }
     let file = ValueFile(segment.file, path: segment.path)
     var tombstoneBytes = 0
     while true {

@@ -44,7 +44,9 @@ struct SegmentHeader: Equatable, Sendable {
     let header = SegmentHeader(
       identity: fields[0], number: fields[1], lastNumber: fields[2], firstRevision: fields[3],
       lastRevision: fields[4], sweptRevision: fields[5])
-    let isPossible = header.lastNumber >= header.number && header.lastNumber < .max
+    let isPossible =
+      header.lastNumber >= header.number && header.lastNumber < .max
+      && max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound
     return isPossible ? (header, "") : (nil, "the header contradicts itself")
   }
 }

@@ -21,7 +21,9 @@ extension SegmentReader {
     while place < recordEnd { place = try gatherOperation(at: place, recordEnd: recordEnd) }
     let crc = unsafe header.checksum(leavingOut: CommitBuffer.checksumPlace)
     guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
-    guard revision > lastRevision else { throw .damaged("revisions are out of order") }
+    guard revision > lastRevision, revision <= CommitBuffer.revisions.upperBound else {
+      throw .damaged("revisions are out of order")
+    }
     lastRevision = revision
     end = recordEnd
     if !verifiesValues { readByteCount = Self.probeByteCount }

@@ -121,6 +121,9 @@ struct SegmentReader: ~Copyable {
         if rest.count < needed { return needed }
         let trailer = unsafe SegmentTrailer.decode(rest, at: end, identity: identity)
         state = trailer.map { .sealed($0) } ?? .open
+        if let trailer, trailer.lastRevision > CommitBuffer.revisions.upperBound {
+          state = .damaged("the trailer's revision is impossible")
+        }
         return 0
       case .damaged(let what):
         state = .damaged(what)

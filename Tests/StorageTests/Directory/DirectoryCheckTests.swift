@@ -1,3 +1,4 @@
+import EntryFiles
 import Glibc
 import Platform
 import Testing
@@ -51,6 +52,31 @@ struct DirectoryCheckTests {
     try run.write()
     try run.reopen()
     #expect(run.report.isClean)
+  }
+
+  @Test(arguments: [0, 1 << 63, .max]) func `a journal with an impossible revision is refused`(revision: UInt64) throws
+  {
+    let folder = try TemporaryFolder()
+    var journal = try DirectoryJournal.make(
+      in: DirectoryFolder(fileSystem: LocalFileSystem(), path: folder.path), after: 0)
+    var commits = CommitBuffer()
+    unsafe "d".bytes.withBytes { key in unsafe commits.put(key, key, kind: .single, expiry: 0, revision: revision) }
+    commits.seal()
+    _ = unsafe try journal.append(commits.bytes, last: revision)
+    #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+  }
+
+  @Test func `a file of a revision that leaves no next one is nobody's`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let name = EntryName(of: "d".bytes)
+    let version = unsafe "".bytes.withBytes { value in
+      unsafe EntryVersion(of: name, isList: false, revision: .max, expiry: 0, value: value)
+    }
+    try folder.put(version.fileName(name), [])
+    #expect(try Self.check(folder).findings.map(\.oddity) == [.foreign])
+    try run.reopen()
+    #expect(run.report.revision == 3)
   }
 
   @Test func `every flipped bit of a value and every renaming is found`() throws {
