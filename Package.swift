@@ -60,7 +60,8 @@ let package = Package(
       name: "larderd", dependencies: ["LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
       swiftSettings: settings),
     .executableTarget(
-      name: "larder", dependencies: ["Larder", "Storage", "Platform", argumentParser], swiftSettings: settings),
+      name: "larder", dependencies: ["Larder", "Storage", "Platform", "CLinux", argumentParser],
+      swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
       dependencies: [

@@ -12,9 +12,11 @@
 #include <netinet/tcp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <wchar.h>
 
 // The headers have these only under _GNU_SOURCE, which the Glibc module is made without and would then disagree with.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
+extern int wcwidth(wchar_t character);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 
 // The library's recv and send are cancellation points, and in a process of several threads pay for it in every call.

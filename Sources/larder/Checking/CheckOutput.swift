@@ -4,7 +4,7 @@ import Storage
 enum CheckOutput {
   static func tell(_ reports: [StoreReport], in dir: String, salvagedTo out: String?) throws {
     var output = Output()
-    guard Output.isTerminal else {
+    guard Output.showsTables else {
       for report in reports { appendLine(report, to: &output.bytes) }
       return try output.flush()
     }
@@ -27,7 +27,7 @@ enum CheckOutput {
     var table = Table("STORE", "ENGINE", "FILES", "HOLDS", "BYTES", "REVISION", "STATE")
     for report in reports {
       table.add(
-        LarderCommand.oneLine(report.name), report.engine?.rawValue ?? "-", String(report.files),
+        report.name, report.engine?.rawValue ?? "-", String(report.files),
         amount(report.count, report.engine),
         Readable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
     }

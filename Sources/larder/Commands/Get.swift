@@ -5,7 +5,8 @@ struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints the bytes of a value, and nothing else.",
     discussion: """
-      A key that has no entry is exit status 1. Of a list, 'larder get-many' shows the elements.
+      On a terminal a line feed is put at its end, and what would steer the terminal is shown as an escape. A key that has no entry \
+      is exit status 1. Of a list, 'larder get-many' shows the elements.
 
       Example: larder get items apple
       """)
@@ -25,15 +26,16 @@ struct Get: AsyncParsableCommand {
     }
     var output = Output()
     output.bytes = bytes
+    if Output.isTerminal, !bytes.isEmpty, bytes.last != UInt8(ascii: "\n") { output.bytes.append(UInt8(ascii: "\n")) }
     try output.flush()
   }
 }
 
 struct GetMany: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints entries, one line of JSON a key.",
+    abstract: "Prints entries, a line each.",
     discussion: """
-      \(EntryLine.help)
+      \(EntryLine.helpWithTable)
       A key that has no entry is {"key","missing":true}. All entries are shown as they were at one moment.
 
       Example: larder get-many items apple pear
@@ -48,6 +50,13 @@ struct GetMany: AsyncParsableCommand {
   func run() async throws {
     let entries = try await connection.client().store(store.name).getMany(keys)
     var output = Output()
+    if Output.showsTables {
+      var table = EntryTable()
+      for (key, entry) in zip(keys, entries) {
+        if let entry { table.add(entry) } else { table.add(missing: key) }
+      }
+      return try output.writeLine(table.text)
+    }
     for (key, entry) in zip(keys, entries) {
       if let entry {
         EntryLine.append(entry, to: &output.bytes)

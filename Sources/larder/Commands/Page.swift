@@ -3,9 +3,9 @@ import Larder
 
 struct Page: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints some entries in the order of their keys, one line of JSON each.",
+    abstract: "Prints some entries in the order of their keys.",
     discussion: """
-      \(EntryLine.help)
+      \(EntryLine.helpWithTable)
       With --keys-only there is no value. To go through a store page by page, give the last key of a page to --after.
 
       Example: larder page items --prefix a --limit 10
@@ -38,6 +38,11 @@ struct Page: AsyncParsableCommand {
     let entries = try await connection.client().store(store.name)
       .page(offset: offset, limit: Int(limit), prefix: prefix, after: after, reverse: reverse, keysOnly: keysOnly)
     var output = Output()
+    if Output.showsTables {
+      var table = EntryTable(keysOnly: keysOnly)
+      for entry in entries { table.add(entry) }
+      return try output.writeLine(entries.isEmpty ? "There are no such entries." : table.text)
+    }
     for entry in entries {
       EntryLine.append(entry, keysOnly: keysOnly, to: &output.bytes)
       try output.flushIfLarge()

@@ -25,7 +25,7 @@ struct Stats: AsyncParsableCommand {
     if let store { figures = try await client.store(store).stats() } else { figures = try await client.stats() }
     let sorted = figures.sorted { $0.key < $1.key }
     var output = Output()
-    if Output.isTerminal {
+    if Output.showsTables {
       var table = Table("FIGURE", "VALUE", "")
       for (name, value) in sorted { table.add(name, String(value), Readable.figure(name, value)) }
       try output.writeLine(table.text)

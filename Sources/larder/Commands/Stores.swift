@@ -16,7 +16,7 @@ struct Stores: AsyncParsableCommand {
   func run() async throws {
     let stores = try await connection.client().stores()
     var output = Output()
-    if Output.isTerminal {
+    if Output.showsTables {
       var table = Table("STORE", "ENGINE", "DURABILITY", "ENTRIES")
       for store in stores { table.add(store.name, store.engine, store.durability ?? "-", String(store.entries)) }
       try output.writeLine(stores.isEmpty ? "There are no stores; 'larder create NAME memory' makes one." : table.text)

@@ -13,6 +13,8 @@ enum EntryLine {
     Lists have "values" or "valuesBase64", an array.
     """
 
+  static let helpWithTable = "A table on a terminal, else one line of JSON an entry. " + help
+
   static func append(_ entry: Entry, keysOnly: Bool = false, to output: inout [UInt8]) {
     beginLine(key: entry.key, &output)
     if !keysOnly {

@@ -1,12 +1,15 @@
 import Glibc
 import Platform
 
-/// Standard output, written in large pieces.
+/// Standard output, written in large pieces. What reaches a terminal doesn't steer it: see `VisibleText`.
 struct Output: ~Copyable {
   /// What waits to be written. Append to it, and call `written` now and then.
   var bytes: [UInt8] = []
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+  /// Whether a person reads it.
+  static var showsTables: Bool { isTerminal }
 
   /// Writes what waits if there is enough of it to be worth a call.
   @inline(__always)
@@ -14,7 +17,9 @@ struct Output: ~Copyable {
     if bytes.count >= 64 << 10 { try flush() }
   }
 
+  /// What waits must not end within a character.
   mutating func flush() throws {
+    if Self.isTerminal { bytes = Array(VisibleText.lines(bytes).utf8) }
     try unsafe bytes.withUnsafeBytes { try unsafe Self.write($0) }
     bytes.removeAll(keepingCapacity: true)
   }

@@ -1,0 +1,89 @@
+import Testing
+
+@testable import larder
+
+@Suite struct `Text on a terminal` {
+  @Test(arguments: [
+    ("plain größe 漢字 👩‍👩‍👧", "plain größe 漢字 👩‍👩‍👧"), ("\u{1B}[2J", #"\u001b[2J"#), ("a\nb\tc\r", #"a\nb\tc\r"#),
+    ("\u{9B}31m\u{7F}\0", #"\u009b31m\u007f\u0000"#), ("\u{202E}evil\u{2066}\u{2028}", #"\u202eevil\u2066\u2028"#),
+    ("", ""),
+  ]) func `steers nothing`(text: String, visible: String) {
+    #expect(VisibleText.line(text) == visible)
+    #expect(VisibleText.line(visible) == visible)
+  }
+
+  @Test func `shows bytes that are no characters`() {
+    #expect(VisibleText.line([0x89, 0x50, 0x4E]) == #"\x89PN"#)
+    #expect(VisibleText.line([0x9B, 0x33]) == #"\x9b3"#)
+    #expect(VisibleText.line([0xE6, 0xBC]) == #"\xe6\xbc"#)
+    #expect(VisibleText.line([0xED, 0xA0, 0x80, 0x41]) == #"\xed\xa0\x80A"#)
+    #expect(VisibleText.line([0x61, 0xC2]) == #"a\xc2"#)
+  }
+
+  @Test func `of any bytes is harmless, and all of it is there`() {
+    let seed = UInt64.random(in: 0 ... .max)
+    var random = Shuffle(state: seed)
+    for _ in 0..<1_000 {
+      let bytes = (0..<40).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
+      let lines = VisibleText.lines(bytes)
+      #expect(
+        lines.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control || $0 == "\n" || $0 == "\t" },
+        "seed \(seed)")
+      let plain = bytes.filter { (0x20...0x7E).contains($0) }
+      #expect(VisibleText.line(bytes).utf8.count >= plain.count, "seed \(seed): \(bytes)")
+    }
+  }
+
+  @Test(arguments: [
+    ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("漢字漢字", 8, "漢字漢字"), ("漢字漢字", 7, "漢字漢…"),
+    ("漢字漢字", 6, "漢字…"), ("e\u{301}e\u{301}e\u{301}", 3, "e\u{301}e\u{301}e\u{301}"), ("abc", 1, "…"), ("abc", 0, ""),
+  ]) func `is cut by its width`(text: String, columns: Int, cut: String) {
+    #expect(VisibleText.cut(text, to: columns) == cut)
+    #expect(VisibleText.width(cut) <= columns)
+  }
+}
+
+@Suite struct `A table` {
+  private func table(_ rows: [[String]]) -> Table {
+    var table = Table("KEY", "REVISION", "VALUE")
+    for row in rows { table.add(row) }
+    return table
+  }
+
+  @Test func `has aligned columns, numbers to the right`() {
+    #expect(
+      table([["a", "7", "x"], ["漢字", "12", "y"]]).text(width: 80) == """
+        KEY   REVISION  VALUE
+        a            7  x
+        漢字        12  y
+        """)
+  }
+
+  @Test func `gives way where it is widest`() {
+    let text = table([["short", "1", String(repeating: "v", count: 100)]]).text(width: 40)
+    #expect(text.hasSuffix("\nshort         1  \(String(repeating: "v", count: 22))…"))
+    let both = table([[String(repeating: "k", count: 100), "1", String(repeating: "v", count: 100)]]).text(width: 40)
+    #expect(both.split(separator: "\n").map { VisibleText.width(String($0)) }.max()! <= 40)
+    #expect(both.contains("kkkk…  ") && both.contains("vvvv…"))
+  }
+
+  @Test(arguments: [20, 40, 80, 200]) func `fits the terminal whatever it holds`(width: Int) {
+    let pieces = ["\u{1B}[1m", "漢", "a", "\n", "\u{9B}", "e\u{301}", "👩‍👩‍👧", "\u{202E}", "\0", "word "]
+    let seed = UInt64.random(in: 0 ... .max)
+    var random = Shuffle(state: seed)
+    for _ in 0..<100 {
+      let rows = (0..<5).map { _ in
+        [
+          (0..<Int.random(in: 0...50, using: &random)).map { _ in pieces.randomElement(using: &random)! }.joined(), "7",
+          (0..<Int.random(in: 0...500, using: &random)).map { _ in pieces.randomElement(using: &random)! }.joined(),
+        ]
+      }
+      let lines = table(rows).text(width: max(width, 28)).split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(lines.count == 6, "seed \(seed)")
+      #expect(
+        lines.allSatisfy {
+          VisibleText.width(String($0)) <= max(width, 28) && VisibleText.line(String($0)) == String($0)
+        })
+    }
+  }
+}
