@@ -34,6 +34,7 @@ let package = Package(
   targets: [
     .target(name: "CLinux"),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Platform", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
@@ -60,7 +61,7 @@ let package = Package(
       name: "larderd", dependencies: ["LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
       swiftSettings: settings),
     .executableTarget(
-      name: "larder", dependencies: ["Larder", "Storage", "Platform", "CLinux", argumentParser],
+      name: "larder", dependencies: ["Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
       swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",

@@ -135,6 +135,7 @@ extension Connection {
     let (admitted, incarnation) = state.withLock { state in
       state.link.greeted(now: now)
       state.limits = limits
+      state.serverName = hello.name
       return (state.admit(), state.link.incarnation)
     }
     for caller in admitted { caller.resume(.proceed(Permit(incarnation: incarnation))) }

@@ -30,6 +30,8 @@ final class Connection: Sendable {
     var openers: [UInt16: WaitingLine<Caller>] = [:]
     var handles = StoreHandles()
     var limits = ServerLimits()
+    /// As it called itself last.
+    var serverName: String?
     var socket: SocketReference?
     /// A socket that was made elsewhere, for the loop to take.
     var arrival: Arrival?

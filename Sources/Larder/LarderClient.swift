@@ -52,6 +52,9 @@ public struct LarderClient: Sendable {
     await core.shutdown()
   }
 
+  /// What the server calls itself, with its version; nil before the first connection. It may hold any text.
+  package var serverName: String? { core.connections[0].state.withLock { $0.serverName } }
+
   /// The time of a call that begins now.
   var time: CallTime { CallTime(timeout) }
 }

@@ -17,13 +17,19 @@ struct ConnectionOptions: ParsableArguments {
     transform: { try TimeSpan($0) })
   var timeout: TimeSpan?
 
+  /// The console's client, unless the command is not in a console or names another server.
   func client() throws -> LarderClient {
-    try Self.client(of: try address(), timeout: timeout?.duration ?? .seconds(5))
+    guard let session = ConsoleSession.current, server == nil || server == session.address else {
+      return try Self.client(of: try address(), timeout: patience)
+    }
+    return session.client.with(timeout: timeout?.duration ?? session.timeout)
   }
 
   func address() throws -> Address {
     try server ?? Self.addressInEnvironment() ?? .standard
   }
+
+  var patience: Duration { timeout?.duration ?? .seconds(5) }
 
   static func addressInEnvironment() throws -> Address? {
     guard let text = unsafe getenv("LARDER_SERVER").map({ unsafe String(cString: $0) }), !text.isEmpty else {
@@ -32,8 +38,10 @@ struct ConnectionOptions: ParsableArguments {
     do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
   }
 
-  static func client(of address: Address, timeout: Duration) throws -> LarderClient {
+  /// - Parameter rest: the longest pause between two attempts to connect; nil for the usual one.
+  static func client(of address: Address, timeout: Duration, rest: Duration? = nil) throws -> LarderClient {
     var configuration = LarderClient.Configuration()
+    if let rest { configuration.backoff.cap = rest }
     configuration.name = "larder"
     configuration.timeout = timeout
     configuration.connectTimeout = timeout

@@ -8,6 +8,7 @@ extension LarderCommand {
   static func report(_ error: any Error) -> ExitStatus {
     switch error {
     case is OutputClosed: return .done
+    case is CancellationError: return complain(CommandFailure(.unreachable, "it was stopped"))
     case let failure as CommandFailure: return complain(failure)
     case let error as LarderError: return complain(CommandFailure(error))
     case let status as ExitCode: return ExitStatus(rawValue: status.rawValue) ?? .usage

@@ -19,6 +19,9 @@ struct LarderCommand: AsyncParsableCommand {
         4  can't connect, or timed out
         5  damaged: files are not what was written
 
+      Without a COMMAND, on a terminal, a console takes commands until 'quit', and keeps a history in \
+      ${XDG_STATE_HOME:-~/.local/state}/larder. Elsewhere it is a usage error: commands are not read from standard input.
+
       For completions in your shell: larder --generate-completion-script bash (or zsh, or fish)
 
       Example: larder --server unix:/run/larder.sock put items apple red
@@ -34,22 +37,35 @@ struct LarderCommand: AsyncParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
 
-  /// Without a command there is nothing to do, and the help says what there is.
-  func run() throws {
-    Self.logHelp()
-    throw ExitCode(ExitStatus.usage.rawValue)
+  /// Without a command: a console for a person. Where nobody could type, there is nothing to do, and the help says what there is.
+  func run() async throws {
+    if ConsoleSession.current != nil { throw CommandFailure(.usage, "a command is missing; 'help' lists the commands") }
+    guard Console.isPossible else {
+      Self.logHelp()
+      throw ExitCode(ExitStatus.usage.rawValue)
+    }
+    let session = try ConsoleSession(try connection.address(), timeout: connection.patience)
+    try await Self.converse(session)
+  }
+
+  @MainActor
+  private static func converse(_ session: ConsoleSession) async throws {
+    var console = try Console(session)
+    await console.run()
   }
 
   static func main() async {
     // A reader that goes away is told by EPIPE, and is no accident.
     signal(SIGPIPE, SIG_IGN)
-    Glibc.exit(await status().rawValue)
+    do { try checkEncoding() } catch { Glibc.exit(report(error).rawValue) }
+    Glibc.exit(await status(of: nil).rawValue)
   }
 
-  private static func status() async -> ExitStatus {
+  /// Runs a command.
+  /// - Parameter words: nil for the process's arguments.
+  static func status(of words: [String]?) async -> ExitStatus {
     do {
-      try checkEncoding()
-      var command = try await asyncParseAsRoot()
+      var command = try await asyncParseAsRoot(words)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {

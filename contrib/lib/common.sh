@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # What building takes beyond Swift itself, as Debian names it.
-build_packages=(git binutils libc6-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev pkg-config)
+build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev pkg-config)
 # The servers that Larder is compared with, and what draws the plots.
 bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 

@@ -23,6 +23,17 @@ struct BatchSender: ~Copyable {
     let count: Int
     let numbers: ClosedRange<Int>
     let result: Task<LarderError?, Never>
+
+    /// Why it failed, if it did. It is cancelled with the task that waits.
+    var outcome: LarderError? {
+      get async {
+        await withTaskCancellationHandler {
+          await result.value
+        } onCancel: {
+          result.cancel()
+        }
+      }
+    }
   }
 
   /// What writes are numbered by.
@@ -89,7 +100,7 @@ struct BatchSender: ~Copyable {
 
   private mutating func settle(_ lane: Int) async throws(CommandFailure) {
     guard let flight = lanes[lane].flight.take() else { return }
-    if let error = await flight.result.value {
+    if let error = await flight.outcome {
       await settleOthers()
       throw failure(error, flight.numbers)
     }
@@ -100,7 +111,7 @@ struct BatchSender: ~Copyable {
   private mutating func settleOthers() async {
     for lane in lanes.indices {
       guard let flight = lanes[lane].flight.take() else { continue }
-      if await flight.result.value == nil { loaded += flight.count }
+      if await flight.outcome == nil { loaded += flight.count }
     }
   }
 

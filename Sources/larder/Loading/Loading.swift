@@ -34,6 +34,9 @@ enum Loading {
         .usage,
         "line \(lines.number): \(fault); the lines before it are loaded (entries: \(sender.loaded)), correct it and load again"
       )
+    } catch is CancellationError {
+      progress.clear()
+      throw CommandFailure(.unreachable, "it was stopped; at least \(sender.loaded) of the entries are loaded")
     } catch {
       progress.clear()
       throw error

@@ -26,7 +26,8 @@ struct CommandFailure: Error {
 
   init(_ error: LarderError) {
     status = ExitStatus(error.kind)
-    message = "\(error.message.isEmpty ? Self.words(error.kind) : error.message); \(Self.advice(error))"
+    let isSilent = error.message.isEmpty || error.kind == .cancelled
+    message = "\(isSilent ? Self.words(error.kind) : error.message); \(Self.advice(error))"
   }
 
   /// What to say when the server has left it to the code.
@@ -36,6 +37,7 @@ struct CommandFailure: Error {
     case .storeExists: "there is a store of that name already"
     case .storeUnknown: "there is no such store"
     case .storeFull: "the store has no room for it"
+    case .cancelled: "it was stopped"
     case .shuttingDown: "the server is shutting down"
     case .tooManyConnections: "the server has as many connections as it takes"
     default: "it was refused (\(kind))"
@@ -51,6 +53,7 @@ struct CommandFailure: Error {
     case .conditionFailed: "nothing was changed; 'larder get-many' shows the entry as it is now"
     case .answerExpired: "what came is not all of it: write the output to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "is it a larderd of this version that listens there?"
+    case .cancelled where error.isSafeToRetry: "nothing was changed"
     case .timedOut where error.isSafeToRetry, .disconnected where error.isSafeToRetry:
       "try again, with a longer --timeout if the server is busy"
     default:

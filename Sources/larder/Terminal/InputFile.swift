@@ -3,6 +3,9 @@ import Platform
 
 /// A file that is read, or standard input.
 struct InputFile: ~Copyable {
+  /// How often a task that waits for input looks whether it was cancelled.
+  private static let glanceMilliseconds: Int32 = 100
+
   /// Closed with the value; standard input stays open.
   private let owned: Descriptor?
   private let number: Int32
@@ -42,14 +45,18 @@ struct InputFile: ~Copyable {
   }
 
   /// Whether reading would not wait.
-  var isReady: Bool {
+  var isReady: Bool { isReady(within: 0) }
+
+  private func isReady(within milliseconds: Int32) -> Bool {
     var wanted = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-    return unsafe poll(&wanted, 1, 0) != 0
+    return unsafe poll(&wanted, 1, milliseconds) > 0
   }
 
   /// - Returns: how many bytes came; 0 at the end.
+  /// - Throws: `CommandFailure`; `CancellationError` in a task that is cancelled, also while nothing comes.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     while true {
+      try waitUntilReady()
       let count = unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       switch errno {
@@ -60,6 +67,12 @@ struct InputFile: ~Copyable {
       default: throw CommandFailure(.usage, "can't read \(name): \(systemMessage())")
       }
     }
+  }
+
+  private func waitUntilReady() throws(CancellationError) {
+    repeat {
+      if Task.isCancelled { throw CancellationError() }
+    } while !isReady(within: Self.glanceMilliseconds)
   }
 
   /// Everything up to the end.

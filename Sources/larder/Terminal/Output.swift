@@ -8,8 +8,8 @@ struct Output: ~Copyable {
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Whether a person reads it.
-  static var showsTables: Bool { isTerminal }
+  /// Whether a person reads it, who has not asked for JSON in the console.
+  static var showsTables: Bool { isTerminal && ConsoleSession.current?.format != .json }
 
   /// Writes what waits if there is enough of it to be worth a call.
   @inline(__always)

@@ -1,0 +1,55 @@
+// Libedit, and its calls of variable arguments, which Swift can't make.
+#pragma once
+
+#include <histedit.h>
+#include <stdio.h>
+
+typedef char *(*editor_prompt)(EditLine *editor);
+typedef unsigned char (*editor_function)(EditLine *editor, int key);
+
+// An editor of standard input.
+static inline EditLine *editor_make(const char *program) { return el_init(program, stdin, stdout, stderr); }
+
+// The owner is what an editor's functions get at.
+static inline void editor_set_owner(EditLine *editor, void *owner) { el_set(editor, EL_CLIENTDATA, owner); }
+
+static inline void *editor_owner(EditLine *editor) {
+  void *owner = NULL;
+  el_get(editor, EL_CLIENTDATA, &owner);
+  return owner;
+}
+
+static inline void editor_set_prompt(EditLine *editor, editor_prompt prompt) { el_set(editor, EL_PROMPT, prompt); }
+
+// The keys of emacs. Ctrl-C is a key like others while a line is edited; libedit deals with the signals that come from elsewhere.
+static inline void editor_set_keys(EditLine *editor) {
+  el_set(editor, EL_EDITOR, "emacs");
+  el_set(editor, EL_SIGNAL, 1);
+  el_set(editor, EL_SETTY, "-d", "-isig", NULL);
+}
+
+// Takes keys as they are from here on, which el_gets by itself does only when it has shown the prompt.
+static inline void editor_prepare(EditLine *editor) { el_set(editor, EL_PREP_TERM, 1); }
+
+static inline void editor_bind(EditLine *editor, const char *key, const char *command) {
+  el_set(editor, EL_BIND, key, command, NULL);
+}
+
+static inline void editor_add(EditLine *editor, const char *name, const char *help, editor_function function) {
+  el_set(editor, EL_ADDFN, name, help, function);
+}
+
+static inline void editor_set_history(EditLine *editor, History *lines) { el_set(editor, EL_HIST, history, lines); }
+
+static inline void history_set_limit(History *lines, int count) {
+  HistEvent event;
+  history(lines, &event, H_SETSIZE, count);
+}
+
+static inline void history_enter(History *lines, const char *line) {
+  HistEvent event;
+  history(lines, &event, H_ENTER, line);
+}
+
+// What was printed stands before what comes next.
+static inline void flush_standard_output(void) { fflush(stdout); }

@@ -1,0 +1,112 @@
+import CLibedit
+import Dispatch
+import Glibc
+
+/// Lines that a person types, edited by libedit on the terminal that standard input and output are. Used on the main thread only, which
+/// waits in it; there is one in a process.
+@MainActor
+@safe
+final class LineEditor {
+  enum Input: Equatable {
+    case line(String)
+    /// Ctrl-C: whatever was typed doesn't count.
+    case abandoned
+    /// Ctrl-D on an empty line, or the terminal is gone.
+    case end
+  }
+
+  /// What Tab does: asked for the line up to the cursor.
+  var complete: (String) -> Completion = { _ in .none }
+
+  private let editor: OpaquePointer
+  private let history: OpaquePointer
+  /// Read by libedit, on the main thread.
+  nonisolated(unsafe) private var prompt: UnsafeMutablePointer<CChar>?
+  private var isAbandoned = false
+
+  /// - Parameter historyLimit: how many lines the arrow keys go back.
+  init(historyLimit: Int) throws(CommandFailure) {
+    _ = Terminal.isUTF8
+    guard let editor = unsafe editor_make("larder"), let history = unsafe history_init() else {
+      throw CommandFailure(.usage, "this terminal can't be used; is TERM right?")
+    }
+    unsafe (self.editor, self.history) = (editor, history)
+    unsafe editor_set_owner(editor, Unmanaged.passUnretained(self).toOpaque())
+    unsafe history_set_limit(history, Int32(historyLimit))
+    unsafe editor_set_history(editor, history)
+    unsafe editor_set_prompt(editor) { unsafe LineEditor.of($0).prompt }
+    bindKeys()
+  }
+
+  isolated deinit {
+    unsafe el_end(editor)
+    unsafe history_end(history)
+    unsafe free(prompt)
+  }
+
+  func read(prompt text: String) -> Input {
+    unsafe free(prompt)
+    unsafe prompt = strdup(text)
+    isAbandoned = false
+    flush_standard_output()
+    unsafe editor_prepare(editor)
+    var count: Int32 = 0
+    guard let bytes = unsafe el_gets(editor, &count), count > 0 else {
+      write(isAbandoned ? "^C\n" : "\n")
+      return isAbandoned ? .abandoned : .end
+    }
+    let line = unsafe String(decoding: UnsafeRawBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+    return .line(line.last == "\n" ? String(line.dropLast()) : line)
+  }
+
+  /// Makes a line one that the arrow keys go back to.
+  func remember(_ line: String) {
+    unsafe history_enter(history, line)
+  }
+
+  // MARK: Keys
+
+  private func bindKeys() {
+    unsafe editor_set_keys(editor)
+    unsafe editor_add(editor, "larder-abandon", "Abandon the line") { editor, _ in
+      MainActor.assumeIsolated { unsafe LineEditor.of(editor).isAbandoned = true }
+      return UInt8(CC_EOF)
+    }
+    unsafe editor_add(editor, "larder-complete", "Complete the word") { editor, _ in
+      MainActor.assumeIsolated { unsafe LineEditor.of(editor).completeLine() }
+    }
+    let keys = [
+      "^I": "larder-complete", "^C": "larder-abandon", "^R": "em-inc-search-prev",
+      "\\e[3~": "ed-delete-next-char", "\\e[1;5C": "em-next-word", "\\e[1;5D": "ed-prev-word",
+    ]
+    for (key, command) in keys { unsafe editor_bind(editor, key, command) }
+    // What a person has said about all editors goes before.
+    unsafe el_source(editor, nil)
+  }
+
+  private func completeLine() -> UInt8 {
+    guard let line = unsafe el_line(editor)?.pointee else { return UInt8(CC_ERROR) }
+    let typed = unsafe String(
+      decoding: UnsafeRawBufferPointer(start: line.buffer, count: line.cursor - line.buffer), as: UTF8.self)
+    switch complete(typed) {
+    case .none: return UInt8(CC_REFRESH_BEEP)
+    case .replace(let scalars, let text):
+      unsafe el_deletestr(editor, Int32(scalars))
+      return unsafe el_insertstr(editor, text) == 0 ? UInt8(CC_REFRESH) : UInt8(CC_REFRESH_BEEP)
+    case .show(let lines):
+      write("\n\(lines)\n")
+      return UInt8(CC_REDISPLAY)
+    }
+  }
+
+  private func write(_ text: String) {
+    flush_standard_output()
+    var text = text
+    text.withUTF8 { _ = unsafe Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+  }
+
+  /// Safe because an editor's owner outlives it.
+  nonisolated private static func of(_ editor: OpaquePointer?) -> LineEditor {
+    unsafe Unmanaged<LineEditor>.fromOpaque(editor_owner(editor)).takeUnretainedValue()
+  }
+}

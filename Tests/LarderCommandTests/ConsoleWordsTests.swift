@@ -1,0 +1,62 @@
+import Testing
+
+@testable import larder
+
+@Suite struct `A line's words` {
+  @Test(arguments: [
+    ("", []), ("  \t ", []), ("ping", ["ping"]), ("  get  items\tapple ", ["get", "items", "apple"]),
+    ("put items 'two words'", ["put", "items", "two words"]), (#"a\ b c"#, ["a b", "c"]), ("''", [""]), (#""""#, [""]),
+    (#"'it'\''s'"#, ["it's"]), (#""say \"hi\"""#, [#"say "hi""#]), (#""a\b\\c\$d\`e""#, [#"a\b\c$d`e"#]),
+    (#"'a\b'"#, [#"a\b"#]), (#"a'b'"c"d"#, ["abcd"]), (#"\'"#, ["'"]), (#"\\"#, [#"\"#]),
+    (#"put a '{"x":"y z"}'"#, ["put", "a", #"{"x":"y z"}"#]), ("größe 漢字 👩‍👩‍👧", ["größe", "漢字", "👩‍👩‍👧"]),
+    ("e\u{301} 'o\u{308}'", ["e\u{301}", "o\u{308}"]), ("a' '\u{301}", ["a \u{301}"]), ("$HOME *", ["$HOME", "*"]),
+    ("a > b | c; d # e", ["a", ">", "b", "|", "c;", "d", "#", "e"]),
+  ]) func `are parted as a shell does`(line: String, words: [String]) throws {
+    #expect(try CommandWords.split(line) == words)
+  }
+
+  @Test(arguments: ["'a", "\"a", "a 'b\" c", #"a\"#, #""a\""#, #"'it\'s'"#]) func `are refused without an end`(
+    line: String
+  ) {
+    #expect(throws: CommandFailure.self) { try CommandWords.split(line) }
+  }
+
+  @Test func `are what was quoted`() throws {
+    let pieces = ["a", " ", "'", "\"", "\\", "$", "`", "é", "漢", "-", "👩‍👩‍👧", "\t"]
+    let seed = UInt64.random(in: 0 ... .max)
+    var random = Shuffle(state: seed)
+    for _ in 0..<2_000 {
+      let word = (0..<Int.random(in: 0...6, using: &random)).map { _ in pieces.randomElement(using: &random)! }.joined()
+      for quote in [nil, "'", "\""] as [Unicode.Scalar?] {
+        let line = CommandWords.quoted(word, with: quote)
+        #expect(try CommandWords.split("x \(line) y") == ["x", word, "y"], "seed \(seed): \(line)")
+        let open = CommandWords(CommandWords.quoted(word, with: quote, isWhole: false))
+        #expect((open.words, open.last?.text ?? "") == ([], word), "seed \(seed): \(line)")
+      }
+    }
+  }
+
+  @Test func `are known up to the cursor`() {
+    let line = "get 'my store' \"ke"
+    let words = CommandWords(line)
+    #expect(words.words == ["get", "my store"])
+    #expect(words.last?.text == "ke" && words.last?.quote == "\"")
+    #expect(words.last.map { String(line[$0.start...]) } == "\"ke")
+    #expect(CommandWords("get ").last == nil)
+  }
+}
+
+@Suite struct `A word that nobody knows` {
+  @Test(arguments: [
+    ("pagee", "page"), ("gte", "get"), ("Stores", "stores"), ("storse", "stores"), ("dele", "delete"),
+    ("get_many", "get-many"),
+  ]) func `is near to one`(word: String, near: String) {
+    #expect(NearWord.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == near)
+  }
+
+  @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)]) func `is near to none`(
+    word: String
+  ) {
+    #expect(NearWord.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == nil)
+  }
+}
