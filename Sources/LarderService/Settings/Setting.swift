@@ -64,6 +64,9 @@ package struct Setting: Sendable {
   package var variable: String { Self.variablePrefix + key.uppercased().map { $0.isLetter ? $0 : "_" } }
 
   static let variablePrefix = "LARDERD_"
+
+  /// What stands ahead of the dot in keys that have one.
+  static let sections = Set(all.compactMap { $0.key.firstIndex(of: ".").map($0.key.prefix(upTo:)) }).map(String.init)
 }
 
 extension Setting {

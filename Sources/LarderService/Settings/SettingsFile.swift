@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Platform
 import Yams
 
 /// A configuration file, read: YAML with a key for each setting, or a section for those whose names begin alike.
@@ -49,7 +50,7 @@ struct SettingsFile {
       for (name, value) in mapping {
         let key = prefix + (name.string ?? "?")
         let line = name.mark?.line ?? 0
-        let isSection = Setting.all.contains { $0.key.hasPrefix(key + ".") }
+        let isSection = Setting.sections.contains(key)
         if let setting = Setting.all.first(where: { $0.key == key }) {
           note(setting, value, line)
         } else if isSection, case .mapping(let inner) = value {
@@ -59,7 +60,7 @@ struct SettingsFile {
             problems.append("\(path), line \(line): \(key) is a section, and takes settings below it")
           }
         } else {
-          problems.append("\(path), line \(line): \(unknown(key, among: Setting.all.map(\.key)))")
+          problems.append("\(path), line \(line): \(unknown(key, among: Setting.all.map(\.key) + Setting.sections))")
         }
       }
     }
@@ -80,23 +81,5 @@ struct SettingsFile {
 
 /// Says that there is no such name, and which one is near.
 func unknown(_ name: String, among names: [String]) -> String {
-  let near = names.min { distance(name, $0) < distance(name, $1) }
-  guard let near, distance(name, near) <= max(2, name.count / 3) else { return "\(name) is not known" }
-  return "\(name) is not known; did you mean \(near)?"
-}
-
-/// How many letters have to be put in, taken out or changed: Levenshtein's distance.
-private func distance(_ one: String, _ other: String) -> Int {
-  let other = Array(other)
-  var row = Array(0...other.count)
-  for (index, letter) in one.enumerated() {
-    var diagonal = row[0]
-    row[0] = index + 1
-    for column in other.indices {
-      let changed = diagonal + (letter == other[column] ? 0 : 1)
-      diagonal = row[column + 1]
-      row[column + 1] = min(changed, diagonal + 1, row[column] + 1)
-    }
-  }
-  return row[other.count]
+  "\(name) is not known" + (NearWord.nearest(to: name, of: names).map { "; did you mean \($0)?" } ?? "")
 }

@@ -1,9 +1,9 @@
 /// The word that somebody may have meant.
-enum NearWord {
+package enum NearWord {
   /// - Returns: the nearest of the candidates, when at most a third of its letters are wrong, missing, too many or exchanged.
-  static func nearest(to word: String, of candidates: [String]) -> String? {
+  package static func nearest(to word: String, of candidates: [String]) -> String? {
     guard word.count <= 64 else { return nil }
-    let near = candidates.map { (distance: distance(Array(word.lowercased()), Array($0)), name: $0) }
+    let near = candidates.map { (distance: distance(Array(word.lowercased()), Array($0.lowercased())), name: $0) }
     guard let best = near.min(by: { $0.distance < $1.distance }), best.distance <= max(1, best.name.count / 3) else {
       return candidates.filter { !word.isEmpty && $0.hasPrefix(word) }.first
     }
