@@ -15,20 +15,19 @@ extension Connection {
   private func ask(_ answer: AnswerID, _ caller: Caller, _ deadline: UInt64) {
     var mustFlush = false
     var mustWake = false
+    // Who waits without a deadline wants to know all the same when the server is gone.
+    let lookBy = deadline == .max ? monotonicMilliseconds() + probeMilliseconds : deadline
     let next = state.withLock { state -> PendingTable<Caller>.Next in
       if Task.isCancelled { return .reply(.failed(Self.cancelled(.unknown).ofRead(true), .final)) }
       let (next, credit) = state.table.next(of: answer, for: caller, deadline: deadline)
       if let credit { state.append(credit: credit.bytes, id: credit.id) }
-      if case .wait = next, deadline < state.nextLook {
-        state.nextLook = deadline
-        mustWake = true
-      }
+      if case .wait = next { mustWake = state.look(by: lookBy) }
       mustFlush = state.mustFlush
       if mustFlush { state.isWriting = true }
       return next
     }
     if mustFlush { flush() }
-    if mustWake { loop.wake(by: deadline) }
+    if mustWake { loop.wake(by: lookBy) }
     if case .reply(let reply) = next { caller.resume(reply) }
   }
 
@@ -44,7 +43,33 @@ extension Connection {
   }
 }
 
+extension Connection {
+  /// After how long without a byte a server is asked for a sign of life while somebody waits for it without a deadline.
+  var probeMilliseconds: UInt64 { max(1, configuration.silenceLimit.wholeMilliseconds / 2) }
+
+  /// Asks the server for a sign of life if somebody waits without a deadline and nothing has come for long: its silence is noticed then.
+  func probe(now: UInt64, _ state: inout State) {
+    guard state.link.isReady, state.table.hasEndlessWait else { return }
+    let due = state.lastReceived + probeMilliseconds
+    guard due <= now else {
+      _ = state.look(by: due)
+      return
+    }
+    _ = state.look(by: now + probeMilliseconds)
+    guard state.table.oldestUnanswered == nil, state.canAdmit else { return }
+    state.append(.ping, id: state.table.insertProbe(token: nextToken(), now: now))
+  }
+}
+
 extension Connection.State {
+  /// Has the loop look at deadlines by then.
+  /// - Returns: whether it is to be told.
+  mutating func look(by time: UInt64) -> Bool {
+    guard time < nextLook else { return false }
+    nextLook = time
+    return true
+  }
+
   /// More credit for the answer of a request.
   mutating func append(credit bytes: Int, id: UInt32) {
     let before = output.count

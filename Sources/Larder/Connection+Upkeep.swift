@@ -57,6 +57,7 @@ extension Connection {
       state.nextLook = min(nextReply, nextTurn)
       if state.direct.tick() == .handBack { watch(&state) }
       if state.direct.isOn { state.nextLook = min(state.nextLook, now + DirectReading.idleMilliseconds) }
+      probe(now: now, &state)
       if state.link.isReady, let oldest = state.table.oldestUnanswered {
         let limit = configuration.silenceLimit.wholeMilliseconds
         let silentAt = max(oldest, state.lastReceived) + limit

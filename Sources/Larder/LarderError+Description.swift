@@ -20,6 +20,7 @@ extension LarderError: CustomStringConvertible {
     case .conditionFailed: "nothing was changed: read the entry and decide anew"
     case .storeUnknown:
       "nothing was changed: check the store's name, or make it, with createStore or a data source's creating:"
+    case .changesLost: "read the store, and watch it anew from what was read"
     case .versionNotSupported: "use a client and a server that have a protocol version in common"
     default: "nothing was changed, and the same call would be refused again"
     }

@@ -9,6 +9,8 @@ extension LarderError {
     case malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists,
       conditionFailed
     case keyInvalid, valueTooLarge
+    /// A watch has missed changes that the server does not keep any more.
+    case changesLost
     // A server that can't, for now.
     case tooManyRequests, tooManyStores, tooManyConnections, storeFull, shuttingDown, serverTimedOut, answerExpired,
       answerCancelled, storeReadOnly
@@ -77,6 +79,7 @@ extension LarderError {
         case .cancelled: .answerCancelled
         case .storeReadOnly: .storeReadOnly
         case .valueDamaged: .valueDamaged
+        case .changesLost: .changesLost
         }
     }
   }

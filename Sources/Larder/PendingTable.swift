@@ -54,10 +54,11 @@ struct PendingTable<Caller: Sendable>: Sendable {
   }
 
   /// Takes a slot for a call. O(1).
+  /// - Parameter caller: nil when nobody waits for the reply.
   /// - Returns: the id for the request's frame.
   /// - Precondition: fewer than `largestCount` slots are taken.
   mutating func insert(
-    _ caller: Caller, token: UInt64, form: ReplyForm, store: UInt16?, deadline: UInt64, now: UInt64
+    _ caller: Caller?, token: UInt64, form: ReplyForm, store: UInt16?, deadline: UInt64, now: UInt64
   ) -> (id: UInt32, slot: Int) {
     if firstFree < 0 {
       precondition(slots.count < Self.largestCount)
@@ -79,6 +80,19 @@ struct PendingTable<Caller: Sendable>: Sendable {
         return UInt32(slot.generation) << 16 | UInt32(index &+ 1)
       }(&slots[index]), index
     )
+  }
+
+  /// Takes a slot for a ping whose reply nobody waits for.
+  /// - Returns: the id for the request's frame.
+  mutating func insertProbe(token: UInt64, now: UInt64) -> UInt32 {
+    let (id, slot) = insert(nil, token: token, form: .empty, store: nil, deadline: .max, now: now)
+    slots[slot].phase = .abandoned
+    return id
+  }
+
+  /// Whether somebody waits for a frame of an answer without a deadline, as watches do. O(slots).
+  var hasEndlessWait: Bool {
+    slots.contains { $0.phase == .streaming && $0.caller != nil && $0.deadline == .max }
   }
 
   /// Whether there is a slot for one more call, however many ended answers wait to be read.

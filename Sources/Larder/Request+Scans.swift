@@ -38,6 +38,21 @@ struct PageRequest: Request {
   func encode(into output: inout ByteBuffer) { range.encode(page: (limit, offset), into: &output) }
 }
 
+struct WatchStoreRequest: Request {
+  static let operation = Wire.Operation.watch
+  static let form = ReplyForm.answer
+  static let isRead = true
+  let from: UInt64
+  let prefix: String
+  let keysOnly: Bool
+
+  var measure: RequestMeasure { RequestMeasure(body: 16 + prefix.utf8.count, longestKey: max(1, prefix.utf8.count)) }
+
+  func encode(into output: inout ByteBuffer) {
+    RawSpan.with(prefix) { output.appendWatch(from: from, prefix: $0, keysOnly: keysOnly) }
+  }
+}
+
 struct AllRequest: Request {
   static let operation = Wire.Operation.all
   static let form = ReplyForm.answer

@@ -63,13 +63,19 @@ extension Batch {
   }
 
   /// Sends the next frame of an answer.
+  /// - Parameter bell: is rung when there is more to tell, for a watch.
   /// - Returns: whether the answer goes on after it.
-  mutating func continueAnswer(_ answer: inout Answer) -> Bool {
+  mutating func continueAnswer(_ answer: inout Answer, _ bell: WatchBell? = nil) -> Bool {
+    if case .changes(var watch) = answer.rest {
+      defer { answer.rest = .changes(watch) }
+      return continueWatch(&answer, &watch, bell)
+    }
+    guard let snapshot = answer.snapshot else { preconditionFailure("an answer shows a snapshot") }
     let start = output.beginReply(id: answer.id)
     shownRevision = 0
     do throws(StorageError) {
       answer.rest = try answer.store.access { map throws(StorageError) in
-        try appendEntries(answer.rest, of: answer.snapshot, frameAt: start, &map)
+        try appendEntries(answer.rest, of: snapshot, frameAt: start, &map)
       }
     } catch {
       takeBack(to: start)
@@ -104,6 +110,7 @@ extension Batch {
         next += 1
       }
       return .entries(handles, next: next)
+    case .changes: preconditionFailure("a watch has no entries")
     }
   }
 
@@ -148,7 +155,7 @@ extension Batch {
   }
 
   /// Whether a new answer may be begun under this id; otherwise the fault is in the output.
-  private mutating func mayAnswer(_ id: UInt32, _ connection: inout Connection) -> Bool {
+  mutating func mayAnswer(_ id: UInt32, _ connection: inout Connection) -> Bool {
     if connection.answers.contains(where: { $0.id == id }) {
       endConnection(&connection, .malformed, "an answer with id \(id) is open already")
       return false

@@ -5,13 +5,13 @@ import Wire
 extension Batch {
   /// Whether an operation works on the entries of a store, and is run under that store's lock.
   @inline(__always)
-  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.all.rawValue }
+  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue }
 
   /// Whether a request on entries shows what it finds and changes nothing.
   @inline(__always)
   private static func reads(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all: true
+    case .get, .getMany, .count, .page, .all, .watch: true
     default: false
     }
   }
@@ -94,6 +94,7 @@ extension Batch {
       case .count: count(body, header.id, &map)
       case .page: try scan(.page, body, header.id, &connection, store, &map)
       case .all: try scan(.all, body, header.id, &connection, store, &map)
+      case .watch: watch(body, header.id, &connection, store, &map)
       default: fail(.unknownOperation, header.id)
       }
     } catch {

@@ -60,9 +60,11 @@ struct Batch: ~Copyable {
   mutating func letGo() {
     guard let store = held else { return }
     let mustWake = unsafe store.journal != nil && store.map.hasCommits
+    let waiters = unsafe store.map.hasNews ? store.map.takeChangeWaiters() : []
     store.release()
     held = nil
     heldBytes = 0
+    for waiter in waiters { waiter.storeHasChanged() }
     if mustWake { store.journal?.wake() }
   }
 

@@ -24,6 +24,8 @@ struct Connection: ~Copyable {
   var isWaitingAtGates = false
   var stores = OpenStores()
   var answers: [Answer] = []
+  /// Whether it has ever had a watch.
+  var hasWatched = false
 
   var phase = Phase.greeting
   /// What the poll tells of it.
@@ -91,5 +93,5 @@ struct Connection: ~Copyable {
   }
 
   /// Whether something can be sent as soon as the socket takes it.
-  var sends: Bool { !outbox.isEmpty || answers.contains { $0.credit > 0 } }
+  var sends: Bool { !outbox.isEmpty || answers.contains { $0.isReady } }
 }

@@ -119,6 +119,7 @@ struct EventLoop: ~Copyable {
     if mail.hasNewLimits { service.takeNewLimits() }
     for number in mail.arrivals { open(Descriptor(owning: number)) }
     openGates()
+    for store in mail.changed { wakeWatches(of: store) }
     if mail.drains, !isDraining { drain() }
     for answer in mail.probes { answer() }
   }
@@ -130,6 +131,15 @@ struct EventLoop: ~Copyable {
     swap(&tokens, &service.waitingAtGates)
     for token in tokens where connections.holds(token) {
       connections[token.slot].isWaitingAtGates = false
+      service.settle(&connections[token.slot])
+      settle(token.slot)
+    }
+  }
+
+  /// Has those go on who wait for changes of a store.
+  private mutating func wakeWatches(of store: ObjectIdentifier) {
+    for token in service.takeWatchers(of: store) where connections.holds(token) {
+      service.wakeWatches(of: store, &connections[token.slot])
       service.settle(&connections[token.slot])
       settle(token.slot)
     }

@@ -2,7 +2,8 @@ import Dispatch
 import Platform
 import Storage
 
-/// Gives back the memory of expired entries that nobody asks for: once a second, a bounded number under each hold of a lock.
+/// Gives back the memory of expired entries that nobody asks for, and of changes that nobody watches: once a second, a bounded number under
+/// each hold of a lock.
 ///
 /// Safe because the timer does not change, and Dispatch's sources may be used from any thread.
 final class Housekeeping: @unchecked Sendable {
@@ -14,6 +15,7 @@ final class Housekeeping: @unchecked Sendable {
     timer.setEventHandler {
       for store in stores.list() {
         let now = monotonicMilliseconds()
+        store.access { $0.forgetFeed(now: now) }
         while store.access({ map in
           map.expire(now: now, limit: 1_000)
           return map.isExpiryDue(now: now)

@@ -17,6 +17,8 @@ final class Mailbox: Sendable {
     var hasNewLimits = false
     /// Whether the end was asked for, now or before.
     var drains = false
+    /// Stores with changes that somebody waits for.
+    var changed: [ObjectIdentifier] = []
   }
 
   init() throws(SystemError) {
@@ -52,6 +54,14 @@ final class Mailbox: Sendable {
   /// Asks for an orderly end.
   func postDrain() {
     contents.withLock { $0.drains = true }
+    wakeup.signal()
+  }
+
+  /// Tells of changes in a store.
+  func post(changed store: ObjectIdentifier) {
+    contents.withLock { contents in
+      if !contents.changed.contains(store) { contents.changed.append(store) }
+    }
     wakeup.signal()
   }
 

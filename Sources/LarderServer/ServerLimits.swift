@@ -14,6 +14,8 @@ package struct ServerLimits: Sendable {
   package var keysInRequest = 65_536
   /// Keys that the open get-many answers of one connection still have to answer.
   package var keysInAnswers = 262_144
+  /// Bytes of a store's latest changes that are kept while it is watched, beside those of its last commit.
+  package var changeBytes = 16 << 20
   /// Bytes that wait to be sent to one client before no more of its requests are read. One reply may go past it.
   package var outputBytes = 1 << 20
   /// Bytes that wait to be sent to all clients before the one that has stalled longest is dropped.

@@ -18,9 +18,13 @@ final class ServerState: Sendable {
   let requests = Atomic<UInt64>(0)
   /// Bytes that wait in all connections' outboxes.
   let outputBytes = Atomic<Int>(0)
+  /// Workers that have answered all that had come before the end was asked for.
+  let drainingWorkers = Atomic<Int>(0)
+  let workerCount: Int
 
   init(limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil) {
     currentLimits = Lock(limits)
+    self.workerCount = workerCount
     outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
@@ -64,6 +68,7 @@ final class ServerState: Sendable {
       Figure("memory_bytes", UInt64(statistics.memoryBytes)),
       Figure("expiring", UInt64(statistics.expiring)),
       Figure("snapshots", UInt64(statistics.snapshots)),
+      Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
     ]
   }
 }

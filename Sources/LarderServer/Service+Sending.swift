@@ -48,16 +48,17 @@ extension Service {
     var isAnyReady = true
     while isAnyReady, !connection.answers.isEmpty {
       isAnyReady = false
-      for index in connection.answers.indices.reversed() where connection.answers[index].credit > 0 {
+      for index in connection.answers.indices.reversed() where connection.answers[index].isReady {
         guard !batch.isFull else { return }
-        if batch.continueAnswer(&connection.answers[index]) {
+        let bell = watchBell(for: connection.answers[index], &connection)
+        if batch.continueAnswer(&connection.answers[index], bell) {
           isAnyReady = true
         } else {
           connection.answers.remove(at: index).end()
         }
       }
     }
-    for answer in connection.answers {
+    for answer in connection.answers where !answer.isWatch {
       sweepNoLater(than: answer.waitingSince + batch.limits.answerTimeout.milliseconds)
     }
   }
@@ -88,7 +89,7 @@ extension Service {
   /// Takes a connection that has nothing left to do to its end.
   private mutating func endIfDone(_ connection: inout Connection) {
     guard connection.outbox.isEmpty, connection.gated.isEmpty else { return }
-    if drainDeadline != nil, connection.executes, connection.answers.isEmpty {
+    if drainDeadline != nil, connection.executes, hasNothingToTell(connection) {
       batch.endConnection(&connection, .shuttingDown, "the server is shutting down")
       send(&connection)
       guard connection.outbox.isEmpty, connection.gated.isEmpty else { return }

@@ -7,6 +7,9 @@ extension Service {
     case noHello, frameStalled, unread, idle, lingered
   }
 
+  /// How often watches look whether they are needed any more while the server stops, in milliseconds.
+  private static let drainPause: UInt64 = 5
+
   /// Goes by the server's limits as they are now: what was planned by the old ones is looked at again.
   mutating func takeNewLimits() {
     batch.limits = server.limits
@@ -16,6 +19,7 @@ extension Service {
   /// Begins to plan the next sweep anew.
   mutating func beginSweep() {
     nextSweep = .max
+    watchesMayEnd = server.drainingWorkers.load(ordering: .acquiring) == server.workerCount
     if let drainDeadline, batch.now < drainDeadline { sweepNoLater(than: drainDeadline) }
   }
 
@@ -28,6 +32,11 @@ extension Service {
       }
       connection.phase = .closed
       return
+    }
+    if drainDeadline != nil, connection.hasWatched {
+      wakeWatches(of: nil, &connection)
+      settle(&connection)
+      sweepNoLater(than: batch.now + Self.drainPause)
     }
     endOverdueAnswers(&connection)
     guard let due = due(connection) else { return }
@@ -65,7 +74,8 @@ extension Service {
   private mutating func endOverdueAnswers(_ connection: inout Connection) {
     let wait = batch.limits.answerTimeout.milliseconds
     var hasEnded = false
-    for index in connection.answers.indices.reversed() where connection.answers[index].credit <= 0 {
+    for index in connection.answers.indices.reversed()
+    where connection.answers[index].credit <= 0 && !connection.answers[index].isWatch {
       let due = connection.answers[index].waitingSince + wait
       if due > batch.now {
         sweepNoLater(than: due)

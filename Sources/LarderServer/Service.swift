@@ -19,6 +19,10 @@ struct Service: ~Copyable {
   private var queuedBytes = 0
   /// Connections that have output at gates.
   var waitingAtGates: [ConnectionToken] = []
+  /// Whether no worker executes anything any more, since before the last sweep: then a watch that is at its end has told everything.
+  var watchesMayEnd = false
+  /// Those who wait for changes, by store.
+  var watchers: [ObjectIdentifier: Watchers] = [:]
   let mailbox: Mailbox
 
   init(_ server: ServerState, _ mailbox: Mailbox, _ poll: consuming Poll) {
@@ -33,9 +37,10 @@ struct Service: ~Copyable {
   }
 
   mutating func beginDrain() {
-    let deadline = batch.now + batch.limits.shutdownTimeout.milliseconds
-    drainDeadline = deadline
-    sweepNoLater(than: deadline)
+    drainDeadline = batch.now + batch.limits.shutdownTimeout.milliseconds
+    server.drainingWorkers.add(1, ordering: .releasing)
+    // Watches have to see that all workers are at this point.
+    sweepNoLater(than: batch.now)
   }
 
   mutating func countRequests() {
@@ -65,6 +70,7 @@ struct Service: ~Copyable {
   /// Lets go of all that a connection holds outside of itself.
   mutating func finish(_ connection: inout Connection) {
     connection.endAnswers()
+    forgetWatcher(connection)
     noteQueued(-connection.outbox.count)
     inputBytes -= connection.notedInput
     poll.remove(connection.descriptor.number)

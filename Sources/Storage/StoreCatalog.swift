@@ -129,7 +129,11 @@ package final class StoreCatalog: Sendable {
   package func drop(_ name: StoreName) throws(StorageError) {
     try change.withLock { _ throws(StorageError) in
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
-      store.access { map in map.drop() }
+      let waiters = store.access { map in
+        defer { map.drop() }
+        return map.takeChangeWaiters()
+      }
+      for waiter in waiters { waiter.storeHasChanged() }
       guard store.journal != nil, let data else { return }
       store.close()
       do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }

@@ -36,6 +36,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case cancelled = 33
   case storeReadOnly = 34
   case valueDamaged = 35
+  case changesLost = 36
 
   /// The outcome that goes with the code.
   public var outcome: Outcome {

@@ -20,4 +20,5 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case count = 23
   case page = 24
   case all = 25
+  case watch = 26
 }

@@ -30,7 +30,8 @@ struct LarderCommand: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(name: "Server", subcommands: [Ping.self, Stats.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
-        name: "Entries", subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self]),
+        name: "Entries",
+        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Watch.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
       CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self]),
     ])

@@ -25,6 +25,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .put, .putMany: decodeWrites(body)
   case .page: decodeScan(body, of: .page)
   case .all: decodeScan(body, of: .all)
+  case .watch: decodeWatch(body)
   default: decodeEntries(body)
   }
   return 0
@@ -110,6 +111,20 @@ private func decodeEntries(_ body: RawSpan) {
     check(entry.key.lowerBound >= place + EntryRecord.headerSize && entry.key.upperBound == entry.value.lowerBound)
     check(entry.end > place && entry.end <= body.byteCount)
     place = entry.end
+  }
+}
+
+private func decodeWatch(_ body: RawSpan) {
+  if let watch = WatchRequest(body) {
+    var again = ByteBuffer()
+    again.appendWatch(from: watch.from, prefix: body.extracting(watch.prefix), keysOnly: watch.isKeysOnly)
+    check(again.toArray() == body.toArray())
+  }
+  var place = 0
+  while let change = ChangeRecord(body, at: place) {
+    check(change.key.lowerBound >= place + ChangeRecord.headerSize && change.key.upperBound == change.value.lowerBound)
+    check(change.end > place && change.end <= body.byteCount)
+    place = change.end
   }
 }
 

@@ -72,8 +72,8 @@ private struct Exchange: ~Copyable {
     connection.endAnswers()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }
-      let snapshots = store.access { $0.snapshotCount }
-      if snapshots != 0 { fatalError("a snapshot was left behind") }
+      let (snapshots, watchers) = store.access { ($0.snapshotCount, $0.feed?.watcherCount ?? 0) }
+      if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was left behind") }
     }
     return replies
   }
@@ -82,7 +82,7 @@ private struct Exchange: ~Copyable {
     var replies: [UInt8] = []
     for index in connection.answers.indices.reversed() {
       connection.answers[index].credit = Answer.mostCredit
-      while batch.continueAnswer(&connection.answers[index]) {}
+      while connection.answers[index].isReady, batch.continueAnswer(&connection.answers[index]) {}
       connection.answers.remove(at: index).end()
       replies += takeOutput()
     }

@@ -46,6 +46,32 @@ import Testing
     #expect(missing.error.hasPrefix("larder: 'items' has no entry 'apple'"))
   }
 
+  @Test func `changes are printed as they are made until the command is interrupted`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("put", "items", "old", "1").status == 0)
+    let watch = try server.shell(
+      """
+      larder watch items --prefix a > "$TMPDIR/out" & watch=$!
+      until larder stats items | grep -q '"watches":1'; do sleep 0.02; done
+      larder put items apple '{"a":1}' && larder put items bear 1 && larder put items au 1 --expire 1h && larder delete items apple
+      until [ $(wc -l < "$TMPDIR/out") = 3 ]; do sleep 0.02; done
+      kill -INT $watch; wait $watch; echo status $?
+      cat "$TMPDIR/out"
+      """)
+    #expect(watch.error.isEmpty)
+    #expect(
+      watch.lines.suffix(4).map { $0.prefix(60) }
+        == [
+          "status 0", #"{"key":"apple","value":{"a":1},"revision":2}"#,
+          #"{"key":"au","value":"1","revision":4,"expiresInMilliseconds":"#,
+          #"{"key":"apple","deleted":true,"revision":5}"#,
+        ].map { $0.prefix(60) })
+    let lost = try server.larder("watch", "items", "--from", "1")
+    #expect(lost.status == 3 && lost.error.contains("larder dump"))
+    #expect(try server.larder("watch", "items", "--from", "0").status == 2)
+    #expect(try server.larder("watch", "nothing").status == 3)
+  }
+
   @Test func `a write waits for its condition and ends with its time`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "a", "1", "--if-absent").text == "1\n")

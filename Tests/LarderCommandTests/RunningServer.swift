@@ -44,5 +44,5 @@ final class RunningServer {
     try Command.shell(script, environment: environment)
   }
 
-  private var environment: [String: String] { ["LARDER_SERVER": address] }
+  private var environment: [String: String] { ["LARDER_SERVER": address, "TMPDIR": folder.path] }
 }

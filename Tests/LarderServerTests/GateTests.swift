@@ -182,6 +182,41 @@ extension ServerTests {
       #expect(sink.syncedWrites == 0)
     }
 
+    @Test func `A watch tells of a change when it is on the disk, and not before`() throws {
+      let server = try makeServer(workers: 2)
+      let (writer, watcher, late) = (
+        try server.connect(store: "durable"), try server.connect(store: "durable"), try server.connect(store: "durable")
+      )
+      #expect(try watcher.call(Request.watch(id: 50)).through == 0)
+      #expect(try writer.call(Request.put("a", [1], id: 3)).outcome == .done)
+      #expect(try watcher.receive().changes.map(\.key) == ["a"])
+      sink.hold()
+      try writer.send(Request.put("b", [1], id: 4))
+      #expect(watcher.isSilent(for: 0.05))
+      try writer.send(Request.delete("a", id: 5))
+      // Not even that there is a revision, for it may come to be another one's.
+      try late.send(Request.watch(id: 50))
+      #expect(late.isSilent(for: 0.05) && watcher.isSilent(for: 0.01))
+      sink.letGo()
+      var seen: [UInt64] = []
+      while seen.count < 2 { seen += try watcher.receive().changes.map(\.revision) }
+      #expect(seen == [2, 3])
+      #expect(try late.receive().through == 3)
+    }
+
+    @Test func `A watch ends when the files fail, and never tells of what may not be on them`() throws {
+      let server = try makeServer()
+      let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
+      #expect(try watcher.call(Request.watch(id: 50)).through == 0)
+      sink.hold()
+      try writer.send(Request.put("lost", [1], id: 5))
+      usleep(30_000)
+      sink.fail(.failed("fdatasync: Input/output error"))
+      #expect(try writer.receive().code == .failed)
+      let end = try watcher.receive()
+      #expect(end.isError(.storeReadOnly, id: 50) && end.message.contains("Input/output error"))
+    }
+
     @Test func `Stopping waits for what is being written`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")

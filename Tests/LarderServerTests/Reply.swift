@@ -46,6 +46,23 @@ struct Reply: Equatable, CustomStringConvertible {
     return place == body.count ? entries : []
   }
 
+  /// The revision up to which a frame of a watch has brought everything.
+  var through: UInt64 { body.count >= 8 ? body.unsigned64(at: 0) : .max }
+
+  /// The change records of a watch's frame.
+  var changes: [TestChange] {
+    var changes: [TestChange] = []
+    var place = ChangeRecord.throughSize
+    while place < body.count, let record = unsafe ChangeRecord(body.span.bytes, at: place) {
+      changes.append(
+        TestChange(
+          kind: record.kind, key: String(decoding: body[record.key], as: UTF8.self), value: Array(body[record.value]),
+          revision: record.revision, expiry: record.expiry))
+      place = record.end
+    }
+    return place == body.count ? changes : []
+  }
+
   var description: String {
     isDone ? "done \(id)\(more ? " more" : ""), \(body.count) bytes" : "\(code) \(id): \(message)"
   }
@@ -60,6 +77,15 @@ struct TestEntry: Equatable {
   let expiry: UInt64
 
   var text: String { String(decoding: key, as: UTF8.self) }
+}
+
+/// A change record of a watch.
+struct TestChange: Equatable {
+  var kind = ChangeKind.single
+  var key = ""
+  var value: [UInt8] = []
+  let revision: UInt64
+  var expiry: UInt64 = 0
 }
 
 extension [UInt8] {

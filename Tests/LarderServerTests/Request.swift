@@ -80,6 +80,12 @@ enum Request {
     return make(operation, id: id, buffer.toArray())
   }
 
+  static func watch(id: UInt32, from: UInt64 = 0, prefix: String = "", keysOnly: Bool = false) -> [UInt8] {
+    var buffer = ByteBuffer()
+    unsafe buffer.appendWatch(from: from, prefix: Array(prefix.utf8).span.bytes, keysOnly: keysOnly)
+    return make(.watch, id: id, buffer.toArray())
+  }
+
   static func credit(_ amount: UInt32, id: UInt32) -> [UInt8] { make(.credit, store: 0, id: id, bytes(amount)) }
 
   static func cancel(_ id: UInt32) -> [UInt8] { make(.cancel, store: 0, id: id) }

@@ -38,12 +38,16 @@ final class TemporaryFolder: Sendable {
 final class ServerProcess {
   private let process = Process()
 
-  init(address: String, store: String) throws {
+  convenience init(address: String, store: String) throws {
+    try self.init(address: address, options: ["--store", "\(store)=memory"])
+  }
+
+  init(address: String, options: [String]) throws {
     // The tests run from the folder that holds the executables.
     let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let program = URL(fileURLWithPath: runner).deletingLastPathComponent().appendingPathComponent("larderd")
     process.executableURL = program
-    process.arguments = ["--listen", address, "--store", "\(store)=memory"]
+    process.arguments = ["--listen", address] + options
     process.standardError = FileHandle.nullDevice
     try process.run()
   }

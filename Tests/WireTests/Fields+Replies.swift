@@ -28,6 +28,8 @@ extension Fields {
       buffer.append(ListedStore(name: store.name, specification: store.specification, entries: store.entries))
     }
     for record in records ?? [] { record.appendEntry(to: &buffer) }
+    if let through { buffer.append(through) }
+    for change in changes ?? [] { change.appendChange(to: &buffer) }
     buffer.endFrame(start)
     return buffer.toArray()
   }
@@ -75,6 +77,7 @@ extension Fields {
       count = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .get, .getMany, .page, .all: return decodeEntries(body)
+    case .watch: return decodeChanges(body)
     case .ping, .storeClose, .storeCreate, .storeDrop: return body.byteCount == 0
     case .credit, .cancel, nil: return false
     }
@@ -94,7 +97,45 @@ extension Fields {
   }
 }
 
+extension Fields {
+  private mutating func decodeChanges(_ body: RawSpan) -> Bool {
+    through = body.integer(at: 0, as: UInt64.self)
+    var found: [RecordFields] = []
+    var place = ChangeRecord.throughSize
+    while place < body.byteCount {
+      guard let change = ChangeRecord(body, at: place) else { return false }
+      found.append(RecordFields(change, in: body))
+      place = change.end
+    }
+    changes = found
+    return through != nil
+  }
+}
+
 extension RecordFields {
+  private static let kinds: [(ChangeKind, String)] = [
+    (.single, "single"), (.list, "list"), (.deleted, "deleted"), (.allDeleted, "all-deleted"), (.lost, "lost"),
+  ]
+
+  fileprivate func appendChange(to buffer: inout ByteBuffer) {
+    let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
+    unsafe key.withUnsafeBytes { key in
+      unsafe value.withUnsafeBytes { value in
+        unsafe buffer.appendChange(
+          Self.kinds.first { $0.1 == kind }!.0, revision: revision!, expiry: expireAfterMilliseconds ?? 0, key: key,
+          value: value)
+      }
+    }
+  }
+
+  fileprivate init(_ change: ChangeRecord, in body: RawSpan) {
+    self.init(kind: Self.kinds.first { $0.0 == change.kind }!.1)
+    keyHex = body.extracting(change.key).toArray().hex
+    valueHex = body.extracting(change.value).toArray().hex
+    if change.expiry != 0 { expireAfterMilliseconds = change.expiry }
+    revision = change.revision
+  }
+
   fileprivate func appendEntry(to buffer: inout ByteBuffer) {
     guard kind != "absent" else { return buffer.appendMissingEntry() }
     let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))

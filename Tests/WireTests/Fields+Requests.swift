@@ -30,6 +30,9 @@ extension Fields {
       buffer.append([UInt8](hex: keyHex!))
     case .count: buffer.append([UInt8](hex: prefixHex!))
     case .page, .all: appendScan(to: &buffer)
+    case .watch:
+      let prefix = [UInt8](hex: prefixHex!)
+      unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
     case .hello, .cancel, .ping, .stats, .storeClose, .storeList, .deleteAll: break
     }
     buffer.endFrame(start)
@@ -85,6 +88,10 @@ extension Fields {
     case .delete: return decodeDelete(body)
     case .count: prefixHex = body.toArray().hex
     case .page, .all: return decodeScan(operation, body)
+    case .watch:
+      guard let watch = WatchRequest(body) else { return false }
+      (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
+      if watch.isKeysOnly { keysOnly = true }
     case .cancel, .ping, .stats, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
     }
     return true

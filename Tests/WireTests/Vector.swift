@@ -49,6 +49,10 @@ struct Fields: Decodable, Equatable, Sendable {
   var mostStores: UInt16?
   var mostRequests: UInt32?
   var mostKeys: UInt32?
+  // Watches.
+  var from: UInt64?
+  var through: UInt64?
+  var changes: [RecordFields]?
   // Stores.
   var name: String?
   var engine: String?

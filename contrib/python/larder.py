@@ -23,9 +23,9 @@ from dataclasses import replace
 from typing import Self
 
 import larder_wire as wire
-from larder_wire import Code, Entry, Hello, Key, Operation, Outcome, Reply, StoreDescription, Value, Write
+from larder_wire import Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, StoreDescription, Value, Write
 
-__all__ = ["Answer", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Write"]
+__all__ = ["Answer", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
 
 
 class LarderError(Exception):
@@ -289,6 +289,11 @@ class Store:
     def all(self, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> Answer:
         return self._answer(Operation.all, wire.encode_all(prefix, cursor, reverse, keys_only))
 
+    def watch(self, from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> Watch:
+        """The changes since a revision, or those that are still to come."""
+        body = wire.encode_watch(from_revision, prefix, keys_only)
+        return Watch(self.client, self.client.send(Operation.watch, body, self.handle))
+
     def _request(self, operation: Operation, body: bytes = b"") -> bytes:
         return self.client.request(operation, body, self.handle)
 
@@ -298,6 +303,47 @@ class Store:
 
 def _named(entry: Entry | None, key: Key) -> Entry | None:
     return entry and replace(entry, key=key if isinstance(key, str) else key.decode())
+
+
+class Watch:
+    """The changes of a store (§6.5), which have no end but `cancel`, or an error such as *changesLost*.
+
+    `through` is the revision up to which everything has come. Once some changes were lost, `lost` is the newest revision of which one is missing.
+    """
+
+    def __init__(self, client: Client, id: int) -> None:
+        self._client, self.id = client, id
+        self._size = 0
+        self.lost: int | None = None
+        self.through, _ = self._take()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+
+    def next_changes(self) -> list[Change]:
+        """The changes of the next frame. None comes for as long as nothing changes: the client's timeout then ends the client."""
+        self._client.send_frame(Operation.credit, self.id, wire.encode_credit(self._size))
+        self.through, changes = self._take()
+        if changes and changes[-1].kind == wire.ChangeKind.lost:
+            self.lost = changes.pop().revision
+        return changes
+
+    def cancel(self) -> None:
+        self._client.send_frame(Operation.cancel, self.id)
+        try:
+            while True:
+                self._take()
+        except LarderError as error:
+            if error.code not in (Code.cancelled, Code.changesLost, Code.storeUnknown):
+                raise
+
+    def _take(self) -> tuple[int, list[Change]]:
+        reply = self._client.receive(self.id)
+        self._size = reply.size
+        return wire.decode_changes(reply.body)
 
 
 class Answer(Iterator[Entry | None]):

@@ -17,7 +17,7 @@ class Operation(IntEnum):
 
     hello, credit, cancel, ping, stats = 1, 2, 3, 4, 5
     store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
-    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all = range(16, 26)
+    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch = range(16, 27)
 
 
 class Outcome(IntEnum):
@@ -37,6 +37,7 @@ class Code(IntEnum):
     malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists = range(16, 23)
     conditionFailed, keyInvalid, valueTooLarge, tooManyRequests, tooManyStores, tooManyConnections = range(23, 29)
     storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly, valueDamaged = range(29, 36)
+    changesLost = 36
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
@@ -105,6 +106,23 @@ class Write:
     expire_after_milliseconds: int | None = None
     if_absent: bool = False
     if_revision: int | None = None
+
+
+class ChangeKind(IntEnum):
+    """§6.5."""
+
+    single, list, deleted, all_deleted, lost = range(1, 6)
+
+
+@dataclass(frozen=True)
+class Change:
+    """§6.5: a change record. With *keys only*, and where nothing was put, the value is empty."""
+
+    kind: ChangeKind
+    key: str
+    value: bytes
+    revision: int
+    expire_after_milliseconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +224,11 @@ def encode_page(
     limit: int, offset: int = 0, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False
 ) -> bytes:
     return _encode_range(prefix, cursor, reverse, keys_only, pack("IQ", limit, offset))
+
+
+def encode_watch(from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> bytes:
+    encoded = encode_key(prefix)
+    return pack("BBHIQ", keys_only << 1, 0, len(encoded), 0, from_revision) + encoded
 
 
 def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: bool, window: bytes) -> bytes:
@@ -310,3 +333,17 @@ def decode_records(body: bytes) -> list[Entry | None]:
             raise WireError(f"an entry of kind {kind}")
         entries.append(Entry(key, decode_list(value) if kind == 2 else value, revision, expiry) if kind else None)
     return entries
+
+
+def decode_changes(body: bytes) -> tuple[int, list[Change]]:
+    """The revision up to which everything has come with this frame of a watch, and the frame's changes."""
+    reader, changes = Reader(body), []
+    through = reader.integer(8)
+    while reader:
+        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
+        expiry = reader.integer(8) if flags & 1 else None
+        key, value = reader.text(key_size), reader.bytes(value_size)
+        if kind not in list(ChangeKind):
+            raise WireError(f"a change of kind {kind}")
+        changes.append(Change(ChangeKind(kind), key, value, revision, expiry))
+    return through, changes

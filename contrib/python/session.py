@@ -25,12 +25,13 @@ import session_bad_input
 import session_entries
 import session_stores
 import session_time
+import session_watching
 from brief_case import run
 from larder import Client, LarderError, Write
 from larder_wire import Code, Operation, Outcome
 from session_case import Case
 
-MODULES = (session_stores, session_entries, session_answers, session_bad_input)
+MODULES = (session_stores, session_entries, session_answers, session_bad_input, session_watching)
 
 
 class Server:

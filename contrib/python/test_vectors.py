@@ -87,6 +87,8 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_page(frame["limit"], frame["offset"], **range_of(frame))
         case Operation.all:
             return wire.encode_all(**range_of(frame))
+        case Operation.watch:
+            return wire.encode_watch(frame["from"], bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False))
         case _:
             return b""
 
@@ -124,6 +126,19 @@ def answer_fields(body: bytes) -> Frame:
     return {"records": [record_fields(entry) for entry in wire.decode_records(body)]}
 
 
+def change_fields(change: wire.Change) -> Frame:
+    fields: Frame = {"kind": change.kind.name.replace("_", "-"), "keyHex": change.key.encode().hex()}
+    fields |= {"valueHex": change.value.hex(), "revision": change.revision}
+    if change.expire_after_milliseconds is not None:
+        fields["expireAfterMilliseconds"] = change.expire_after_milliseconds
+    return fields
+
+
+def watch_fields(body: bytes) -> Frame:
+    through, changes = wire.decode_changes(body)
+    return {"through": through, "changes": [change_fields(change) for change in changes]}
+
+
 def nothing(body: bytes) -> Frame:
     wire.decode_nothing(body)
     return {}
@@ -147,6 +162,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.get_many: answer_fields,
     Operation.page: answer_fields,
     Operation.all: answer_fields,
+    Operation.watch: watch_fields,
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.delete: integer_named("count"),

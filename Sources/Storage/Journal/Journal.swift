@@ -52,6 +52,9 @@ package final class Journal: @unchecked Sendable {
   /// Whether what a request has seen must be on the disk before it is answered.
   package var gatesAnswers: Bool { durability == .always }
 
+  /// The last revision that may be told of: what is not durable yet may not, if a crash must not take back what anyone has seen.
+  package var lastShown: UInt64 { gatesAnswers ? durableRevision.load(ordering: .acquiring) : .max }
+
   /// Whether a crash can't take back what was committed up to this revision.
   package func isDurable(_ revision: UInt64) -> Bool {
     durableRevision.load(ordering: .acquiring) >= revision

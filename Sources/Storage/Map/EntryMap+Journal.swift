@@ -1,6 +1,6 @@
 import Platform
 
-/// What a store with a journal does beside: every change is noted as a commit, for the journal to take.
+/// What a store with a journal does beside: every change is noted as a commit, for the journal to take. And in the feed, if there is one.
 extension EntryMap {
   /// The most that an operation takes in a commit beside key and value, with the commit's own header.
   private static let operationByteCount = 36
@@ -22,24 +22,36 @@ extension EntryMap {
   mutating func notePut(
     _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
   ) {
+    if notesChanges { unsafe notePutOutside(key, value, kind: kind, expiry: expiry, revision: revision) }
+  }
+
+  private mutating func notePutOutside(
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+  ) {
+    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    unsafe feed?.note(kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision)
     guard isJournaled else { return }
     if expiry != 0 { lastRemoval = revision }
     unsafe commits.put(
-      UnsafeRawBufferPointer(start: key.start, count: key.count), value, kind: kind == .list ? .list : .single,
+      key, value, kind: kind == .list ? .list : .single,
       expiry: expiry == 0 ? 0 : Moment.now.wall(ofMonotonic: expiry), revision: revision)
   }
 
   @inline(__always)
   mutating func noteDelete(_ key: Key, revision: UInt64) {
     lastRemoval = revision
-    guard isJournaled else { return }
-    unsafe commits.delete(UnsafeRawBufferPointer(start: key.start, count: key.count), revision: revision)
+    guard notesChanges else { return }
+    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe feed?.note(.delete, key, none, expiry: 0, revision: revision)
+    if isJournaled { unsafe commits.delete(key, revision: revision) }
   }
 
   mutating func noteDeleteAll(revision: UInt64) {
     lastRemoval = revision
-    guard isJournaled else { return }
-    commits.deleteAll(revision: revision)
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe feed?.note(.deleteAll, none, none, expiry: 0, revision: revision)
+    if isJournaled { commits.deleteAll(revision: revision) }
   }
 
   // MARK: The journal's side
@@ -47,6 +59,7 @@ extension EntryMap {
   /// Begins to keep commits.
   package mutating func beginJournal(commitLimit: Int) {
     isJournaled = true
+    notesChanges = true
     self.commitLimit = commitLimit
   }
 

@@ -33,6 +33,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var commits = CommitBuffer()
   /// Whether commits are kept for a journal.
   var isJournaled = false
+  /// The latest changes, for those who watch the store; nil when nobody does.
+  package internal(set) var feed: ChangeFeed?
+  /// Whether changes are to be noted, as commits or in the feed.
+  var notesChanges = false
   /// Bytes that `commits` may grow to; beyond that a write is refused.
   var commitLimit = 0
   /// Why nothing can be written any more; nil when it can.
@@ -97,6 +101,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     discardContents()
     snapshots = []
     sharedRevision = 0
+    feed = nil
+    notesChanges = isJournaled
     isDropped = true
   }
 }

@@ -7,8 +7,8 @@ struct Stats: AsyncParsableCommand {
     discussion: """
       A table on a terminal, else one line of JSON, whose members are the figures. Their names end in their units. The server's \
       are at least uptime_milliseconds, connections, connections_accepted_total, requests_total, stores, memory_bytes, \
-      output_bytes; a store's are at least entries, revision, key_bytes, value_bytes, memory_bytes, expiring, snapshots. Stores that \
-      survive the server's end have more, of their files: all are listed in Protocol/wire.md, section 6.1.
+      output_bytes; a store's are at least entries, revision, key_bytes, value_bytes, memory_bytes, expiring, snapshots, watches. \
+      Stores that survive the server's end have more, of their files: all are listed in Protocol/wire.md, section 6.1.
 
       Example: larder stats items
       """)

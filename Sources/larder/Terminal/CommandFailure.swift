@@ -51,6 +51,7 @@ struct CommandFailure: Error {
     case .storeUnknown: "'larder stores' lists the stores, 'larder create NAME memory' makes one"
     case .storeExists: "use it as it is, or drop it first"
     case .conditionFailed: "nothing was changed; 'larder get-many' shows the entry as it is now"
+    case .changesLost: "'larder dump' shows the store as it is now"
     case .answerExpired: "what came is not all of it: write the output to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "is it a larderd of this version that listens there?"
     case .cancelled where error.isSafeToRetry: "nothing was changed"

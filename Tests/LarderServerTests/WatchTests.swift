@@ -1,0 +1,354 @@
+import Foundation
+import LarderServer
+import Platform
+import Testing
+import Wire
+
+extension ServerTests {
+  struct WatchTests {
+    /// Begins a watch, and takes its first frame.
+    private func begin(
+      _ client: TestClient, id: UInt32 = 50, from: UInt64 = 0, prefix: String = "", keysOnly: Bool = false
+    ) throws -> UInt64 {
+      let first = try client.call(Request.watch(id: id, from: from, prefix: prefix, keysOnly: keysOnly))
+      #expect(first.isDone && first.more && first.id == id && first.body.count == 8, "\(first)")
+      return first.through
+    }
+
+    @Test func `every kind of change is told of, and what changes nothing is not`() throws {
+      let server = try TestServer()
+      let (writer, watcher) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher) == 0)
+      var expected: [TestChange] = []
+      func told(_ changes: TestChange...) throws {
+        expected += changes
+        var seen: [TestChange] = []
+        while seen.count < changes.count { seen += try watcher.receive().changes }
+        #expect(seen == changes)
+      }
+      #expect(try writer.call(Request.put("a", [1], id: 3)).number == 1)
+      try told(TestChange(key: "a", value: [1], revision: 1))
+      #expect(try writer.call(Request.put("a", [1], id: 3)).number == 2)
+      try told(TestChange(key: "a", value: [1], revision: 2))
+      #expect(try writer.call(Request.put("a", [2], id: 3, ifAbsent: true)).code == .conditionFailed)
+      #expect(try writer.call(Request.delete("none", id: 3)).number == 0)
+      let list = ListValue.encode([[1], []])
+      var body = ByteBuffer()
+      unsafe body.appendWrite(kind: .list, key: Array("l".utf8).span.bytes, value: list.span.bytes)
+      #expect(try writer.call(Request.make(.put, id: 3, body.toArray())).number == 3)
+      try told(TestChange(kind: .list, key: "l", value: list, revision: 3))
+      #expect(try writer.call(Request.putMany([("b", [1]), ("a", [3]), ("b", [])], id: 3)).number == 4)
+      try told(
+        TestChange(key: "b", value: [1], revision: 4), TestChange(key: "a", value: [3], revision: 4),
+        TestChange(key: "b", revision: 4))
+      #expect(try writer.call(Request.delete("a", id: 3)).number == 1)
+      try told(TestChange(kind: .deleted, key: "a", revision: 5))
+      #expect(try writer.call(Request.keys(.deleteMany, ["b", "x", "l"], id: 3)).number == 2)
+      try told(TestChange(kind: .deleted, key: "b", revision: 6), TestChange(kind: .deleted, key: "l", revision: 6))
+      #expect(try writer.call(Request.make(.deleteAll, id: 3)).number == 0)
+      #expect(try writer.call(Request.put("z", [], id: 3)).number == 7)
+      #expect(try writer.call(Request.make(.deleteAll, id: 3)).number == 1)
+      try told(TestChange(key: "z", revision: 7), TestChange(kind: .allDeleted, revision: 8))
+      #expect(watcher.isSilent(for: 0.05))
+      // The same again, for one who comes later.
+      #expect(try begin(writer, from: 1) == 0)
+      #expect(try writer.receive().changes == expected)
+    }
+
+    @Test func `an entry that expires was told of when it was put`() throws {
+      let server = try TestServer()
+      let (writer, watcher) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher) == 0)
+      #expect(try writer.call(Request.put("a", [1], id: 3, expiry: 1_000)).number == 1)
+      #expect(try writer.call(Request.put("b", [1], id: 3, expiry: 1)).number == 2)
+      var changes: [TestChange] = []
+      while changes.count < 2 { changes += try watcher.receive().changes }
+      #expect(changes.map(\.revision) == [1, 2])
+      #expect((900...1_000).contains(changes[0].expiry) && changes[1].expiry == 1)
+      #expect(eventually { (try? writer.call(Request.get("b", id: 3)).code) == .notFound })
+      #expect(watcher.isSilent(for: 0.05))
+      #expect(try begin(writer, from: 2) == 1)
+      // Time has passed, and at least a millisecond is always left.
+      #expect(try writer.receive().changes.map(\.expiry) == [1])
+    }
+
+    @Test func `a watch of a prefix tells of its keys and of the deletion of everything`() throws {
+      let server = try TestServer { $0.changeBytes = 40_000 }
+      let (writer, watcher) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher, prefix: "a:", keysOnly: true) == 0)
+      for key in ["a", "a:1", "b:1", "a:2"] { #expect(try writer.call(Request.put(key, [1], id: 3)).isDone) }
+      #expect(try writer.call(Request.make(.deleteAll, id: 3)).isDone)
+      var seen: [TestChange] = []
+      while seen.count < 3 { seen += try watcher.receive().changes }
+      #expect(
+        seen == [
+          TestChange(key: "a:1", revision: 2), TestChange(key: "a:2", revision: 4),
+          TestChange(kind: .allDeleted, revision: 5),
+        ])
+      // It hears now and then how far the store has come, so that it could go on from there.
+      let value = [UInt8](repeating: 1, count: 1_000)
+      for _ in 0..<100 { #expect(try writer.call(Request.put("b", value, id: 3)).isDone) }
+      var last: UInt64 = 5
+      while last < 90 {
+        let frame = try watcher.receive()
+        #expect(frame.changes == [] && frame.through > last, "\(frame) \(frame.changes)")
+        last = frame.through
+      }
+    }
+
+    @Test func `a commit of several frames is told to be whole with its last one`() throws {
+      let server = try TestServer()
+      let (writer, watcher) = (try server.connect(), try server.connect(credit: 1))
+      #expect(try begin(watcher) == 0)
+      let value = [UInt8](repeating: 7, count: 1_000)
+      let keys = (0..<300).map { "k\($0)" }
+      #expect(try writer.call(Request.put("first", [1], id: 3)).isDone)
+      #expect(try writer.call(Request.putMany(keys.map { ($0, value) }, id: 3)).number == 2)
+      #expect(watcher.isSilent(for: 0.05))
+      var (seen, frames): ([TestChange], [Reply]) = ([], [])
+      while seen.count < 301 {
+        try watcher.send(Request.credit(1 << 16, id: 50))
+        frames.append(try watcher.receive())
+        seen += frames[frames.count - 1].changes
+      }
+      #expect(seen.map(\.key) == ["first"] + keys)
+      #expect(frames.map(\.through) == Array(repeating: 1, count: frames.count - 1) + [2])
+      #expect(frames.count > 4 && frames.allSatisfy { $0.body.count <= 65_536 })
+    }
+
+    @Test(arguments: [1, 3]) func `with several writers no change is left out, told twice or out of order`(
+      _ workers: Int
+    ) throws {
+      let server = try TestServer(workers: workers)
+      let watchers = try (0..<3).map { try server.connect(credit: $0 == 0 ? 1 : 1 << 20) }
+      for watcher in watchers { #expect(try begin(watcher) == 0) }
+      var random = SystemRandomNumberGenerator()
+      let seeds = (0..<4).map { _ in random.next() as UInt64 }
+      print("seeds \(seeds)")
+      let writers = seeds.map { seed in
+        Writing {
+          let client = try server.connect()
+          var random = SeededGenerator(seed: seed)
+          for number in 0..<1_500 as Range<UInt32> {
+            let keys = (0..<3).map { _ in "k\(UInt8.random(in: 0..<40, using: &random))" }
+            let value = [UInt8](repeating: UInt8(number & 255), count: Int.random(in: 0..<200, using: &random))
+            let request =
+              switch Int.random(in: 0..<100, using: &random) {
+              case 0: Request.make(.deleteAll, id: 5)
+              case 1..<20: Request.delete(keys[0], id: 5)
+              case 20..<30: Request.keys(.deleteMany, keys, id: 5)
+              case 30..<50: Request.putMany(keys.map { ($0, value) }, id: 5)
+              default: Request.put(keys[0], value, id: 5)
+              }
+            _ = try client.call(request)
+          }
+        }
+      }
+      for writer in writers { try writer.wait() }
+      let reader = try server.connect()
+      let revision = try #require(try reader.figures(store: 1)["revision"])
+      let entries = try reader.call(Request.all(id: 9)).entries
+      for watcher in watchers {
+        let model = try WatchModel(watcher, id: 50, through: revision)
+        #expect(model.values == Dictionary(uniqueKeysWithValues: entries.map { ($0.text, $0.value) }))
+        #expect(model.revisions == Dictionary(uniqueKeysWithValues: entries.map { ($0.text, $0.revision) }))
+      }
+    }
+
+    @Test func `a watch that is too slow is told where it lost track`() throws {
+      let server = try TestServer { $0.changeBytes = 100_000 }
+      let (writer, slow) = (try server.connect(), try server.connect(credit: 1))
+      #expect(try begin(slow) == 0)
+      let value = [UInt8](repeating: 1, count: 10_000)
+      for number in 0..<100 as Range<UInt32> {
+        #expect(try writer.call(Request.put("k\(number)", value, id: 3)).isDone)
+      }
+      try slow.send(Request.credit(1 << 20, id: 50))
+      let last = try slow.receive()
+      #expect(last.through == 0 && last.more)
+      #expect(last.changes.count == 1 && last.changes[0].kind == .lost)
+      #expect(try slow.receive().isError(.changesLost, id: 50))
+      #expect(try slow.pings())
+      // From the next revision on it goes on.
+      let lost = last.changes[0].revision
+      #expect((70..<95).contains(lost))
+      #expect(try begin(slow, from: lost + 1) == lost)
+      try slow.send(Request.credit(1 << 20, id: 50))
+      #expect(try slow.receive().changes.first?.revision == lost + 1)
+    }
+
+    @Test func `a commit larger than all that is kept reaches who keeps up`() throws {
+      let server = try TestServer { $0.changeBytes = 1 }
+      let (writer, watcher) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher) == 0)
+      let value = [UInt8](repeating: 1, count: 50_000)
+      #expect(try writer.call(Request.putMany((0..<20).map { ("k\($0)", value) }, id: 3)).number == 1)
+      var seen = 0
+      while seen < 20 {
+        let frame = try watcher.receive()
+        seen += frame.changes.count
+        try watcher.send(Request.credit(UInt32(frame.size), id: 50))
+      }
+      #expect(seen == 20)
+    }
+
+    @Test func `changes that were never kept, or never made, can't be watched`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      for _ in 0..<5 { #expect(try client.call(Request.put("a", [1], id: 3)).isDone) }
+      for (from, lost) in [(1, 5), (5, 5), (7, 5), (.max, 5)] as [(UInt64, UInt64)] {
+        let frame = try client.call(Request.watch(id: 8, from: from))
+        #expect(frame.changes == [TestChange(kind: .lost, revision: lost)], "from \(from)")
+        #expect(try client.receive().isError(.changesLost, id: 8))
+      }
+      #expect(try begin(client, from: 6) == 5)
+      // What came after the first watch began is kept.
+      #expect(try client.call(Request.put("a", [1], id: 3)).changes.map(\.revision) != [5])
+    }
+
+    @Test func `who comes back within a while misses nothing`() throws {
+      let server = try TestServer()
+      let writer = try server.connect()
+      do {
+        let watcher = try server.connect()
+        #expect(try begin(watcher) == 0)
+      }
+      #expect(try eventually { try writer.figures(store: 1)["watches"] == 0 })
+      #expect(try writer.call(Request.put("a", [1], id: 3)).isDone)
+      let watcher = try server.connect()
+      #expect(try begin(watcher, from: 1) == 0)
+      #expect(try watcher.receive().changes == [TestChange(key: "a", value: [1], revision: 1)])
+    }
+
+    @Test func `many watches on many connections are all told`() throws {
+      let server = try TestServer(workers: 2)
+      let writer = try server.connect()
+      let watchers = try (0..<40).map { _ in try server.connect() }
+      for watcher in watchers {
+        for id in 100..<125 as Range<UInt32> { #expect(try begin(watcher, id: id, prefix: "k\(id % 5)") == 0) }
+      }
+      #expect(try writer.figures(store: 1)["watches"] == 1_000)
+      for number in 0..<5 { #expect(try writer.call(Request.put("k\(number)", [1], id: 3)).isDone) }
+      for watcher in watchers {
+        var seen: [UInt32: [String]] = [:]
+        for _ in 0..<25 {
+          let frame = try watcher.receive()
+          seen[frame.id, default: []] += frame.changes.map(\.key)
+        }
+        #expect(seen == Dictionary(uniqueKeysWithValues: (100..<125).map { ($0, ["k\($0 % 5)"]) }))
+      }
+    }
+
+    @Test func `a watch ends with its store, by a cancel, and with the server`() throws {
+      let server = try TestServer(stores: ["test", "other"])
+      let (client, other) = (try server.connect(), try server.connect(store: "other"))
+      #expect(try begin(client) == 0)
+      #expect(try begin(other) == 0)
+      let again = try client.call(Request.watch(id: 51))
+      #expect(again.isDone)
+      #expect(try client.call(Request.cancel(51)).isError(.cancelled, id: 51))
+      #expect(try client.call(Request.drop("test", id: 4)).isDone)
+      #expect(try client.receive().isError(.storeUnknown, id: 50))
+      #expect(try client.pings())
+      #expect(try other.call(Request.put("last", [1], id: 3)).isDone)
+      let taken = try #require(server.stop())
+      #expect(taken < 3)
+      #expect(try other.receive().changes.map(\.key) == ["last"])
+      #expect(try other.receive().isNotice(.shuttingDown))
+    }
+
+    @Test func `a stop brings every change to who watches, whoever makes it`() throws {
+      let server = try TestServer(workers: 2)
+      let (watcher, writer) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher) == 0)
+      let count: UInt32 = 3_000
+      try writer.send((1...count).flatMap { Request.put("k\($0)", [1], id: $0) })
+      let thread = Thread { _ = server.stop() }
+      thread.start()
+      for id in 1...count { #expect(try writer.receive().id == id) }
+      var seen: [UInt64] = []
+      while let frame = try? watcher.receive(), frame.id == 50 { seen += frame.changes.map(\.revision) }
+      #expect(seen == Array(1...UInt64(count)))
+    }
+
+    @Test func `a watch counts as a request in flight, and its id is taken`() throws {
+      let server = try TestServer { $0.requestsInFlight = 2 }
+      let client = try server.connect()
+      #expect(try begin(client, id: 50) == 0)
+      #expect(try begin(client, id: 51) == 0)
+      #expect(try client.call(Request.watch(id: 52)).isError(.tooManyRequests, id: 52))
+      #expect(try client.call(Request.watch(id: 50)).isNotice(.malformed))
+    }
+
+    @Test func `a watch without credit is not expired, and an idle one is not either`() throws {
+      let server = try TestServer {
+        $0.answerTimeout = .milliseconds(100)
+        $0.idleTimeout = .milliseconds(100)
+      }
+      let (writer, watcher) = (try server.connect(), try server.connect(credit: 1))
+      #expect(try begin(watcher) == 0)
+      #expect(try begin(writer, id: 77) == 0)
+      #expect(try writer.call(Request.put("a", [1], id: 3)).isDone)
+      #expect(watcher.isSilent(for: 0.4))
+      try watcher.send(Request.credit(1_000, id: 50))
+      #expect(try watcher.receive().changes.map(\.key) == ["a"])
+    }
+  }
+}
+
+/// What a watcher knows of a store that was empty when it began.
+private struct WatchModel {
+  private(set) var values: [String: [UInt8]] = [:]
+  private(set) var revisions: [String: UInt64] = [:]
+
+  /// Reads a watch up to a revision, and checks that every revision comes once and in order.
+  init(_ client: TestClient, id: UInt32, through: UInt64) throws {
+    var (last, told): (UInt64, UInt64) = (0, 0)
+    try client.send(Request.credit(1 << 16, id: id))
+    var owed = 0
+    while told < through {
+      let frame = try client.receive()
+      owed += frame.size
+      if owed >= 1 << 15 {
+        try client.send(Request.credit(UInt32(owed), id: id))
+        owed = 0
+      }
+      #expect(frame.id == id && frame.isDone, "\(frame)")
+      for change in frame.changes {
+        #expect(change.revision == last || change.revision == last + 1)
+        #expect(change.revision > told)
+        last = change.revision
+        switch change.kind {
+        case .single, .list: (values[change.key], revisions[change.key]) = (change.value, change.revision)
+        case .deleted:
+          #expect(values.removeValue(forKey: change.key) != nil)
+          revisions[change.key] = nil
+        case .allDeleted: (values, revisions) = ([:], [:])
+        case .lost: Issue.record("lost")
+        }
+      }
+      #expect(frame.through == last || frame.through == last - 1)
+      told = frame.through
+    }
+    #expect(last == through)
+  }
+}
+
+/// Work on a thread of its own.
+private final class Writing: @unchecked Sendable {
+  private let done = DispatchSemaphore(value: 0)
+  /// Written before `done` is signalled, and read behind that.
+  private var error: (any Error)?
+
+  init(_ body: @escaping @Sendable () throws -> Void) {
+    Thread.detachNewThread { [self] in
+      do { try body() } catch { self.error = error }
+      done.signal()
+    }
+  }
+
+  func wait() throws {
+    done.wait()
+    if let error { throw error }
+  }
+}

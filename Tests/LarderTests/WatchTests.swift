@@ -1,0 +1,214 @@
+import Foundation
+import LarderServer
+import Platform
+import Testing
+import Wire
+
+@testable import Larder
+
+/// Watches of the library, against real servers and one that can be told what to do.
+@Suite(.serialized) struct WatchTests {
+  @Test func `commits come whole and in order, and start says from where`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      try await items.put("before", [1])
+      var watch = items.watch().makeAsyncIterator()
+      #expect(try await watch.start() == 1)
+      #expect(try await watch.start() == 1)
+      try await items.put("a", [2], expiresIn: .seconds(60))
+      try await items.put("l", list: [[1], []])
+      _ = try await items.putMany([Write("b", [3]), Write("c", [4])])
+      try await items.delete("a")
+      _ = try await items.deleteAll()
+      let first = try #require(try await watch.next())
+      #expect(first.revision == 2)
+      guard case .put(let entry) = first.changes[0] else {
+        Issue.record("\(first)")
+        return
+      }
+      #expect(entry.key == "a" && entry.bytes == [2] && entry.revision == 2)
+      #expect(entry.expiresIn.map { $0 > .seconds(50) && $0 <= .seconds(60) } == true)
+      #expect(
+        try await watch.next()
+          == Commit(revision: 3, changes: [.put(Entry(key: "l", value: .list([[1], []]), revision: 3))]))
+      #expect(
+        try await watch.next()
+          == Commit(
+            revision: 4,
+            changes: ["b": [3], "c": [4]].sorted { $0.key < $1.key }
+              .map { .put(Entry(key: $0.key, value: .single($0.value), revision: 4)) }))
+      #expect(try await watch.next() == Commit(revision: 5, changes: [.delete(key: "a")]))
+      #expect(try await watch.next() == Commit(revision: 6, changes: [.deleteAll]))
+      // Another one, of what is kept.
+      var again = items.watch(from: 3, prefix: "b", keysOnly: true).makeAsyncIterator()
+      #expect(
+        try await again.next()
+          == Commit(revision: 4, changes: [.put(Entry(key: "b", value: .single([]), revision: 4))]))
+      #expect(try await again.next()?.changes == [.deleteAll])
+    }
+  }
+
+  @Test func `a commit of many frames is one commit`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      var watch = items.watch().makeAsyncIterator()
+      _ = try await watch.start()
+      let value = [UInt8](repeating: 1, count: 1_000)
+      _ = try await items.putMany((0..<2_000).map { Write("k\($0)", value) })
+      #expect(try await watch.next()?.changes.count == 2_000)
+    }
+  }
+
+  @Test func `a slow consumer holds the server to its credit, and loses track in the end`() async throws {
+    try await withServer {
+      $0.limits.changeBytes = 1 << 20
+    } _: { client, _ in
+      let items = client.store("items")
+      var watch = items.watch().makeAsyncIterator()
+      _ = try await watch.start()
+      let value = [UInt8](repeating: 1, count: 10_000)
+      for number in 0..<400 { try await items.put("k\(number)", value) }
+      var revisions: [UInt64] = []
+      do throws(LarderError) {
+        while let commit = try await watch.next() { revisions.append(commit.revision) }
+        Issue.record("a watch has an end")
+      } catch {
+        #expect(error.kind == .changesLost && error.outcome == .rejected)
+        #expect(error.message.contains("revision"))
+      }
+      #expect(revisions == Array(1...UInt64(revisions.count)))
+      #expect(revisions.count > 10 && revisions.count < 100)
+      #expect(try await watch.next() == nil)
+    }
+  }
+
+  @Test func `an iterator that is let go of, or cancelled, ends its watch`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      do {
+        var watch = items.watch().makeAsyncIterator()
+        _ = try await watch.start()
+        #expect(try await items.stats()["watches"] == 1)
+      }
+      #expect(try await items.stats()["watches"] == 0)
+      let task = Task { () -> LarderError? in
+        var watch = items.watch().makeAsyncIterator()
+        do throws(LarderError) {
+          while try await watch.next() != nil {}
+          return nil
+        } catch { return error }
+      }
+      while try await items.stats()["watches"] != 1 { try await Task.sleep(for: .milliseconds(5)) }
+      task.cancel()
+      #expect(await task.value?.kind == .cancelled)
+      #expect(try await items.stats()["watches"] == 0)
+    }
+  }
+
+  @Test func `a watch ends with its store`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      var watch = items.watch().makeAsyncIterator()
+      _ = try await watch.start()
+      try await client.dropStore("items")
+      do throws(LarderError) {
+        _ = try await watch.next()
+        Issue.record("a change of a dropped store")
+      } catch { #expect(error.kind == .storeUnknown) }
+      var other = client.store("nothing").watch().makeAsyncIterator()
+      do throws(LarderError) {
+        _ = try await other.start()
+        Issue.record("a watch of no store")
+      } catch { #expect(error.kind == .storeUnknown) }
+    }
+  }
+
+  @Test func `a watch goes on over restarts of a durable store, in the order of revisions and without a gap`()
+    async throws
+  {
+    let folder = try TemporaryFolder()
+    let address = "unix:\(folder.path)/larder.sock"
+    let options = ["--data", "\(folder.path)/data", "--store", "items=log"]
+    var server = try ServerProcess(address: address, options: options)
+    let client = try LarderClient(address)
+    let items = client.store("items")
+    try await items.put("k", [0])
+    let watching = Task {
+      var revisions: [UInt64] = []
+      for try await commit in items.watch(from: 2) {
+        revisions.append(commit.revision)
+        if commit.changes == [.delete(key: "end")] { break }
+      }
+      return revisions
+    }
+    var last: UInt64 = 1
+    for _ in 0..<3 {
+      for number in 0..<20 { last = try await items.put("k\(number)", [UInt8(number)]) }
+      // The watch must have seen all of it, for nothing is kept over the end of a process.
+      while try await items.stats()["watches"] != 1 { try await Task.sleep(for: .milliseconds(5)) }
+      #expect(server.end(with: SIGTERM) == 0)
+      server = try ServerProcess(address: address, options: options)
+      while try await items.stats()["watches"] != 1 { try await Task.sleep(for: .milliseconds(5)) }
+    }
+    last = try await items.put("end", [1])
+    _ = try await items.delete("end")
+    #expect(try await watching.value == Array(2...last + 1))
+    await client.shutdown()
+    _ = server.end(with: SIGTERM)
+  }
+
+  @Test func `a watch whose changes a restart has lost says so`() async throws {
+    let folder = try TemporaryFolder()
+    let address = "unix:\(folder.path)/larder.sock"
+    var server = try ServerProcess(address: address, store: "items")
+    let client = try LarderClient(address)
+    let items = client.store("items")
+    var watch = items.watch().makeAsyncIterator()
+    _ = try await watch.start()
+    try await items.put("a", [1])
+    #expect(try await watch.next()?.revision == 1)
+    _ = server.end(with: SIGKILL)
+    server = try ServerProcess(address: address, store: "items")
+    do throws(LarderError) {
+      _ = try await watch.next()
+      Issue.record("a change of another store")
+    } catch { #expect(error.kind == .changesLost) }
+    await client.shutdown()
+    _ = server.end(with: SIGTERM)
+  }
+
+  @Test func `a server that falls silent under an idle watch is noticed`() async throws {
+    let server = try FakeServer()
+    let isSilent = Lock(false)
+    server.set { request in
+      switch request.operation {
+      case .watch: return .send(Self.firstFrame(id: request.id))
+      default: return isSilent.withLock { $0 } ? .silence : .answer
+      }
+    }
+    let client = try LarderClient(server.address, configuration: configuration { $0.silenceLimit = .milliseconds(200) })
+    var watch = client.store("items").watch().makeAsyncIterator()
+    _ = try await watch.start()
+    let waiting = Task { [watch] in
+      var watch = watch
+      return try await watch.next()
+    }
+    // It is asked for a sign of life, and gives it.
+    while server.count(of: .ping) < 2 { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(server.count(of: .watch) == 1)
+    isSilent.withLock { $0 = true }
+    while server.count(of: .watch) == 1, server.shared.withLock({ $0.connections }) == 1 {
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    waiting.cancel()
+    _ = try? await waiting.value
+  }
+
+  private static func firstFrame(id: UInt32) -> [UInt8] {
+    var buffer = ByteBuffer()
+    let start = buffer.beginReply(id: id, more: true)
+    buffer.append(UInt64(0))
+    buffer.endFrame(start)
+    return buffer.toArray()
+  }
+}
