@@ -41,7 +41,7 @@ extension Batch {
         readValues(of: header.id, from: mark, &connection)
         hold(store)
       }
-      requests &+= 1
+      count(header.kind)
       place &+= header.frameSize
       guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
         next.detail == first.detail, next.flags == 0, next.id != 0, Self.isOnEntries(next.kind)

@@ -30,7 +30,7 @@ extension Batch {
         } else {
           handle(header, bytes.extracting(header.body(at: place)), &connection, server)
         }
-        requests &+= 1
+        count(header.kind)
         place += header.frameSize
       }
     }
@@ -41,6 +41,7 @@ extension Batch {
   /// Sends a notice, behind which nothing is executed.
   mutating func endConnection(_ connection: inout Connection, _ code: ErrorCode, _ message: String) {
     output.appendError(code, id: 0, message: message)
+    outcome = code.outcome.rawValue
     connection.phase = .closing
   }
 

@@ -11,8 +11,11 @@ struct Batch: ~Copyable {
   var now: UInt64 = 0
   /// How many bytes of output the connection may have waiting, beside its outbox.
   var room = 0
-  /// Requests answered since the worker last added them up.
+  /// Requests handled since the worker last looked.
   var requests: UInt64 = 0
+  /// What became of the request that is being handled: an `Outcome`.
+  var outcome: UInt8 = 0
+  let metrics: WorkerMetrics
   var limits: ServerLimits
   let largestValue: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
@@ -37,8 +40,9 @@ struct Batch: ~Copyable {
   /// How often a write is tried again for which a store's journal has to make room.
   static let mostWaits = 100
 
-  init(limits: ServerLimits) {
+  init(limits: ServerLimits, metrics: WorkerMetrics) {
     self.limits = limits
+    self.metrics = metrics
     largestValue = limits.largestValueBytes
     frameBytes = min(Answer.frameBytes, limits.largestFrameBytes - Frame.leastLength)
   }
@@ -68,6 +72,14 @@ struct Batch: ~Copyable {
     if mustWake { store.journal?.wake() }
   }
 
+  /// Counts a request that was handled.
+  @inline(__always)
+  mutating func count(_ operation: UInt8) {
+    requests &+= 1
+    metrics.count(operation, outcome)
+    outcome = 0
+  }
+
   /// Notes that what was answered shows, or made, what is durable only with this commit.
   @inline(__always)
   mutating func gate(_ revision: UInt64, _ journal: Journal) {
@@ -81,6 +93,7 @@ struct Batch: ~Copyable {
 
   mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
     // Some messages repeat what the client sent, which may be as long as a frame and thrice that once it is made UTF-8.
+    outcome = code.outcome.rawValue
     let isShort = message.utf8.count <= Self.longestMessage
     output.appendError(
       code, id: id, message: isShort ? message : String(message.prefix(Self.longestMessage / 4)) + " …")

@@ -16,9 +16,9 @@ struct EventLoop: ~Copyable {
   let descriptor: Int32
 
   /// - Parameter poll: watches the mailbox already.
-  init(server: ServerState, mailbox: Mailbox, poll: consuming Poll) {
+  init(server: ServerState, metrics: WorkerMetrics, mailbox: Mailbox, poll: consuming Poll) {
     descriptor = poll.descriptor.number
-    service = Service(server, mailbox, poll)
+    service = Service(server, metrics, mailbox, poll)
     self.mailbox = mailbox
   }
 
@@ -29,7 +29,8 @@ struct EventLoop: ~Copyable {
   mutating func runWhileConnected() {
     repeat {
       let count = service.poll.wait(timeoutMilliseconds: timeout(), into: &events)
-      service.batch.now = monotonicMilliseconds()
+      let begun = monotonicNanoseconds()
+      service.batch.now = begun / 1_000_000
       var (index, hasMail) = (0, false)
       while index < count {
         let end = min(count, index + Turn.capacity)
@@ -41,7 +42,7 @@ struct EventLoop: ~Copyable {
         serveTurn()
       }
       if hasMail { readMailbox() }
-      service.countRequests()
+      service.endWakeUp(begun: begun)
       if service.batch.now >= service.nextSweep { sweep() }
     } while connections.count > 0
   }

@@ -9,9 +9,12 @@ package final class Server: Sendable {
 
   /// The addresses that are listened on, with the ports that were really bound: of the passed sockets first.
   package let addresses: [Address]
+  /// Where metrics are served.
+  package var metricsAddress: Address? { metrics?.address }
   private let state: ServerState
   private let workers: [Worker]
   private let acceptors: Lock<[Acceptor]?>
+  private let metrics: MetricsListener?
   private let housekeeping: Housekeeping
 
   /// Makes the stores, binds all addresses and begins to serve.
@@ -22,10 +25,14 @@ package final class Server: Sendable {
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
     let state = ServerState(limits: configuration.limits, workerCount: configuration.workers, data: data)
     for store in stores { try state.stores.adopt(store) }
+    let metrics = try configuration.metrics.map { address in
+      try MetricsListener(configuration.open(address), state)
+    }
     do {
       try state.stores.openAll(configuration.tellOpening, progress: configuration.tellProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
     } catch {
+      metrics?.stop()
       state.stores.close()
       throw error
     }
@@ -43,6 +50,7 @@ package final class Server: Sendable {
       // Acceptors and workers keep themselves alive until they are stopped.
       for acceptor in acceptors { acceptor.stop() }
       for worker in workers { worker.beginDrain() }
+      metrics?.stop()
       state.stores.close()
       throw error
     }
@@ -50,7 +58,9 @@ package final class Server: Sendable {
     self.state = state
     self.workers = workers
     self.acceptors = Lock(acceptors)
+    self.metrics = metrics
     housekeeping = Housekeeping(state.stores)
+    state.readiness.store(.ready, ordering: .releasing)
   }
 
   /// Changes a server that runs: all of it or, if a store can't be made, nothing.
@@ -82,12 +92,14 @@ package final class Server: Sendable {
 
   /// Stops accepting, answers what has come, gives open answers their time (`shutdownTimeout`) and calls `done`.
   package func stop(_ done: @escaping @Sendable () -> Void) {
+    state.readiness.store(.stopping, ordering: .releasing)
     housekeeping.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }
-    DispatchQueue.global().async { [workers, state] in
+    DispatchQueue.global().async { [workers, state, metrics] in
       for worker in workers { worker.waitUntilDrained() }
       state.stores.close()
+      metrics?.stop()
       done()
     }
   }

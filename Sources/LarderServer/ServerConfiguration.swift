@@ -36,6 +36,8 @@ package struct ServerConfiguration: Sendable {
   /// Event loops; each keeps a thread while it has connections.
   package var workers = 1
   package var limits = ServerLimits()
+  /// Where metrics are served over HTTP; nil for nowhere.
+  package var metrics: Address?
 
   package init(addresses: [Address]) {
     self.addresses = addresses

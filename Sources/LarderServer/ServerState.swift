@@ -12,19 +12,25 @@ final class ServerState: Sendable {
   let outputShareBytes: Int
   let inputShareBytes: Int
   private let started = monotonicMilliseconds()
+  /// What each worker counts, by its index.
+  let workers: [WorkerMetrics]
+  let readiness = Atomic(Readiness.starting)
+
+  /// Whether clients are served.
+  enum Readiness: UInt8, AtomicRepresentable {
+    case starting, ready, stopping
+  }
 
   let connections = Atomic<Int>(0)
   let connectionsAccepted = Atomic<UInt64>(0)
-  let requests = Atomic<UInt64>(0)
   /// Bytes that wait in all connections' outboxes.
   let outputBytes = Atomic<Int>(0)
   /// Workers that have answered all that had come before the end was asked for.
   let drainingWorkers = Atomic<Int>(0)
-  let workerCount: Int
 
   init(limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil) {
     currentLimits = Lock(limits)
-    self.workerCount = workerCount
+    workers = (0..<workerCount).map { _ in WorkerMetrics() }
     outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
@@ -40,15 +46,17 @@ final class ServerState: Sendable {
     stores.setLimit(limits.stores)
   }
 
+  var uptimeMilliseconds: UInt64 { monotonicMilliseconds() - started }
+
   /// `Protocol/wire.md` §6.1. Takes every store's lock in turn.
   func figures() -> [Figure] {
     let all = stores.list()
     let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
     return [
-      Figure("uptime_milliseconds", monotonicMilliseconds() - started),
+      Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", UInt64(connections.load(ordering: .relaxed))),
       Figure("connections_accepted_total", connectionsAccepted.load(ordering: .relaxed)),
-      Figure("requests_total", requests.load(ordering: .relaxed)),
+      Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(all.count)),
       Figure("memory_bytes", memory),
       Figure("output_bytes", UInt64(outputBytes.load(ordering: .relaxed))),

@@ -26,6 +26,7 @@ extension Service {
       switch unsafe connection.descriptor.send(connection.outbox.bytes) {
       case .moved(let count):
         connection.outbox.consume(count)
+        batch.metrics.add(count, to: .sentBytes)
         noteQueued(-count)
         connection.lastSent = batch.now
       case .wouldBlock: break
@@ -68,7 +69,9 @@ extension Service {
     guard !batch.output.isEmpty else { return }
     if connection.outbox.isEmpty, connection.phase != .closed {
       switch unsafe connection.descriptor.send(batch.output.bytes) {
-      case .moved(let count): batch.output.consume(count)
+      case .moved(let count):
+        batch.metrics.add(count, to: .sentBytes)
+        batch.output.consume(count)
       case .wouldBlock: break
       case .failed: connection.phase = .closed
       }

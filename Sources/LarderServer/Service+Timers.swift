@@ -19,7 +19,7 @@ extension Service {
   /// Begins to plan the next sweep anew.
   mutating func beginSweep() {
     nextSweep = .max
-    watchesMayEnd = server.drainingWorkers.load(ordering: .acquiring) == server.workerCount
+    watchesMayEnd = server.drainingWorkers.load(ordering: .acquiring) == server.workers.count
     if let drainDeadline, batch.now < drainDeadline { sweepNoLater(than: drainDeadline) }
   }
 

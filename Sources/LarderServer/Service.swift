@@ -25,11 +25,11 @@ struct Service: ~Copyable {
   var watchers: [ObjectIdentifier: Watchers] = [:]
   let mailbox: Mailbox
 
-  init(_ server: ServerState, _ mailbox: Mailbox, _ poll: consuming Poll) {
+  init(_ server: ServerState, _ metrics: WorkerMetrics, _ mailbox: Mailbox, _ poll: consuming Poll) {
     self.server = server
     self.mailbox = mailbox
     self.poll = poll
-    batch = Batch(limits: server.limits)
+    batch = Batch(limits: server.limits, metrics: metrics)
   }
 
   mutating func sweepNoLater(than time: UInt64) {
@@ -43,9 +43,12 @@ struct Service: ~Copyable {
     sweepNoLater(than: batch.now)
   }
 
-  mutating func countRequests() {
+  /// Notes how long the requests of a wake-up have taken.
+  @inline(__always)
+  mutating func endWakeUp(begun: UInt64) {
     guard batch.requests > 0 else { return }
-    server.requests.add(batch.requests, ordering: .relaxed)
+    batch.metrics.add(1, to: .wakeUps)
+    batch.metrics.durations.note(nanoseconds: monotonicNanoseconds() &- begun, count: batch.requests)
     batch.requests = 0
   }
 
@@ -104,6 +107,7 @@ struct Service: ~Copyable {
       endInput(of: &connection, transfer)
       return false
     }
+    batch.metrics.add(count, to: .receivedBytes)
     connection.lastRead = batch.now
     if count == Turn.inputBytes { connection.hasUnread = true }
     turn.add(connection.token, byteCount: count)
@@ -140,6 +144,7 @@ struct Service: ~Copyable {
       endInput(of: &connection, transfer)
       return false
     }
+    batch.metrics.add(count, to: .receivedBytes)
     connection.lastRead = batch.now
     if count == room { connection.hasUnread = true }
     handleInbox(&connection)

@@ -20,7 +20,7 @@ final class Worker: @unchecked Sendable {
     mailbox = try Mailbox()
     let poll = try Poll()
     try poll.add(mailbox.descriptor, .reading, token: Mailbox.token)
-    loop = EventLoop(server: server, mailbox: mailbox, poll: poll)
+    loop = EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)
     source = DispatchSource.makeReadSource(fileDescriptor: loop.descriptor, queue: queue)
     source.setEventHandler { [unowned self] in serve() }
     // The descriptors may only be closed once Dispatch watches them no more. Until then the source keeps the worker alive.

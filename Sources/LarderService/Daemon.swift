@@ -67,6 +67,7 @@ package struct Daemon {
       let name = index < sockets.count ? sockets[index].name : "-"
       log.notice("listening", ["address": "\(address)", "name": name, "version": softwareVersion])
     }
+    if let address = server.metricsAddress { log.notice("serving metrics", ["address": "\(address)"]) }
     return server
   }
 

@@ -41,6 +41,12 @@ struct ServerOptions: ParsableArguments {
   @Option(help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by names or numbers.")
   var socketOwner: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Where to serve metrics over HTTP: /metrics for Prometheus, /healthz and /readyz. (default: nowhere)",
+      valueName: "address"))
+  var metrics: String?
+
   @Option(help: "Event loops; each can use one core. (default: 1)")
   var workers: Int?
 
@@ -69,6 +75,7 @@ struct ServerOptions: ParsableArguments {
     flags["data"] = data.map { [$0] }
     flags["socket.mode"] = socketMode.map { [$0] }
     flags["socket.owner"] = socketOwner.map { [$0] }
+    flags["metrics"] = metrics.map { [$0] }
     flags["workers"] = workers.map { ["\($0)"] }
     flags["limits.connections"] = maxConnections.map { ["\($0)"] }
     flags["limits.stores"] = maxStores.map { ["\($0)"] }

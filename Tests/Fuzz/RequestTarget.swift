@@ -32,7 +32,7 @@ private struct Exchange: ~Copyable {
     limits.keysInRequest = 64
     limits.largestFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
-    batch = Batch(limits: limits)
+    batch = Batch(limits: limits, metrics: server.workers[0])
     batch.now = 1_000
     // No descriptor is behind it: nothing here reads or sends.
     connection = Connection(Descriptor(owning: -1), token: ConnectionToken(0), now: 1_000)

@@ -24,13 +24,14 @@ final class TestServer: Sendable {
   /// - Parameter stores: memory stores that exist from the start.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
-    limits: (inout ServerLimits) -> Void = { _ in }
+    metrics: Address? = nil, limits: (inout ServerLimits) -> Void = { _ in }
   ) throws {
     directory = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     var configuration = ServerConfiguration(
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: "\(directory)/s")])
     configuration.workers = workers
+    configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") }
     limits(&configuration.limits)
     server = try Server(configuration, serving: opened)

@@ -93,6 +93,7 @@ extension Setting {
     Setting(list: "stores", isReloaded: true) { texts, settings in
       settings.server.stores = try texts.map { try ServerConfiguration.NamedStore($0) }
     },
+    Setting("metrics", standard: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each keeps a thread of Dispatch's, which lends at most 255 of this kind.
     Setting("workers", standard: 1, in: 1...128, \.server.workers),
     Setting("log.level", standard: "info", isReloaded: true) { text, settings in

@@ -1,3 +1,5 @@
+import Platform
+
 /// Where a journal writes the commits of one store: the files of its engine.
 ///
 /// Used by one thread at a time, the journal's. A sink that has failed once is not written to again.
@@ -34,6 +36,13 @@ package protocol CommitSink: AnyObject {
 
   /// Figures for the store's stats, by their names of `Protocol/wire.md`. From any thread.
   var figures: [(name: String, value: UInt64)] { get }
+
+  /// How long the disk took to make what was written durable; nil where that is not known.
+  var syncTimes: DurationHistogram? { get }
+}
+
+extension CommitSink {
+  package var syncTimes: DurationHistogram? { nil }
 }
 
 /// Why files can't be written.

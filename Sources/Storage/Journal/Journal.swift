@@ -63,6 +63,10 @@ package final class Journal: @unchecked Sendable {
   /// Why the journal has ended before its time; nil when it has not.
   package var fault: StorageError? { state.withLock { $0.fault } }
 
+  /// How long commits took to be written, and durable if the store promises that.
+  package let commitTimes = DurationHistogram()
+  package var syncTimes: DurationHistogram? { sink.syncTimes }
+
   package var figures: [(name: String, value: UInt64)] {
     sink.figures + [
       ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", fault == nil ? 0 : 1),
@@ -184,8 +188,10 @@ package final class Journal: @unchecked Sendable {
     }
     guard hasAny else { return false }
     let last = batch.lastRevision
+    let begun = monotonicNanoseconds()
     let placed = unsafe try sink.write(
       batch.bytes, last: last, apartCount: batch.apartCount, syncs: durability == .always)
+    commitTimes.note(nanoseconds: monotonicNanoseconds() - begun)
     batch.removeAll()
     durableRevision.store(last, ordering: .releasing)
     tellWaiters()

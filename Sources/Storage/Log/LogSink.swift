@@ -52,6 +52,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
 
   package var room: Int { max(active?.room ?? 0, prepared?.room ?? 0) }
 
+  package let syncTimes: DurationHistogram? = DurationHistogram()
   package var figures: [(name: String, value: UInt64)] { shared.withLock { $0.named } }
 
   /// All segments, the active one as far as it is written.
@@ -94,7 +95,9 @@ package final class LogSink: CommitSink, @unchecked Sendable {
       syncedRevision = lastRevision
       return
     }
+    let begun = monotonicNanoseconds()
     try attempt(folder.segmentPath(active.number)) { () throws(SystemError) in try active.file.sync() }
+    syncTimes?.note(nanoseconds: monotonicNanoseconds() - begun)
     self.active?.synced = active.end
     syncedRevision = lastRevision
     noteFigures { $0.syncs += 1 }

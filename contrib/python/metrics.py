@@ -1,0 +1,132 @@
+"""Checks the metrics of a larderd with the parser that Prometheus's own Python client has.
+
+    python3 metrics.py --server PATH        starts that larderd in a temporary directory, and ends it afterwards
+
+Needs `prometheus_client` from PyPI. Prints how many checks passed, and ends with status 1 if any failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from brief_case import BriefCase, run
+from larder import Client, LarderError
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+
+class MetricsChecks(BriefCase):
+    url: str
+    address: str
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(self.url + path, timeout=5) as answer:
+            return answer.read().decode()
+
+    def scrape(self) -> dict[str, Metric]:
+        text = self.get("/metrics")
+        families = list(text_string_to_metric_families(text))
+        self.assertEqual(len({family.name for family in families}), len(families), "families come once")
+        return {family.name: family for family in families}
+
+    def value(self, families: dict[str, Metric], sample: str, **labels: str) -> float:
+        for family in families.values():
+            for found in family.samples:
+                if found.name == sample and found.labels == labels:
+                    return found.value
+        self.fail(f"no sample {sample} {labels}")
+
+    def test_names_types_and_help(self) -> None:
+        for name, family in self.scrape().items():
+            self.assertTrue(name.startswith(("larder_", "process_")), name)
+            self.assertIn(family.type, ("counter", "gauge", "histogram"), name)
+            self.assertTrue(family.documentation, name)
+            self.assertTrue(family.samples, name)
+            self.assertFalse(re.search("milliseconds$|microseconds|kilobytes", name) and not name.startswith("larder_store_"), name)
+
+    def test_what_is_done_is_counted(self) -> None:
+        before = self.scrape()
+        with Client(self.address) as client:
+            for name in ("brief", "lasting"):
+                store = client.open(name)
+                for number in range(50):
+                    store.put(f"secret{number}", b"value" * 10)
+                store.get("secret1")
+                store.get("nothing")
+        after = self.scrape()
+        for operation, outcome, count in (("put", "done", 100), ("get", "done", 2), ("get", "rejected", 2)):
+            labels = {"operation": operation, "outcome": outcome}
+            self.assertEqual(self.value(after, "larder_requests_total", **labels), count, f"{labels}")
+        self.assertEqual(self.value(after, "larder_store_entries", store="lasting", engine="log"), 50)
+        self.assertTrue(self.value(after, "larder_store_log_bytes", store="lasting", engine="log") > 50 * 50)
+        self.assertTrue(self.value(after, "larder_store_commit_duration_seconds_count", store="lasting") >= 50)
+        self.assertTrue(self.value(after, "larder_store_sync_duration_seconds_count", store="lasting") >= 50)
+        self.assertNotIn("secret", self.get("/metrics"))
+        for name, family in before.items():
+            if family.type == "gauge":
+                continue
+            for sample in family.samples:
+                self.assertTrue(self.value(after, sample.name, **sample.labels) >= sample.value, f"{sample.name} went down")
+
+    def test_histograms(self) -> None:
+        for name, family in self.scrape().items():
+            if family.type != "histogram":
+                continue
+            series: dict[str, list[tuple[float, float]]] = {}
+            for sample in family.samples:
+                if sample.name.endswith("_bucket"):
+                    series.setdefault(sample.labels.get("store", ""), []).append((float(sample.labels["le"]), sample.value))
+            for buckets in series.values():
+                self.assertEqual(buckets, sorted(buckets), name)
+                self.assertEqual([count for _, count in buckets], sorted(count for _, count in buckets), name)
+                self.assertEqual(buckets[-1][0], float("inf"), name)
+
+    def test_health(self) -> None:
+        self.assertEqual((self.get("/healthz"), self.get("/readyz")), ("ok\n", "ok\n"))
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.get("/nothing")
+        self.assertEqual(refused.exception.code, 404)
+        refused.exception.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the metrics of a larderd.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="larder-metrics-") as directory:
+        MetricsChecks.address = f"unix:{directory}/larder.sock"
+        arguments = ["--listen", MetricsChecks.address, "--data", f"{directory}/data", "--metrics", "tcp:127.0.0.1:0"]
+        arguments += ["--store", "brief=memory", "--store", "lasting=log"]
+        with subprocess.Popen([options.server.resolve(), *arguments], stderr=subprocess.PIPE, text=True) as server:
+            try:
+                for line in server.stderr or ():
+                    if found := re.search(r"serving metrics address=tcp:(\S+)", line):
+                        MetricsChecks.url = f"http://{found[1]}"
+                        break
+                wait_until_it_accepts(MetricsChecks.address)
+                passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(MetricsChecks))
+            finally:
+                server.terminate()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def wait_until_it_accepts(address: str) -> None:
+    for _ in range(100):
+        try:
+            return Client(address).close()
+        except LarderError:
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
