@@ -9,11 +9,12 @@ import Storage
 final class Housekeeping: @unchecked Sendable {
   private let timer: any DispatchSourceTimer
 
-  init(_ stores: StoreCatalog) {
+  init(_ state: ServerState) {
     timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "larder.housekeeping"))
     timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(200))
     timer.setEventHandler {
-      for store in stores.list() {
+      state.noteSecond()
+      for store in state.stores.list() {
         let now = monotonicMilliseconds()
         store.access { $0.forgetFeed(now: now) }
         while store.access({ map in

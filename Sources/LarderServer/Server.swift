@@ -59,7 +59,7 @@ package final class Server: Sendable {
     self.workers = workers
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
-    housekeeping = Housekeeping(state.stores)
+    housekeeping = Housekeeping(state)
     state.readiness.store(.ready, ordering: .releasing)
   }
 

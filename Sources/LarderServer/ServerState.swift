@@ -14,6 +14,7 @@ final class ServerState: Sendable {
   private let started = monotonicMilliseconds()
   /// What each worker counts, by its index.
   let workers: [WorkerMetrics]
+  private let recentDurations = Lock(RecentDurations())
   let readiness = Atomic(Readiness.starting)
 
   /// Whether clients are served.
@@ -50,6 +51,7 @@ final class ServerState: Sendable {
 
   /// `Protocol/wire.md` §6.1. Takes every store's lock in turn.
   func figures() -> [Figure] {
+    let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
     let all = stores.list()
     let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
     return [
@@ -60,7 +62,17 @@ final class ServerState: Sendable {
       Figure("stores", UInt64(all.count)),
       Figure("memory_bytes", memory),
       Figure("output_bytes", UInt64(outputBytes.load(ordering: .relaxed))),
+      Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
+      Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
+      Figure("request_p50_nanoseconds", quantiles[0]),
+      Figure("request_p99_nanoseconds", quantiles[1]),
+      Figure("request_p999_nanoseconds", quantiles[2]),
     ]
+  }
+
+  /// Has recent durations be recent. Once a second.
+  func noteSecond() {
+    recentDurations.withLock { $0.note(workers) }
   }
 
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {

@@ -26,6 +26,22 @@ import Testing
     #expect(try server.larder("stats", "nothing").status == 3)
   }
 
+  @Test func `figures are shown again and again until the command is interrupted`() throws {
+    let server = try RunningServer()
+    let watch = try server.shell(
+      """
+      larder stats --watch --interval 50ms > "$TMPDIR/out" & watch=$!
+      until [ $(wc -l < "$TMPDIR/out") -ge 3 ]; do sleep 0.02; done
+      kill -INT $watch; wait $watch; echo status $?
+      cat "$TMPDIR/out"
+      """)
+    #expect(watch.lines[0] == "status 0" && watch.error.isEmpty)
+    for line in watch.lines.dropFirst() {
+      #expect(try JSONDecoder().decode([String: UInt64].self, from: Data(line.utf8))["stores"] == 1)
+    }
+    #expect(try server.larder("stats", "--interval", "1s").status == 2)
+  }
+
   @Test func `a value is written, read and deleted to the byte`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "apple", "red").text == "1\n")

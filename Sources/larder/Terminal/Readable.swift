@@ -5,6 +5,7 @@ enum Readable {
   /// What a figure is in larger units; empty where it has none.
   static func figure(_ name: String, _ value: UInt64) -> String {
     if name.hasSuffix("_bytes") || name.hasSuffix("_bytes_total"), value >= 1_024 { return bytes(value) }
+    if name.hasSuffix("_nanoseconds") { return duration(nanoseconds: value) }
     if name.hasSuffix("_milliseconds"), value >= 1_000 { return time(seconds: value / 1_000) }
     if name == "read_only" { return value == 0 ? "no" : "yes: its files failed, restart the server once they are well" }
     return ""
@@ -17,6 +18,15 @@ enum Readable {
       amount /= 1_024
     }
     return "\(amount / 10).\(amount % 10) TiB"
+  }
+
+  /// Such as `16 µs`, `2.1 ms` or `4.3 s`.
+  static func duration(nanoseconds: UInt64) -> String {
+    if nanoseconds == .max { return "longer" }
+    let microseconds = nanoseconds / 1_000
+    if microseconds < 1_000 { return "\(microseconds) µs" }
+    let (amount, unit) = microseconds < 1_000_000 ? (microseconds / 100, "ms") : (microseconds / 100_000, "s")
+    return "\(amount / 10).\(amount % 10) \(unit)"
   }
 
   /// Such as `42s`, `3m 07s`, `5h 12m` or `8d 03h`.

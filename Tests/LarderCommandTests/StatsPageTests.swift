@@ -1,0 +1,60 @@
+import Testing
+
+@testable import larder
+
+@Suite struct StatsPageTests {
+  private func sample(_ time: Double, requests: UInt64, uptime: UInt64, revision: UInt64 = 0, stores: Int = 1)
+    -> StatsPage.Sample
+  {
+    StatsPage.Sample(
+      time: time,
+      server: [
+        "uptime_milliseconds": uptime, "requests_total": requests, "connections": 3, "memory_bytes": 5 << 20,
+        "received_bytes_total": requests * 1_024, "sent_bytes_total": 0, "request_p50_nanoseconds": 16_384,
+        "request_p99_nanoseconds": 2_097_152, "request_p999_nanoseconds": .max,
+      ],
+      stores: (0..<stores).map { number in
+        .init(name: "s\(number)", engine: "log", figures: ["entries": 7, "revision": revision, "log_bytes": 2_048])
+      })
+  }
+
+  @Test func `rates are what changed between two samples`() {
+    var page = StatsPage(address: "unix:/a")
+    page.add(sample(10, requests: 1_000, uptime: 60_000, revision: 5))
+    #expect(page.lines(height: 40).contains { $0.hasPrefix("requests     –") })
+    page.add(sample(12, requests: 5_000, uptime: 62_000, revision: 25))
+    let lines = page.lines(height: 40)
+    #expect(lines[0] == "larderd at unix:/a, up 1m 02s")
+    #expect(lines[1].hasPrefix("requests     2,000/s") && lines[1].hasSuffix("█"))
+    #expect(lines[2] == "took less    p50 16 µs   p99 2.0 ms   p99.9 longer")
+    #expect(lines[3] == "traffic      received 1.9 MiB/s   sent 0 B/s   waiting 0 B")
+    #expect(lines[4] == "connections  3   memory of stores 5.0 MiB")
+    #expect(lines[7].split(separator: " ") == ["s0", "log", "7", "10", "0", "–", "2.0", "KiB", "–"])
+  }
+
+  @Test func `a server that was started anew has no rates from before`() {
+    var page = StatsPage(address: "unix:/a")
+    page.add(sample(10, requests: 1_000, uptime: 60_000))
+    page.add(sample(11, requests: 10, uptime: 500))
+    #expect(page.lines(height: 40)[1].hasPrefix("requests     –"))
+    page.add(sample(12, requests: 20, uptime: 1_500))
+    #expect(page.lines(height: 40)[1].hasPrefix("requests     10/s"))
+  }
+
+  @Test func `a failure stands over the last figures, and more stores than there is room for are counted`() {
+    var page = StatsPage(address: "unix:/a")
+    page.add(failure: "can't connect")
+    #expect(page.lines(height: 24) == ["larderd at unix:/a", "can't connect"])
+    page.add(sample(10, requests: 1, uptime: 1, stores: 100))
+    page.add(failure: "can't connect")
+    let lines = page.lines(height: 24)
+    #expect(lines[1] == "(!) can't connect")
+    #expect(lines.count <= 24 && lines.contains { $0.hasPrefix("… and ") && $0.hasSuffix(" more") })
+  }
+
+  @Test func `a sparkline goes from nothing to the most`() {
+    #expect(StatsPage.sparkline([0, 1, 3.5, 7]) == "▁▂▅█")
+    #expect(StatsPage.sparkline([0, 0]) == "▁▁")
+    #expect(StatsPage.sparkline([]) == "")
+  }
+}
