@@ -11,6 +11,13 @@ extension LarderClient {
     try figures(await core.connection.call(StatsRequest(), time: time))
   }
 
+  /// The latest times at which the server took long, the latest first.
+  public func slowLog() async throws(LarderError) -> [SlowLogEntry] {
+    let body = try await core.connection.call(SlowLogRequest(), time: time).body
+    guard let entries = unsafe SlowWakeUp.decode(body.span.bytes) else { throw .malformedReply }
+    return entries.map { SlowLogEntry($0) }
+  }
+
   /// The server's stores, by their names.
   public func stores() async throws(LarderError) -> [StoreDescription] {
     let body = try await core.connection.call(StoreListRequest(), time: time).body

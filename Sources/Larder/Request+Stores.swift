@@ -37,6 +37,15 @@ struct StoreListRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
+struct SlowLogRequest: Request {
+  static let operation = Wire.Operation.slowLog
+  static let form = ReplyForm.body
+  static let isRead = true
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
 struct StoreCreateRequest: Request {
   static let operation = Wire.Operation.storeCreate
   static let form = ReplyForm.empty

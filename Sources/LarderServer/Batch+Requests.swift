@@ -1,3 +1,4 @@
+import Platform
 import Storage
 import Wire
 
@@ -102,6 +103,7 @@ extension Batch {
         guard body.byteCount == 0 else { return fail(.malformed, id) }
         output.endFrame(output.beginReply(id: id))
       case .stats: stats(header, body, &connection, server)
+      case .slowLog: tellSlowLog(id, body, server)
       case .storeOpen: try openStore(id, body, &connection, server)
       case .storeClose:
         guard body.byteCount == 0 else { return fail(.malformed, id) }
@@ -154,6 +156,19 @@ extension Batch {
     }
     let start = output.beginReply(id: header.id)
     for figure in figures { output.append(figure) }
+    output.endFrame(start)
+  }
+
+  private mutating func tellSlowLog(_ id: UInt32, _ body: RawSpan, _ server: ServerState) {
+    guard body.byteCount == 0 else { return fail(.malformed, id) }
+    let now = monotonicMilliseconds()
+    let start = output.beginReply(id: id)
+    for entry in server.slowLog.withLock({ $0.latest }) {
+      output.append(
+        SlowWakeUp(
+          millisecondsAgo: now - entry.ended, nanoseconds: entry.nanoseconds, receivedBytes: entry.receivedBytes,
+          requests: entry.requests, operations: entry.operations, store: entry.store))
+    }
     output.endFrame(start)
   }
 

@@ -16,6 +16,9 @@ struct Batch: ~Copyable {
   /// What became of the request that is being handled: an `Outcome`.
   var outcome: UInt8 = 0
   let metrics: WorkerMetrics
+  /// A bit for each operation handled since the worker last looked, and the store that was last held.
+  var operations: UInt32 = 0
+  var lastStore: Store?
   var limits: ServerLimits
   let largestValue: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
@@ -66,7 +69,7 @@ struct Batch: ~Copyable {
     let mustWake = unsafe store.journal != nil && store.map.hasCommits
     let waiters = unsafe store.map.hasNews ? store.map.takeChangeWaiters() : []
     store.release()
-    held = nil
+    lastStore = held.take()
     heldBytes = 0
     for waiter in waiters { waiter.storeHasChanged() }
     if mustWake { store.journal?.wake() }
@@ -76,6 +79,8 @@ struct Batch: ~Copyable {
   @inline(__always)
   mutating func count(_ operation: UInt8) {
     requests &+= 1
+    let operation = operation < WorkerMetrics.operationCount ? operation : 0
+    operations |= 1 &<< UInt32(operation)
     metrics.count(operation, outcome)
     outcome = 0
   }

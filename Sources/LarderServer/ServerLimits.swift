@@ -37,6 +37,9 @@ package struct ServerLimits: Sendable {
   /// How long open answers may go on after the server was asked to stop.
   package var shutdownTimeout: Duration = .seconds(5)
 
+  /// How long a worker may be busy before that is put into the slow log.
+  package var slow: Duration = .milliseconds(10)
+
   package init() {}
 
   /// A value whose entry record fits into the largest frame beside the longest key.

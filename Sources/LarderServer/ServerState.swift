@@ -14,6 +14,7 @@ final class ServerState: Sendable {
   private let started = monotonicMilliseconds()
   /// What each worker counts, by its index.
   let workers: [WorkerMetrics]
+  let slowLog = Lock(SlowLog())
   private let recentDurations = Lock(RecentDurations())
   let readiness = Atomic(Readiness.starting)
 

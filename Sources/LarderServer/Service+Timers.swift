@@ -13,6 +13,7 @@ extension Service {
   /// Goes by the server's limits as they are now: what was planned by the old ones is looked at again.
   mutating func takeNewLimits() {
     batch.limits = server.limits
+    slowNanoseconds = batch.limits.slow.milliseconds * 1_000_000
     sweepNoLater(than: batch.now)
   }
 

@@ -19,6 +19,10 @@ struct Service: ~Copyable {
   private var queuedBytes = 0
   /// Connections that have output at gates.
   var waitingAtGates: [ConnectionToken] = []
+  /// Bytes that had come before this wake-up.
+  private var receivedBefore: UInt64 = 0
+  /// How long a wake-up takes at least that is put into the slow log.
+  var slowNanoseconds: UInt64
   /// Whether no worker executes anything any more, since before the last sweep: then a watch that is at its end has told everything.
   var watchesMayEnd = false
   /// Those who wait for changes, by store.
@@ -28,6 +32,7 @@ struct Service: ~Copyable {
   init(_ server: ServerState, _ metrics: WorkerMetrics, _ mailbox: Mailbox, _ poll: consuming Poll) {
     self.server = server
     self.mailbox = mailbox
+    slowNanoseconds = server.limits.slow.milliseconds * 1_000_000
     self.poll = poll
     batch = Batch(limits: server.limits, metrics: metrics)
   }
@@ -47,9 +52,22 @@ struct Service: ~Copyable {
   @inline(__always)
   mutating func endWakeUp(begun: UInt64) {
     guard batch.requests > 0 else { return }
+    let nanoseconds = monotonicNanoseconds() &- begun
     batch.metrics.add(1, to: .wakeUps)
-    batch.metrics.durations.note(nanoseconds: monotonicNanoseconds() &- begun, count: batch.requests)
+    batch.metrics.durations.note(nanoseconds: nanoseconds, count: batch.requests)
+    if nanoseconds >= slowNanoseconds { noteSlow(nanoseconds) }
     batch.requests = 0
+    batch.operations = 0
+    batch.lastStore = nil
+    receivedBefore = batch.metrics[.receivedBytes]
+  }
+
+  private func noteSlow(_ nanoseconds: UInt64) {
+    let entry = SlowLog.Entry(
+      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: batch.requests),
+      receivedBytes: batch.metrics[.receivedBytes] - receivedBefore, operations: batch.operations,
+      store: batch.lastStore?.name.text ?? "")
+    server.slowLog.withLock { $0.note(entry) }
   }
 
   /// Whether this worker's connections have more waiting than its share. Each worker looks to its own, for it can drop no others.

@@ -5,6 +5,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case cancel = 3
   case ping = 4
   case stats = 5
+  case slowLog = 6
   case storeOpen = 8
   case storeClose = 9
   case storeCreate = 10

@@ -40,6 +40,7 @@ import Testing
       #expect(try JSONDecoder().decode([String: UInt64].self, from: Data(line.utf8))["stores"] == 1)
     }
     #expect(try server.larder("stats", "--interval", "1s").status == 2)
+    #expect(try server.larder("slowlog").status == 0)
   }
 
   @Test func `a value is written, read and deleted to the byte`() throws {

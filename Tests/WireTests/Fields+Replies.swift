@@ -24,6 +24,7 @@ extension Fields {
     let start = buffer.beginReply(id: id, more: more!)
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(Figure(figure.name, figure.value)) }
+    for entry in slow ?? [] { buffer.append(entry.wakeUp) }
     for store in stores ?? [] {
       buffer.append(ListedStore(name: store.name, specification: store.specification, entries: store.entries))
     }
@@ -62,6 +63,9 @@ extension Fields {
     case .stats:
       figures = Figure.decode(body)?.map { FigureFields(name: $0.name, value: $0.value) }
       return figures != nil
+    case .slowLog:
+      slow = SlowWakeUp.decode(body)?.map { SlowFields($0) }
+      return slow != nil
     case .storeOpen:
       guard let opened = OpenedStore(body) else { return false }
       (handle, engine) = (opened.handle, opened.engine)

@@ -33,7 +33,7 @@ extension Fields {
     case .watch:
       let prefix = [UInt8](hex: prefixHex!)
       unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
-    case .hello, .cancel, .ping, .stats, .storeClose, .storeList, .deleteAll: break
+    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: break
     }
     buffer.endFrame(start)
     return buffer.toArray()
@@ -92,7 +92,7 @@ extension Fields {
       guard let watch = WatchRequest(body) else { return false }
       (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
       if watch.isKeysOnly { keysOnly = true }
-    case .cancel, .ping, .stats, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
     }
     return true
   }

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Wire
 
 /// A golden vector: `Protocol/vectors/README.md`.
 struct Vector: Decodable, Sendable, CustomTestStringConvertible {
@@ -59,6 +60,7 @@ struct Fields: Decodable, Equatable, Sendable {
   var specification: String?
   var handle: UInt16?
   var figures: [FigureFields]?
+  var slow: [SlowFields]?
   var stores: [StoreFields]?
   // Entries.
   var keyHex: String?
@@ -109,5 +111,25 @@ extension [UInt8] {
   var hex: String {
     let digits = [UInt8]("0123456789abcdef".utf8)
     return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}
+
+struct SlowFields: Decodable, Equatable, Sendable {
+  let millisecondsAgo: UInt64
+  let nanoseconds: UInt64
+  let receivedBytes: UInt64
+  let requests: UInt32
+  let operations: UInt32
+  let name: String
+
+  init(_ entry: SlowWakeUp) {
+    (millisecondsAgo, nanoseconds, receivedBytes) = (entry.millisecondsAgo, entry.nanoseconds, entry.receivedBytes)
+    (requests, operations, name) = (entry.requests, entry.operations, entry.store)
+  }
+
+  var wakeUp: SlowWakeUp {
+    SlowWakeUp(
+      millisecondsAgo: millisecondsAgo, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
+      operations: operations, store: name)
   }
 }

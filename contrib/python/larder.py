@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Self
 
 import larder_wire as wire
-from larder_wire import Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, StoreDescription, Value, Write
+from larder_wire import Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, SlowWakeUp, StoreDescription, Value, Write
 
 __all__ = ["Answer", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
 
@@ -118,6 +118,10 @@ class Client:
 
     def stats(self) -> dict[str, int]:
         return wire.decode_stats(self.request(Operation.stats))
+
+    def slow_log(self) -> list[SlowWakeUp]:
+        """The latest first."""
+        return wire.decode_slow_log(self.request(Operation.slow_log))
 
     def open(self, name: str) -> Store:
         handle, engine = wire.decode_store_open(self.request(Operation.store_open, name.encode()))

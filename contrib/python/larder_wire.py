@@ -15,7 +15,7 @@ Value = bytes | list[bytes]  # single, or the elements of a list
 class Operation(IntEnum):
     """§5 and §6."""
 
-    hello, credit, cancel, ping, stats = 1, 2, 3, 4, 5
+    hello, credit, cancel, ping, stats, slow_log = range(1, 7)
     store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
     get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch = range(16, 27)
 
@@ -106,6 +106,18 @@ class Write:
     expire_after_milliseconds: int | None = None
     if_absent: bool = False
     if_revision: int | None = None
+
+
+@dataclass(frozen=True)
+class SlowWakeUp:
+    """§6.1: a time at which a worker took long. `operations` has a bit for each operation's number."""
+
+    milliseconds_ago: int
+    nanoseconds: int
+    received_bytes: int
+    requests: int
+    operations: int
+    store: str
 
 
 class ChangeKind(IntEnum):
@@ -313,6 +325,14 @@ def decode_stats(body: bytes) -> dict[str, int]:
         name = reader.text(reader.integer(1))
         figures[name] = reader.integer(8)
     return figures
+
+
+def decode_slow_log(body: bytes) -> list[SlowWakeUp]:
+    reader, entries = Reader(body), []
+    while reader:
+        numbers = [reader.integer(size) for size in (8, 8, 8, 4, 4)]
+        entries.append(SlowWakeUp(*numbers, reader.text(reader.integer(1))))
+    return entries
 
 
 def decode_list(value: bytes) -> list[bytes]:

@@ -144,6 +144,11 @@ def nothing(body: bytes) -> Frame:
     return {}
 
 
+def slow_log_fields(body: bytes) -> Frame:
+    names = ("millisecondsAgo", "nanoseconds", "receivedBytes", "requests", "operations", "name")
+    return {"slow": [dict(zip(names, vars(entry).values(), strict=True)) for entry in wire.decode_slow_log(body)]}
+
+
 def store_open_fields(body: bytes) -> Frame:
     handle, engine = wire.decode_store_open(body)
     return {"handle": handle, "engine": engine}
@@ -156,6 +161,7 @@ def integer_named(name: str) -> Callable[[bytes], Frame]:
 DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.hello: hello_fields,
     Operation.stats: lambda body: {"figures": [{"name": name, "value": value} for name, value in wire.decode_stats(body).items()]},
+    Operation.slow_log: slow_log_fields,
     Operation.store_open: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
     Operation.get: answer_fields,

@@ -18,9 +18,10 @@ final class WorkerMetrics: Sendable {
     case wakeUps, receivedBytes, sentBytes
   }
 
+  /// - Parameter operation: below `operationCount`.
   @inline(__always)
   func count(_ operation: UInt8, _ outcome: UInt8) {
-    requests.add(1, at: Int(outcome) &* Self.operationCount &+ (operation < Self.operationCount ? Int(operation) : 0))
+    requests.add(1, at: Int(outcome) &* Self.operationCount &+ Int(operation))
   }
 
   @inline(__always)

@@ -102,6 +102,7 @@ extension Setting {
       }
       settings.logLevel = level
     },
+    Setting(time: "log.slow", standard: "10ms", \.server.limits.slow),
     Setting("limits.connections", standard: 10_000, in: 1...1_000_000, isReloaded: true, \.server.limits.connections),
     Setting("limits.stores", standard: 1_024, in: 1...1_000_000, isReloaded: true, \.server.limits.stores),
     Setting("limits.frame-bytes", standard: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.largestFrameBytes),
