@@ -10,7 +10,7 @@ extension Batch {
     let start = output.beginReply(id: id)
     var lookedAt = 0
     while true {
-      if lookedAt == 0 { lookedAt = lookAhead(rest, of: body, map) }
+      if lookedAt == 0 { lookedAt = lookAhead(rest, of: body, &map) }
       lookedAt -= 1
       var behind = rest
       guard let key = behind.next(body) else { break }

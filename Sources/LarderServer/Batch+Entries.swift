@@ -31,7 +31,7 @@ extension Batch {
       // A request by itself gains nothing from looking ahead.
       if place >= lookedAt, place &+ header.frameSize < bytes.byteCount {
         lookedAt = lookAhead(bytes, at: place, store: first.detail, on: store)
-        unsafe askForRecords(store.map)
+        unsafe askForRecords(&store.map)
       }
       let body = unsafe bytes.extracting(unchecked: header.body(at: place))
       let mark = output.count
@@ -146,7 +146,7 @@ extension Batch {
     do throws(StorageError) {
       var lookedAt = 0
       while let write = WriteRecord(body, at: place) {
-        if lookedAt == 0 { lookedAt = lookAhead(body, at: place, map) }
+        if lookedAt == 0 { lookedAt = lookAhead(body, at: place, &map) }
         lookedAt -= 1
         try store(write, body, revision: revision, &map)
         place = write.end

@@ -21,7 +21,7 @@ extension Batch {
 
   /// Asks for the records of all requests that `lookAhead` has looked at.
   mutating func askForNotedRecords() {
-    if let store = held { unsafe askForRecords(store.map) }
+    if let store = held { unsafe askForRecords(&store.map) }
   }
 
   /// Asks for the part of the index where the keys of the next requests belong, and notes them for `askForRecords`.
@@ -34,9 +34,9 @@ extension Batch {
     {
       let body = header.body(at: place)
       if header.kind == Operation.get.rawValue, body.count <= Key.largest {
-        unsafe note(bytes.extracting(unchecked: body), store.map)
+        unsafe note(bytes.extracting(unchecked: body), &store.map)
       } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
-        unsafe note(bytes.extracting(unchecked: write.key), store.map)
+        unsafe note(bytes.extracting(unchecked: write.key), &store.map)
       }
       place &+= header.frameSize
     }
@@ -45,25 +45,25 @@ extension Batch {
 
   /// Asks for all that the next keys of a list need.
   /// - Returns: how many they are.
-  mutating func lookAhead(_ keys: KeyList, of body: RawSpan, _ map: borrowing EntryMap) -> Int {
+  mutating func lookAhead(_ keys: KeyList, of body: RawSpan, _ map: inout EntryMap) -> Int {
     var keys = keys
-    while !hasLookedFarEnough, let key = keys.next(body) { note(body.extracting(key), map) }
-    return askForRecords(map)
+    while !hasLookedFarEnough, let key = keys.next(body) { note(body.extracting(key), &map) }
+    return askForRecords(&map)
   }
 
   /// Asks for all that the next records of a write need.
   /// - Returns: how many they are.
-  mutating func lookAhead(_ body: RawSpan, at place: Int, _ map: borrowing EntryMap) -> Int {
+  mutating func lookAhead(_ body: RawSpan, at place: Int, _ map: inout EntryMap) -> Int {
     var place = place
     while !hasLookedFarEnough, let write = WriteRecord(body, at: place) {
-      note(body.extracting(write.key), map)
+      note(body.extracting(write.key), &map)
       place = write.end
     }
-    return askForRecords(map)
+    return askForRecords(&map)
   }
 
   @inline(__always)
-  private mutating func note(_ key: RawSpan, _ map: borrowing EntryMap) {
+  private mutating func note(_ key: RawSpan, _ map: inout EntryMap) {
     ahead[aheadCount] = map.aheadOfIndex(key)
     aheadCount &+= 1
   }
@@ -71,7 +71,7 @@ extension Batch {
   /// Asks for the records that were noted.
   /// - Returns: how many they were.
   @discardableResult
-  mutating func askForRecords(_ map: borrowing EntryMap) -> Int {
+  mutating func askForRecords(_ map: inout EntryMap) -> Int {
     for index in 0..<aheadCount { map.aheadOfRecord(ahead[index]) }
     defer { aheadCount = 0 }
     return aheadCount

@@ -52,7 +52,9 @@ struct EntryCopy: Equatable {
 
 /// The map with arrays for spans.
 extension EntryMap {
-  func copy(of key: [UInt8], now: UInt64 = 0) -> EntryCopy? { unsafe get(key.span.bytes, now: now).map(EntryCopy.init) }
+  mutating func copy(of key: [UInt8], now: UInt64 = 0) -> EntryCopy? {
+    unsafe get(key.span.bytes, now: now).map(EntryCopy.init)
+  }
 
   mutating func write(_ key: [UInt8], _ value: [UInt8], expiry: UInt64 = 0) throws {
     let revision = self.revision + 1

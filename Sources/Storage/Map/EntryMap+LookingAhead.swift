@@ -8,7 +8,8 @@ import Platform
 ///     for each key: map.aheadOfRecord(ahead[i])
 ///     for each key: map.get(key, now: now) …
 ///
-/// None of it is needed for anything but speed.
+/// None of it is needed for anything but speed. It is `mutating`, as look-ups are, because the compiler copies a large struct that is lent
+/// to another module's function, and none that may be changed.
 extension EntryMap {
   /// Where a key's look-up will go.
   package struct Ahead: BitwiseCopyable, Sendable {
@@ -21,7 +22,7 @@ extension EntryMap {
   }
 
   /// Asks for the part of the index where the key belongs.
-  package func aheadOfIndex(_ key: RawSpan) -> Ahead { aheadOfIndex(Key(key)) }
+  package mutating func aheadOfIndex(_ key: RawSpan) -> Ahead { aheadOfIndex(Key(key)) }
 
   @inline(__always)
   func aheadOfIndex(_ key: Key) -> Ahead {
@@ -31,7 +32,7 @@ extension EntryMap {
   }
 
   /// Asks for the record that the key most likely has.
-  package func aheadOfRecord(_ ahead: Ahead) {
+  package mutating func aheadOfRecord(_ ahead: Ahead) {
     guard let chunk = hashIndex.firstChunk(of: ahead.hash) else { return }
     var slots = chunk.slots(tagged: HashIndex.tag(of: ahead.hash))
     if let slot = slots.next() { record(chunk.handle(slot)).prefetch() }

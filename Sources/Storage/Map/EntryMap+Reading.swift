@@ -1,6 +1,6 @@
 extension EntryMap {
-  /// The entry of that key; nil when there is none or it has expired. Expected O(1).
-  package func get(_ key: RawSpan, now: UInt64) -> EntryView? {
+  /// The entry of that key; nil when there is none or it has expired. Expected O(1). Changes nothing, see `aheadOfIndex`.
+  package mutating func get(_ key: RawSpan, now: UInt64) -> EntryView? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
     guard handle != 0 else { return nil }
@@ -9,7 +9,7 @@ extension EntryMap {
   }
 
   /// Whether a write of that key under that condition would go through.
-  package func meets(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
+  package mutating func meets(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
     let entry = get(key, now: now)
     if condition.ifAbsent, entry != nil { return false }
     if let revision = condition.ifRevision { return entry?.revision == revision }
