@@ -39,12 +39,13 @@ extension ServerTests {
         try? FileManager.default.removeItem(atPath: folder)
       }
 
-      /// Flips a bit of a value on the disk.
+      /// Flips a bit of a value on the disk, as it was last written.
       func damage(_ key: String) throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name.hasSuffix(".log") {
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder).sorted().reversed()
+        where name.hasSuffix(".log") {
           let path = "\(folder)/\(name)"
           let contents = try Data(contentsOf: URL(fileURLWithPath: path))
-          guard let place = contents.range(of: Data(value(key))) else { continue }
+          guard let place = contents.range(of: Data(value(key)), options: .backwards) else { continue }
           let file = try #require(FileHandle(forUpdatingAtPath: path))
           try file.seek(toOffset: UInt64(place.lowerBound + 20_000))
           try file.write(contentsOf: [key.utf8.first! ^ 1])
@@ -115,6 +116,38 @@ extension ServerTests {
       let revision = try client.call(Request.page(id: 10, limit: 1, prefix: "c", keysOnly: true)).entries[0].revision
       #expect(try client.call(Request.put("c", Self.value("c"), id: 11, ifRevision: revision)).isDone)
       #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
+    }
+
+    @Test func `A watch tells of values in files as they were written, however slowly it reads, and of damaged ones`()
+      throws
+    {
+      let log = try LargeValues()
+      let (writer, watcher) = (log.client, try log.server.connect(credit: 1, store: "log"))
+      let begun = try watcher.call(Request.watch(id: 50))
+      #expect(begun.isDone && begun.through == UInt64(Self.sizes.count))
+      let keys = ["d", "b", "c", "a", "d", "f", "b"]
+      for key in keys { try #require(writer.call(Request.put(key, Self.value(key), id: 3)).isDone) }
+      // They are in files by now, those that were overwritten too, and one of them is not what it was.
+      #expect(try eventually { try writer.figures(store: 1)["values_on_disk"] == 5 })
+      try log.damage("c")
+      #expect(try writer.call(Request.get("c", id: 5)).isError(.valueDamaged, id: 5))
+      var seen: [TestChange] = []
+      #expect(watcher.isSilent(for: 0.05))
+      var frame = begun
+      while seen.count < keys.count {
+        // Enough for one frame at a time.
+        try watcher.send(Request.credit(UInt32(Frame.headerSize + frame.body.count), id: 50))
+        frame = try watcher.receive()
+        seen += frame.changes
+      }
+      let revisions = UInt64(Self.sizes.count + 1)...
+      #expect(seen == zip(keys, revisions).map { TestChange(key: $0, value: Self.value($0), revision: $1) })
+      // Whoever comes later, and asks for what was changed before.
+      let later = try log.server.connect(credit: 16 << 20, store: "log")
+      #expect(try later.call(Request.watch(id: 51, from: begun.through + 1)).through == begun.through)
+      var again: [TestChange] = []
+      while again.count < keys.count { again += try later.receive().changes }
+      #expect(again == seen)
     }
   }
 }
