@@ -18,6 +18,15 @@ extension LarderClient {
     return entries.map { SlowLogEntry($0) }
   }
 
+  /// The connections that ask for the most, those with the most requests a second first.
+  /// - Parameter most: how many at most; the server tells of no more than 256.
+  public func busiestConnections(atMost most: Int = 256) async throws(LarderError) -> [ConnectionDescription] {
+    let request = ConnectionsRequest(most: UInt32(clamping: most))
+    let body = try await core.connection.call(request, time: time).body
+    guard let connections = unsafe BusyConnection.decode(body.span.bytes) else { throw .malformedReply }
+    return connections.map { ConnectionDescription($0) }
+  }
+
   /// The server's stores, by their names.
   public func stores() async throws(LarderError) -> [StoreDescription] {
     let body = try await core.connection.call(StoreListRequest(), time: time).body

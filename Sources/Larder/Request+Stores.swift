@@ -46,6 +46,16 @@ struct SlowLogRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
+struct ConnectionsRequest: Request {
+  static let operation = Wire.Operation.connections
+  static let form = ReplyForm.body
+  static let isRead = true
+  let most: UInt32
+
+  var measure: RequestMeasure { RequestMeasure(body: 4) }
+  func encode(into output: inout ByteBuffer) { output.append(most) }
+}
+
 struct StoreCreateRequest: Request {
   static let operation = Wire.Operation.storeCreate
   static let form = ReplyForm.empty

@@ -23,8 +23,3 @@ public struct SlowLogEntry: Hashable, Sendable {
     store = entry.store.isEmpty ? nil : entry.store
   }
 }
-
-extension Wire.Operation {
-  /// The name that the protocol has for it: `store-open` for `storeOpen`.
-  fileprivate var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
-}

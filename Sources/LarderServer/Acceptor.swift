@@ -64,6 +64,7 @@ final class Acceptor: @unchecked Sendable {
     let limit = server.limits.connections
     guard server.connections.add(1, ordering: .relaxed).newValue <= limit else {
       server.connections.subtract(1, ordering: .relaxed)
+      server.connectionsRefused.add(1, ordering: .relaxed)
       var notice = ByteBuffer()
       notice.appendError(
         .tooManyConnections, id: 0,

@@ -11,6 +11,8 @@ extension Batch {
     _ bytes: RawSpan, of connection: inout Connection, _ server: ServerState, lookedAt: Int = 0
   ) -> Int {
     room = limits.outputBytes - connection.outbox.count - connection.gated.count
+    let counted = tally.requests
+    defer { connection.figures.requests.count(Int(tally.requests &- counted)) }
     var place = 0
     while connection.executes, !isFull {
       switch FrameScan(
@@ -60,6 +62,7 @@ extension Batch {
       }
       connection.phase = .open
       connection.credit = min(Int(hello.credit), Answer.mostCredit)
+      connection.figures.nameClient(hello.name)
       output.appendReply(
         ServerHello(
           version: min(hello.versions.upperBound, ProtocolVersion.highest),
@@ -104,6 +107,7 @@ extension Batch {
         output.endFrame(output.beginReply(id: id))
       case .stats: stats(header, body, &connection, server)
       case .slowLog: tellSlowLog(id, body, server)
+      case .connections: tellConnections(id, body, server)
       case .storeOpen: try openStore(id, body, &connection, server)
       case .storeClose:
         guard body.byteCount == 0 else { return fail(.malformed, id) }
@@ -168,6 +172,17 @@ extension Batch {
         SlowWakeUp(
           millisecondsAgo: now - entry.ended, nanoseconds: entry.nanoseconds, receivedBytes: entry.receivedBytes,
           requests: entry.requests, operations: entry.operations, store: entry.store))
+    }
+    output.endFrame(start)
+  }
+
+  private mutating func tellConnections(_ id: UInt32, _ body: RawSpan, _ server: ServerState) {
+    guard body.byteCount == 4, let most = body.integer(at: 0, as: UInt32.self) else { return fail(.malformed, id) }
+    let now = monotonicMilliseconds()
+    var commands: [Int32: String] = [:]
+    let start = output.beginReply(id: id)
+    for figures in server.registry.busiest(min(Int(most), ConnectionRegistry.mostTold)) {
+      output.append(BusyConnection(figures, now: now, &commands))
     }
     output.endFrame(start)
   }

@@ -11,13 +11,12 @@ struct Batch: ~Copyable {
   var now: UInt64 = 0
   /// How many bytes of output the connection may have waiting, beside its outbox.
   var room = 0
-  /// Requests handled since the worker last looked.
-  var requests: UInt64 = 0
+  /// What was counted since the worker was woken.
+  var tally = Tally()
   /// What became of the request that is being handled: an `Outcome`.
   var outcome: UInt8 = 0
   let metrics: WorkerMetrics
-  /// A bit for each operation handled since the worker last looked, and the store that was last held.
-  var operations: UInt32 = 0
+  /// The store that was last held in this wake-up.
   var lastStore: Store?
   var limits: ServerLimits
   let largestValue: Int
@@ -78,10 +77,13 @@ struct Batch: ~Copyable {
   /// Counts a request that was handled.
   @inline(__always)
   mutating func count(_ operation: UInt8) {
-    requests &+= 1
-    let operation = operation < WorkerMetrics.operationCount ? operation : 0
-    operations |= 1 &<< UInt32(operation)
-    metrics.count(operation, outcome)
+    tally.count(operation)
+    if outcome != 0 { countFailure(operation) }
+  }
+
+  @inline(never)
+  private mutating func countFailure(_ operation: UInt8) {
+    tally.countFailure(operation, outcome, metrics)
     outcome = 0
   }
 

@@ -9,6 +9,7 @@ import Wire
 struct Connection: ~Copyable {
   let descriptor: Descriptor
   let token: ConnectionToken
+  let figures: ConnectionFigures
 
   /// The beginning of a frame that has not come whole, or frames that wait until the client reads its answers.
   var inbox = ByteBuffer()
@@ -56,9 +57,10 @@ struct Connection: ~Copyable {
     case closed
   }
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, now: UInt64) {
+  init(_ descriptor: consuming Descriptor, token: ConnectionToken, _ figures: ConnectionFigures, now: UInt64) {
     self.descriptor = descriptor
     self.token = token
+    self.figures = figures
     opened = now
     lastRead = now
     lastSent = now

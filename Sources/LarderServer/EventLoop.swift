@@ -156,7 +156,8 @@ struct EventLoop: ~Copyable {
       service.server.connections.subtract(1, ordering: .relaxed)
       return
     }
-    connections.add(Connection(socket, token: token, now: service.batch.now))
+    let figures = service.server.registry.add(Socket.peer(of: socket), now: service.batch.now)
+    connections.add(Connection(socket, token: token, figures, now: service.batch.now))
     service.sweepNoLater(than: service.batch.now + service.batch.limits.helloTimeout.milliseconds)
   }
 

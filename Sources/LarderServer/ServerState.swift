@@ -25,8 +25,12 @@ final class ServerState: Sendable {
 
   let connections = Atomic<Int>(0)
   let connectionsAccepted = Atomic<UInt64>(0)
+  let connectionsRefused = Atomic<UInt64>(0)
+  let registry = ConnectionRegistry()
   /// Bytes that wait in all connections' outboxes.
   let outputBytes = Atomic<Int>(0)
+  /// Bytes that all connections' inboxes take.
+  let inputBytes = Atomic<Int>(0)
   /// Workers that have answered all that had come before the end was asked for.
   let drainingWorkers = Atomic<Int>(0)
 
@@ -59,10 +63,12 @@ final class ServerState: Sendable {
       Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", UInt64(connections.load(ordering: .relaxed))),
       Figure("connections_accepted_total", connectionsAccepted.load(ordering: .relaxed)),
+      Figure("connections_refused_total", connectionsRefused.load(ordering: .relaxed)),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(all.count)),
       Figure("memory_bytes", memory),
-      Figure("output_bytes", UInt64(outputBytes.load(ordering: .relaxed))),
+      Figure("output_bytes", UInt64(max(0, outputBytes.load(ordering: .relaxed)))),
+      Figure("input_bytes", UInt64(max(0, inputBytes.load(ordering: .relaxed)))),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
       Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
       Figure("request_p50_nanoseconds", quantiles[0]),
@@ -71,9 +77,10 @@ final class ServerState: Sendable {
     ]
   }
 
-  /// Has recent durations be recent. Once a second.
+  /// Has recent durations and rates be recent. Once a second.
   func noteSecond() {
     recentDurations.withLock { $0.note(workers) }
+    registry.noteRates(now: monotonicMilliseconds())
   }
 
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
@@ -88,6 +95,7 @@ final class ServerState: Sendable {
       Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
       Figure("memory_bytes", UInt64(statistics.memoryBytes)),
       Figure("expiring", UInt64(statistics.expiring)),
+      Figure("expired_total", statistics.expired),
       Figure("snapshots", UInt64(statistics.snapshots)),
       Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
     ]

@@ -26,8 +26,8 @@ extension Service {
       switch unsafe connection.descriptor.send(connection.outbox.bytes) {
       case .moved(let count):
         connection.outbox.consume(count)
-        batch.metrics.add(count, to: .sentBytes)
-        noteQueued(-count)
+        noteSent(count, to: connection)
+        noteQueued(-count, for: connection)
         connection.lastSent = batch.now
       case .wouldBlock: break
       case .failed: connection.phase = .closed
@@ -70,7 +70,7 @@ extension Service {
     if connection.outbox.isEmpty, connection.phase != .closed {
       switch unsafe connection.descriptor.send(batch.output.bytes) {
       case .moved(let count):
-        batch.metrics.add(count, to: .sentBytes)
+        noteSent(count, to: connection)
         batch.output.consume(count)
       case .wouldBlock: break
       case .failed: connection.phase = .closed
@@ -82,10 +82,16 @@ extension Service {
     batch.output.removeAll()
   }
 
+  @inline(__always)
+  private mutating func noteSent(_ byteCount: Int, to connection: borrowing Connection) {
+    batch.tally.sentBytes &+= UInt64(byteCount)
+    connection.figures.sentBytes.count(byteCount)
+  }
+
   /// Keeps the rest of the output until the socket takes more.
   private mutating func queue(_ connection: inout Connection) {
     unsafe connection.outbox.append(batch.output.bytes)
-    noteQueued(batch.output.count)
+    noteQueued(batch.output.count, for: connection)
     sweepNoLater(than: batch.now + batch.limits.writeTimeout.milliseconds)
   }
 

@@ -19,8 +19,6 @@ struct Service: ~Copyable {
   private var queuedBytes = 0
   /// Connections that have output at gates.
   var waitingAtGates: [ConnectionToken] = []
-  /// Bytes that had come before this wake-up.
-  private var receivedBefore: UInt64 = 0
   /// How long a wake-up takes at least that is put into the slow log.
   var slowNanoseconds: UInt64
   /// Whether no worker executes anything any more, since before the last sweep: then a watch that is at its end has told everything.
@@ -51,21 +49,19 @@ struct Service: ~Copyable {
   /// Notes how long the requests of a wake-up have taken.
   @inline(__always)
   mutating func endWakeUp(begun: UInt64) {
-    guard batch.requests > 0 else { return }
+    guard batch.tally.requests > 0 else { return batch.tally.pourBytes(into: batch.metrics) }
     let nanoseconds = monotonicNanoseconds() &- begun
     batch.metrics.add(1, to: .wakeUps)
-    batch.metrics.durations.note(nanoseconds: nanoseconds, count: batch.requests)
     if nanoseconds >= slowNanoseconds { noteSlow(nanoseconds) }
-    batch.requests = 0
-    batch.operations = 0
+    batch.tally.pour(into: batch.metrics, nanoseconds: nanoseconds)
     batch.lastStore = nil
-    receivedBefore = batch.metrics[.receivedBytes]
   }
 
   private func noteSlow(_ nanoseconds: UInt64) {
+    batch.metrics.add(1, to: .slowWakeUps)
     let entry = SlowLog.Entry(
-      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: batch.requests),
-      receivedBytes: batch.metrics[.receivedBytes] - receivedBefore, operations: batch.operations,
+      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: batch.tally.requests),
+      receivedBytes: batch.tally.receivedBytes, operations: batch.tally.operations,
       store: batch.lastStore?.name.text ?? "")
     server.slowLog.withLock { $0.note(entry) }
   }
@@ -73,8 +69,9 @@ struct Service: ~Copyable {
   /// Whether this worker's connections have more waiting than its share. Each worker looks to its own, for it can drop no others.
   var hasTooMuchOutput: Bool { queuedBytes > server.outputShareBytes }
 
-  /// Notes that so many more bytes wait in outboxes; fewer when negative.
-  mutating func noteQueued(_ byteCount: Int) {
+  /// Notes that so many more bytes wait in a connection's outbox; fewer when negative.
+  mutating func noteQueued(_ byteCount: Int, for connection: borrowing Connection) {
+    connection.figures.waitingBytes.store(UInt64(connection.outbox.count), ordering: .relaxed)
     queuedBytes += byteCount
     server.outputBytes.add(byteCount, ordering: .relaxed)
   }
@@ -85,6 +82,7 @@ struct Service: ~Copyable {
     let capacity = connection.inbox.capacity
     guard capacity != connection.notedInput else { return }
     inputBytes += capacity - connection.notedInput
+    server.inputBytes.add(capacity - connection.notedInput, ordering: .relaxed)
     connection.notedInput = capacity
   }
 
@@ -92,8 +90,10 @@ struct Service: ~Copyable {
   mutating func finish(_ connection: inout Connection) {
     connection.endAnswers()
     forgetWatcher(connection)
-    noteQueued(-connection.outbox.count)
+    server.registry.remove(connection.figures)
+    noteQueued(-connection.outbox.count, for: connection)
     inputBytes -= connection.notedInput
+    server.inputBytes.subtract(connection.notedInput, ordering: .relaxed)
     poll.remove(connection.descriptor.number)
     server.connections.subtract(1, ordering: .relaxed)
   }
@@ -125,11 +125,17 @@ struct Service: ~Copyable {
       endInput(of: &connection, transfer)
       return false
     }
-    batch.metrics.add(count, to: .receivedBytes)
+    noteReceived(count, from: connection)
     connection.lastRead = batch.now
     if count == Turn.inputBytes { connection.hasUnread = true }
     turn.add(connection.token, byteCount: count)
     return true
+  }
+
+  @inline(__always)
+  private mutating func noteReceived(_ byteCount: Int, from connection: borrowing Connection) {
+    batch.tally.receivedBytes &+= UInt64(byteCount)
+    connection.figures.receivedBytes.count(byteCount)
   }
 
   /// Reads and handles what came, at once.
@@ -162,7 +168,7 @@ struct Service: ~Copyable {
       endInput(of: &connection, transfer)
       return false
     }
-    batch.metrics.add(count, to: .receivedBytes)
+    noteReceived(count, from: connection)
     connection.lastRead = batch.now
     if count == room { connection.hasUnread = true }
     handleInbox(&connection)

@@ -37,27 +37,39 @@ public final class Counters: @unchecked Sendable {
 }
 
 /// How long things took: counts in classes that double, from a microsecond to eight seconds. One thread at a time notes, any reads.
+@frozen
 public struct DurationHistogram: Sendable {
   /// The first class goes up to this power of two of nanoseconds.
-  private static let firstPower = 10
-  /// The last of them, and one more for what took longer.
-  public static let classCount = 25
-  private let counters = Counters(count: classCount + 1)
+  @usableFromInline static var firstPower: Int { 10 }
+  /// The last of them has what took longer than all others.
+  public static var classCount: Int { 25 }
+  /// The classes, and the sum of all times.
+  public static var counterCount: Int { classCount + 1 }
 
-  public init() {}
+  @usableFromInline let counters: Counters
+  @usableFromInline let start: Int
 
-  /// Notes that `count` things took so long each.
-  @inline(__always)
-  public func note(nanoseconds: UInt64, count: UInt64 = 1) {
-    let bits = UInt64.bitWidth - nanoseconds.leadingZeroBitCount
-    counters.add(count, at: min(max(0, bits - Self.firstPower), Self.classCount - 1))
-    counters.add(count &* nanoseconds, at: Self.classCount)
+  public init() { self.init(Counters(count: Self.counterCount), from: 0) }
+
+  /// One of several that share their counters.
+  @inlinable @inline(__always)
+  public init(_ counters: Counters, from start: Int) {
+    self.counters = counters
+    self.start = start
   }
 
-  public subscript(index: Int) -> UInt64 { counters[index] }
+  /// Notes that `count` things took so long each.
+  @inlinable @inline(__always)
+  public func note(nanoseconds: UInt64, count: UInt64 = 1) {
+    let bits = UInt64.bitWidth &- nanoseconds.leadingZeroBitCount
+    counters.add(count, at: start &+ min(max(0, bits &- Self.firstPower), Self.classCount &- 1))
+    counters.add(count &* nanoseconds, at: start &+ Self.classCount)
+  }
+
+  public subscript(index: Int) -> UInt64 { counters[start + index] }
 
   /// What the things of a class took less than, in nanoseconds; nil for the last one.
   public static func bound(_ index: Int) -> UInt64? { index == classCount - 1 ? nil : 1 << UInt64(index + firstPower) }
 
-  public var sumNanoseconds: UInt64 { counters[Self.classCount] }
+  public var sumNanoseconds: UInt64 { self[Self.classCount] }
 }

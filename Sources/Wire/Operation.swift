@@ -6,6 +6,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case ping = 4
   case stats = 5
   case slowLog = 6
+  case connections = 7
   case storeOpen = 8
   case storeClose = 9
   case storeCreate = 10
@@ -22,4 +23,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case page = 24
   case all = 25
   case watch = 26
+
+  /// The name that the protocol has for it: `store-open` for `storeOpen`.
+  public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
 }

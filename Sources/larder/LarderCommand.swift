@@ -29,7 +29,8 @@ struct LarderCommand: AsyncParsableCommand {
     version: softwareVersion,
     groupedSubcommands: [
       CommandGroup(
-        name: "Server", subcommands: [Ping.self, Stats.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
+        name: "Server",
+        subcommands: [Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
         name: "Entries",
         subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Watch.self]),

@@ -18,6 +18,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     _ = ServerHello(body: body)
   case .stats: _ = Figure.decode(body)
   case .slowLog: _ = SlowWakeUp.decode(body)
+  case .connections: _ = BusyConnection.decode(body)
   case .storeOpen: _ = OpenedStore(body)
   case .storeCreate: _ = StoreCreation(body)
   case .storeList: _ = ListedStore.decode(body)

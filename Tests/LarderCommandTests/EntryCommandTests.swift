@@ -30,7 +30,8 @@ import Testing
     let server = try RunningServer()
     let watch = try server.shell(
       """
-      larder stats --watch --interval 50ms > "$TMPDIR/out" & watch=$!
+      : > "$TMPDIR/out"
+      larder stats --watch --interval 50ms >> "$TMPDIR/out" & watch=$!
       until [ $(wc -l < "$TMPDIR/out") -ge 3 ]; do sleep 0.02; done
       kill -INT $watch; wait $watch; echo status $?
       cat "$TMPDIR/out"
@@ -41,6 +42,17 @@ import Testing
     }
     #expect(try server.larder("stats", "--interval", "1s").status == 2)
     #expect(try server.larder("slowlog").status == 0)
+  }
+
+  @Test func `the busiest connections are told with their process`() throws {
+    let server = try RunningServer()
+    let line = try server.larder("top")
+    let found = try #require(JSONSerialization.jsonObject(with: Data(line.text.utf8)) as? [String: Any])
+    #expect(found["command"] as? String == "larder" && found["client"] as? String == "larder")
+    #expect(found["process"] is Int && found["user"] as? UInt32 == getuid() && found["address"] == nil)
+    #expect(found["connection"] as? Int ?? 0 > 0 && found["waitingBytes"] as? Int == 0)
+    #expect(try server.larder("top", "--limit", "0").status == 2)
+    #expect(try server.larder("top", "--interval", "1s").status == 2)
   }
 
   @Test func `a value is written, read and deleted to the byte`() throws {

@@ -25,6 +25,7 @@ extension Fields {
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(Figure(figure.name, figure.value)) }
     for entry in slow ?? [] { buffer.append(entry.wakeUp) }
+    for connection in connections ?? [] { buffer.append(connection.busy) }
     for store in stores ?? [] {
       buffer.append(ListedStore(name: store.name, specification: store.specification, entries: store.entries))
     }
@@ -66,6 +67,9 @@ extension Fields {
     case .slowLog:
       slow = SlowWakeUp.decode(body)?.map { SlowFields($0) }
       return slow != nil
+    case .connections:
+      connections = BusyConnection.decode(body)?.map { ConnectionFields($0) }
+      return connections != nil
     case .storeOpen:
       guard let opened = OpenedStore(body) else { return false }
       (handle, engine) = (opened.handle, opened.engine)

@@ -30,6 +30,7 @@ extension Fields {
       buffer.append([UInt8](hex: keyHex!))
     case .count: buffer.append([UInt8](hex: prefixHex!))
     case .page, .all: appendScan(to: &buffer)
+    case .connections: buffer.append(most!)
     case .watch:
       let prefix = [UInt8](hex: prefixHex!)
       unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
@@ -92,6 +93,9 @@ extension Fields {
       guard let watch = WatchRequest(body) else { return false }
       (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
       if watch.isKeysOnly { keysOnly = true }
+    case .connections:
+      most = body.integer(at: 0, as: UInt32.self)
+      return most != nil && body.byteCount == 4
     case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
     }
     return true

@@ -61,6 +61,8 @@ struct Fields: Decodable, Equatable, Sendable {
   var handle: UInt16?
   var figures: [FigureFields]?
   var slow: [SlowFields]?
+  var most: UInt32?
+  var connections: [ConnectionFields]?
   var stores: [StoreFields]?
   // Entries.
   var keyHex: String?
@@ -131,5 +133,35 @@ struct SlowFields: Decodable, Equatable, Sendable {
     SlowWakeUp(
       millisecondsAgo: millisecondsAgo, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
       operations: operations, store: name)
+  }
+}
+
+struct ConnectionFields: Decodable, Equatable, Sendable {
+  let number: UInt64
+  let openMilliseconds: UInt64
+  let requests: UInt64
+  let requestsPerSecond: UInt64
+  let receivedBytes: UInt64
+  let sentBytes: UInt64
+  let waitingBytes: UInt64
+  let process: UInt32
+  let user: UInt32
+  let address: String
+  let command: String
+  let client: String
+
+  init(_ connection: BusyConnection) {
+    (number, openMilliseconds) = (connection.number, connection.openMilliseconds)
+    (requests, requestsPerSecond) = (connection.requests, connection.requestsPerSecond)
+    (receivedBytes, sentBytes) = (connection.receivedBytes, connection.sentBytes)
+    (waitingBytes, process, user) = (connection.waitingBytes, connection.process, connection.user)
+    (address, command, client) = (connection.address, connection.command, connection.client)
+  }
+
+  var busy: BusyConnection {
+    BusyConnection(
+      number: number, openMilliseconds: openMilliseconds, requests: requests, requestsPerSecond: requestsPerSecond,
+      receivedBytes: receivedBytes, sentBytes: sentBytes, waitingBytes: waitingBytes, process: process, user: user,
+      address: address, command: command, client: client)
   }
 }

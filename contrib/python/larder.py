@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Self
 
 import larder_wire as wire
-from larder_wire import Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, SlowWakeUp, StoreDescription, Value, Write
+from larder_wire import BusyConnection, Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, SlowWakeUp, StoreDescription, Value, Write
 
 __all__ = ["Answer", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
 
@@ -122,6 +122,10 @@ class Client:
     def slow_log(self) -> list[SlowWakeUp]:
         """The latest first."""
         return wire.decode_slow_log(self.request(Operation.slow_log))
+
+    def connections(self, most: int = 256) -> list[BusyConnection]:
+        """Those with the most requests a second first."""
+        return wire.decode_connections(self.request(Operation.connections, wire.encode_connections(most)))
 
     def open(self, name: str) -> Store:
         handle, engine = wire.decode_store_open(self.request(Operation.store_open, name.encode()))

@@ -15,7 +15,7 @@ Value = bytes | list[bytes]  # single, or the elements of a list
 class Operation(IntEnum):
     """§5 and §6."""
 
-    hello, credit, cancel, ping, stats, slow_log = range(1, 7)
+    hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
     store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
     get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch = range(16, 27)
 
@@ -118,6 +118,24 @@ class SlowWakeUp:
     requests: int
     operations: int
     store: str
+
+
+@dataclass(frozen=True)
+class BusyConnection:
+    """§6.1. `process` is 0 and `user` 2³² − 1 where there is none."""
+
+    number: int
+    open_milliseconds: int
+    requests: int
+    requests_per_second: int
+    received_bytes: int
+    sent_bytes: int
+    waiting_bytes: int
+    process: int
+    user: int
+    address: str
+    command: str
+    client: str
 
 
 class ChangeKind(IntEnum):
@@ -333,6 +351,18 @@ def decode_slow_log(body: bytes) -> list[SlowWakeUp]:
         numbers = [reader.integer(size) for size in (8, 8, 8, 4, 4)]
         entries.append(SlowWakeUp(*numbers, reader.text(reader.integer(1))))
     return entries
+
+
+def encode_connections(most: int) -> bytes:
+    return most.to_bytes(4, "little")
+
+
+def decode_connections(body: bytes) -> list[BusyConnection]:
+    reader, connections = Reader(body), []
+    while reader:
+        numbers = [reader.integer(size) for size in (8, 8, 8, 8, 8, 8, 8, 4, 4)]
+        connections.append(BusyConnection(*numbers, *(reader.text(reader.integer(1)) for _ in range(3))))
+    return connections
 
 
 def decode_list(value: bytes) -> list[bytes]:

@@ -1,5 +1,6 @@
 """The connection and its stores: Protocol/wire.md §3, §6.1 to §6.3 and §8."""
 
+import os
 import socket
 import time
 
@@ -79,6 +80,18 @@ class ConnectionChecks(Case):
         self.assertGreaterEqual(after["connections"], 1)
         self.assertGreaterEqual(after["stores"], 1)
         self.assertGreater(after["requests_total"], before["requests_total"])
+
+    def test_connections(self) -> None:
+        self.client.ping()
+        found = self.client.connections()
+        self.assertEqual(found, sorted(found, key=lambda each: (-each.requests_per_second, -each.requests, each.number)))
+        mine = [each for each in found if each.process == os.getpid() or each.address.rpartition(":")[2].isdigit()]
+        self.assertTrue(mine, f"{found}")
+        for each in mine:
+            self.assertTrue(each.received_bytes >= each.requests * 12 and each.waiting_bytes == 0, f"{each}")
+        self.assertEqual(len(self.client.connections(1)), 1)
+        self.assertEqual(self.client.connections(0), [])
+        self.assertLessEqual(len(self.client.connections(0xFFFF_FFFF)), 256)
 
     def test_stats_of_a_store(self) -> None:
         self.store.put("key", b"value")

@@ -67,6 +67,8 @@ def encode_body(frame: Frame) -> bytes:
             )
         case Operation.credit:
             return wire.encode_credit(frame["credit"])
+        case Operation.connections:
+            return wire.encode_connections(frame["most"])
         case Operation.store_open | Operation.store_drop:
             return frame["name"].encode()
         case Operation.store_create:
@@ -149,6 +151,12 @@ def slow_log_fields(body: bytes) -> Frame:
     return {"slow": [dict(zip(names, vars(entry).values(), strict=True)) for entry in wire.decode_slow_log(body)]}
 
 
+def connection_fields(body: bytes) -> Frame:
+    names = ("number", "openMilliseconds", "requests", "requestsPerSecond", "receivedBytes", "sentBytes", "waitingBytes")
+    names += ("process", "user", "address", "command", "client")
+    return {"connections": [dict(zip(names, vars(found).values(), strict=True)) for found in wire.decode_connections(body)]}
+
+
 def store_open_fields(body: bytes) -> Frame:
     handle, engine = wire.decode_store_open(body)
     return {"handle": handle, "engine": engine}
@@ -162,6 +170,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.hello: hello_fields,
     Operation.stats: lambda body: {"figures": [{"name": name, "value": value} for name, value in wire.decode_stats(body).items()]},
     Operation.slow_log: slow_log_fields,
+    Operation.connections: connection_fields,
     Operation.store_open: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
     Operation.get: answer_fields,

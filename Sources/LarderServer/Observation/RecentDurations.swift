@@ -13,7 +13,7 @@ struct RecentDurations {
   }
 
   private static func counts(_ workers: [WorkerMetrics]) -> [UInt64] {
-    (0..<DurationHistogram.classCount).map { index in workers.reduce(0) { $0 + $1.durations[index] } }
+    (0..<DurationHistogram.classCount).map { index in workers.reduce(0) { $0 + $1.durationCount(index) } }
   }
 
   /// What so many thousandths of the requests took less than, in nanoseconds, to the next power of two; 0 when there were none.

@@ -25,20 +25,33 @@ extension ServerState {
       for outcome in [Outcome.done, .notExecuted, .rejected, .unknown] {
         let count = workers.reduce(0) { $0 + $1.requests(number, outcome) }
         guard count > 0 || (operation != nil && outcome == .done) else { continue }
-        text.add(count, ("operation", operation.map { "\($0)" } ?? "other"), ("outcome", "\(outcome)"))
+        text.add(count, ("operation", Self.name(ofOperation: number)), ("outcome", "\(outcome)"))
       }
     }
     text.begin(
       "request_duration_seconds", .histogram,
-      "From when a worker was told of a request until its answer was sent, or waited for the disk.")
-    text.add(workers.map(\.durations))
-    text.begin("wakeups_total", .counter, "How often workers were woken by what came.")
+      """
+      From when a worker was woken until it had sent the answers to all that had come, or left them waiting for the disk; every request of \
+      a wake-up counts with the same time. Operations that were never asked for are left out.
+      """)
+    for number in 0..<WorkerMetrics.operationCount {
+      let durations = workers.map { $0.durations(of: number) }
+      guard (0..<DurationHistogram.classCount).contains(where: { index in durations.contains { $0[index] > 0 } }) else {
+        continue
+      }
+      text.add(durations, ("operation", Self.name(ofOperation: number)))
+    }
+    text.begin("wakeups_total", .counter, "How often workers were woken by requests.")
     text.add(sum(.wakeUps))
+    text.begin("slow_wakeups_total", .counter, "How often that took so long that it was put into the slow log.")
+    text.add(sum(.slowWakeUps))
     text.begin("received_bytes_total", .counter, "Bytes received from clients.")
     text.add(sum(.receivedBytes))
     text.begin("sent_bytes_total", .counter, "Bytes sent to clients.")
     text.add(sum(.sentBytes))
   }
+
+  private static func name(ofOperation number: Int) -> String { Operation(rawValue: UInt8(number))?.name ?? "other" }
 
   private func sum(_ sum: WorkerMetrics.Sum) -> UInt64 { workers.reduce(0) { $0 + $1[sum] } }
 
@@ -48,7 +61,15 @@ extension ServerState {
     text.begin(
       "connections_accepted_total", .counter, "Connections that were ever taken, those refused at once included.")
     text.add(connectionsAccepted.load(ordering: .relaxed))
-    text.begin("output_bytes", .gauge, "Bytes that wait until clients read them.")
+    text.begin("connections_refused_total", .counter, "Connections that were refused because there were too many.")
+    text.add(connectionsRefused.load(ordering: .relaxed))
+    text.begin("connections_max", .gauge, "Connections that there can be.")
+    text.add(UInt64(limits.connections))
+    text.begin(
+      "input_buffer_bytes", .gauge,
+      "Memory for requests that have not come whole, or wait until their client reads its answers.")
+    text.add(UInt64(max(0, inputBytes.load(ordering: .relaxed))))
+    text.begin("output_buffer_bytes", .gauge, "Bytes of answers that wait until clients read them.")
     text.add(UInt64(max(0, outputBytes.load(ordering: .relaxed))))
   }
 
@@ -65,8 +86,7 @@ extension ServerState {
     text.add(UInt64(all.count))
     for (name, samples) in families.sorted(by: { $0.key < $1.key }) {
       text.begin(
-        "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge,
-        "A store's figure \(name), as larder stats shows it.")
+        "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge, StoreFigureHelp.text(name))
       for sample in samples {
         text.add(sample.value, ("store", sample.store.name.text), ("engine", sample.store.engine.rawValue))
       }
@@ -76,10 +96,14 @@ extension ServerState {
     text.begin(
       "store_commit_duration_seconds", .histogram,
       "How long it took to write what was committed, until it was on the disk where the store promises that.")
-    for (store, journal) in journals { text.add([journal.commitTimes], ("store", store.name.text)) }
+    for (store, journal) in journals {
+      text.add([journal.commitTimes], ("store", store.name.text), ("engine", store.engine.rawValue))
+    }
     text.begin("store_sync_duration_seconds", .histogram, "How long the disk took to make what was written durable.")
     for (store, journal) in journals {
-      if let times = journal.syncTimes { text.add([times], ("store", store.name.text)) }
+      if let times = journal.syncTimes {
+        text.add([times], ("store", store.name.text), ("engine", store.engine.rawValue))
+      }
     }
   }
 }

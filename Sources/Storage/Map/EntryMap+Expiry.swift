@@ -26,6 +26,7 @@ extension EntryMap {
           break
         }
         removed += 1
+        expiredCount &+= 1
       }
       left -= 1
     }

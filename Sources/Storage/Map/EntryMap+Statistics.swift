@@ -12,6 +12,8 @@ package struct MapStatistics: Equatable, Sendable {
   package var memoryBytes = 0
   /// Entries with an expiry.
   package var expiring = 0
+  /// Entries that were removed because their time was over, since the map was made.
+  package var expired: UInt64 = 0
   /// Living snapshots, those of the same state counted once.
   package var snapshots = 0
 }
@@ -21,7 +23,7 @@ extension EntryMap {
     MapStatistics(
       entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes,
       valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
-      expiring: expiringCount, snapshots: snapshots.count)
+      expiring: expiringCount, expired: expiredCount, snapshots: snapshots.count)
   }
 
   private var memoryBytes: Int {

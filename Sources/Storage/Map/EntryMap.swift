@@ -50,6 +50,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var valueBytes = 0
   /// How many entries have an expiry.
   var expiringCount = 0
+  /// Entries that were removed because their time was over.
+  var expiredCount: UInt64 = 0
 
   package init() {}
 

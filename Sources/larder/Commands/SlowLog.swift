@@ -20,7 +20,7 @@ struct SlowLog: AsyncParsableCommand {
   func run() async throws {
     let entries = try await connection.client().slowLog()
     var output = Output()
-    guard Output.isTerminal else {
+    guard Output.showsTables else {
       for entry in entries { Self.append(entry, to: &output.bytes) }
       return try output.flush()
     }

@@ -1,45 +1,29 @@
-import Dispatch
-import Glibc
 import Larder
 import Platform
 
 extension Stats {
   /// Shows the figures again and again: a page on a terminal, elsewhere a line of JSON each time. Ends with the first interruption.
-  func watch(_ client: LarderClient, address: Address, every interval: Duration) async throws {
-    let watching = Task {
-      if Output.isTerminal {
-        try await Self.showPages(client, address, interval)
-      } else {
-        while !Task.isCancelled {
+  func watch(_ client: LarderClient, address: Address) async throws {
+    let pause = watching.pause
+    try await untilInterrupted { [self] in
+      guard Output.showsTables else {
+        while true {
           try Self.writeLine(try await figures(client))
-          try await Task.sleep(for: interval)
+          try await Task.sleep(for: pause)
         }
       }
-    }
-    let interruptions = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler { watching.cancel() }
-      source.activate()
-      return source
-    }
-    defer { for source in interruptions { source.cancel() } }
-    do { try await watching.value } catch  where watching.isCancelled {}
-  }
-
-  /// A server that can't be reached for a while is no reason to end.
-  private static func showPages(_ client: LarderClient, _ address: Address, _ interval: Duration) async throws {
-    var page = StatsPage(address: "\(address)")
-    let screen = Screen()
-    while !Task.isCancelled {
-      do throws(LarderError) {
-        page.add(try await sample(client))
-      } catch {
-        guard error.kind != .cancelled else { return }
-        page.add(failure: CommandFailure(error).message)
+      var page = StatsPage(address: "\(address)")
+      let screen = Screen()
+      while true {
+        // A server that can't be reached for a while is no reason to end.
+        do throws(LarderError) {
+          page.add(try await Self.sample(client))
+        } catch {
+          page.add(failure: CommandFailure(error).message)
+        }
+        screen.show(page.lines(height: screen.size.height))
+        try await Task.sleep(for: pause)
       }
-      screen.show(page.lines(height: screen.size.height))
-      try await Task.sleep(for: interval)
     }
   }
 

@@ -24,23 +24,11 @@ struct Stats: AsyncParsableCommand {
     help: "A store's name; without it, the figures are the server's.", completion: .custom(StoreCompletion.names))
   var store: String?
 
-  @Flag(help: "Show them again and again.")
-  var watch = false
-
-  @Option(
-    help: ArgumentHelp("How long to wait in between, with --watch. (default: 1s)", valueName: "time"),
-    transform: { try TimeSpan($0) })
-  var interval: TimeSpan?
-
-  func validate() throws {
-    guard interval == nil || watch else { throw ValidationError("--interval is for --watch") }
-  }
+  @OptionGroup var watching: WatchingOptions
 
   func run() async throws {
     let client = try connection.client()
-    if watch {
-      return try await watch(client, address: connection.address(), every: interval?.duration ?? .seconds(1))
-    }
+    if watching.watch { return try await watch(client, address: connection.address()) }
     try Self.write(try await figures(client))
   }
 

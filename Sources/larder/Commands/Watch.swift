@@ -1,6 +1,4 @@
 import ArgumentParser
-import Dispatch
-import Glibc
 import Larder
 
 struct Watch: AsyncParsableCommand {
@@ -38,20 +36,7 @@ struct Watch: AsyncParsableCommand {
 
   func run() async throws {
     let commits = try connection.client().store(store.name).watch(from: from, prefix: prefix, keysOnly: keysOnly)
-    let printing = Task { try await Self.print(commits, keysOnly: keysOnly) }
-    let interruptions = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler { printing.cancel() }
-      source.activate()
-      return source
-    }
-    defer { for source in interruptions { source.cancel() } }
-    do {
-      try await printing.value
-    } catch let error as LarderError where error.kind == .cancelled {
-      // Everything that came is printed.
-    }
+    try await untilInterrupted { [keysOnly] in try await Self.print(commits, keysOnly: keysOnly) }
   }
 
   private static func print(_ commits: RemoteStore.Watch, keysOnly: Bool) async throws {

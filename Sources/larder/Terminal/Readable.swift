@@ -62,4 +62,10 @@ enum Readable {
     }
     return String(groups.reversed())
   }
+
+  /// A user's name, or the number when it has none here.
+  static func user(_ number: UInt32) -> String {
+    guard let entry = unsafe getpwuid(number) else { return "\(number)" }
+    return unsafe String(cString: entry.pointee.pw_name)
+  }
 }

@@ -1,4 +1,5 @@
-/// Columns that are aligned for a person's eye: the first to the left, numbers to the right. Cells may hold anything; see `VisibleText`.
+/// Columns that are aligned for a person's eye: text to the left, numbers and quantities to the right. Cells may hold anything; see
+/// `VisibleText`.
 struct Table {
   private static let gap = "  "
   /// No cell shows more bytes than this, however wide the terminal.
@@ -30,7 +31,7 @@ struct Table {
     let all = [header] + rows
     let natural = header.indices.map { column in all.map { VisibleText.width($0[column]) }.max() ?? 0 }
     let most = Self.widestColumn(natural, in: width - Self.gap.count * (header.count - 1))
-    let isNumber = header.indices.map { column in !rows.isEmpty && rows.allSatisfy { UInt64($0[column]) != nil } }
+    let isNumber = header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
     return all.map { row in
       var line = ""
       for (column, cell) in row.enumerated() {
@@ -53,4 +54,15 @@ struct Table {
     }
     return .max
   }
+
+  /// Whether a cell is a number, perhaps with a unit behind a space, or says that there is none.
+  private static func isQuantity(_ cell: String) -> Bool {
+    let words = cell.split(separator: " ", omittingEmptySubsequences: false)
+    guard cell != "–" else { return true }
+    guard let number = words.first, number.first?.isASCII == true, number.first?.isNumber == true else { return false }
+    return number.allSatisfy { $0.isNumber || $0 == "." || $0 == "," }
+      && (words.count == 1 || (words.count == 2 && units.contains(words[1])))
+  }
+
+  private static let units: Set<Substring> = ["B", "KiB", "MiB", "GiB", "TiB", "µs", "ms", "s"]
 }
