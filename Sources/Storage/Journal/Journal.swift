@@ -37,6 +37,8 @@ package final class Journal: @unchecked Sendable {
 
   /// How long a disk that is full is left alone.
   private static let retryMilliseconds: UInt64 = 500
+  /// The same, while there is something to tidy: that may give room back.
+  private static let tidyingMilliseconds: UInt64 = 20
   /// How long a journal that has nothing to do sleeps until it looks for something to tidy.
   private static let idleMilliseconds: UInt64 = 60_000
 
@@ -125,6 +127,8 @@ package final class Journal: @unchecked Sendable {
     wake()
     wakeup.signal()
     ended.wait()
+    // For others that end it, too: a store may be dropped while its server stops.
+    ended.signal()
   }
 
   private func run(_ store: Store) {
@@ -152,7 +156,7 @@ package final class Journal: @unchecked Sendable {
         if hasMoreToTidy { hasMoreToTidy = try sink.tidy(store) }
         if needsRoom.exchange(false, ordering: .acquiring) || isFull.load(ordering: .relaxed) { try makeRoom(store) }
         if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) {
-          sleep(unsynced ? lastSync : nil)
+          sleep(unsynced ? lastSync : nil, isTidying: hasMoreToTidy)
           hasMoreToTidy = true
         }
       }
@@ -221,8 +225,9 @@ package final class Journal: @unchecked Sendable {
 
   /// Sleeps until there is something to do.
   /// - Parameter lastSync: when the disk was last told, if there is something to tell it.
-  private func sleep(_ lastSync: UInt64?) {
-    var milliseconds = isFull.load(ordering: .relaxed) ? Self.retryMilliseconds : Self.idleMilliseconds
+  private func sleep(_ lastSync: UInt64?, isTidying: Bool) {
+    var milliseconds = Self.idleMilliseconds
+    if isFull.load(ordering: .relaxed) { milliseconds = isTidying ? Self.tidyingMilliseconds : Self.retryMilliseconds }
     if let interval, let lastSync {
       let now = monotonicMilliseconds()
       milliseconds = min(milliseconds, max(lastSync + interval, now) - now)

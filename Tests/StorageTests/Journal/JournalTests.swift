@@ -18,6 +18,13 @@ import Testing
     store.close()
   }
 
+  @Test func `a store can be closed twice`() throws {
+    let store = Store(
+      name: try StoreName("twice"), engine: .log, map: EntryMap(), sink: BusySink(writes: 1), durability: .none)
+    store.close()
+    store.close()
+  }
+
   @Test func `a journal that always had commits sleeps when there are no more`() throws {
     let sink = BusySink(writes: 2_000)
     let store = Store(
