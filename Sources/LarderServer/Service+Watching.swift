@@ -37,7 +37,11 @@ extension Service {
   /// Forgets a connection that has ended.
   mutating func forgetWatcher(_ connection: borrowing Connection) {
     guard connection.hasWatched else { return }
-    for id in Array(watchers.keys) { watchers[id]?.tokens.remove(connection.token.number) }
+    for id in Array(watchers.keys) {
+      watchers[id]?.tokens.remove(connection.token.number)
+      // A store that is dropped later is not to be kept by those who once watched it.
+      if watchers[id]?.tokens.isEmpty == true { watchers[id] = nil }
+    }
   }
 
   /// Whether the watches of a connection need not hold up the end of the server: no changes are to come that they have not told of.

@@ -42,6 +42,7 @@ final class WatchBell: Sendable {
 }
 
 extension WatchBell: ChangeWaiter, JournalWaiter {
+  var listener: ObjectIdentifier { ObjectIdentifier(mailbox) }
   func storeHasChanged() { mailbox.post(changed: store) }
   func journalHasMoved() { mailbox.post(changed: store) }
 }

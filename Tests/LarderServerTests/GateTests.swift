@@ -204,6 +204,19 @@ extension ServerTests {
       #expect(try late.receive().through == 3)
     }
 
+    @Test func `However much a watch tells of, its worker waits once`() throws {
+      let store = Store(
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: .always)
+      let server = try TestServer(serving: [store])
+      let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
+      #expect(try watcher.call(Request.watch(id: 50)).through == 0)
+      for number in 1...50 as ClosedRange<UInt64> {
+        #expect(try writer.call(Request.put("a", [1], id: 3)).outcome == .done)
+        #expect(try watcher.receive().changes.map(\.revision) == [number])
+      }
+      #expect(store.access { $0.feed?.waiters.count } == 1)
+    }
+
     @Test func `A watch ends when the files fail, and never tells of what may not be on them`() throws {
       let server = try makeServer()
       let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))

@@ -31,7 +31,7 @@ package struct ChangeFeed {
   /// Since when nobody watches.
   private var unwatchedSince: UInt64?
   /// Who is to be told of the next change, and whether there has been one.
-  private var waiters: [any ChangeWaiter] = []
+  package private(set) var waiters: [any ChangeWaiter] = []
   package private(set) var hasNews = false
   /// Whether changes may be told of at once; otherwise the journal tells of them when they are durable.
   private let tellsAtOnce: Bool
@@ -126,9 +126,10 @@ package struct ChangeFeed {
 
   mutating func removeWatcher() { watcherCount -= 1 }
 
-  /// Has `waiter` told of the next change, once.
+  /// Has `waiter` told of the next change, once. Who waits already is told once for all: where a journal tells of changes, nobody is taken
+  /// from here as long as the store lives.
   package mutating func wait(_ waiter: any ChangeWaiter) {
-    if !waiters.contains(where: { $0 === waiter }) { waiters.append(waiter) }
+    if !waiters.contains(where: { $0.listener == waiter.listener }) { waiters.append(waiter) }
   }
 
   /// Whoever is to be told now, by the caller, once it has let go of the store.
@@ -151,6 +152,8 @@ package struct ChangeFeed {
 
 /// Who watches a store.
 package protocol ChangeWaiter: AnyObject, Sendable {
+  /// Whom it tells. Of several waiters of one listener, one is enough.
+  var listener: ObjectIdentifier { get }
   /// There are changes, or the store was dropped. On any thread: return at once.
   func storeHasChanged()
 }
