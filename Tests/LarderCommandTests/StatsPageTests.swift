@@ -52,6 +52,16 @@ import Testing
     #expect(lines.count <= 24 && lines.contains { $0.hasPrefix("… and ") && $0.hasSuffix(" more") })
   }
 
+  @Test func `figures that no server has are shown all the same`() {
+    var page = StatsPage(address: "unix:/a")
+    page.add(sample(10, requests: 0, uptime: 1))
+    var figures = sample(10.5, requests: 0, uptime: 2).server
+    for name in figures.keys { figures[name] = .max }
+    page.add(
+      .init(time: 10.5, server: figures, stores: [.init(name: "s", engine: "log", figures: figures)]))
+    #expect(page.lines(height: 24).contains { $0.hasPrefix("requests     1,000,000,000,000,000/s") })
+  }
+
   @Test func `a sparkline goes from nothing to the most`() {
     #expect(StatsPage.sparkline([0, 1, 3.5, 7]) == "▁▂▅█")
     #expect(StatsPage.sparkline([0, 0]) == "▁▁")

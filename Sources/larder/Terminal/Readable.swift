@@ -12,7 +12,8 @@ enum Readable {
   }
 
   static func bytes(_ count: UInt64) -> String {
-    var amount = count * 10
+    let (tenths, isTooMany) = count.multipliedReportingOverflow(by: 10)
+    var amount = isTooMany ? .max : tenths
     for unit in ["B", "KiB", "MiB", "GiB"] {
       if amount < 10_240 { return unit == "B" ? "\(count) B" : "\(amount / 10).\(amount % 10) \(unit)" }
       amount /= 1_024

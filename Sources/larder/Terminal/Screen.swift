@@ -16,15 +16,21 @@ struct Screen: ~Copyable {
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// Shows lines from the top, as many as there is room for. What was there before goes without a flicker.
+  /// Shows lines from the top, as much of them as there is room for. What was there before goes without a flicker.
   func show(_ lines: [String]) {
     let (width, height) = size
+    Self.write(Self.page(lines, width: width, height: height))
+  }
+
+  /// What has a terminal show lines. They may hold anything, for some of it comes from the server: see `VisibleText`.
+  static func page(_ lines: [String], width: Int, height: Int) -> String {
     var page = "\u{1B}[H"
     for (row, line) in lines.prefix(height).enumerated() {
-      page += row == 0 ? "" : "\r\n"
-      page += String(line.prefix(width)) + "\u{1B}[K"
+      let line = VisibleText.cut(VisibleText.line(line), to: width)
+      // Behind a line that fills its row the cursor still stands on the last character, which is not to be erased.
+      page += (row == 0 ? "" : "\r\n") + line + (VisibleText.width(line) < width ? "\u{1B}[K" : "")
     }
-    Self.write(page + "\u{1B}[J")
+    return lines.count < height ? page + "\r\n\u{1B}[J" : page
   }
 
   private static func write(_ text: String) {

@@ -16,6 +16,8 @@ struct StatsPage {
 
   private static let sparks = Array("▁▂▃▄▅▆▇█")
   private static let mostRates = 60
+  /// Whoever calls itself a server can tell of more, which no integer might hold.
+  private static let highestRate = 1e15
 
   private let address: String
   private var last: Sample?
@@ -94,7 +96,7 @@ struct StatsPage {
 
   private func rate(_ new: UInt64?, _ old: UInt64?) -> Double? {
     guard let new, let old, new >= old, let last, let before, last.time > before.time else { return nil }
-    return Double(new - old) / (last.time - before.time)
+    return min(Double(new - old) / (last.time - before.time), Self.highestRate)
   }
 
   private func bytesRate(_ name: String) -> String { rate(name).map { "\(Readable.bytes(UInt64($0)))/s" } ?? "–" }
