@@ -254,12 +254,19 @@ class ConsoleCase(BriefCase):
         self.assertEqual(console.do("count items"), "505")
 
     def test_ended_by_a_signal(self) -> None:
-        """The terminal is left as it was."""
-        console = self.console()
-        os.kill(console.process, signal.SIGTERM)
-        self.assertEqual(console.end(), -signal.SIGTERM)
-        modes = termios.tcgetattr(console.terminal)[3]
-        self.assertTrue(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG)
+        """The terminal is left as it was, also when a command that handles signals itself has been run before."""
+        for command in (None, "watch items"):
+            console = self.console()
+            if command:
+                console.type(command + ENTER)
+                console.wait(command + "\n")
+                time.sleep(0.3)
+                console.type(CTRL_C)
+                console.wait_for_prompt(3)
+            os.kill(console.process, signal.SIGTERM)
+            self.assertEqual(console.end(), -signal.SIGTERM)
+            modes = termios.tcgetattr(console.terminal)[3]
+            self.assertTrue(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG)
 
     def test_server_comes_and_goes(self) -> None:
         console = self.console()
