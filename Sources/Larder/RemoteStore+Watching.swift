@@ -39,11 +39,14 @@ extension RemoteStore {
         assembly = CommitAssembly(keysOnly: watch.keysOnly)
       }
 
-      /// Begins to watch, unless it has begun.
+      /// Begins to watch, unless it has begun. When that has failed it may be tried again.
       /// - Returns: a revision such that all changes beyond it are told of. Whoever then reads the store, and takes up the changes that
       ///   are newer than what was read, misses nothing.
       public mutating func start() async throws(LarderError) -> UInt64 {
-        if assembly.through == nil { try await receive(isolation: nil) }
+        if assembly.through == nil {
+          isOver = false
+          try await receive(isolation: nil)
+        }
         return assembly.through ?? 0
       }
 

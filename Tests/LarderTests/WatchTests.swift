@@ -123,6 +123,22 @@ import Wire
     }
   }
 
+  @Test func `a watch that could not begin can begin later`() async throws {
+    try await withServer { client, _ in
+      let later = client.store("later")
+      var watch = later.watch().makeAsyncIterator()
+      do throws(LarderError) {
+        _ = try await watch.start()
+        Issue.record("a watch of no store")
+      } catch { #expect(error.kind == .storeUnknown) }
+      #expect(try await watch.next() == nil)
+      try await client.createStore("later", engine: "memory")
+      #expect(try await watch.start() == 0)
+      try await later.put("a", [1])
+      #expect(try await watch.next()?.revision == 1)
+    }
+  }
+
   @Test func `a watch goes on over restarts of a durable store, in the order of revisions and without a gap`()
     async throws
   {
