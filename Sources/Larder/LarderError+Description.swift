@@ -21,6 +21,8 @@ extension LarderError: CustomStringConvertible {
     case .storeUnknown:
       "nothing was changed: check the store's name, or make it, with createStore or a data source's creating:"
     case .changesLost: "read the store, and watch it anew from what was read"
+    case .notPermitted:
+      "nothing was changed: call as a user who may, or have the server's administrator add a rule to larderd's setting access"
     case .versionNotSupported: "use a client and a server that have a protocol version in common"
     default: "nothing was changed, and the same call would be refused again"
     }

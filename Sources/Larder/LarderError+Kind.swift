@@ -16,6 +16,8 @@ extension LarderError {
       answerCancelled, storeReadOnly
     /// The server can't read a value of the answer from its disk, or what it read is not what was written.
     case valueDamaged
+    /// The server's rules don't let this user do that.
+    case notPermitted
     /// The connection ended before the reply came.
     case disconnected
     /// The call's time was up.
@@ -80,6 +82,7 @@ extension LarderError {
         case .storeReadOnly: .storeReadOnly
         case .valueDamaged: .valueDamaged
         case .changesLost: .changesLost
+        case .notPermitted: .notPermitted
         }
     }
   }

@@ -6,8 +6,9 @@ import Wire
 ///
 /// Safe because what changes is confined to `queue`, which all acceptors share.
 final class Acceptor: @unchecked Sendable {
-  let address: Address
-  private var listener: ListeningSocket?
+  let listener: Listener
+  private let number: Int
+  private var socket: ListeningSocket?
   private let closed = DispatchSemaphore(value: 0)
   private let source: any DispatchSourceRead
   private static let queue = DispatchQueue(label: "larder.acceptor")
@@ -18,24 +19,36 @@ final class Acceptor: @unchecked Sendable {
   /// How long no connection is taken once descriptors have run out. The waiting ones stay in the kernel's queue.
   private static let pause = DispatchTimeInterval.milliseconds(100)
 
-  init(_ listener: consuming ListeningSocket, server: ServerState, workers: [Worker]) {
-    source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor.number, queue: Self.queue)
-    address = listener.address
-    self.listener = consume listener
+  /// - Parameters:
+  ///   - number: of the socket among the server's.
+  ///   - name: what the service manager calls it.
+  init(
+    _ socket: consuming ListeningSocket, number: Int, name: String = "", server: ServerState, workers: [Worker]
+  ) {
+    source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.number, queue: Self.queue)
+    listener = Listener(name: name, address: socket.address)
+    self.number = number
+    self.socket = consume socket
     self.server = server
     self.workers = workers
     source.setEventHandler { [unowned self] in accept() }
     // The socket may only be closed once Dispatch watches it no more. Until then the source keeps the acceptor alive.
     source.setCancelHandler { [self] in
-      self.listener = nil
+      self.socket = nil
       closed.signal()
     }
+  }
+
+  /// Begins to take connections.
+  func start() {
     source.activate()
   }
 
   /// Takes no more connections, and returns when the socket is closed and its file removed. Once.
   func stop() {
     source.cancel()
+    // One that was never started would hear nothing of it.
+    source.activate()
     closed.wait()
   }
 
@@ -48,7 +61,7 @@ final class Acceptor: @unchecked Sendable {
     // Bounded, so that a stop gets its turn.
     for _ in 0..<256 {
       do throws(SystemError) {
-        guard let socket = try listener?.accept() else { return }
+        guard let socket = try socket?.accept() else { return }
         take(socket)
       } catch {
         // No descriptor or no memory: trying again at once would spin.
@@ -73,7 +86,7 @@ final class Acceptor: @unchecked Sendable {
       socket.shutdownSending()
       return
     }
-    workers[next].adopt(socket)
+    workers[next].adopt(socket, from: number)
     next = (next + 1) % workers.count
   }
 }

@@ -20,8 +20,9 @@ extension Batch {
   /// - Returns: where the first frame begins that was not run.
   mutating func run(
     _ first: FrameHeader, _ bytes: RawSpan, at start: Int, lookedAt: Int, of connection: inout Connection,
-    on store: Store
+    on opened: OpenStores.Opened
   ) -> Int {
+    let store = opened.store
     let largest = limits.largestFrameBytes
     var place = start
     var header = first
@@ -44,7 +45,7 @@ extension Batch {
       count(header.kind)
       place &+= header.frameSize
       guard connection.executes, !isFull, case .frame(let next) = FrameScan(bytes, at: place, largest: largest),
-        next.detail == first.detail, next.flags == 0, next.id != 0, Self.isOnEntries(next.kind)
+        next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
       else { break }
       header = next
     }

@@ -13,7 +13,7 @@ extension Batch {
   mutating func lookAhead(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
     guard connection.phase == .open,
       case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.largestFrameBytes),
-      Self.isOnEntries(first.kind), let store = connection.stores[first.detail], held == nil || held === store
+      Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store, held == nil || held === store
     else { return 0 }
     hold(store)
     return lookAhead(bytes, at: 0, store: first.detail, on: store)

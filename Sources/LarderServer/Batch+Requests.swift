@@ -26,9 +26,11 @@ extension Batch {
         if header.id == 0 {
           endConnection(&connection, .malformed, "a request's id is never 0")
         } else if connection.phase == .greeting {
-          greet(header, bytes.extracting(header.body(at: place)), &connection)
-        } else if Self.isOnEntries(header.kind), header.flags == 0, let store = connection.stores[header.detail] {
-          place = run(header, bytes, at: place, lookedAt: lookedAt, of: &connection, on: store)
+          greet(header, bytes.extracting(header.body(at: place)), &connection, server)
+        } else if header.flags == 0, let opened = connection.stores[header.detail],
+          opened.permitted.contains(header.kind)
+        {
+          place = run(header, bytes, at: place, lookedAt: lookedAt, of: &connection, on: opened)
           continue
         } else {
           handle(header, bytes.extracting(header.body(at: place)), &connection, server)
@@ -48,7 +50,9 @@ extension Batch {
     connection.phase = .closing
   }
 
-  private mutating func greet(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) {
+  private mutating func greet(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
+  ) {
     guard header.kind == Operation.hello.rawValue else {
       return endConnection(&connection, .helloExpected, "a connection begins with a hello")
     }
@@ -57,6 +61,12 @@ extension Batch {
       guard hello.versions.overlaps(ProtocolVersion.lowest...ProtocolVersion.highest) else {
         let range = "\(ProtocolVersion.lowest) to \(ProtocolVersion.highest)"
         fail(.versionNotSupported, header.id, "this server speaks versions \(range) of the protocol")
+        connection.phase = .closing
+        return
+      }
+      connection.grants = server.grants(connection)
+      guard !connection.grants.isNothing else {
+        refuse(Self.use, header.id, connection, server)
         connection.phase = .closing
         return
       }
@@ -100,6 +110,11 @@ extension Batch {
     if takesStore, connection.stores[header.detail] == nil {
       return fail(.storeUnknown, id, "no store is open under handle \(header.detail)")
     }
+    if let store = connection.stores[header.detail]?.store {
+      guard permits(operation, on: store.name, id, connection, server) else { return }
+    } else if !operation.namesStoreInBody {
+      guard permits(operation, id, connection, server) else { return }
+    }
     do throws(StorageError) {
       switch operation {
       case .ping:
@@ -118,11 +133,15 @@ extension Batch {
           return fail(.illegalArgument, id, "there is no engine with such a long name")
         }
         guard let creation = StoreCreation(body) else { return fail(.malformed, id) }
-        try server.stores.create(StoreName(creation.name), StoreSpecification(creation.specification))
+        let name = try StoreName(creation.name)
+        guard permits(operation, on: name, id, connection, server) else { return }
+        try server.stores.create(name, StoreSpecification(creation.specification))
         output.endFrame(output.beginReply(id: id))
-      case .storeList: listStores(id, body, server)
+      case .storeList: listStores(id, body, connection, server)
       case .storeDrop:
-        try server.stores.drop(name(in: body))
+        let name = try name(in: body)
+        guard permits(operation, on: name, id, connection, server) else { return }
+        try server.stores.drop(name)
         output.endFrame(output.beginReply(id: id))
       default: fail(.malformed, id)
       }
@@ -151,7 +170,7 @@ extension Batch {
   ) {
     guard body.byteCount == 0 else { return fail(.malformed, header.id) }
     let figures: [Figure]
-    if let store = connection.stores[header.detail] {
+    if let store = connection.stores[header.detail]?.store {
       let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
       guard let ofStore else { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
       figures = ofStore + (store.journal?.figures ?? []).map { Figure($0.name, $0.value) }
@@ -190,8 +209,11 @@ extension Batch {
   private mutating func openStore(
     _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, _ server: ServerState
   ) throws(StorageError) {
-    let store = try server.stores.open(name(in: body))
-    guard let handle = connection.stores.open(store, limit: limits.openStores) else {
+    let name = try name(in: body)
+    guard permits(.storeOpen, on: name, id, connection, server) else { return }
+    let store = try server.stores.open(name)
+    let right = connection.grants.right(on: name)
+    guard let handle = connection.stores.open(store, permitting: right, limit: limits.openStores) else {
       return fail(.tooManyStores, id, "\(limits.openStores) stores are open on this connection; close one first")
     }
     let start = output.beginReply(id: id)
@@ -205,10 +227,12 @@ extension Batch {
     return try StoreName(body.toString())
   }
 
-  private mutating func listStores(_ id: UInt32, _ body: RawSpan, _ server: ServerState) {
+  private mutating func listStores(
+    _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, _ server: ServerState
+  ) {
     guard body.byteCount == 0 else { return fail(.malformed, id) }
     let start = output.beginReply(id: id)
-    for store in server.stores.list() {
+    for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
       let entries = store.access { $0.count(now: now) }
       output.append(
         ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))

@@ -9,6 +9,8 @@ import Wire
 struct Connection: ~Copyable {
   let descriptor: Descriptor
   let token: ConnectionToken
+  /// The number of the socket that it came by.
+  let listener: Int
   let figures: ConnectionFigures
 
   /// The beginning of a frame that has not come whole, or frames that wait until the client reads its answers.
@@ -23,6 +25,8 @@ struct Connection: ~Copyable {
   var isHeldUp = false
   /// Whether its worker looks after it when a journal has moved.
   var isWaitingAtGates = false
+  /// What it may do; nothing before the hello.
+  var grants = Grants()
   var stores = OpenStores()
   var answers: [Answer] = []
   /// Whether it has ever had a watch.
@@ -57,9 +61,12 @@ struct Connection: ~Copyable {
     case closed
   }
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, _ figures: ConnectionFigures, now: UInt64) {
+  init(
+    _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures, now: UInt64
+  ) {
     self.descriptor = descriptor
     self.token = token
+    self.listener = listener
     self.figures = figures
     opened = now
     lastRead = now

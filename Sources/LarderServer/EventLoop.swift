@@ -117,8 +117,11 @@ struct EventLoop: ~Copyable {
 
   private mutating func readMailbox() {
     let mail = mailbox.read()
-    if mail.hasNewLimits { service.takeNewLimits() }
-    for number in mail.arrivals { open(Descriptor(owning: number)) }
+    if mail.hasNewLimits {
+      service.takeNewLimits()
+      forEachConnection { service, connection in service.takeNewAccess(&connection) }
+    }
+    for arrival in mail.arrivals { open(Descriptor(owning: arrival.socket), from: arrival.listener) }
     openGates()
     for store in mail.changed { wakeWatches(of: store) }
     if mail.drains, !isDraining { drain() }
@@ -146,7 +149,7 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  private mutating func open(_ socket: consuming Descriptor) {
+  private mutating func open(_ socket: consuming Descriptor, from listener: Int) {
     let token = connections.makeToken()
     let number = socket.number
     do throws(SystemError) {
@@ -157,7 +160,7 @@ struct EventLoop: ~Copyable {
       return
     }
     let figures = service.server.registry.add(Socket.peer(of: socket), now: service.batch.now)
-    connections.add(Connection(socket, token: token, figures, now: service.batch.now))
+    connections.add(Connection(socket, token: token, listener: listener, figures, now: service.batch.now))
     service.sweepNoLater(than: service.batch.now + service.batch.limits.helloTimeout.milliseconds)
   }
 

@@ -11,8 +11,8 @@ final class Mailbox: Sendable {
 
   /// What was posted.
   struct Contents {
-    /// The numbers of sockets that whoever reads now owns.
-    var arrivals: [Int32] = []
+    /// The numbers of sockets that whoever reads now owns, each with that of the socket that it came by.
+    var arrivals: [(socket: Int32, listener: Int)] = []
     var probes: [@Sendable () -> Void] = []
     var hasNewLimits = false
     /// Whether the end was asked for, now or before.
@@ -26,16 +26,16 @@ final class Mailbox: Sendable {
   }
 
   deinit {
-    for number in contents.withLock({ $0.arrivals }) { _ = Descriptor(owning: number) }
+    for arrival in contents.withLock({ $0.arrivals }) { _ = Descriptor(owning: arrival.socket) }
   }
 
   /// Readable while something was posted and not read.
   var descriptor: Int32 { wakeup.descriptor.number }
 
   /// Hands over a connected socket.
-  func post(_ socket: consuming Descriptor) {
+  func post(_ socket: consuming Descriptor, from listener: Int) {
     let number = socket.release()
-    contents.withLock { $0.arrivals.append(number) }
+    contents.withLock { $0.arrivals.append((number, listener)) }
     wakeup.signal()
   }
 
@@ -45,7 +45,7 @@ final class Mailbox: Sendable {
     wakeup.signal()
   }
 
-  /// Tells that the server's limits have changed.
+  /// Tells that the server's limits or rules have changed.
   func postNewLimits() {
     contents.withLock { $0.hasNewLimits = true }
     wakeup.signal()

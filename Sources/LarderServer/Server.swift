@@ -8,9 +8,11 @@ package final class Server: Sendable {
   package static let name = "larderd/\(softwareVersion)"
 
   /// The addresses that are listened on, with the ports that were really bound: of the passed sockets first.
-  package let addresses: [Address]
+  package var addresses: [Address] { listeners.map(\.address) }
   /// Where metrics are served.
   package var metricsAddress: Address? { metrics?.address }
+  /// The sockets that are listened on, in the same order.
+  package let listeners: [Listener]
   private let state: ServerState
   private let workers: [Worker]
   private let acceptors: Lock<[Acceptor]?>
@@ -18,12 +20,14 @@ package final class Server: Sendable {
   private let housekeeping: Housekeeping
 
   /// Makes the stores, binds all addresses and begins to serve.
-  /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `InheritedSocketError`
+  /// - Throws: `StorageError` for a store that can't be made, `ListenError` for an address, `AccessError` for a rule, `InheritedSocketError`
   ///   for a socket that was passed, `ExposureError` for one that other machines reach, `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that were opened already; the server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
-    let state = ServerState(limits: configuration.limits, workerCount: configuration.workers, data: data)
+    let state = ServerState(
+      limits: configuration.limits, workerCount: configuration.workers, data: data,
+      tellRefusal: configuration.tellRefusal)
     for store in stores { try state.stores.adopt(store) }
     let metrics = try configuration.metrics.map { address in
       try MetricsListener(configuration.open(address), state)
@@ -41,11 +45,15 @@ package final class Server: Sendable {
     do {
       for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
       for socket in configuration.sockets {
-        acceptors.append(Acceptor(try configuration.adopt(socket), server: state, workers: workers))
+        let listener = try configuration.adopt(socket)
+        acceptors.append(
+          Acceptor(listener, number: acceptors.count, name: socket.name, server: state, workers: workers))
       }
       for address in configuration.addresses {
-        acceptors.append(Acceptor(try configuration.open(address), server: state, workers: workers))
+        let listener = try configuration.open(address)
+        acceptors.append(Acceptor(listener, number: acceptors.count, server: state, workers: workers))
       }
+      state.change(try AccessPolicy(configuration.accessRules, listeners: acceptors.map(\.listener)))
     } catch {
       // Acceptors and workers keep themselves alive until they are stopped.
       for acceptor in acceptors { acceptor.stop() }
@@ -54,7 +62,8 @@ package final class Server: Sendable {
       state.stores.close()
       throw error
     }
-    addresses = acceptors.map(\.address)
+    for acceptor in acceptors { acceptor.start() }
+    listeners = acceptors.map(\.listener)
     self.state = state
     self.workers = workers
     self.acceptors = Lock(acceptors)
@@ -63,18 +72,34 @@ package final class Server: Sendable {
     state.readiness.store(.ready, ordering: .releasing)
   }
 
-  /// Changes a server that runs: all of it or, if a store can't be made, nothing.
+  /// The sockets that let nobody in, for there are rules and none of them is for these.
+  package var closedListeners: [Listener] { state.access.closedListeners }
+
+  /// Changes a server that runs: all of it or, if a store can't be made or a rule is for no socket, nothing. When it returns, no request is
+  /// served any more by what was in force before.
   /// - Parameters:
   ///   - stores: those of them that are missing are made.
   ///   - limits: whose `largestFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` are as before, for clients know them.
-  package func change(stores: [ServerConfiguration.NamedStore], limits: ServerLimits) throws(StorageError) {
+  ///   - rules: who may do what; clients that are connected lose what they may no longer do.
+  package func change(
+    stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule]
+  ) throws {
+    let access = try AccessPolicy(rules, listeners: listeners)
     let before = state.limits
     state.change(limits)
     do throws(StorageError) { try state.stores.ensureAll(stores.map { ($0.name, $0.specification) }) } catch {
       state.change(before)
       throw error
     }
-    for worker in workers { worker.changeLimits() }
+    state.change(access)
+    let taken = DispatchGroup()
+    for worker in workers {
+      taken.enter()
+      worker.changeLimits()
+      worker.probe { taken.leave() }
+    }
+    // A worker that hangs serves nobody, and is the watchdog's.
+    _ = taken.wait(timeout: .now() + 10)
   }
 
   /// Asks every thread that serves to answer: the acceptors', the workers', the journals'.
@@ -100,6 +125,7 @@ package final class Server: Sendable {
       for worker in workers { worker.waitUntilDrained() }
       state.stores.close()
       metrics?.stop()
+      state.refusals.tellLeftOut()
       done()
     }
   }

@@ -26,6 +26,10 @@ package struct ServerConfiguration: Sendable {
   package var access = ListeningSocket.FileAccess()
   /// Whether TCP sockets may be served that other machines reach, with neither encryption nor authentication.
   package var allowsInsecureTCP = false
+  /// Who may do what; with none, whoever can connect may do everything.
+  package var accessRules: [AccessRule] = []
+  /// Called with what clients asked for and may not do, from any thread.
+  package var tellRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
   package var stores: [NamedStore] = []
   /// The data directory, absolute; nil for a server all of whose stores are in memory.
   package var dataPath: String?

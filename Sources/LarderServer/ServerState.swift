@@ -7,6 +7,9 @@ import Wire
 final class ServerState: Sendable {
   let stores: StoreCatalog
   private let currentLimits: Lock<ServerLimits>
+  private let currentAccess: Lock<AccessPolicy>
+  let refusals: RefusalLog
+  let userNames = UserNames()
   /// How many bytes may wait to be sent, and of unfinished requests, at one worker. Each has an equal share, so that clients that stall
   /// one worker cost no client of another its connection; it is enough for the largest reply or request.
   let outputShareBytes: Int
@@ -34,9 +37,14 @@ final class ServerState: Sendable {
   /// Workers that have answered all that had come before the end was asked for.
   let drainingWorkers = Atomic<Int>(0)
 
-  init(limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil) {
+  init(
+    limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil,
+    tellRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
+  ) {
     currentLimits = Lock(limits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
+    currentAccess = Lock(.nobody)
+    refusals = RefusalLog(tellRefusal)
     outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
@@ -45,6 +53,11 @@ final class ServerState: Sendable {
 
   /// The limits as they are now. Workers have copies of their own, for they look at them with every request.
   var limits: ServerLimits { currentLimits.withLock { $0 } }
+
+  /// Who may do what, as it is now.
+  var access: AccessPolicy { currentAccess.withLock { $0 } }
+
+  func change(_ access: AccessPolicy) { currentAccess.withLock { $0 = access } }
 
   /// Has other limits be in force. What clients were told in a hello must stay: frames, open stores, requests, keys.
   func change(_ limits: ServerLimits) {

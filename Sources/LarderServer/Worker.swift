@@ -29,8 +29,8 @@ final class Worker: @unchecked Sendable {
   }
 
   /// Hands a connected socket to the worker. From any thread.
-  func adopt(_ socket: consuming Descriptor) {
-    mailbox.post(socket)
+  func adopt(_ socket: consuming Descriptor, from listener: Int) {
+    mailbox.post(socket, from: listener)
   }
 
   /// Has the worker's thread answer when it comes to it. From any thread.
@@ -38,7 +38,7 @@ final class Worker: @unchecked Sendable {
     mailbox.post(answer)
   }
 
-  /// Has the worker go by the server's limits as they are now. From any thread.
+  /// Has the worker go by the server's limits and rules as they are now. From any thread.
   func changeLimits() {
     mailbox.postNewLimits()
   }

@@ -61,14 +61,22 @@ package struct Daemon {
         ])
       for remark in opening.remarks { log.warning(remark, ["store": "\(name)"]) }
     }
+    configuration.tellRefusal = { [log] event in log.tell(event) }
     let server = try Server(configuration)
-    // The sockets that were passed come first.
-    for (index, address) in server.addresses.enumerated() {
-      let name = index < sockets.count ? sockets[index].name : "-"
-      log.notice("listening", ["address": "\(address)", "name": name, "version": softwareVersion])
+    for listener in server.listeners {
+      let name = listener.name.isEmpty ? "-" : listener.name
+      log.notice("listening", ["address": "\(listener.address)", "name": name, "version": softwareVersion])
     }
     if let address = server.metricsAddress { log.notice("serving metrics", ["address": "\(address)"]) }
+    tellOfClosed(server)
     return server
+  }
+
+  /// Tells of sockets on which everybody is refused, which hardly anybody means.
+  private func tellOfClosed(_ server: Server) {
+    for listener in server.closedListeners {
+      log.warning("nobody may use a TCP socket, for access has no rule for tcp", ["listener": "\(listener)"])
+    }
   }
 
   /// Reads the configuration anew and puts in force what can be: all of it or, if anything is wrong, nothing.
@@ -76,10 +84,12 @@ package struct Daemon {
   private func reload(_ server: Server, _ read: inout ReadSettings) -> String? {
     do {
       let (next, changed, waiting) = try read.reloaded(source.read())
-      try server.change(stores: next.settings.server.stores, limits: next.settings.server.limits)
+      let wanted = next.settings.server
+      try server.change(stores: wanted.stores, limits: wanted.limits, rules: wanted.accessRules)
       log.setLevel(next.settings.logLevel)
       read = next
       log.notice("read the configuration anew", ["changed": changed.joined(separator: ", ")])
+      tellOfClosed(server)
       if waiting.isEmpty { return nil }
       log.warning("a restart is needed for some changes", ["keys": waiting.joined(separator: ", ")])
       return "a restart is needed for \(waiting.joined(separator: ", "))"

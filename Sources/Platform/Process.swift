@@ -23,6 +23,17 @@ package func groupID(_ text: String) -> UInt32? {
   UInt32(text) ?? (unsafe getgrnam(text).map { unsafe $0.pointee.gr_gid })
 }
 
+/// The name of a user; nil when the system knows none. May take long where users are kept on another machine.
+package func userName(ofID id: UInt32) -> String? {
+  var entry = unsafe passwd()
+  var found: UnsafeMutablePointer<passwd>?
+  var room = [CChar](repeating: 0, count: 4_096)
+  guard unsafe getpwuid_r(id, &entry, &room, room.count, &found) == 0, let name = unsafe found?.pointee.pw_name else {
+    return nil
+  }
+  return unsafe String(cString: name)
+}
+
 /// Writes a line to standard error, in one piece.
 package func logLine(_ line: String) {
   var line = line + "\n"

@@ -37,6 +37,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case storeReadOnly = 34
   case valueDamaged = 35
   case changesLost = 36
+  case notPermitted = 37
 
   /// The outcome that goes with the code.
   public var outcome: Outcome {

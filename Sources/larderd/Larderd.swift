@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderServer
 import LarderService
 import Platform
 import Systemd
@@ -30,7 +31,7 @@ struct Larderd: ParsableCommand {
     } catch {
       log.error("can't start: \(error)")
       ServiceManager.status("can't start: \(error)")
-      throw ExitCode.failure
+      throw error is AccessError ? SettingsSource.failure : ExitCode.failure
     }
   }
 }

@@ -47,6 +47,14 @@ struct ServerOptions: ParsableArguments {
       valueName: "address"))
   var metrics: String?
 
+  @Option(
+    help: ArgumentHelp(
+      """
+      Who may do what: WHO is user:NAME, group:NAME, unix or tcp; RIGHT is read, write or admin, with :STORE for one store only, and \
+      @LISTENER for one socket only. With any rule, who is named by none is refused. Can be repeated.
+      """, valueName: "who=right"))
+  var allow: [String] = []
+
   @Option(help: "Event loops; each can use one core. (default: 1)")
   var workers: Int?
 
@@ -71,6 +79,7 @@ struct ServerOptions: ParsableArguments {
     var flags: [String: [String]] = [:]
     if !listen.isEmpty { flags["listen"] = listen }
     if !store.isEmpty { flags["stores"] = store }
+    if !allow.isEmpty { flags["access"] = allow }
     if insecureTcp { flags["insecure-tcp"] = ["true"] }
     flags["data"] = data.map { [$0] }
     flags["socket.mode"] = socketMode.map { [$0] }

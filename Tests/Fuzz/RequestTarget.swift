@@ -35,12 +35,14 @@ private struct Exchange: ~Copyable {
     batch = Batch(limits: limits, metrics: server.workers[0])
     batch.now = 1_000
     // No descriptor is behind it: nothing here reads or sends.
-    connection = Connection(Descriptor(owning: -1), token: ConnectionToken(0), now: 1_000)
+    connection = Connection(
+      Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000), now: 1_000)
     connection.phase = .open
+    connection.grants = .everything
     connection.credit = 1_000
     for (index, name) in ["a", "b"].enumerated() {
       guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),
-        connection.stores.open(store, limit: 3) == UInt16(index + 1)
+        connection.stores.open(store, permitting: .admin, limit: 3) == UInt16(index + 1)
       else { fatalError("no store") }
     }
   }

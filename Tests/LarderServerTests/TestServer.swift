@@ -24,7 +24,8 @@ final class TestServer: Sendable {
   /// - Parameter stores: memory stores that exist from the start.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
-    metrics: Address? = nil, limits: (inout ServerLimits) -> Void = { _ in }
+    metrics: Address? = nil, rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
+    tellRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
     directory = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -33,6 +34,8 @@ final class TestServer: Sendable {
     configuration.workers = workers
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") }
+    configuration.accessRules = rules
+    if let tellRefusal { configuration.tellRefusal = tellRefusal }
     limits(&configuration.limits)
     server = try Server(configuration, serving: opened)
   }

@@ -399,7 +399,7 @@ class Answer(Iterator[Entry | None]):
                 self._receive()
         except LarderError as error:
             # It may have come to another end before the server saw the cancel.
-            if error.code not in (Code.cancelled, Code.answerExpired, Code.storeUnknown):
+            if error.code not in (Code.cancelled, Code.answerExpired, Code.storeUnknown, Code.notPermitted):
                 raise
 
     def _receive(self) -> Reply:

@@ -38,6 +38,7 @@ class Code(IntEnum):
     conditionFailed, keyInvalid, valueTooLarge, tooManyRequests, tooManyStores, tooManyConnections = range(23, 29)
     storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly, valueDamaged = range(29, 36)
     changesLost = 36
+    notPermitted = 37
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:

@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 from pathlib import Path
@@ -23,107 +21,11 @@ from pathlib import Path
 from brief_case import BriefCase, run
 from larder import Client, LarderError
 from larder_wire import Write
-
-CONFIGURATION = """
-data: {folder}/data
-workers: 2
-stores:
-- sessions=memory
-- orders=log
-"""
+from service_access import AccessChecks
+from service_case import ServiceCase
 
 
-class Notices:
-    """A service manager's socket, and what came to it: each notice with its time."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.all: list[tuple[float, dict[str, str]]] = []
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(path))
-        threading.Thread(target=self._receive, daemon=True).start()
-
-    def _receive(self) -> None:
-        while True:
-            data, descriptors, _, _ = socket.recv_fds(self.socket, 65_536, 16)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            fields = dict(line.split("=", 1) for line in data.decode().splitlines())
-            self.all.append((time.monotonic(), fields))
-
-    def wait_for(self, key: str, value: str | None = None, after: int = 0, timeout: float = 20) -> dict[str, str]:
-        """The first notice from the one numbered `after` on that has the key, with the value if there is one."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            for _, fields in self.all[after:]:
-                if key in fields and value in (None, fields[key]):
-                    return fields
-            time.sleep(0.005)
-        raise AssertionError(f"no {key}={value} came within {timeout} s; there are {self.all[after:]}")
-
-
-class Service:
-    """A larderd that systemd-socket-activate starts with the first connection."""
-
-    def __init__(self, server: Path, folder: Path, watchdog: float | None = None) -> None:
-        self.folder = folder
-        self.configuration = folder / "larderd.yaml"
-        if not self.configuration.exists():
-            self.configuration.write_text(CONFIGURATION.format(folder=folder))
-        notices = folder / "notices"
-        notices.unlink(missing_ok=True)
-        self.notices = Notices(notices)
-        (folder / "s").unlink(missing_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.addresses = (f"unix:{folder}/s", f"tcp:127.0.0.1:{port}")
-        command = ["systemd-socket-activate", f"--listen={folder}/s", f"--listen=127.0.0.1:{port}", "--fdname=clients:remote"]
-        command.append(f"--setenv=NOTIFY_SOCKET={notices}")
-        if watchdog:
-            command.append(f"--setenv=WATCHDOG_USEC={int(watchdog * 1_000_000)}")
-        self.log_path = folder / "log"
-        with self.log_path.open("w") as log:
-            self.process = subprocess.Popen([*command, str(server), f"--config={self.configuration}"], stderr=log)
-        while "Listening on 127.0.0.1" not in self.log():
-            time.sleep(0.005)
-
-    def log(self) -> str:
-        return self.log_path.read_text()
-
-    def client(self, address: int = 0) -> Client:
-        return Client(self.addresses[address], timeout=60)
-
-    def reload(self) -> dict[str, str]:
-        """The notice that ends the reload."""
-        before = len(self.notices.all)
-        self.process.send_signal(signal.SIGHUP)
-        self.notices.wait_for("RELOADING", "1", before)
-        return self.notices.wait_for("READY", "1", before)
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-class ServiceChecks(BriefCase):
-    server: Path
-
-    def setUp(self) -> None:
-        directory = tempfile.TemporaryDirectory(prefix="larder-service-")
-        self.addCleanup(directory.cleanup)
-        self.folder = Path(directory.name)
-
-    def start(self, **options: float) -> Service:
-        service = Service(self.server, self.folder, **options)
-        self.addCleanup(service.end)
-        return service
-
+class ServiceChecks(ServiceCase):
     def test_both_sockets_are_served_by_name_and_stay(self) -> None:
         service = self.start()
         with service.client(0) as local, service.client(1) as remote:
@@ -293,9 +195,9 @@ class JournalChecks(BriefCase):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks larderd as a service.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
-    ServiceChecks.server = JournalChecks.server = parser.parse_args().server.resolve()
+    ServiceCase.server = JournalChecks.server = parser.parse_args().server.resolve()
     load = unittest.defaultTestLoader.loadTestsFromTestCase
-    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(JournalChecks)]))
+    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(AccessChecks), load(JournalChecks)]))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -86,6 +86,9 @@ extension Setting {
       let owner = try FileOwner(text)
       (settings.server.access.owner, settings.server.access.group) = (owner.user, owner.group)
     },
+    Setting(list: "access", isReloaded: true) { texts, settings in
+      settings.server.accessRules = try texts.map { try AccessRule($0) }
+    },
     Setting("data", standard: nil) { text, settings in
       guard !text.isEmpty else { throw Mistake("the path is empty") }
       settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text

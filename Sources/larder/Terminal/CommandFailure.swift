@@ -40,6 +40,7 @@ struct CommandFailure: Error {
     case .cancelled: "it was stopped"
     case .shuttingDown: "the server is shutting down"
     case .tooManyConnections: "the server has as many connections as it takes"
+    case .notPermitted: "the server's rules don't allow it"
     default: "it was refused (\(kind))"
     }
   }
@@ -52,6 +53,8 @@ struct CommandFailure: Error {
     case .storeExists: "use it as it is, or drop it first"
     case .conditionFailed: "nothing was changed; 'larder get-many' shows the entry as it is now"
     case .changesLost: "'larder dump' shows the store as it is now"
+    case .notPermitted:
+      "nothing was changed; run it as a user who may, or have the administrator add a rule to larderd's setting access"
     case .answerExpired: "what came is not all of it: write the output to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "is it a larderd of this version that listens there?"
     case .cancelled where error.isSafeToRetry: "nothing was changed"

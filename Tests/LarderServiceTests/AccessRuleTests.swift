@@ -1,0 +1,52 @@
+import LarderServer
+import LarderService
+import Storage
+import Testing
+
+/// The setting `access`.
+struct AccessRuleTests {
+  private func rules(_ texts: [String]) throws -> [AccessRule] {
+    try SettingsSource(flags: ["access": texts]).read().settings.server.accessRules
+  }
+
+  @Test func `a rule says who may do what, with which store and where`() throws {
+    let sessions = try StoreName("sessions")
+    #expect(
+      try rules([
+        "user:root=read", "user:4711=write:sessions", "group:root=admin@clients",
+        "unix=read:sessions@unix:/run/a=b@c/s", "tcp=write@tcp:[::1]:7411", "unix=read@unix:@abstract",
+      ]) == [
+        AccessRule(.user(0), .read), AccessRule(.user(4_711), .write, store: sessions),
+        AccessRule(.group(0), .admin, listener: "clients"),
+        AccessRule(.unix, .read, store: sessions, listener: "unix:/run/a=b@c/s"),
+        AccessRule(.tcp, .write, listener: "tcp:[::1]:7411"), AccessRule(.unix, .read, listener: "unix:@abstract"),
+      ])
+  }
+
+  @Test(
+    arguments: [
+      ("root", "'root' is not WHO=RIGHT"), ("", "'' is not WHO=RIGHT"),
+      ("root=read", "'root' is none of user:NAME, group:NAME, unix, tcp"),
+      ("unix:root=read", "'unix:root' is none of"), ("user=read", "'user' is none of"),
+      ("user:=read", "there is no user ''"),
+      ("user:nobody-of-that-name=read", "there is no user 'nobody-of-that-name' on this machine"),
+      ("group:nobody-of-that-name=read", "there is no group 'nobody-of-that-name' on this machine"),
+      ("user:-1=read", "there is no user '-1'"), ("user:4294967295=read", "there is no user '4294967295'"),
+      ("unix=nothing", "'nothing' is none of read, write, admin"), ("unix=", "'' is none of"),
+      ("unix=READ", "'READ' is none of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
+      ("unix=read@", "behind @ belongs an address"),
+      ("user:root=read@tcp:127.0.0.1:1", "doesn't tell who connects: rules for it begin with tcp"),
+      ("tcp=read@unix:/s", "unix:/s is a Unix socket"),
+    ])
+  func `what is no rule is told with what is wrong`(text: String, complaint: String) throws {
+    let error = try #require(throws: SettingsError.self) { try rules([text]) }
+    #expect(
+      error.problems.count == 1 && error.problems[0].hasPrefix("access: ") && error.problems[0].contains(complaint),
+      "\(error)")
+  }
+
+  @Test func `rules come from a variable, divided by commas`() throws {
+    let read = try SettingsSource(environment: ["LARDERD_ACCESS": "user:0=read,unix=admin:a@clients"]).read()
+    #expect(read.settings.server.accessRules.count == 2)
+  }
+}
