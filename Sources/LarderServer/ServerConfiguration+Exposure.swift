@@ -12,10 +12,16 @@ package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertibl
 }
 
 extension ServerConfiguration {
-  /// Listens on an address.
+  /// Listens on an address, by the socket that was kept if there is one.
   func open(_ address: Address) throws -> ListeningSocket {
-    let listener = try ListeningSocket.open(address, access: access)
+    if let socket = kept.first(where: { $0.address == address })?.socket {
+      let listener = try ListeningSocket.resume(socket, at: address, access: access)
+      try check(listener)
+      return listener
+    }
+    let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
     try check(listener)
+    keep?(listener.descriptor.number, listener.keptName)
     return listener
   }
 

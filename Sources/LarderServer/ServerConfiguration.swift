@@ -22,6 +22,10 @@ package struct ServerConfiguration: Sendable {
   package var addresses: [Address]
   /// Sockets that listen already, which are served too.
   package var sockets: [InheritedSocket] = []
+  /// Sockets of the addresses that an earlier process opened and had kept.
+  package var kept: [(address: Address, socket: InheritedSocket)] = []
+  /// Has somebody keep a socket that was opened, by this name, for the next process; nil when nobody does.
+  package var keep: (@Sendable (Int32, String) -> Void)?
   /// For the files of the Unix sockets among them.
   package var access = ListeningSocket.FileAccess()
   /// Whether TCP sockets may be served that other machines reach, with neither encryption nor authentication.

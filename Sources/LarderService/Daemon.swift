@@ -48,8 +48,9 @@ package struct Daemon {
   private func start(_ settings: Settings, _ sockets: [InheritedSocket]) throws -> Server {
     log.setLevel(settings.logLevel)
     var configuration = settings.server
-    configuration.sockets = sockets
-    if configuration.addresses.isEmpty, sockets.isEmpty { configuration.addresses = [.standard] }
+    configuration.sockets = sockets.filter { !$0.name.hasPrefix(ListeningSocket.keptPrefix) }
+    if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
+    takeUp(sockets.filter { $0.name.hasPrefix(ListeningSocket.keptPrefix) }, &configuration)
     let notices = OpeningNotices()
     configuration.tellProgress = notices.tell
     configuration.tellOpening = { [log] name, opening in
@@ -70,6 +71,23 @@ package struct Daemon {
     if let address = server.metricsAddress { log.notice("serving metrics", ["address": "\(address)"]) }
     tellOfClosed(server)
     return server
+  }
+
+  /// Goes on with the sockets that an earlier larderd opened and gave into the service manager's keeping.
+  private func takeUp(_ kept: [InheritedSocket], _ configuration: inout ServerConfiguration) {
+    if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
+    for socket in kept {
+      if let address = configuration.addresses.first(where: { ListeningSocket.isKept(socket, at: $0) }),
+        !configuration.kept.contains(where: { $0.address == address })
+      {
+        configuration.kept.append((address, socket))
+      } else {
+        // Clients would wait for ever at an address that nobody serves any more.
+        ListeningSocket.giveUp(socket)
+        DescriptorStore.remove(socket.name)
+        log.notice("gave up a socket that was kept", ["name": socket.name])
+      }
+    }
   }
 
   /// Tells of sockets on which everybody is refused, which hardly anybody means.

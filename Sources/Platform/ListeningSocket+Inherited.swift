@@ -25,6 +25,13 @@ extension ListeningSocket {
   /// Takes over a socket that listens already. Its file, if it has one, stays when it closes: it belongs to whoever made it.
   /// - Throws: when it is anything but a listening stream socket of a family that is served. It stays open then.
   package static func adopt(_ inherited: InheritedSocket) throws(InheritedSocketError) -> ListeningSocket {
+    let address = try prepare(inherited)
+    return ListeningSocket(Descriptor(owning: inherited.descriptor), address: address)
+  }
+
+  /// Makes a descriptor that was passed fit to be served.
+  /// - Returns: where it listens.
+  static func prepare(_ inherited: InheritedSocket) throws(InheritedSocketError) -> Address {
     let number = inherited.descriptor
     do {
       guard try Socket.option(SO_TYPE, of: number) == Int32(SOCK_STREAM.rawValue) else {
@@ -39,7 +46,7 @@ extension ListeningSocket {
       try system("fcntl") { fcntl(number, F_SETFD, FD_CLOEXEC) }
       let flags = try system("fcntl") { fcntl(number, F_GETFL) }
       try system("fcntl") { fcntl(number, F_SETFL, flags | O_NONBLOCK) }
-      return ListeningSocket(Descriptor(owning: number), address: address, file: nil)
+      return address
     } catch {
       throw InheritedSocketError(socket: inherited, reason: "\(error)")
     }

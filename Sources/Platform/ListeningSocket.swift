@@ -2,12 +2,14 @@ import CLinux
 import Glibc
 
 /// A socket that listens. A Unix one that was made here owns its path: the file is removed when the socket closes, if it is still the one
-/// that was made.
+/// that was made, unless somebody keeps the socket.
 package struct ListeningSocket: ~Copyable, Sendable {
   package let descriptor: Descriptor
   /// The address with the port that was really bound, when port 0 was asked for.
   package let address: Address
-  private let file: FileIdentity?
+  /// Of a Unix socket that was made here, or by an earlier process that had it kept.
+  let file: FileIdentity?
+  private let removesFile: Bool
 
   /// Who may connect to a Unix socket: its file's mode and owner. Nil leaves what the process's umask and user give.
   package struct FileAccess: Equatable, Sendable {
@@ -24,11 +26,13 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
   /// Binds and listens. A Unix socket file that nobody listens on is replaced; one with a listener, or a file that is no socket, is
   /// an error.
-  package static func open(_ address: Address, access: FileAccess = FileAccess()) throws(ListenError) -> ListeningSocket
-  {
+  /// - Parameter removesFile: whether a Unix socket's file goes when this closes.
+  package static func open(
+    _ address: Address, access: FileAccess = FileAccess(), removesFile: Bool = true
+  ) throws(ListenError) -> ListeningSocket {
     do {
       switch address {
-      case .unix(let path): return try open(path: path, access)
+      case .unix(let path): return try open(path: path, access, removesFile: removesFile)
       case .tcp(let host, let port): return try open(host: host, port: port)
       }
     } catch {
@@ -36,13 +40,14 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
   }
 
-  init(_ descriptor: consuming Descriptor, address: Address, file: FileIdentity?) {
+  init(_ descriptor: consuming Descriptor, address: Address, file: FileIdentity? = nil, removesFile: Bool = false) {
     self.descriptor = descriptor
     self.address = address
     self.file = file
+    self.removesFile = removesFile
   }
 
-  deinit { file?.remove() }
+  deinit { if removesFile { file?.remove() } }
 
   /// Whether only this machine reaches it.
   package var isLocal: Bool { (try? SocketAddress(of: descriptor.number).isLocal) ?? false }
@@ -69,12 +74,12 @@ package struct ListeningSocket: ~Copyable, Sendable {
     try bind(socket, target)
     try listen(socket)
     let bound = try SocketAddress(of: socket.number).port ?? port
-    return ListeningSocket(socket, address: .tcp(host: host, port: bound), file: nil)
+    return ListeningSocket(socket, address: .tcp(host: host, port: bound))
   }
 
   /// The file's mode and owner are set between bind and listen, while nobody can connect yet. The folder is locked meanwhile, so that
   /// two servers that start at once don't take each other's fresh socket for a stale one.
-  private static func open(path: String, _ access: FileAccess) throws -> ListeningSocket {
+  private static func open(path: String, _ access: FileAccess, removesFile: Bool) throws -> ListeningSocket {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let lock = Descriptor(
       owning: try system("open the socket's folder") { unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
@@ -88,13 +93,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let file = try FileIdentity(path: path)
     var done = false
     defer { if !done { file.remove() } }
-    if let mode = access.mode { try system("chmod") { unsafe chmod(path, mode) } }
-    if access.owner != nil || access.group != nil {
-      try system("chown") { unsafe chown(path, access.owner ?? uid_t.max, access.group ?? gid_t.max) }
-    }
+    try access.apply(to: path)
     try listen(socket)
     done = true
-    return ListeningSocket(socket, address: .unix(path: path), file: file)
+    return ListeningSocket(socket, address: .unix(path: path), file: file, removesFile: removesFile)
   }
 
   /// Waits at most two seconds: whoever may read the folder can hold a lock on it for ever.
@@ -129,11 +131,19 @@ package struct ListeningSocket: ~Copyable, Sendable {
   }
 }
 
+extension ListeningSocket.FileAccess {
+  func apply(to path: String) throws(SystemError) {
+    if let mode { try system("chmod") { unsafe chmod(path, mode) } }
+    guard owner != nil || group != nil else { return }
+    try system("chown") { unsafe chown(path, owner ?? uid_t.max, group ?? gid_t.max) }
+  }
+}
+
 /// Which file a path named at a certain time, so that another's file of the same name is left alone.
 struct FileIdentity: Sendable {
   let path: String
-  private let device: dev_t
-  private let inode: ino_t
+  let device: dev_t
+  let inode: ino_t
 
   init(path: String) throws(SystemError) {
     var status = stat()

@@ -63,4 +63,42 @@ struct InheritedSocketTests {
     }
     #expect(fcntl(bound, F_GETFD) >= 0)
   }
+
+  /// A second descriptor under the name that the socket is kept by.
+  private func keep(_ listener: borrowing ListeningSocket) -> InheritedSocket {
+    InheritedSocket(name: listener.keptName, descriptor: dup(listener.descriptor.number))
+  }
+
+  @Test func `a kept socket is known by its address, and served on`() throws {
+    for address in [Address.unix(path: directory.file("s")), .tcp(host: "localhost", port: 0)] {
+      let first = try ListeningSocket.open(address, removesFile: false)
+      let (known, kept) = (first.address, keep(first))
+      _ = consume first
+      #expect(ListeningSocket.isKept(kept, at: known))
+      for other in [Address.unix(path: directory.file("t")), .tcp(host: "127.0.0.1", port: 1)] {
+        #expect(!ListeningSocket.isKept(kept, at: other))
+      }
+      #expect(kept.name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") })
+      let resumed = try ListeningSocket.resume(kept, at: known, access: .init(mode: 0o600))
+      let name = resumed.keptName
+      #expect(resumed.address == known && name == kept.name)
+      let client = try Socket.connect(to: known).descriptor()
+      _ = try accept(from: resumed)
+      #expect(Socket.connectionError(of: client) == nil)
+      ListeningSocket.giveUp(keep(resumed))
+      #expect(!directory.has("s"))
+    }
+  }
+
+  @Test func `a kept socket is not taken for one whose file is at its path now`() throws {
+    let address = Address.unix(path: directory.file("s"))
+    let first = try ListeningSocket.open(address, removesFile: false)
+    let kept = keep(first)
+    _ = unsafe rename(directory.file("s"), directory.file("away"))
+    #expect(!ListeningSocket.isKept(kept, at: address))
+    let second = try ListeningSocket.open(address)
+    #expect(!ListeningSocket.isKept(kept, at: address))
+    ListeningSocket.giveUp(kept)
+    #expect(directory.has("s") && second.address == address)
+  }
 }

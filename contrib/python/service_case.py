@@ -36,10 +36,14 @@ class Notices:
     def _receive(self) -> None:
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.socket, 65_536, 16)
-            for descriptor in descriptors:
-                os.close(descriptor)
             fields = dict(line.split("=", 1) for line in data.decode().splitlines())
+            self.take(fields, descriptors)
             self.all.append((time.monotonic(), fields))
+
+    def take(self, fields: dict[str, str], descriptors: list[int]) -> None:
+        """Descriptors that are a barrier are to be closed once everything before them is dealt with."""
+        for descriptor in descriptors:
+            os.close(descriptor)
 
     def wait_for(self, key: str, value: str | None = None, after: int = 0, timeout: float = 20) -> dict[str, str]:
         """The first notice from the one numbered `after` on that has the key, with the value if there is one."""
