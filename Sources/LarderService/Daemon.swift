@@ -52,7 +52,7 @@ package struct Daemon {
     if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
     takeUp(sockets.filter { $0.name.hasPrefix(ListeningSocket.keptPrefix) }, &configuration)
     let notices = OpeningNotices()
-    configuration.tellProgress = notices.tell
+    configuration.tellProgress = { notices.tell($0) }
     configuration.tellOpening = { [log] name, opening in
       log.info(
         "opened a store",

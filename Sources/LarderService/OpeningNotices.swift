@@ -8,18 +8,20 @@ final class OpeningNotices: Sendable {
   private static let patience = Duration.seconds(60)
   private static let intervalMilliseconds: UInt64 = 250
 
-  private let last = Lock<(progress: OpeningProgress?, time: UInt64)>((nil, 0))
+  private let last = Lock<(number: Int, time: UInt64)>((0, 0))
+  private let notify: @Sendable (String, Duration) -> Void
 
-  func tell(_ progress: OpeningProgress) {
-    let now = monotonicMilliseconds()
+  init(_ notify: @escaping @Sendable (String, Duration) -> Void = ServiceManager.starting) { self.notify = notify }
+
+  /// What goes on is told again though its figures are as before: one hundredth of a large store may take longer than the patience.
+  func tell(_ progress: OpeningProgress, now: UInt64 = monotonicMilliseconds()) {
     let isDue = last.withLock { last in
-      let isNews = last.progress?.number != progress.number
-      guard progress != last.progress, isNews || now >= last.time + Self.intervalMilliseconds else { return false }
-      last = (progress, now)
+      guard last.number != progress.number || now >= last.time + Self.intervalMilliseconds else { return false }
+      last = (progress.number, now)
       return true
     }
     guard isDue else { return }
     let place = progress.storeCount > 1 ? ", store \(progress.number) of \(progress.storeCount)" : ""
-    ServiceManager.starting("opening \(progress.store)\(place): \(progress.percent)% read", for: Self.patience)
+    notify("opening \(progress.store)\(place): \(progress.percent)% read", Self.patience)
   }
 }

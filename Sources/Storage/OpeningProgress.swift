@@ -6,4 +6,11 @@ package struct OpeningProgress: Equatable, Sendable {
   package let storeCount: Int
   /// How much of the store's files is read, in hundredths.
   package let percent: Int
+
+  package init(store: StoreName, number: Int, storeCount: Int, percent: Int) {
+    self.store = store
+    self.number = number
+    self.storeCount = storeCount
+    self.percent = percent
+  }
 }

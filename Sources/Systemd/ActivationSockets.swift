@@ -9,10 +9,10 @@ import Platform
 package enum ActivationSockets {
   /// Takes them. There are none for a process that was started otherwise, or when the environment means another process (`LISTEN_PID`).
   /// - Throws: when the environment can't be understood.
-  package static func take() throws(SystemError) -> [InheritedSocket] {
+  package static func take() throws(ActivationError) -> [InheritedSocket] {
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
     let count = unsafe sd_listen_fds_with_names(1, &names)
-    guard count >= 0 else { throw SystemError("sd_listen_fds_with_names", errno: -count) }
+    guard count >= 0 else { throw ActivationError(reason: SystemError("sd_listen_fds_with_names", errno: -count)) }
     guard count > 0, let names = unsafe names else { return [] }
     defer { unsafe free(names) }
     var sockets: [InheritedSocket] = []
@@ -24,5 +24,16 @@ package enum ActivationSockets {
       unsafe free(name)
     }
     return sockets
+  }
+}
+
+/// An environment that tells of passed sockets in a way that can't be right.
+package struct ActivationError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let reason: SystemError
+  package var description: String {
+    """
+    LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES don't say which sockets were passed (\(reason)): unset them, unless a service manager \
+    starts larderd
+    """
   }
 }

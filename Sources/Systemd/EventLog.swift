@@ -79,7 +79,8 @@ package final class EventLog: Sendable {
 
   private static func quoted(_ value: String) -> String {
     let isPlain = !value.isEmpty && value.unicodeScalars.allSatisfy { $0.value > 32 && $0 != "\"" && $0 != "=" }
-    return isPlain ? escaped(value) : "\"\(escaped(value).replacing("\"", with: "\\\""))\""
+    if isPlain { return escaped(value) }
+    return "\"\(escaped(value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")))\""
   }
 
   /// What would break the line or trick a terminal is shown by its number.
@@ -87,7 +88,8 @@ package final class EventLog: Sendable {
     var result = ""
     for scalar in text.unicodeScalars {
       switch scalar.value {
-      case 0..<32, 127..<160, 0x2028, 0x2029: result += "\\u{\(String(scalar.value, radix: 16))}"
+      case 0..<32, 127..<160, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069:
+        result += "\\u{\(String(scalar.value, radix: 16))}"
       default: result.unicodeScalars.append(scalar)
       }
     }

@@ -36,7 +36,8 @@ private struct Exchange: ~Copyable {
     batch.now = 1_000
     // No descriptor is behind it: nothing here reads or sends.
     connection = Connection(
-      Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000), now: 1_000)
+      Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
+      now: 1_000)
     connection.phase = .open
     connection.grants = .everything
     connection.credit = 1_000

@@ -72,7 +72,7 @@ extension ServerTests {
 
     @Test func `slow clients neither hold others up nor stay`() throws {
       try withMetrics { _, address in
-        // More than are served at once: those behind them get their turn when the time of the first is up.
+        // Those behind as many as are served at once take the places of the oldest.
         let slow = try (0..<MetricsListener.mostConnections - 1).map { _ in try HTTPClient(address) }
         for client in slow { client.send("GET /metr") }
         #expect(try get(address, "/healthz").hasSuffix("ok\n"))

@@ -38,6 +38,11 @@ struct EventLogTests {
     #expect(text == "larderd: read\\u{a}it path=\"/a b\\u{a}\\\"x\\\"=\\u{1b}[2J\" empty=\"\"\n")
   }
 
+  @Test func `no value reads as another, on any terminal`() {
+    let text = output(.plain) { $0.info("a", ["x": #"C:\"a"#, "y": "1\u{202E}2\u{2066}3"]) }
+    #expect(text == #"larderd: a x="C:\\\"a" y=1\u{202e}2\u{2066}3"# + "\n")
+  }
+
   @Test func `what matters less than the level is left out`() {
     let text = output(.plain, level: .warning) { log in
       log.notice("left out")

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from brief_case import BriefCase
 from larder import Client
@@ -59,7 +60,7 @@ class Notices:
 class Service:
     """A larderd that systemd-socket-activate starts with the first connection."""
 
-    def __init__(self, server: Path, folder: Path, watchdog: float | None = None) -> None:
+    def __init__(self, server: Path, folder: Path, watchdog: float | None = None, second: str = "remote") -> None:
         self.folder = folder
         self.configuration = folder / "larderd.yaml"
         if not self.configuration.exists():
@@ -72,7 +73,7 @@ class Service:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.addresses = (f"unix:{folder}/s", f"tcp:127.0.0.1:{port}")
-        command = ["systemd-socket-activate", f"--listen={folder}/s", f"--listen=127.0.0.1:{port}", "--fdname=clients:remote"]
+        command = ["systemd-socket-activate", f"--listen={folder}/s", f"--listen=127.0.0.1:{port}", f"--fdname=clients:{second}"]
         command.append(f"--setenv=NOTIFY_SOCKET={notices}")
         if watchdog:
             command.append(f"--setenv=WATCHDOG_USEC={int(watchdog * 1_000_000)}")
@@ -115,7 +116,7 @@ class ServiceCase(BriefCase):
         self.addCleanup(directory.cleanup)
         self.folder = Path(directory.name)
 
-    def start(self, **options: float) -> Service:
+    def start(self, **options: Any) -> Service:
         service = Service(self.server, self.folder, **options)
         self.addCleanup(service.end)
         return service

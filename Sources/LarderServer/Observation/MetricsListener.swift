@@ -4,7 +4,7 @@ import Platform
 
 /// Serves `/metrics`, `/healthz` and `/readyz` over HTTP, on a queue of its own that no worker waits for.
 ///
-/// Connections are limited in number, time and bytes; who has no place waits in the kernel's queue. `loop` runs until `stop`.
+/// Connections are limited in number, time and bytes; one more takes the place of the oldest. `loop` runs until `stop`.
 final class MetricsListener: Sendable {
   let address: Address
   private let wakeup: Wakeup
@@ -36,7 +36,7 @@ final class MetricsListener: Sendable {
     var restUntil: UInt64 = 0
     while true {
       let now = monotonicMilliseconds()
-      let accepts = connections.count < Self.mostConnections && now >= restUntil
+      let accepts = now >= restUntil
       var watched = [pollfd(fd: wakeup.descriptor.number, events: Int16(POLLIN), revents: 0)]
       watched.append(pollfd(fd: accepts ? listener.descriptor.number : -1, events: Int16(POLLIN), revents: 0))
       watched += connections.map { pollfd(fd: $0.number, events: $0.events, revents: 0) }
@@ -51,6 +51,8 @@ final class MetricsListener: Sendable {
       guard watched[1].revents != 0 else { continue }
       do {
         if let socket = try listener.accept() {
+          // It has had more time than any that means to read needs.
+          if connections.count == Self.mostConnections { connections.removeFirst() }
           connections.append(MetricsConnection(socket, deadline: later + Self.patience))
         }
       } catch {
