@@ -10,13 +10,13 @@ package final class Server: Sendable {
   /// The addresses that are listened on, with the ports that were really bound: of the passed sockets first.
   package var addresses: [Address] { listeners.map(\.address) }
   /// Where metrics are served.
-  package var metricsAddress: Address? { metrics?.address }
+  package var metricsAddresses: [Address] { metrics.map(\.address) }
   /// The sockets that are listened on, in the same order.
   package let listeners: [Listener]
   private let state: ServerState
   private let workers: [Worker]
   private let acceptors: Lock<[Acceptor]?>
-  private let metrics: MetricsListener?
+  private let metrics: [MetricsListener]
   private let housekeeping: Housekeeping
 
   /// Makes the stores, binds all addresses and begins to serve.
@@ -29,14 +29,18 @@ package final class Server: Sendable {
       limits: configuration.limits, workerCount: configuration.workers, data: data,
       tellRefusal: configuration.tellRefusal)
     for store in stores { try state.stores.adopt(store) }
-    let metrics = try configuration.metrics.map { address in
-      try MetricsListener(configuration.open(address), state)
-    }
+    var metrics: [MetricsListener] = []
     do {
+      for socket in configuration.metricsSockets {
+        metrics.append(try MetricsListener(configuration.adopt(socket), state))
+      }
+      if let address = configuration.metrics {
+        metrics.append(try MetricsListener(configuration.open(address), state))
+      }
       try state.stores.openAll(configuration.tellOpening, progress: configuration.tellProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
     } catch {
-      metrics?.stop()
+      for listener in metrics { listener.stop() }
       state.stores.close()
       throw error
     }
@@ -58,7 +62,7 @@ package final class Server: Sendable {
       // Acceptors and workers keep themselves alive until they are stopped.
       for acceptor in acceptors { acceptor.stop() }
       for worker in workers { worker.beginDrain() }
-      metrics?.stop()
+      for listener in metrics { listener.stop() }
       state.stores.close()
       throw error
     }
@@ -124,7 +128,7 @@ package final class Server: Sendable {
     DispatchQueue.global().async { [workers, state, metrics] in
       for worker in workers { worker.waitUntilDrained() }
       state.stores.close()
-      metrics?.stop()
+      for listener in metrics { listener.stop() }
       state.refusals.tellLeftOut()
       done()
     }

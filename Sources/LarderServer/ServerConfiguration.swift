@@ -44,8 +44,10 @@ package struct ServerConfiguration: Sendable {
   /// Event loops; each keeps a thread while it has connections.
   package var workers = 1
   package var limits = ServerLimits()
-  /// Where metrics are served over HTTP; nil for nowhere.
+  /// Where metrics are served over HTTP, beside `metricsSockets`; nil for nowhere.
   package var metrics: Address?
+  /// Sockets that listen already, which metrics are served on.
+  package var metricsSockets: [InheritedSocket] = []
 
   package init(addresses: [Address]) {
     self.addresses = addresses

@@ -8,6 +8,13 @@ import Systemd
 /// A server's life as a service, from the opening of its stores to the answer to the last request. It tells the service manager and the log
 /// of each turn.
 package struct Daemon {
+  /// What sockets are passed for.
+  private enum SocketUse {
+    case clients, metrics
+    /// One that an earlier larderd opened for an address of the settings.
+    case listen
+  }
+
   private let source: SettingsSource
   private let log: EventLog
   private let signals = SignalInbox()
@@ -48,9 +55,11 @@ package struct Daemon {
   private func start(_ settings: Settings, _ sockets: [InheritedSocket]) throws -> Server {
     log.setLevel(settings.logLevel)
     var configuration = settings.server
-    configuration.sockets = sockets.filter { !$0.name.hasPrefix(ListeningSocket.keptPrefix) }
+    let passed = Dictionary(grouping: sockets, by: Self.use(of:))
+    configuration.sockets = passed[.clients] ?? []
+    configuration.metricsSockets = passed[.metrics] ?? []
     if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
-    takeUp(sockets.filter { $0.name.hasPrefix(ListeningSocket.keptPrefix) }, &configuration)
+    takeUp(passed[.listen] ?? [], &configuration)
     let notices = OpeningNotices()
     configuration.tellProgress = { notices.tell($0) }
     configuration.tellOpening = { [log] name, opening in
@@ -68,16 +77,23 @@ package struct Daemon {
       let name = listener.name.isEmpty ? "-" : listener.name
       log.notice("listening", ["address": "\(listener.address)", "name": name, "version": softwareVersion])
     }
-    if let address = server.metricsAddress { log.notice("serving metrics", ["address": "\(address)"]) }
+    for address in server.metricsAddresses { log.notice("serving metrics", ["address": "\(address)"]) }
     tellOfClosed(server)
     return server
+  }
+
+  /// By the names of sockets; whatever they are called otherwise, they are for clients.
+  private static func use(of socket: InheritedSocket) -> SocketUse {
+    if socket.name == "metrics" { return .metrics }
+    return socket.name.hasPrefix(ListeningSocket.keptPrefix) ? .listen : .clients
   }
 
   /// Goes on with the sockets that an earlier larderd opened and gave into the service manager's keeping.
   private func takeUp(_ kept: [InheritedSocket], _ configuration: inout ServerConfiguration) {
     if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
+    let wanted = configuration.addresses + [configuration.metrics].compactMap(\.self)
     for socket in kept {
-      if let address = configuration.addresses.first(where: { ListeningSocket.isKept(socket, at: $0) }),
+      if let address = wanted.first(where: { ListeningSocket.isKept(socket, at: $0) }),
         !configuration.kept.contains(where: { $0.address == address })
       {
         configuration.kept.append((address, socket))

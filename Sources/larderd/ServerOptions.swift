@@ -43,7 +43,10 @@ struct ServerOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Where to serve metrics over HTTP: /metrics for Prometheus, /healthz and /readyz. (default: nowhere)",
+      """
+      Where to serve metrics over HTTP: /metrics for Prometheus, /healthz and /readyz. They are served on a passed socket with the name \
+      metrics, too. (default: nowhere)
+      """,
       valueName: "address"))
   var metrics: String?
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 from brief_case import BriefCase, run
@@ -52,6 +53,24 @@ class ServiceChecks(ServiceCase):
             time.sleep(0.01)
         with Client(f"unix:{self.folder}/own") as client:
             client.ping()
+
+    def test_metrics_are_served_on_a_socket_of_that_name(self) -> None:
+        service = self.start(second="metrics")
+        with service.client(0) as client:
+            service.notices.wait_for("READY", "1")
+            client.ping()
+            address = service.addresses[1].replace("tcp:", "http://")
+            with urllib.request.urlopen(f"{address}/readyz", timeout=5) as answer:
+                self.assertEqual(answer.read(), b"ok\n")
+        self.assertIn(f"serving metrics address={service.addresses[1]}", service.log())
+        self.assertEqual(service.stop(), 0)
+
+    def test_passed_sockets_that_nobody_can_count_keep_larderd_from_starting(self) -> None:
+        environment = {**os.environ, "LISTEN_PID": "me", "LISTEN_FDS": "2"}
+        command = [str(self.server), f"--listen=unix:{self.folder}/own"]
+        result = subprocess.run(command, env=environment, capture_output=True, timeout=10, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES don't say which sockets were passed", result.stderr)
 
     def test_a_socket_that_does_not_listen_is_refused(self) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wrong:
