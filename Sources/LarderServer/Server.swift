@@ -24,6 +24,7 @@ package final class Server: Sendable {
   ///   for a socket that was passed, `ExposureError` for one that other machines reach, `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that were opened already; the server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
+    var configuration = configuration
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, data: data,

@@ -12,10 +12,10 @@ package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertibl
 }
 
 extension ServerConfiguration {
-  /// Listens on an address, by the socket that was kept if there is one.
-  func open(_ address: Address) throws -> ListeningSocket {
-    if let socket = kept.first(where: { $0.address == address })?.socket {
-      let listener = try ListeningSocket.resume(socket, at: address, access: access)
+  /// Listens on an address, by the socket that was kept if there is one. That one is owned then, and nobody's to take up again.
+  mutating func open(_ address: Address) throws -> ListeningSocket {
+    if let index = kept.firstIndex(where: { $0.address == address }) {
+      let listener = try ListeningSocket.resume(kept.remove(at: index).socket, at: address, access: access)
       try check(listener)
       return listener
     }

@@ -37,13 +37,37 @@ extension ListeningSocket {
   /// Takes up a kept socket of which `isKept` holds. It goes on being kept, and its file stays when this closes.
   package static func resume(
     _ socket: InheritedSocket, at address: Address, access: FileAccess = FileAccess()
-  ) throws -> ListeningSocket {
-    _ = try prepare(socket)
-    var file: FileIdentity?
-    if case .unix(let path) = address {
-      file = try FileIdentity(path: path)
-      try access.apply(to: path)
+  ) throws(ListenError) -> ListeningSocket {
+    do {
+      _ = try prepare(socket)
+      var file: FileIdentity?
+      if case .unix(let path) = address {
+        file = try FileIdentity(path: path)
+        try access.renew(path)
+      }
+      return ListeningSocket(Descriptor(owning: socket.descriptor), address: address, file: file)
+    } catch {
+      throw ListenError(address: address, reason: "\(error)")
     }
-    return ListeningSocket(Descriptor(owning: socket.descriptor), address: address, file: file)
+  }
+}
+
+extension ListeningSocket.FileAccess {
+  /// Gives a socket's file what it would get if it were made now, so that nothing stays of what was once asked for.
+  fileprivate func renew(_ path: String) throws(SystemError) {
+    var (file, folder) = (stat(), stat())
+    try system("lstat") { unsafe lstat(path, &file) }
+    try system("stat") { unsafe stat(ListeningSocket.folder(of: path), &folder) }
+    // Files that other threads make meanwhile get less than they should, never more.
+    let mask = umask(0o077)
+    umask(mask)
+    let mode = mode ?? (0o777 & ~mask)
+    // Only root could give it away.
+    let owner = owner ?? (geteuid() == 0 ? 0 : file.st_uid)
+    let group = group ?? (folder.st_mode & S_ISGID != 0 ? folder.st_gid : getegid())
+    try Self(
+      mode: mode == file.st_mode & 0o777 ? nil : mode, owner: owner == file.st_uid ? nil : owner,
+      group: group == file.st_gid ? nil : group
+    ).apply(to: path)
   }
 }

@@ -80,7 +80,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
   /// The file's mode and owner are set between bind and listen, while nobody can connect yet. The folder is locked meanwhile, so that
   /// two servers that start at once don't take each other's fresh socket for a stale one.
   private static func open(path: String, _ access: FileAccess, removesFile: Bool) throws -> ListeningSocket {
-    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let folder = folder(of: path)
     let lock = Descriptor(
       owning: try system("open the socket's folder") { unsafe Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
     let lockNumber = lock.number
@@ -97,6 +97,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
     try listen(socket)
     done = true
     return ListeningSocket(socket, address: .unix(path: path), file: file, removesFile: removesFile)
+  }
+
+  static func folder(of path: String) -> String {
+    path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
   }
 
   /// Waits at most two seconds: whoever may read the folder can hold a lock on it for ever.
@@ -132,10 +136,11 @@ package struct ListeningSocket: ~Copyable, Sendable {
 }
 
 extension ListeningSocket.FileAccess {
+  /// Follows no link, for in a folder of somebody else's the path may lead elsewhere by now.
   func apply(to path: String) throws(SystemError) {
-    if let mode { try system("chmod") { unsafe chmod(path, mode) } }
+    if let mode { try system("chmod") { unsafe fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) } }
     guard owner != nil || group != nil else { return }
-    try system("chown") { unsafe chown(path, owner ?? uid_t.max, group ?? gid_t.max) }
+    try system("chown") { unsafe lchown(path, owner ?? uid_t.max, group ?? gid_t.max) }
   }
 }
 

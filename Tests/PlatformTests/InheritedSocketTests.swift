@@ -90,6 +90,28 @@ struct InheritedSocketTests {
     }
   }
 
+  @Test func `nothing stays of the mode that a kept socket was opened with`() throws {
+    let address = Address.unix(path: directory.file("s"))
+    let first = try ListeningSocket.open(address, access: .init(mode: 0o666), removesFile: false)
+    let kept = keep(first)
+    _ = consume first
+    let fresh = try ListeningSocket.open(.unix(path: directory.file("fresh")))
+    let resumed = try ListeningSocket.resume(kept, at: address)
+    #expect(resumed.address == address && fresh.address != address)
+    #expect(directory.mode("s") == directory.mode("fresh"))
+  }
+
+  @Test func `no link at a socket's path leads to another file's mode`() throws {
+    let first = try ListeningSocket.open(.unix(path: directory.file("s")))
+    let precious = unsafe open(directory.file("precious"), O_WRONLY | O_CREAT, 0o600)
+    close(precious)
+    _ = unsafe symlink(directory.file("precious"), directory.file("link"))
+    #expect(throws: ListenError.self) {
+      _ = try ListeningSocket.resume(keep(first), at: .unix(path: directory.file("link")), access: .init(mode: 0o666))
+    }
+    #expect(directory.mode("precious") == 0o600)
+  }
+
   @Test func `a kept socket is not taken for one whose file is at its path now`() throws {
     let address = Address.unix(path: directory.file("s"))
     let first = try ListeningSocket.open(address, removesFile: false)
