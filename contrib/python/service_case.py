@@ -80,7 +80,11 @@ class Service:
         self.log_path = folder / "log"
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen([*command, str(server), f"--config={self.configuration}"], stderr=log)
+        end = time.monotonic() + 20
         while "Listening on 127.0.0.1" not in self.log():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.end()
+                raise AssertionError(f"systemd-socket-activate doesn't listen: {self.log()}")
             time.sleep(0.005)
 
     def log(self) -> str:
