@@ -5,7 +5,7 @@ import Wire
 /// The server's request handling over any stream of frames, without a socket: part of the module LarderServer when it is built to fuzz.
 ///
 /// It is right when nothing traps, all that comes out are whole frames within the limits, nothing follows a notice, and the same
-/// stream, cut in two, gives the same frames. The first byte says where it is cut.
+/// stream, cut in two, gives the same frames; and nothing is changed by a client that may only read. The first byte says where it is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count > 0 else { return 0 }
@@ -15,16 +15,19 @@ public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let whole = Exchange().replies(to: stream, cutAt: stream.byteCount)
   let halves = Exchange().replies(to: stream, cutAt: cut)
   if whole != halves { fatalError("cut at \(cut) the stream gets other replies") }
+  _ = Exchange(permitting: .read).replies(to: stream, cutAt: cut)
   return 0
 }
 
 /// A connection with a server of its own, in the same state every time.
 private struct Exchange: ~Copyable {
   private let server: ServerState
+  private let right: Right
   private var connection: Connection
   private var batch: Batch
 
-  init() {
+  init(permitting right: Right = .admin) {
+    self.right = right
     var limits = ServerLimits()
     limits.stores = 4
     limits.openStores = 3
@@ -32,20 +35,31 @@ private struct Exchange: ~Copyable {
     limits.keysInRequest = 64
     limits.largestFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
+    server.change(Self.policy)
     batch = Batch(limits: limits, metrics: server.workers[0])
     batch.now = 1_000
     // No descriptor is behind it: nothing here reads or sends.
     connection = Connection(
       Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
       now: 1_000)
+    // Its figures are of time and chance, so nobody is told of them.
+    server.registry.remove(connection.figures)
     connection.phase = .open
-    connection.grants = .everything
+    connection.grants = Grants(onAll: right)
     connection.credit = 1_000
     for (index, name) in ["a", "b"].enumerated() {
       guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),
-        connection.stores.open(store, permitting: .admin, limit: 3) == UInt16(index + 1)
+        connection.stores.open(store, permitting: right, limit: 3) == UInt16(index + 1)
       else { fatalError("no store") }
     }
+  }
+
+  /// What names the socket in refusals.
+  private static var policy: AccessPolicy {
+    guard let policy = try? AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]) else {
+      fatalError("no policy")
+    }
+    return policy
   }
 
   /// The frames that the stream gets, and those of answers as far as their credit goes.
@@ -75,9 +89,13 @@ private struct Exchange: ~Copyable {
     connection.endAnswers()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }
-      let (snapshots, watchers) = store.access { ($0.snapshotCount, $0.feed?.watcherCount ?? 0) }
+      let (snapshots, watchers, revision) = store.access {
+        ($0.snapshotCount, $0.feed?.watcherCount ?? 0, $0.revision)
+      }
       if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was left behind") }
+      if right == .read, revision != 0 { fatalError("who may only read has written") }
     }
+    if right == .read, server.stores.list().count != 2 { fatalError("who may only read has made or dropped a store") }
     return replies
   }
 
