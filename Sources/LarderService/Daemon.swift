@@ -121,8 +121,10 @@ package struct Daemon {
       let wanted = next.settings.server
       try server.change(stores: wanted.stores, limits: wanted.limits, rules: wanted.accessRules)
       log.setLevel(next.settings.logLevel)
+      let hasOpened = wanted.accessRules.isEmpty && !read.settings.server.accessRules.isEmpty
       read = next
       log.notice("read the configuration anew", ["changed": changed.joined(separator: ", ")])
+      if hasOpened { log.warning("whoever can connect may do everything now, for access has no rules any more") }
       tellOfClosed(server)
       if waiting.isEmpty { return nil }
       log.warning("a restart is needed for some changes", ["keys": waiting.joined(separator: ", ")])

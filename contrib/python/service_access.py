@@ -191,6 +191,10 @@ class AccessChecks(ServiceCase):
         self.write("user:nobody=admin")
         service.reload()
         stores["orders"].delete_all()
+        self.assertNotIn("access has no rules any more", service.log())
+        service.configuration.write_text(CONFIGURATION.format(folder=self.folder))
+        service.reload()
+        self.assertIn("whoever can connect may do everything now, for access has no rules any more", service.log())
 
     def test_without_rules_everybody_may_do_everything(self) -> None:
         service = self.serve("user:daemon=read")
