@@ -17,8 +17,13 @@ package protocol FileSystem: Sendable {
   func remove(_ path: String) throws(SystemError)
   func removeFolder(_ path: String) throws(SystemError)
 
+  /// Opens a folder that is there, to sync it.
+  func openFolder(_ path: String) throws(SystemError) -> any Folder
+}
+
+extension FileSystem {
   /// Has the names in a folder be on the disk when this returns: of new, renamed and removed files.
-  func syncFolder(_ path: String) throws(SystemError)
+  package func syncFolder(_ path: String) throws(SystemError) { try openFolder(path).sync() }
 }
 
 package enum FileAccess: Sendable {
@@ -35,6 +40,12 @@ package enum FileKind: Sendable, Equatable {
   case folder
   /// A link, a socket, a device …
   case other
+}
+
+/// An open folder, for whoever must be able to sync it when nothing can be opened any more. It is closed when the last who has it lets go.
+package protocol Folder: AnyObject, Sendable {
+  /// Has the names in it be on the disk when this returns: `fsync(2)`. It must never be tried again after a failure.
+  func sync() throws(SystemError)
 }
 
 /// An open file. It is closed when the last who has it lets go.

@@ -80,10 +80,19 @@ package struct LocalFileSystem: FileSystem {
     try system("unlinkat") { unsafe unlinkat(AT_FDCWD, path, AT_REMOVEDIR) }
   }
 
-  package func syncFolder(_ path: String) throws(SystemError) {
+  package func openFolder(_ path: String) throws(SystemError) -> any Folder {
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
-    let folder = Descriptor(owning: try system("openat") { unsafe openat(AT_FDCWD, path, flags) })
-    let number = folder.number
+    return LocalFolder(Descriptor(owning: try system("openat") { unsafe openat(AT_FDCWD, path, flags) }))
+  }
+}
+
+private final class LocalFolder: Folder {
+  private let descriptor: Descriptor
+
+  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  func sync() throws(SystemError) {
+    let number = descriptor.number
     // A failure must not be met with another try, but for a signal's.
     try system("fsync") { fsync(number) }
   }

@@ -24,7 +24,7 @@ package enum StorageError: Error, Equatable, Sendable {
   case storeFull
   /// The system refused memory.
   case outOfMemory
-  /// The disk has no room for the write. It is tried again as soon as there is.
+  /// The disk has no room for the write, or the process no descriptor to take it with. Both are tried again all the time.
   case diskFull
   /// More waits to be written than the disk takes.
   case diskTooSlow
@@ -52,7 +52,8 @@ extension StorageError: CustomStringConvertible {
     case .snapshotEnded: "the snapshot has ended"
     case .storeFull: "the store holds its limit of 32 GiB of records"
     case .outOfMemory: "the system has no memory left for the store"
-    case .diskFull: "the disk is full; writes go on as soon as it has room"
+    case .diskFull:
+      "the disk is full, or the server can open no more files; writes go on as soon as that is over"
     case .diskTooSlow: "more waits to be written than the disk takes; try again in a moment"
     case .readOnly(let reason): "the store can only be read until it is opened anew: \(reason)"
     case .unreadable(let reason): reason

@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import SimulatedDisk
 import Testing
@@ -199,6 +200,55 @@ struct LogDamageTests {
     #expect(log.sink.byteCount < 30_000, "\(log.sink.figures)")
     try log.sink.makeRoom()
     try log.commit([.put(key: "after", value: [1], kind: .single, expiry: 0)])
+    let entries = try log.entries()
+    disk.crash()
+    #expect(try OpenLog(disk).entries() == entries)
+  }
+
+  @Test func `without descriptors writes are refused once the room is used up, and go on when there are some again`()
+    throws
+  {
+    let disk = SimulatedDisk(seed: 12)
+    let log = try OpenLog(disk)
+    try log.sink.makeRoom()
+    disk.fault = .init(.open, number: 1, errno: EMFILE, lasts: true)
+    let number = log.sink.nextNumber
+    while log.sink.room >= 400 {
+      try log.commit([.put(key: "key", value: [UInt8](repeating: 1, count: 200), kind: .single, expiry: 0)])
+    }
+    #expect(log.sink.nextNumber > number, "what was prepared has its name")
+    #expect(throws: SinkError.noSpace) { try log.sink.makeRoom() }
+    for _ in 0..<100 { _ = try log.tidy() }
+    disk.fault = nil
+    try log.commit([.put(key: "after", value: [2], kind: .single, expiry: 0)])
+    let entries = try log.entries()
+    disk.crash()
+    #expect(try OpenLog(disk).entries() == entries)
+  }
+
+  @Test func `a compaction that gets no descriptor waits, and leaves the reserve alone`() throws {
+    let disk = SimulatedDisk(seed: 13)
+    let log = try OpenLog(disk)
+    for number in 0..<200 {
+      let value = [UInt8](repeating: UInt8(number & 255), count: 200)
+      try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
+    }
+    try log.sink.makeRoom()
+    let reserve = log.sink.reserveBytes
+    #expect(reserve > 0)
+    disk.fault = .init(.open, number: 1, errno: ENFILE, lasts: true)
+    for _ in 0..<1_000 where try !log.tidy() { break }
+    #expect(log.sink.reserveBytes == reserve && !log.sink.isReserveLent)
+    disk.fault = nil
+    while log.sink.compaction == nil {
+      try log.commit([.put(key: "key", value: [UInt8](repeating: 1, count: 200), kind: .single, expiry: 0)])
+      _ = try log.tidy()
+    }
+    // From here on it has all that it needs.
+    disk.fault = .init(.open, number: 1, errno: ENFILE, lasts: true)
+    let before = log.sink.byteCount
+    for _ in 0..<1_000 where try !log.tidy() { break }
+    #expect(log.sink.byteCount < before)
     let entries = try log.entries()
     disk.crash()
     #expect(try OpenLog(disk).entries() == entries)

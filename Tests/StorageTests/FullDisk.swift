@@ -16,7 +16,7 @@ final class FullDisk: FileSystem {
   func rename(_ path: String, to other: String) throws(SystemError) { try files.rename(path, to: other) }
   func remove(_ path: String) throws(SystemError) { try files.remove(path) }
   func removeFolder(_ path: String) throws(SystemError) { try files.removeFolder(path) }
-  func syncFolder(_ path: String) throws(SystemError) { try files.syncFolder(path) }
+  func openFolder(_ path: String) throws(SystemError) -> any Folder { try files.openFolder(path) }
 }
 
 private final class FullDiskFile: File {

@@ -46,9 +46,14 @@ extension FileSystem {
 }
 
 extension SystemError {
-  /// Whether it is the disk, or a quota on it, that is full, so that the call may be tried again. What a failed sync has left undone nobody
-  /// knows, whatever the reason.
-  var isNoSpace: Bool { (errno == ENOSPC || errno == EDQUOT) && call != "fdatasync" && call != "fsync" }
+  /// Whether it is the disk, or a quota on it, that is full, or nothing can be opened any more, so that the call may be tried again. What a
+  /// failed sync has left undone nobody knows, whatever the reason.
+  var isNoSpace: Bool {
+    (errno == ENOSPC || errno == EDQUOT || isNoDescriptor) && call != "fdatasync" && call != "fsync"
+  }
+
+  /// Whether the process or the system has as many files open as it may.
+  var isNoDescriptor: Bool { errno == EMFILE || errno == ENFILE }
 
   static func full(_ call: String) -> SystemError { SystemError(call, errno: ENOSPC) }
 }

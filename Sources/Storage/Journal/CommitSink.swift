@@ -47,7 +47,7 @@ extension CommitSink {
 
 /// Why files can't be written.
 package enum SinkError: Error, Equatable, Sendable {
-  /// The disk is full.
+  /// The disk is full, or nothing can be opened.
   case noSpace
   /// A call failed whose outcome is unknown, or that can't be tried again: which one, on what, and why.
   case failed(String)

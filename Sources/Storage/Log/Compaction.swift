@@ -20,6 +20,7 @@ final class Compaction: @unchecked Sendable {
   /// Removals of this revision and older ones have nothing left to remove in the segments before.
   private let buriedRevision: UInt64
   private let folder: LogFolder
+  private let openFolder: any Folder
   private let file: ValueFile
   private var sources: [FoundSegment]
   /// The numbers of the sources.
@@ -47,10 +48,12 @@ final class Compaction: @unchecked Sendable {
   private let current = Lock(Phase.copying)
 
   /// Opens the sources and makes the file.
-  init(_ folder: LogFolder, _ segments: [SealedSegment], run: Range<Int>, identity: UInt64, revision: UInt64)
-    throws(SystemError)
-  {
+  init(
+    _ folder: LogFolder, _ openFolder: any Folder, _ segments: [SealedSegment], run: Range<Int>, identity: UInt64,
+    revision: UInt64
+  ) throws(SystemError) {
     self.folder = folder
+    self.openFolder = openFolder
     self.run = run
     let (first, last) = (segments[run.lowerBound], segments[run.upperBound - 1])
     header = SegmentHeader(
@@ -122,7 +125,7 @@ final class Compaction: @unchecked Sendable {
       throw .system(error)
     }
     do throws(SystemError) {
-      try folder.files.syncFolder(folder.path)
+      try openFolder.sync()
       for number in replaced.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
     } catch {
       throw .unfinished(error)

@@ -40,11 +40,13 @@ extension LogSink {
   ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
     let folder = LogFolder(files: files, path: path)
     var found = FoundSegments()
-    try LogError.on(path) { () throws(SystemError) in
+    let openFolder = try LogError.on(path) { () throws(SystemError) in
       try folder.make()
       try folder.removeLeftovers()
       // A process may have died between naming a file and having the name on the disk.
-      try files.syncFolder(path)
+      let openFolder = try files.openFolder(path)
+      try openFolder.sync()
+      return openFolder
     }
     let reserve = try LogError.on(folder.reservePath) { () throws(SystemError) in
       try files.kind(of: folder.reservePath)
@@ -92,7 +94,8 @@ extension LogSink {
     recovery.records = replay.recordCount
     recovery.segments = found.segments.count
     let sink = LogSink(
-      folder, identity: found.segments.first?.header.identity ?? (identity | 1), sizes: sizes, sealed: sealed,
+      folder, openFolder, identity: found.segments.first?.header.identity ?? (identity | 1), sizes: sizes,
+      sealed: sealed,
       active: unfinished, lastRevision: lastRevision,
       nextNumber: (found.segments.last?.header.lastNumber ?? 0) + 1, cutBytes: recovery.cutBytes, runner: runner)
     if case .file(let byteCount) = reserve { sink.reserveBytes = byteCount }

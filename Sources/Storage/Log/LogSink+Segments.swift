@@ -88,7 +88,7 @@ extension LogSink {
       try prepared.file.write(header.bytes, at: 0)
       try prepared.file.sync()
       try folder.files.rename(folder.nextPath, to: path)
-      try folder.files.syncFolder(folder.path)
+      try openFolder.sync()
     }
     active = ActiveSegment(
       values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,

@@ -50,7 +50,8 @@ extension LogSink {
 
   func begin(_ run: Range<Int>, _ store: Store, revision: UInt64) throws(SinkError) -> Bool {
     do throws(SystemError) {
-      let compaction = try Compaction(folder, sealed, run: run, identity: identity, revision: revision)
+      let compaction = try Compaction(
+        folder, openFolder, sealed, run: run, identity: identity, revision: revision)
       self.compaction = compaction
       compaction.copy(from: store, on: runner, bytesPerSecond: bytesPerSecond)
       return true
@@ -114,17 +115,19 @@ extension LogSink {
     return true
   }
 
-  /// A full disk is no failure: the reserve is there for it, and without it compaction waits.
+  /// A full disk is no failure: the reserve is there for it, and without it compaction waits. So it does for descriptors.
   private func giveUp(_ error: SystemError) throws(SinkError) -> Bool {
     compaction = nil
     guard error.isNoSpace else { throw .failed("\(error) (\(folder.compactionPath))") }
     try attempt(folder.path) { () throws(SystemError) in
       if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
-      if try folder.files.kind(of: folder.reservePath) != nil { try folder.files.remove(folder.reservePath) }
+      if !error.isNoDescriptor, try folder.files.kind(of: folder.reservePath) != nil {
+        try folder.files.remove(folder.reservePath)
+      }
     }
     // With the reserve's space the next attempt may come through.
-    let hadReserve = reserveBytes > 0
-    reserveBytes = 0
+    let hadReserve = !error.isNoDescriptor && reserveBytes > 0
+    if hadReserve { reserveBytes = 0 }
     isReserveLent = hadReserve
     if !hadReserve {
       quietBytes = byteCount

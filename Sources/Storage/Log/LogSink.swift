@@ -8,6 +8,8 @@ import Platform
 /// Safe because the journal hands it to no other thread while a call is under way, and what `figures` reads is behind a lock.
 package final class LogSink: CommitSink, @unchecked Sendable {
   let folder: LogFolder
+  /// The same, held open: whoever was promised room must not need a descriptor to get it.
+  let openFolder: any Folder
   let identity: UInt64
   let sizes: LogSizes
   /// Oldest first.
@@ -34,10 +36,12 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   let shared: Lock<LogFigures>
 
   init(
-    _ folder: LogFolder, identity: UInt64, sizes: LogSizes, sealed: [SealedSegment], active: ActiveSegment?,
+    _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, sizes: LogSizes, sealed: [SealedSegment],
+    active: ActiveSegment?,
     lastRevision: UInt64, nextNumber: UInt64, cutBytes: Int, runner: any CompactionRunner
   ) {
     self.folder = folder
+    self.openFolder = openFolder
     self.identity = identity
     self.sizes = sizes
     self.sealed = sealed

@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import SimulatedDisk
 import Testing
@@ -126,6 +127,27 @@ import Testing
     try run.write()
     try run.reopen()
     disk.byteLimit = .max
+    try run.tidy()
+    #expect(try disk.list(run.path).count == 3)
+    try run.reopen()
+  }
+
+  @Test(arguments: [EMFILE, ENFILE]) func `without descriptors the files wait, and come when there are some again`(
+    code: Int32
+  ) throws {
+    let disk = DirectoryRun.disk(seed: 2)
+    var run = try DirectoryRun(disk)
+    disk.fault = .init(.open, number: 1, errno: code, lasts: true)
+    for key in ["a", "b", "c"] {
+      run.put(key.bytes, [UInt8](repeating: 7, count: 1_200))
+      try run.write()
+      #expect(try run.sink.tidy(at: DirectoryRun.moment.wall) == false)
+    }
+    run.delete("a".bytes)
+    try run.write()
+    let sink = run.sink
+    #expect(throws: SinkError.noSpace) { try sink.makeRoom() }
+    disk.fault = nil
     try run.tidy()
     #expect(try disk.list(run.path).count == 3)
     try run.reopen()

@@ -174,6 +174,10 @@ struct DiskState: Sendable {
     change(path, [(path, nil)])
   }
 
+  func checkFolder(_ path: String) throws(SystemError) {
+    guard names[path]?.isFolder == true else { throw SystemError("open", errno: ENOENT) }
+  }
+
   mutating func syncFolder(_ path: String) throws(SystemError) {
     guard names[path]?.isFolder == true else { throw SystemError("syncFolder", errno: ENOENT) }
     for change in nameChanges where change.folder == path { change.apply(to: &durableNames) }

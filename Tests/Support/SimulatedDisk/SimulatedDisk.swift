@@ -74,8 +74,9 @@ package final class SimulatedDisk: FileSystem {
     try run(.removeFolder) { (state) throws(SystemError) in try state.removeFolder(path) }
   }
 
-  package func syncFolder(_ path: String) throws(SystemError) {
-    try run(.syncFolder) { (state) throws(SystemError) in try state.syncFolder(path) }
+  package func openFolder(_ path: String) throws(SystemError) -> any Folder {
+    try run(.open) { (state) throws(SystemError) in try state.checkFolder(path) }
+    return SimulatedFolder(self, path: path, life: state.withLock { $0.life })
   }
 }
 
@@ -124,6 +125,27 @@ extension SimulatedDisk {
       guard let node = state.node(path) else { return }
       node.bytes[bit / 8] ^= 1 << UInt8(bit % 8)
       if bit / 8 < node.durable.count { node.durable[bit / 8] ^= 1 << UInt8(bit % 8) }
+    }
+  }
+}
+
+/// An open folder of the disk, which nobody renames meanwhile. It belongs to one life of the machine: after a crash every call fails.
+final class SimulatedFolder: Folder {
+  private let disk: SimulatedDisk
+  private let path: String
+  private let life: Int
+
+  init(_ disk: SimulatedDisk, path: String, life: Int) {
+    self.disk = disk
+    self.path = path
+    self.life = life
+  }
+
+  func sync() throws(SystemError) {
+    try disk.state.withLock { (state) throws(SystemError) in
+      guard state.life == life else { throw SystemError(SimulatedDisk.Call.syncFolder.rawValue, errno: EBADF) }
+      try state.begin(.syncFolder)
+      try state.syncFolder(path)
     }
   }
 }
