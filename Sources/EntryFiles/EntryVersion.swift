@@ -7,7 +7,7 @@ package struct EntryVersion: Equatable, Sendable {
   /// In milliseconds since 1970; 0 for never.
   package let expiry: UInt64
   /// CRC32C of all of the name that is ahead of it, and of the value.
-  let checksum: UInt32
+  package let checksum: UInt32
 
   package init(of name: EntryName, isList: Bool, revision: UInt64, expiry: UInt64, value: UnsafeRawBufferPointer) {
     self.isList = isList
@@ -27,6 +27,13 @@ package struct EntryVersion: Equatable, Sendable {
   /// Whether the file's name and value are what was written.
   package func isChecksum(of name: EntryName, value: UnsafeRawBufferPointer) -> Bool {
     unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: value) == self
+  }
+
+  /// What the checksum is of a file that has its name from this and no bytes.
+  package func checksum(ofNameOnly name: EntryName) -> UInt32 {
+    unsafe Self.checksum(
+      stem: Self.stem(name, isList: isList, revision: revision, expiry: expiry),
+      value: UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
   package func hasExpired(at wall: UInt64) -> Bool { expiry != 0 && expiry <= wall }

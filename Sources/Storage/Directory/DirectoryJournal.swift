@@ -84,6 +84,16 @@ struct DirectoryJournal {
     return place
   }
 
+  /// Reads a value again that was written or verified before.
+  /// - Throws: when it isn't what it was then.
+  func value(at place: Range<Int>, checksum: UInt32) throws(SystemError) -> [UInt8] {
+    let value = try file.bytes(at: place.lowerBound, count: place.count)
+    guard value.count == place.count, value.checksum() == checksum else {
+      throw SystemError("\(Self.name) is damaged at byte \(place.lowerBound)", errno: EIO)
+    }
+    return value
+  }
+
   mutating func sync() throws(SystemError) {
     guard synced < tail else { return }
     try file.sync()
@@ -112,7 +122,7 @@ struct DirectoryJournal {
   /// Takes twice the space.
   mutating func grow() throws(SystemError) {
     guard capacity < Self.maximumByteCount else { throw SystemError.full("fallocate") }
-    let larger = 2 * max(capacity, Self.start)
+    let larger = min(2 * max(capacity, Self.start), Self.maximumByteCount)
     try file.allocate(larger)
     try file.sync()
     (capacity, synced) = (larger, tail)

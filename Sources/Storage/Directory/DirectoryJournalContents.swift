@@ -17,13 +17,19 @@ struct DirectoryJournalContents {
   private(set) var damage: CommitDamage?
 
   init(reading file: any File) throws(SystemError) {
-    bytes = try file.contents()
-    guard let header = DirectoryJournal.readHeader(bytes) else {
-      (sequence, lastRevision) = (0, 0)
+    // Before all of it is read: the file's size is only what somebody says.
+    guard let header = DirectoryJournal.readHeader(try file.bytes(at: 0, count: DirectoryJournal.start)) else {
+      (bytes, sequence, lastRevision) = ([], 0, 0)
       damage = CommitDamage(offset: 0, reason: "neither header is valid")
       return
     }
     (sequence, lastRevision) = (header.sequence, header.base)
+    guard try file.byteCount() <= DirectoryJournal.maximumByteCount else {
+      bytes = []
+      damage = CommitDamage(offset: DirectoryJournal.maximumByteCount, reason: "the file is larger than any journal")
+      return
+    }
+    bytes = try file.contents()
     while let frame = frame(at: tail), frame.previous == lastRevision {
       let records = tail + DirectoryJournal.frameHeaderByteCount..<tail + frame.byteCount
       do throws(CommitDamage) { try read(records) } catch {

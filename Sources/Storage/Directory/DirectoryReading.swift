@@ -5,6 +5,8 @@ import Platform
 ///
 /// The journal is read first. A key's last operation there is newer than all of its files, for files are written from the journal only.
 struct DirectoryReading {
+  private static let pieceByteCount = 1 << 20
+
   let folder: DirectoryFolder
   /// Nil when there is no journal.
   private(set) var journal: DirectoryJournalContents?
@@ -134,7 +136,7 @@ struct DirectoryReading {
     _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     guard let journal else { return }
-    for case (let key, .put(let put)) in pending.operations { try count(key, put, journal.bytes[put.value], visit) }
+    for case (let key, .put(let put, _)) in pending.operations { try count(key, put, journal.bytes[put.value], visit) }
   }
 
   private mutating func count(
@@ -151,14 +153,31 @@ struct DirectoryReading {
   private mutating func intactValue(_ name: EntryName, _ version: EntryVersion) -> [UInt8]? {
     let fileName = version.fileName(name)
     do throws(SystemError) {
-      let value = try folder.fileSystem.open(folder.path(fileName), .reading).contents()
-      let isIntact = unsafe value.withBytes { unsafe version.isChecksum(of: name, value: $0) }
-      if isIntact, value.count <= Int32.max { return value }
+      let file = try folder.fileSystem.open(folder.path(fileName), .reading)
+      if let value = try intactValue(of: file, name, version) { return value }
       report.note(fileName, .changed)
     } catch {
       report.note(fileName, isFile(fileName) ? .unreadable(error.description) : .notAFile)
     }
     return nil
+  }
+
+  /// What says that it is large is read piece by piece first, so that only what a store has written takes memory.
+  private func intactValue(
+    of file: any File, _ name: EntryName, _ version: EntryVersion
+  ) throws(SystemError) -> [UInt8]? {
+    let byteCount = try file.byteCount()
+    guard byteCount <= Int32.max else { return nil }
+    if byteCount > Self.pieceByteCount {
+      var crc = version.checksum(ofNameOnly: name)
+      for place in stride(from: 0, to: byteCount, by: Self.pieceByteCount) {
+        let piece = try file.bytes(at: place, count: min(Self.pieceByteCount, byteCount - place))
+        crc = unsafe piece.withBytes { unsafe $0.checksum(after: crc) }
+      }
+      guard crc == version.checksum else { return nil }
+    }
+    let value = try file.bytes(at: 0, count: byteCount)
+    return unsafe value.withBytes { unsafe version.isChecksum(of: name, value: $0) } ? value : nil
   }
 
   /// Nil when no file has it that is as it was written.

@@ -14,7 +14,9 @@ extension DirectorySink {
     for key in deleted { index.remove(key) }
     try removeOthers(of: deleted)
     let written = keys.filter { !pending.isDelete($0) }
-    for key in written { if case .put(let put)? = pending.operations[key] { try write(key, put) } }
+    for key in written {
+      if case .put(let put, let checksum)? = pending.operations[key] { try write(key, put, checksum) }
+    }
     if !written.isEmpty { try folder.fileSystem.syncFolder(folder.path) }
     // The journal has the new values, so the old files may go in any order with it; a reader of the folder always finds one of them.
     try removeOthers(of: written)
@@ -39,9 +41,9 @@ extension DirectorySink {
     try journal.startOver(after: journal.lastRevision)
   }
 
-  private func write(_ key: [UInt8], _ put: PendingOperations.Put) throws(SystemError) {
+  private func write(_ key: [UInt8], _ put: PendingOperations.Put, _ checksum: UInt32) throws(SystemError) {
     let name = EntryName(of: key)
-    let value = try journal.file.bytes(at: put.value.lowerBound, count: put.value.count)
+    let value = try journal.value(at: put.value, checksum: checksum)
     if name.isDigest { try writeKey(key, name) }
     let version = unsafe value.withBytes { value in
       unsafe EntryVersion(of: name, isList: put.kind == .list, revision: put.revision, expiry: put.expiry, value: value)

@@ -10,7 +10,8 @@ struct PendingOperations {
   }
 
   enum Operation {
-    case put(Put)
+    /// With the CRC32C of the value.
+    case put(Put, checksum: UInt32)
     case delete
   }
 
@@ -30,7 +31,8 @@ struct PendingOperations {
       operations[key] = .put(
         Put(
           kind: operation.kind == .list ? .list : .single, revision: operation.revision, expiry: operation.expiry,
-          value: valueStart..<valueStart + byteCount))
+          value: valueStart..<valueStart + byteCount),
+        checksum: operation.valueChecksum)
     case .delete: operations[key] = .delete
     case .deleteAll:
       operations.removeAll()

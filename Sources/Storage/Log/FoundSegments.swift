@@ -61,6 +61,9 @@ struct FoundSegments {
     guard header.identity == segments.first?.header.identity ?? header.identity else {
       throw .damaged(path: path, offset: 16, what: "the segment belongs to another store")
     }
+    guard byteCount <= LogSizes.limit else {
+      throw .damaged(path: path, offset: LogSizes.limit, what: "the file is larger than any segment")
+    }
     segments.append(FoundSegment(files: folder.files, path: path, file: file, byteCount: byteCount, header: header))
   }
 
@@ -84,6 +87,7 @@ struct FoundSegments {
     guard records > 0 else { return }
     // Nothing is a smaller record than this, so no damage makes for more.
     let average = max(CommitBuffer.recordHeaderByteCount + 17, bytes / records)
-    estimatedRecords = segments.reduce(0) { $0 + $1.byteCount } / average
+    // Nor has any store more.
+    estimatedRecords = min(segments.reduce(0) { $0 + $1.byteCount } / average, Int(UInt32.max))
   }
 }

@@ -22,7 +22,8 @@ struct LogFolder: Sendable {
   func segmentNumbers() throws(SystemError) -> [UInt64] {
     var numbers: [UInt64] = []
     for name in try files.list(path) {
-      guard name.hasSuffix(".log"), let number = UInt64(name.dropLast(4)), number > 0 else { continue }
+      guard name.hasSuffix(".log"), let number = UInt64(name.dropLast(4)), SegmentHeader.numbers.contains(number)
+      else { continue }
       if segmentPath(number) == "\(path)/\(name)" { numbers.append(number) }
     }
     return numbers.sorted()

@@ -30,7 +30,9 @@ enum LogRecord {
     let byteCount = CommitBuffer.recordHeaderByteCount + length
     guard byteCount <= remaining else { return .damaged("a record reaches beyond the end of the file") }
     // A value apart is longer than this.
-    if length >= CommitBuffer.apartByteCount, unsafe hasValueApart(bytes, byteCount: byteCount) { return .sparse }
+    if length >= CommitBuffer.apartByteCount, let finding = unsafe look(at: bytes, byteCount: byteCount) {
+      return finding
+    }
     guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
     let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
     let crc = unsafe record.checksum(leavingOut: CommitBuffer.checksumPlace)
@@ -55,15 +57,23 @@ enum LogRecord {
     return .whole(byteCount: record.count)
   }
 
-  /// Whether one of the operations has its value apart, as far as they are there.
-  private static func hasValueApart(_ bytes: UnsafeRawBufferPointer, byteCount: Int) -> Bool {
+  /// The most that an operation takes whose value isn't apart.
+  private static let largestOperation =
+    CommitBuffer.operationHeaderByteCount + 8 + Key.lengths.upperBound + CommitBuffer.apartByteCount
+
+  /// Looks through the operations that are there already for a value apart, and for what is no operation: what only says that it is long
+  /// must not be read to its end.
+  /// - Returns: nil when neither was found.
+  private static func look(at bytes: UnsafeRawBufferPointer, byteCount: Int) -> Finding? {
+    let there = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
     var place = CommitBuffer.recordHeaderByteCount + 8
-    while place < byteCount, place + CommitBuffer.operationHeaderByteCount <= bytes.count {
-      if unsafe bytes[place + 1] & CommitBuffer.Flag.apart != 0 { return true }
-      let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
-      guard let operation = unsafe RecordOperation(in: rest, at: place) else { return false }
+    while place + CommitBuffer.operationHeaderByteCount <= there.count {
+      if unsafe there[place + 1] & CommitBuffer.Flag.apart != 0 { return .sparse }
+      guard let operation = unsafe RecordOperation(in: there, at: place) else {
+        return there.count - place < largestOperation ? nil : .damaged("a record is not well formed")
+      }
       place = operation.end
     }
-    return false
+    return nil
   }
 }

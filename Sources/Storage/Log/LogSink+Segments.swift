@@ -3,7 +3,7 @@ import Platform
 /// How segments begin and end.
 extension LogSink {
   package func makeRoom() throws(SinkError) {
-    let size = max(sizes.segment(logBytes: byteCount), 2 * (prepared?.capacity ?? 0))
+    let size = min(LogSizes.limit, max(sizes.segment(logBytes: byteCount), 2 * (prepared?.capacity ?? 0)))
     guard !isReserveLent else { throw .noSpace }
     try makeReserve()
     try prepare(atMost: size)

@@ -1,5 +1,8 @@
 /// How large the files of a log are made. Tests have smaller ones.
 package struct LogSizes: Sendable {
+  /// No file of a log is larger than this.
+  static let limit = 1 << 40
+
   /// The first segment of a store; later ones grow with it.
   package var smallestSegment = 1 << 20
   package var largestSegment = 64 << 20

@@ -2,6 +2,8 @@
 struct SegmentHeader: Equatable, Sendable {
   static let byteCount = 64
   static let version: UInt16 = 1
+  /// No log ever comes to the last one, so that there is always a next.
+  static let numbers = 1...UInt64(Int64.max)
   private static let magic: [UInt8] = Array("LARDRLOG".utf8)
   private static let checksumPlace = 12..<16
 
@@ -45,7 +47,7 @@ struct SegmentHeader: Equatable, Sendable {
       identity: fields[0], number: fields[1], lastNumber: fields[2], firstRevision: fields[3],
       lastRevision: fields[4], sweptRevision: fields[5])
     let isPossible =
-      header.lastNumber >= header.number && header.lastNumber < .max
+      header.lastNumber >= header.number && header.lastNumber <= numbers.upperBound
       && max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound
     return isPossible ? (header, "") : (nil, "the header contradicts itself")
   }

@@ -44,7 +44,10 @@ extension SegmentReader {
     let isApart = flags & CommitBuffer.Flag.apart != 0
     let rest = (flags & CommitBuffer.Flag.expires != 0 ? 8 : 0) + (isApart ? 4 : valueCount) + keyCount
     let restStart = start + CommitBuffer.operationHeaderByteCount
-    guard rest + (isApart ? valueCount : 0) <= recordEnd - restStart else { throw malformed }
+    // Before any of it is read: only what is apart may be large.
+    guard isApart == (valueCount >= CommitBuffer.apartByteCount),
+      rest + (isApart ? valueCount : 0) <= recordEnd - restStart
+    else { throw malformed }
     try gather(restStart, rest)
     guard let operation = unsafe RecordOperation(in: header, at: gathered, isSparse: true), operation.end == sparseCount
     else { throw malformed }

@@ -98,6 +98,33 @@ struct DirectoryCheckTests {
     }
   }
 
+  @Test func `a file that says it is large takes no memory, and is no entry`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    let names = try Self.names(folder)
+    for (name, byteCount) in zip(names, [1 << 40, Int(Int32.max) + 1]) {
+      try LocalFileSystem().open(folder.file(name), .writing).truncate(to: byteCount)
+    }
+    run.model.entries["a".bytes] = nil
+    run.model.entries["b".bytes] = nil
+    try run.reopen()
+    #expect(run.report.findings.map(\.oddity) == [.changed, .changed])
+  }
+
+  @Test func `a journal larger than any is refused with its place`() throws {
+    let folder = try TemporaryFolder()
+    _ = try Self.store(folder)
+    try LocalFileSystem().open(folder.file(".journal"), .writing).truncate(to: 1 << 40)
+    #expect {
+      _ = try DirectoryRun(folder)
+    } throws: { error in
+      guard case .damaged(folder.file(".journal"), 1 << 30, _) = error as? DirectoryError else { return false }
+      return true
+    }
+    let report = try Self.check(folder)
+    #expect(report.entries == 3 && report.findings.map(\.name) == [".journal"])
+  }
+
   @Test func `foreign files are reported and left alone`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)

@@ -152,4 +152,23 @@ import Testing
     #expect(try disk.list(run.path).count == 3)
     try run.reopen()
   }
+
+  @Test(arguments: [5, 40_000]) func `a value that changes in the journal is not written to a file`(
+    byteCount: Int
+  ) throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("a".bytes, [UInt8](repeating: 0x55, count: byteCount))
+    try run.write()
+    let end = try #require(try folder.contents(".journal").lastIndex(of: 0x55)) + 1
+    try LocalFileSystem().open(folder.file(".journal"), .writing).write([0x54], at: end - 1)
+    let sink = run.sink
+    #expect {
+      _ = try sink.tidy(at: DirectoryRun.moment.wall)
+    } throws: { error in
+      guard case .failed(let what) = error as? SinkError else { return false }
+      return what.contains(".journal") && what.contains("byte \(end - byteCount)")
+    }
+    #expect(try folder.names() == [".journal"])
+  }
 }
