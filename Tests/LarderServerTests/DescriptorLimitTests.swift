@@ -33,6 +33,30 @@ extension ServerTests {
       #expect(try first.figures()["connections"]! <= 4)
     }
 
+    @Test(arguments: ["log", "directory"])
+    func `out of descriptors a store on the disk refuses what has no room, and recovers`(
+      engine: String
+    ) throws {
+      let daemon = try Daemon(descriptorLimit: 40, engine: engine)
+      defer { daemon.stop() }
+      let first = try TestClient(daemon.address)
+      try first.greet()
+      #expect(try first.call(Request.open("test", id: 2)).isDone)
+      var waiting: [TestClient] = try (0..<80).map { _ in try TestClient(daemon.address) }
+      usleep(300_000)
+      let value = [UInt8](repeating: 1, count: 30_000)
+      var isRefused = false
+      for index in 0..<400 where !isRefused {
+        let reply = try first.call(Request.put("key\(index)", value, id: 3))
+        isRefused = reply.isError(.storeFull, id: 3)
+        #expect(reply.isDone || isRefused, "\(reply)")
+      }
+      #expect(isRefused)
+      waiting.removeAll()
+      #expect(try eventually { try first.call(Request.put("after", value, id: 4)).isDone })
+      #expect(try first.figures(store: 1)["read_only"] == 0)
+    }
+
     @Test func `a signal stops it in order, with status 0 and no socket left`() throws {
       let daemon = try Daemon(descriptorLimit: 256)
       do {
@@ -48,22 +72,23 @@ extension ServerTests {
   }
 }
 
-/// A `larderd` in a child process, with a memory store `test`.
+/// A `larderd` in a child process, with a store `test`.
 private final class Daemon {
   let path = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max)).sock"
+  private var data: String { path + ".data" }
   private let process = Process()
 
   var address: Address { .unix(path: path) }
 
-  init(descriptorLimit: Int) throws {
+  init(descriptorLimit: Int, engine: String = "memory") throws {
     // The test bundle and the executable are built side by side.
     let tests = URL(filePath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
     let larderd = tests.deletingLastPathComponent().appending(path: "larderd").path
     try #require(FileManager.default.isExecutableFile(atPath: larderd), "\(larderd) was not built")
     process.executableURL = URL(filePath: "/bin/sh")
     process.arguments = [
-      "-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", larderd, "--listen", "unix:\(path)", "--store",
-      "test=memory",
+      "-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", larderd, "--listen", "unix:\(path)", "--data", data,
+      "--store", "test=\(engine)",
     ]
     process.standardError = FileHandle.nullDevice
     try process.run()
@@ -76,6 +101,7 @@ private final class Daemon {
     process.terminate()
     _ = waitForStatus()
     try? FileManager.default.removeItem(atPath: path)
+    try? FileManager.default.removeItem(atPath: data)
   }
 
   /// The exit status; nil when the process does not end.
