@@ -37,8 +37,9 @@ extension LarderClient {
   /// Makes a store.
   /// - Parameters:
   ///   - name: 1 to 128 ASCII letters, digits, `.`, `_` and `-`, the first of them a letter, a digit or `_`.
-  ///   - engine: what keeps it: `memory`, `log` or `directory`, the last two perhaps with their durability, as in
-  ///     `log?durability=interval:1s`. Theirs survive the server's end, and take a server that has a data directory.
+  ///   - engine: what keeps it: `memory`, perhaps with a limit beyond which entries are evicted, as in `memory?limit=256MiB`; or `log` or
+  ///     `directory`, perhaps with their durability, as in `log?durability=interval:1s`. Theirs survive the server's end, and take a server
+  ///     that has a data directory.
   /// - Throws: `storeExists` when there is one of that name.
   public func createStore(_ name: String, engine: String = "memory") async throws(LarderError) {
     guard name.utf8.count <= 128 else {
@@ -66,8 +67,13 @@ public struct StoreDescription: Hashable, Sendable {
   public var engine: String { String(specification.prefix { $0 != "?" }) }
 
   /// What is promised of a write that was answered: `always`, `none`, or `interval:` and a time; nil for a store that nothing survives.
-  public var durability: String? {
-    guard let range = specification.firstRange(of: "?durability=") else { return nil }
+  public var durability: String? { option("durability") }
+
+  /// What its entries may take in memory, as in `256MiB`; nil when there is no limit.
+  public var limit: String? { option("limit") }
+
+  private func option(_ name: String) -> String? {
+    guard let range = specification.firstRange(of: "?\(name)=") else { return nil }
     return String(specification[range.upperBound...])
   }
 }

@@ -186,7 +186,7 @@ extension Batch {
     unsafe try map.put(
       body.extracting(unchecked: write.key), body.extracting(unchecked: write.value),
       kind: EntryKind(write.kind),
-      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision)
+      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision, now: now)
   }
 
   private mutating func delete(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {

@@ -12,6 +12,7 @@ extension ErrorCode {
       case .tooManyStores: .tooManyStores
       case .snapshotEnded: .answerExpired
       case .storeFull, .outOfMemory, .diskFull: .storeFull
+      case .overLimit: .valueTooLarge
       case .diskTooSlow: .tooManyRequests
       case .readOnly: .storeReadOnly
       case .unreadable: .failed

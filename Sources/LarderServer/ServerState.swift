@@ -99,7 +99,7 @@ final class ServerState: Sendable {
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
     map.expire(now: now)
     let statistics = map.statistics
-    return [
+    let figures = [
       Figure("entries", UInt64(statistics.entries)),
       Figure("revision", statistics.revision),
       Figure("key_bytes", UInt64(statistics.keyBytes)),
@@ -111,6 +111,11 @@ final class ServerState: Sendable {
       Figure("expired_total", statistics.expired),
       Figure("snapshots", UInt64(statistics.snapshots)),
       Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
+    ]
+    guard let limit = statistics.limitBytes else { return figures }
+    return figures + [
+      Figure("limit_bytes", UInt64(limit)), Figure("limited_bytes", UInt64(statistics.limitedBytes)),
+      Figure("evicted_total", statistics.evicted),
     ]
   }
 }

@@ -22,6 +22,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case snapshotEnded
   /// The store holds as much as 32-bit handles can name: 32 GiB of records, or 2^32 nodes.
   case storeFull
+  /// A write takes more than its store's limit of so many bytes, whatever else is evicted.
+  case overLimit(Int)
   /// The system refused memory.
   case outOfMemory
   /// The disk has no room for the write, or the process no descriptor to take it with. Both are tried again all the time.
@@ -51,6 +53,8 @@ extension StorageError: CustomStringConvertible {
     case .storeDropped: "the store was dropped"
     case .snapshotEnded: "the snapshot has ended"
     case .storeFull: "the store holds its limit of 32 GiB of records"
+    case .overLimit(let bytes):
+      "the write takes more than the store's limit of \(MemoryLimit(bytes: bytes)) has room for, even if all else were evicted"
     case .outOfMemory: "the system has no memory left for the store"
     case .diskFull:
       "the disk is full, or the server can open no more files; writes go on as soon as that is over"

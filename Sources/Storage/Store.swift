@@ -7,16 +7,19 @@ import Platform
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
+  /// How much memory its entries may take; nil for as much as there is.
+  package let limit: MemoryLimit?
   /// What makes its commits durable; nil for a store that nothing survives.
   package let journal: Journal?
   private let lock: Lock<EntryMap>
 
   /// A store in memory.
-  package init(name: StoreName, engine: EngineKind) {
+  package init(name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil) {
     self.name = name
     self.engine = engine
+    self.limit = limit
     journal = nil
-    lock = Lock(EntryMap())
+    lock = Lock(EntryMap(limitBytes: limit?.bytes))
   }
 
   /// A store that keeps its entries in files, from which `map` was read. It lives until `close`.
@@ -25,6 +28,7 @@ package final class Store: Sendable {
   ) {
     self.name = name
     self.engine = engine
+    limit = nil
     let journal = Journal(sink, durability: durability, revision: map.revision, name: name)
     self.journal = journal
     lock = Lock(map)

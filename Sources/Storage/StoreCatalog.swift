@@ -66,7 +66,8 @@ package final class StoreCatalog: Sendable {
       return true
     }
     let hasDurability = specification.durability == nil || store.journal?.durability == specification.durability
-    guard store.engine == specification.engine, hasDurability else { throw .storeExists(name, store.engine) }
+    let hasLimit = specification.limit == nil || store.limit == specification.limit
+    guard store.engine == specification.engine, hasDurability, hasLimit else { throw .storeExists(name, store.engine) }
     return false
   }
 
@@ -82,7 +83,9 @@ package final class StoreCatalog: Sendable {
   }
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
-    guard specification.engine.isDurable else { return Store(name: name, engine: specification.engine) }
+    guard specification.engine.isDurable else {
+      return Store(name: name, engine: specification.engine, limit: specification.limit)
+    }
     guard let data else { throw .noDataDirectory(specification.engine) }
     let description = StoreDescription(
       name: name, engine: specification.engine, durability: specification.durability ?? .always)

@@ -20,9 +20,37 @@ import Testing
     #expect(StorageError.unknownEngine("tape").description.contains("known engines: memory"))
   }
 
-  @Test(arguments: ["memory", "log", "log?durability=none", "directory?durability=interval:250ms"])
+  @Test(arguments: [
+    "memory", "log", "log?durability=none", "directory?durability=interval:250ms", "memory?limit=256MiB",
+    "memory?limit=1025KiB",
+  ])
   func `a specification is written as it is read`(text: String) throws {
     #expect(try StoreSpecification(text).description == text)
+  }
+
+  @Test(arguments: [
+    "memory?limit=0MiB", "memory?limit=1023KiB", "memory?limit=1025GiB", "memory?limit=-1GiB", "memory?limit=256",
+    "memory?limit=1.5GiB", "memory?limit=99999999999999999999GiB", "memory?limit=", "memory?limit", "memory?",
+    "memory?durability=none", "log?limit=256MiB", "directory?durability=none&limit=256MiB",
+  ])
+  func `an option that the engine doesn't have, or a limit that is none, is refused`(text: String) {
+    let error = #expect(throws: StorageError.self) { try StoreSpecification(text) }
+    guard case .invalidOption(let reason)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
+    #expect(reason.contains("256MiB") || reason.contains("durability=always"))
+  }
+
+  @Test func `a store that is there with another limit is another store`() throws {
+    let catalog = StoreCatalog()
+    let name = try StoreName("sessions")
+    let made = try catalog.ensure(name, StoreSpecification("memory?limit=2MiB"))
+    let (same, any) = try (
+      catalog.ensure(name, StoreSpecification("memory?limit=2048KiB")), catalog.ensure(name, .init(.memory))
+    )
+    #expect(made && !same && !any)
+    #expect(throws: StorageError.storeExists(name, .memory)) {
+      try catalog.ensure(name, StoreSpecification("memory?limit=3MiB"))
+    }
+    #expect(try "\(catalog.open(name).specification)" == "memory?limit=2MiB")
   }
 
   @Test func `stores are made, opened, listed and dropped`() throws {

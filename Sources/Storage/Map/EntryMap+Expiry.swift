@@ -55,6 +55,11 @@ extension EntryMap {
   private mutating func changeExpiry(_ expiry: UInt64, hash: UInt32, replacing old: UInt64) {
     expiringCount += (expiry == 0 ? 0 : 1) - (old == 0 ? 0 : 1)
     if expiry != 0, old == 0 || expiry < old { expiryQueue.push(expiry: expiry, hash: hash) }
+    tidyExpiryQueue()
+  }
+
+  /// Keeps the queue from growing with items whose entries are gone or expire later.
+  mutating func tidyExpiryQueue() {
     if expiryQueue.count > 2 * expiringCount + 1_024 {
       expiryQueue = expiryQueue.rebuilt { hash in soonest(hash: hash)?.expiry }
     }

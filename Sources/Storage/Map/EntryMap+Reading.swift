@@ -1,11 +1,14 @@
 extension EntryMap {
-  /// The entry of that key; nil when there is none or it has expired. Expected O(1). Changes nothing, see `aheadOfIndex`.
+  /// The entry of that key; nil when there is none or it has expired. Expected O(1). Changes nothing but the mark of an entry that was
+  /// used, in a map with a limit; see also `aheadOfIndex`.
   package mutating func get(_ key: RawSpan, now: UInt64) -> EntryView? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
     guard handle != 0 else { return nil }
     let record = record(handle)
-    return record.isExpired(at: now) ? nil : record.view
+    if record.isExpired(at: now) { return nil }
+    if limitBytes != nil { record.setUsed(true) }
+    return record.view
   }
 
   /// Whether a write of that key under that condition would go through.
@@ -77,7 +80,9 @@ extension EntryMap {
   package func handle(of key: RawSpan, now: UInt64) -> UInt32? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
-    return handle == 0 || record(handle).isExpired(at: now) ? nil : handle
+    if handle == 0 || record(handle).isExpired(at: now) { return nil }
+    if limitBytes != nil { record(handle).setUsed(true) }
+    return handle
   }
 
   /// The entry that had that handle when a snapshot was taken that still lives, whatever happened since.

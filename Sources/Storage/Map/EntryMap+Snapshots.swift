@@ -34,6 +34,7 @@ extension EntryMap {
       if heir >= 0, order.pool.node(node).epoch <= snapshots[heir].epoch {
         snapshots[heir].nodes.append(node)
       } else {
+        heldBytes -= OrderNode.byteCount
         order.pool.free(node)
       }
     }
@@ -41,6 +42,7 @@ extension EntryMap {
       if heir >= 0, record(handle).revision <= snapshots[heir].revision {
         snapshots[heir].records.append(handle)
       } else {
+        heldBytes -= record(handle).memoryBytes
         free(handle)
       }
     }

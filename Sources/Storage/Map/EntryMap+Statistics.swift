@@ -16,6 +16,11 @@ package struct MapStatistics: Equatable, Sendable {
   package var expired: UInt64 = 0
   /// Living snapshots, those of the same state counted once.
   package var snapshots = 0
+  /// How many bytes the entries may take, and what of it they do; nil and 0 without a limit.
+  package var limitBytes: Int?
+  package var limitedBytes = 0
+  /// Entries that were removed to make room for others, since the map was made.
+  package var evicted: UInt64 = 0
 }
 
 extension EntryMap {
@@ -23,7 +28,8 @@ extension EntryMap {
     MapStatistics(
       entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes,
       valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
-      expiring: expiringCount, expired: expiredCount, snapshots: snapshots.count)
+      expiring: expiringCount, expired: expiredCount, snapshots: snapshots.count, limitBytes: limitBytes,
+      limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)
   }
 
   private var memoryBytes: Int {

@@ -2,10 +2,11 @@ extension EntryMap {
   /// Makes sure that so many puts, of so many bytes of keys and values in all, find room for their records and their
   /// places in the order.
   ///
-  /// - Throws: `storeDropped`, `storeFull` or `outOfMemory`, with nothing changed.
+  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
     guard !isDropped else { throw .storeDropped }
     try checkCommit(operations: records, bytes: bytes)
+    try checkLimit(records: records, bytes: bytes)
     // A record's header and rounding, and an expiry for each.
     let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
     try arena.reserve(units: min(units, records * Int(Record.maximumUnits)), largest: Record.maximumUnits)
@@ -20,10 +21,12 @@ extension EntryMap {
   /// - Parameters:
   ///   - expiry: When it expires, in milliseconds of the clock of `now`; 0 for never.
   ///   - revision: The revision of this commit, the next one: all entries of a write of many keys share it.
-  /// - Throws: `storeDropped`, `storeFull` or `outOfMemory`, with nothing changed. After `reserve` only the system's
+  ///   - now: Tells a map with a limit what has expired, and is in the way before anything else.
+  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed. After `reserve` only the system's
   ///   refusal of a buffer for a value of 32 KiB or more, or for the growth of the hash index, is left.
   package mutating func put(
-    _ key: RawSpan, _ value: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64
+    _ key: RawSpan, _ value: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
+    now: UInt64 = 0
   ) throws(StorageError) {
     let key = Key(key)
     precondition(Key.lengths.contains(key.count) && value.byteCount <= Int32.max, "a key or value beyond the limits")
@@ -45,18 +48,23 @@ extension EntryMap {
         self.revision = max(self.revision, revision)
         changeCount &+= 1
         unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
+        if limitBytes != nil { keepLimit(after: revision, overwriting: record, now: now) }
         return
       }
     }
-    unsafe try putRecord(key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+    if limitBytes != nil { try checkLimit(records: 1, bytes: key.count + value.count) }
+    let handle = unsafe try putRecord(
+      key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
     unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
+    if limitBytes != nil { keepLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
   }
 
   /// Makes a new record and puts it in the place of the old one, if there is one.
+  /// - Returns: its handle.
   private mutating func putRecord(
     _ key: Key, _ value: UnsafeRawBufferPointer, units: UInt32, hash: UInt32, old: UInt32,
     kind: EntryKind, expiry: UInt64, revision: UInt64
-  ) throws(StorageError) {
+  ) throws(StorageError) -> UInt32 {
     guard !isDropped else { throw .storeDropped }
     try order.reserve()
     let isExternal = value.count >= ExternalValues.minimumByteCount
@@ -93,6 +101,7 @@ extension EntryMap {
     settleNodes()
     self.revision = max(self.revision, revision)
     changeCount &+= 1
+    return handle
   }
 
   /// Removes the entry. False, with nothing changed, when there is none or it has expired.

@@ -53,7 +53,15 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// Entries that were removed because their time was over.
   var expiredCount: UInt64 = 0
 
-  package init() {}
+  /// How many bytes the entries may take; nil without a limit.
+  let limitBytes: Int?
+  /// Entries that were removed to make room for others.
+  var evictedCount: UInt64 = 0
+  /// Bytes of records and nodes that only snapshots see.
+  var heldBytes = 0
+
+  /// - Parameter limitBytes: how many bytes the entries may take, see `EntryMap+Limit`; nil for as many as there are.
+  package init(limitBytes: Int? = nil) { self.limitBytes = limitBytes }
 
   @inline(__always)
   func record(_ handle: UInt32) -> Record { unsafe Record(at: arena.address(handle)) }
@@ -69,6 +77,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
       free(handle)
     } else {
       snapshots[snapshots.count - 1].records.append(handle)
+      heldBytes += record(handle).memoryBytes
     }
   }
 
@@ -84,6 +93,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   mutating func settleNodes() {
     guard !order.replacedNodes.isEmpty else { return }
     snapshots[snapshots.count - 1].nodes += order.replacedNodes
+    heldBytes += order.replacedNodes.count * OrderNode.byteCount
     order.replacedNodes.removeAll(keepingCapacity: true)
   }
 
@@ -94,7 +104,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     hashIndex = HashIndex()
     order = OrderIndex()
     expiryQueue = ExpiryQueue()
-    (keyBytes, valueBytes, expiringCount) = (0, 0, 0)
+    (keyBytes, valueBytes, expiringCount, heldBytes) = (0, 0, 0, 0)
     changeCount += 1
   }
 

@@ -26,6 +26,8 @@ struct ExpiryQueue {
 
   var count: Int { items.count }
   var first: Item? { items.first }
+  /// What the items take, without the room for more.
+  var usedBytes: Int { items.count * MemoryLayout<Item>.stride }
   var memoryBytes: Int { items.capacity * MemoryLayout<Item>.stride }
 
   mutating func push(expiry: UInt64, hash: UInt32) {

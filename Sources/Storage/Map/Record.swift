@@ -3,7 +3,7 @@ import Platform
 /// An entry as it lies in the arena.
 ///
 ///     0   u32   key length - 1 (12 bits), kind (1), has expiry (1), external (1), value length (15), arena's own (2)
-///     4   u64   revision
+///     4   u64   revision; its uppermost bit is the mark of entries that were used, in stores with a limit
 ///     12  u64   expiry, in milliseconds, when the entry has one
 ///     ..        key
 ///     ..        value; of an external one, its address among the `ExternalValues`
@@ -17,6 +17,9 @@ struct Record {
   private static let externalBit: UInt32 = 1 << 14
   private static let valueLengthShift: UInt32 = 15
   private static let headerByteCount = 12
+  /// Where the uppermost byte of the revision lies, and the mark in it.
+  private static let markOffset = 11
+  private static let usedBit: UInt8 = 0x80
   private static let externalByteCount = 8
   /// The largest a record can be: the longest key with an expiry and the longest value kept inside.
   static let maximumUnits = units(keyLength: Key.lengths.upperBound, valueLength: 32_767, hasExpiry: true)
@@ -68,7 +71,19 @@ struct Record {
   var isExternal: Bool { header & Self.externalBit != 0 }
 
   @inline(__always)
-  var revision: UInt64 { unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) }
+  var revision: UInt64 {
+    unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) & ~(UInt64(Self.usedBit) << 56)
+  }
+
+  /// Whether the entry was used since the hand of `EntryMap+Limit` last passed. The only bit of a record that changes under a snapshot.
+  var isUsed: Bool { unsafe base.load(fromByteOffset: Self.markOffset, as: UInt8.self) & Self.usedBit != 0 }
+
+  @inline(__always)
+  func setUsed(_ isUsed: Bool) {
+    let byte = unsafe base.load(fromByteOffset: Self.markOffset, as: UInt8.self)
+    unsafe base.storeBytes(
+      of: isUsed ? byte | Self.usedBit : byte & ~Self.usedBit, toByteOffset: Self.markOffset, as: UInt8.self)
+  }
 
   /// Absolute milliseconds; 0 for an entry that never expires.
   @inline(__always)
@@ -106,6 +121,9 @@ struct Record {
     let value = isExternal ? ExternalValues.minimumByteCount : valueLength
     return Self.units(keyLength: keyLength, valueLength: value, hasExpiry: hasExpiry)
   }
+
+  /// All that the record takes, an external value included.
+  var memoryBytes: Int { Int(units) * 8 + (isExternal ? unsafe ExternalValues.memoryBytes(of: external) : 0) }
 
   /// What readers see. Valid until the next change under the same lock.
   @inline(__always)

@@ -36,6 +36,7 @@ extension Arena {
       unlink(start, units: preceding)
       size += preceding
     }
+    if hand > Int(start), hand < Int(start) + Int(size) { hand = Int(start) }
     if size == Self.unitsInWholeChunk, releaseWholeChunk(start) { return }
     makeFree(start, units: size)
   }

@@ -37,6 +37,8 @@ struct Arena: ~Copyable {
   private var wholeChunkCount = 0
   private var touchedUnits = 0
   private(set) var unitsInUse = 0
+  /// Where `nextBlock` goes on: a handle at which a block begins, or beyond the last block of a chunk.
+  var hand = 0
   var bins = ArenaBins()
 
   init() {
@@ -95,6 +97,25 @@ struct Arena: ~Copyable {
         }
       }
     }
+  }
+
+  /// The next block in use, in the order of their handles, each of which must be a record; nil at the end, and then the first again.
+  mutating func nextBlock() -> UInt32? {
+    while hand >> 17 < chunkCount {
+      let (index, unit) = (hand >> 17, max(1, hand & Int(Self.unitMask)))
+      guard let base = unsafe chunks[index].base else {
+        hand = (index + 1) << 17
+        continue
+      }
+      let block = unsafe base + unit * 8
+      let word = unsafe block.load(as: UInt32.self)
+      let handle = index << 17 + unit
+      let isInUse = word & Self.inUse != 0
+      hand = handle + Int(isInUse ? unsafe Record(at: block).units : word)
+      if isInUse { return UInt32(handle) }
+    }
+    hand = 0
+    return nil
   }
 
   /// Makes sure that blocks of so many units in all, none above `largest`, can be had without asking the system.

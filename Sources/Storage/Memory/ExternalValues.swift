@@ -89,6 +89,14 @@ struct ExternalValues: ~Copyable {
     unsafe header(of: value).pointee.byteCount
   }
 
+  /// What the value takes in memory.
+  static func memoryBytes(of value: UnsafeMutableRawPointer) -> Int {
+    unsafe header(of: value).pointee.memoryBytes
+  }
+
+  /// What a value takes beside its own bytes.
+  static let headerByteCount = unsafe MemoryLayout<Header>.size
+
   /// The value's bytes; nil when they lie in a file.
   static func bytes(of value: UnsafeMutableRawPointer) -> UnsafeRawBufferPointer? {
     let header = unsafe header(of: value)

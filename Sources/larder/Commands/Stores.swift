@@ -5,8 +5,8 @@ struct Stores: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the stores.",
     discussion: """
-      A table on a terminal, else one line of JSON a store: {"name","engine","entries"}, and "durability" in those that survive \
-      the server's end.
+      A table on a terminal, else one line of JSON a store: {"name","engine","entries"}, "durability" in those that survive \
+      the server's end, and "limit" in those that have one.
 
       Example: larder stores
       """)
@@ -17,8 +17,10 @@ struct Stores: AsyncParsableCommand {
     let stores = try await connection.client().stores()
     var output = Output()
     if Output.showsTables {
-      var table = Table("STORE", "ENGINE", "DURABILITY", "ENTRIES")
-      for store in stores { table.add(store.name, store.engine, store.durability ?? "-", String(store.entries)) }
+      var table = Table("STORE", "ENGINE", "DURABILITY", "LIMIT", "ENTRIES")
+      for store in stores {
+        table.add(store.name, store.engine, store.durability ?? "-", store.limit ?? "-", String(store.entries))
+      }
       try output.writeLine(stores.isEmpty ? "There are no stores; 'larder create NAME memory' makes one." : table.text)
     } else {
       for store in stores {
@@ -29,6 +31,10 @@ struct Stores: AsyncParsableCommand {
         if let durability = store.durability {
           output.bytes.append(",\"durability\":")
           output.bytes.append(jsonString: durability)
+        }
+        if let limit = store.limit {
+          output.bytes.append(",\"limit\":")
+          output.bytes.append(jsonString: limit)
         }
         output.bytes.append(",\"entries\":")
         output.bytes.append(number: store.entries)
@@ -48,6 +54,8 @@ struct Create: AsyncParsableCommand {
         log?durability=always       it is on the disk; this is the default
         log?durability=interval:1s  it will be within that time: 1ms to 3600s
         log?durability=none         it will be when the system sees fit
+      Memory takes a limit: what its entries may take, a whole number of KiB, MiB or GiB. Beyond it entries go that were not used lately.
+        memory?limit=256MiB
       Put it in quotes, since shells have a meaning for question marks. A store that is there already is refused with exit status 3.
 
       Example: larder create items memory
@@ -60,7 +68,7 @@ struct Create: AsyncParsableCommand {
   var name: String
 
   @Argument(
-    help: "What keeps the store: memory, log or directory, perhaps with a durability.",
+    help: "What keeps the store: memory, log or directory, perhaps with a limit or a durability.",
     completion: .list(EngineChoices.all))
   var engine: String
 
@@ -72,7 +80,7 @@ struct Create: AsyncParsableCommand {
 /// What a shell offers for an engine.
 enum EngineChoices {
   static let all =
-    ["memory"]
+    ["memory", "memory?limit=256MiB"]
     + ["log", "directory"].flatMap { engine in
       [engine] + ["always", "interval:1s", "none"].map { "\(engine)?durability=\($0)" }
     }

@@ -72,13 +72,15 @@ struct StatsPage {
   }
 
   private func storeLines(_ stores: [StoreSample], room: Int) -> [String] {
-    var table = Table("STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY", "LOG", "DEAD")
+    var table = Table(
+      "STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY", "LIMIT", "EVICTED/S", "LOG", "DEAD")
     for store in stores {
       let figures = store.figures
       func bytes(_ name: String) -> String { figures[name].map { Readable.bytes($0) } ?? "–" }
       table.add(
         store.name, store.engine, "\(figures["entries", default: 0])", writes(store).map { "\(Int($0))" } ?? "–",
-        "\(figures["watches", default: 0])", bytes("memory_bytes"), bytes("log_bytes"), bytes("log_dead_bytes"))
+        "\(figures["watches", default: 0])", bytes("memory_bytes"), bytes("limit_bytes"),
+        evictions(store).map { "\(Int($0))" } ?? "–", bytes("log_bytes"), bytes("log_dead_bytes"))
     }
     let lines = table.text.split(separator: "\n").map(String.init)
     guard lines.count > max(2, room) else { return lines }
@@ -87,9 +89,12 @@ struct StatsPage {
   }
 
   /// Every write takes a revision.
-  private func writes(_ store: StoreSample) -> Double? {
-    let old = before?.stores.first { $0.name == store.name }
-    return rate(store.figures["revision"], old?.figures["revision"])
+  private func writes(_ store: StoreSample) -> Double? { rate("revision", of: store) }
+
+  private func evictions(_ store: StoreSample) -> Double? { rate("evicted_total", of: store) }
+
+  private func rate(_ name: String, of store: StoreSample) -> Double? {
+    rate(store.figures[name], before?.stores.first { $0.name == store.name }?.figures[name])
   }
 
   private func rate(_ name: String) -> Double? { rate(last?.server[name], before?.server[name]) }
