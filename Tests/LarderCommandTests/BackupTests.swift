@@ -34,7 +34,7 @@ import Testing
     #expect(try server.larder("stores").lines.allSatisfy { $0.contains(#""engine":"memory""#) })
   }
 
-  @Test func `the engine and its durability come back, unless told otherwise`() throws {
+  @Test func `the engine and its option come back, unless told otherwise`() throws {
     let server = try RunningServer(data: folder.file("data"), stores: [])
     #expect(try server.larder("create", "orders", "log?durability=interval:250ms").status == 0)
     #expect(try server.larder("create", "bad", "log?durability=never").status == 3)
@@ -42,8 +42,12 @@ import Testing
     _ = try server.larder("backup", "orders", file)
     _ = try server.larder("restore", "same", file)
     _ = try server.larder("restore", "other", file, "--engine", "directory")
+    #expect(try server.larder("create", "cache", "memory?limit=2048KiB").status == 0)
+    _ = try server.shell("larder backup cache - | larder restore again -")
     #expect(
       try server.larder("stores").lines == [
+        #"{"name":"again","engine":"memory","limit":"2MiB","entries":0}"#,
+        #"{"name":"cache","engine":"memory","limit":"2MiB","entries":0}"#,
         #"{"name":"orders","engine":"log","durability":"interval:250ms","entries":1}"#,
         #"{"name":"other","engine":"directory","durability":"always","entries":1}"#,
         #"{"name":"same","engine":"log","durability":"interval:250ms","entries":1}"#,

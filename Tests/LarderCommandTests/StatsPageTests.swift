@@ -32,6 +32,17 @@ import Testing
     #expect(lines[7].split(separator: " ") == ["s0", "log", "7", "10", "0", "–", "–", "–", "2.0", "KiB", "–"])
   }
 
+  @Test func `a store with a limit shows it, and how many entries go a second`() {
+    var page = StatsPage(address: "unix:/a")
+    for (time, evicted) in [(10, 100), (12, 700)] as [(Double, UInt64)] {
+      let figures: [String: UInt64] = ["entries": 7, "limit_bytes": 1 << 20, "evicted_total": evicted]
+      let store = StatsPage.StoreSample(name: "s", engine: "memory", figures: figures)
+      page.add(.init(time: time, server: [:], stores: [store]))
+    }
+    let row = page.lines(height: 40).first { $0.hasPrefix("s ") }
+    #expect(row?.split(separator: " ") == ["s", "memory", "7", "–", "0", "–", "1.0", "MiB", "300", "–", "–"])
+  }
+
   @Test func `a server that was started anew has no rates from before`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 1_000, uptime: 60_000))
