@@ -20,6 +20,7 @@ from pathlib import Path
 
 from brief_case import BriefCase, run
 from larder import Client, LarderError
+from larder_wire import Write
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -88,6 +89,18 @@ class MetricsChecks(BriefCase):
             for sample in family.samples:
                 self.assertTrue(self.value(after, sample.name, **sample.labels) >= sample.value, f"{sample.name} went down")
 
+    def test_evictions_are_counted(self) -> None:
+        labels = {"store": "small", "engine": "memory"}
+        with Client(self.address) as client:
+            small = client.open("small")
+            for start in range(0, 20_000, 1_000):
+                small.put_many([Write(f"{number}", bytes(100)) for number in range(start, start + 1_000)])
+            families = self.scrape()
+            self.assertEqual(small.count(), 20_000 - self.value(families, "larder_store_evicted_total", **labels))
+        limit = self.value(families, "larder_store_limit_bytes", **labels)
+        self.assertEqual(limit, 1 << 20)
+        self.assertTrue(0.9 * limit <= self.value(families, "larder_store_limited_bytes", **labels) <= limit)
+
     def test_histograms(self) -> None:
         for name, family in self.scrape().items():
             if family.type != "histogram":
@@ -117,7 +130,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="larder-metrics-") as directory:
         MetricsChecks.address = f"unix:{directory}/larder.sock"
         arguments = ["--listen", MetricsChecks.address, "--data", f"{directory}/data", "--metrics", "tcp:127.0.0.1:0"]
-        arguments += ["--store", "brief=memory", "--store", "lasting=log"]
+        arguments += ["--store", "brief=memory", "--store", "lasting=log", "--store", "small=memory?limit=1MiB"]
         with subprocess.Popen([options.server.resolve(), *arguments], stderr=subprocess.PIPE, text=True) as server:
             try:
                 for line in server.stderr or ():

@@ -72,26 +72,29 @@ struct StatsPage {
   }
 
   private func storeLines(_ stores: [StoreSample], room: Int) -> [String] {
+    func have(_ name: String) -> Bool { stores.contains { $0.figures[name] != nil } }
+    let (haveLimits, haveLogs) = (have("limit_bytes"), have("log_bytes"))
+    // Only what some store has, for a terminal is narrow.
     var table = Table(
-      "STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY", "LIMIT", "EVICTED/S", "LOG", "DEAD")
+      header: ["STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY"]
+        + (haveLimits ? ["LIMIT", "EVICTED/S"] : [])
+        + (haveLogs ? ["LOG", "DEAD"] : []))
     for store in stores {
       let figures = store.figures
       func bytes(_ name: String) -> String { figures[name].map { Readable.bytes($0) } ?? "–" }
-      table.add(
-        store.name, store.engine, "\(figures["entries", default: 0])", writes(store).map { "\(Int($0))" } ?? "–",
-        "\(figures["watches", default: 0])", bytes("memory_bytes"), bytes("limit_bytes"),
-        evictions(store).map { "\(Int($0))" } ?? "–", bytes("log_bytes"), bytes("log_dead_bytes"))
+      func rate(_ name: String) -> String { self.rate(name, of: store).map { "\(Int($0))" } ?? "–" }
+      // Every write takes a revision.
+      var cells = [store.name, store.engine, "\(figures["entries", default: 0])", rate("revision")]
+      cells += ["\(figures["watches", default: 0])", bytes("memory_bytes")]
+      if haveLimits { cells += [bytes("limit_bytes"), rate("evicted_total")] }
+      if haveLogs { cells += [bytes("log_bytes"), bytes("log_dead_bytes")] }
+      table.add(cells)
     }
     let lines = table.text.split(separator: "\n").map(String.init)
     guard lines.count > max(2, room) else { return lines }
     let shown = max(2, room) - 1
     return lines.prefix(shown) + ["… and \(lines.count - shown) more"]
   }
-
-  /// Every write takes a revision.
-  private func writes(_ store: StoreSample) -> Double? { rate("revision", of: store) }
-
-  private func evictions(_ store: StoreSample) -> Double? { rate("evicted_total", of: store) }
 
   private func rate(_ name: String, of store: StoreSample) -> Double? {
     rate(store.figures[name], before?.stores.first { $0.name == store.name }?.figures[name])
