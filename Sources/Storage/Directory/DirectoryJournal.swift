@@ -4,21 +4,22 @@ import Platform
 /// The file of a directory store that has every commit before the entries' files have (Protocol/directory-format.md, §5).
 ///
 /// Its space is taken ahead, so a commit that finds room can't meet a full disk. Frames of records follow one another behind two copies of
-/// the header, of which a cut-off write damages one at most. Starting over is a new header: its sequence is part of every frame's checksum,
-/// so frames of before are invalid.
+/// the header. Starting over is a new header: its salt is in every frame, so frames of before are invalid, and so is whatever a client made
+/// look like one.
 struct DirectoryJournal {
   static let name = ".journal"
-  static let headerByteCount = 512
-  static let start = 2 * headerByteCount
+  static let start = 2 * DirectoryJournalHeader.byteCount
   static let frameHeaderByteCount = 24
+  /// Of a frame.
+  static let checksumPlace = 4..<8
+  static let saltOffset = 8
   /// What a journal is made with unless the sink says otherwise, and the most it grows to.
   static let initialByteCount = 4 << 20
   static let maximumByteCount = 1 << 30
 
   let file: any File
   private(set) var capacity: Int
-  /// How often it has started over.
-  private var sequence: UInt64
+  private var header: DirectoryJournalHeader
   /// Where the next frame goes.
   private(set) var tail: Int
   /// All frames ahead of this are on the disk.
@@ -32,19 +33,22 @@ struct DirectoryJournal {
     let temporary = folder.temporaryPath
     if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
     let file = try folder.fileSystem.open(temporary, .making)
-    for copy in 0..<2 { try file.write(header(sequence: 0, base: revision), at: copy * headerByteCount) }
+    let header = DirectoryJournalHeader(sequence: 0, base: revision)
+    for copy in 0..<2 { try file.write(header.bytes, at: copy * DirectoryJournalHeader.byteCount) }
     try file.allocate(byteCount)
     try file.sync()
     try folder.fileSystem.rename(temporary, to: folder.path(name))
     try folder.fileSystem.syncFolder(folder.path)
     return DirectoryJournal(
-      file: file, capacity: byteCount, sequence: 0, tail: start, synced: start, lastRevision: revision)
+      file: file, capacity: byteCount, header: header, tail: start, synced: start, lastRevision: revision)
   }
 
-  private init(file: any File, capacity: Int, sequence: UInt64, tail: Int, synced: Int, lastRevision: UInt64) {
+  private init(
+    file: any File, capacity: Int, header: DirectoryJournalHeader, tail: Int, synced: Int, lastRevision: UInt64
+  ) {
     self.file = file
     self.capacity = capacity
-    self.sequence = sequence
+    self.header = header
     self.tail = tail
     self.synced = synced
     self.lastRevision = lastRevision
@@ -53,7 +57,7 @@ struct DirectoryJournal {
   /// Goes on behind what was read.
   init(_ file: any File, behind contents: DirectoryJournalContents) {
     self.init(
-      file: file, capacity: contents.bytes.count, sequence: contents.sequence, tail: contents.tail,
+      file: file, capacity: contents.bytes.count, header: contents.header, tail: contents.tail,
       synced: Self.start, lastRevision: contents.lastRevision)
   }
 
@@ -72,11 +76,10 @@ struct DirectoryJournal {
     frame.reserveCapacity(Self.frameHeaderByteCount + records.count)
     frame.append(littleEndian: UInt32(records.count))
     frame.append(littleEndian: 0 as UInt32)
-    frame.append(littleEndian: lastRevision)
+    frame.append(littleEndian: header.salt)
     frame.append(littleEndian: UInt64(synced))
     unsafe frame.append(contentsOf: records)
-    let crc = unsafe frame.withBytes { unsafe Self.frameChecksum($0, sequence: sequence) }
-    frame.replace(at: Self.checksumPlace.lowerBound, littleEndian: crc)
+    frame.replace(at: Self.checksumPlace.lowerBound, littleEndian: frame.checksum(leavingOut: Self.checksumPlace))
     try file.write(frame, at: tail)
     let place = tail + Self.frameHeaderByteCount
     tail += frame.count
@@ -103,13 +106,12 @@ struct DirectoryJournal {
   /// Starts over: every frame's effect must be on the disk by other means.
   /// - Throws: never for a full disk alone. Which header counts isn't known then, so that the journal can't go on.
   mutating func startOver(after revision: UInt64) throws(SystemError) {
-    sequence += 1
-    let header = Self.header(sequence: sequence, base: revision)
+    header = DirectoryJournalHeader(sequence: header.sequence + 1, base: revision)
     do throws(SystemError) {
-      try file.write(header, at: 0)
+      try file.write(header.bytes, at: 0)
       try file.sync()
-      try file.write(header, at: Self.headerByteCount)
-      // What an unfinished frame has left there would look like another one.
+      try file.write(header.bytes, at: DirectoryJournalHeader.byteCount)
+      // It can be seen there, without the salt, that no frame has been written yet.
       try file.write([UInt8](repeating: 0, count: Self.frameHeaderByteCount), at: Self.start)
       try file.sync()
     } catch {
@@ -136,40 +138,5 @@ struct DirectoryJournal {
     }
     try file.sync()
     synced = tail
-  }
-
-  // Its form.
-
-  private static let headerFieldsByteCount = 28
-  /// Of a frame.
-  private static let checksumPlace = 4..<8
-  private static let mark: [UInt8] = Array("LRDRDIR1".utf8)
-
-  private static func header(sequence: UInt64, base: UInt64) -> [UInt8] {
-    var bytes = mark
-    bytes.append(littleEndian: sequence)
-    bytes.append(littleEndian: base)
-    bytes.append(littleEndian: bytes.checksum())
-    return bytes
-  }
-
-  /// The valid header of the greater sequence; nil when neither is valid.
-  static func readHeader(_ bytes: [UInt8]) -> (sequence: UInt64, base: UInt64)? {
-    var found: (sequence: UInt64, base: UInt64)?
-    for slot in [0, headerByteCount] where bytes.count >= slot + headerFieldsByteCount {
-      let fields = Array(bytes[slot..<slot + headerFieldsByteCount])
-      let (sequence, base) = (fields.integer(at: 8, as: UInt64.self), fields.integer(at: 16, as: UInt64.self))
-      // Neither ever comes to where there is no next one.
-      guard max(sequence, base) <= CommitBuffer.revisions.upperBound else { continue }
-      if fields == header(sequence: sequence, base: base), sequence >= found?.sequence ?? 0 { found = (sequence, base) }
-    }
-    return found
-  }
-
-  /// Over the sequence of the header that the frame belongs to, and the frame but for the checksum's own place.
-  static func frameChecksum(_ frame: UnsafeRawBufferPointer, sequence: UInt64) -> UInt32 {
-    var ahead: [UInt8] = []
-    ahead.append(littleEndian: sequence)
-    return unsafe frame.checksum(after: ahead.checksum(), leavingOut: checksumPlace)
   }
 }

@@ -66,6 +66,24 @@ struct DirectoryCheckTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
   }
 
+  @Test func `a journal of version 1 is refused and left as it is`() throws {
+    let folder = try TemporaryFolder()
+    _ = try Self.store(folder)
+    var journal = try folder.contents(".journal")
+    var header = "LRDRDIR1".bytes
+    for field: UInt64 in [1, 3] { header.append(littleEndian: field) }
+    header.append(littleEndian: header.checksum())
+    for copy in [0, 512] { journal.replaceSubrange(copy..<copy + header.count, with: header) }
+    try folder.put(".journal", journal)
+    #expect {
+      _ = try DirectoryRun(folder)
+    } throws: { error in
+      guard case .damaged(_, 0, let reason) = error as? DirectoryError else { return false }
+      return reason.contains("version 2")
+    }
+    #expect(try folder.contents(".journal") == journal)
+  }
+
   @Test func `a file of a revision that leaves no next one is nobody's`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)

@@ -180,7 +180,7 @@ struct DirectoryCrashTests {
     // The rest of the file is zeroes; a shorter copy is as good.
     let short = Array(journal[..<(end + 256)])
     let last = end - (end - DirectoryJournal.start) / 3
-    for place in Array(0..<32) + Array(512..<544) + Array(DirectoryJournal.start..<end) {
+    for place in Array(0..<40) + Array(512..<552) + Array(DirectoryJournal.start..<end) {
       for bit: UInt8 in 0..<8 {
         let flipped = try TemporaryFolder()
         var bytes = short
