@@ -45,6 +45,29 @@ struct LogCheckTests {
     #expect(log.revision == 60)
   }
 
+  @Test func `what a client made look like records isn't looked at where only its value is damaged`() throws {
+    var forged = CommitBuffer()
+    Work.put(key: "forged", value: [1], kind: .single, expiry: 0).log(to: &forged, revision: 1 << 40)
+    forged.seal()
+    let record = unsafe Array(forged.bytes)
+    let disk = SimulatedDisk(seed: 9)
+    let log = try OpenLog(disk, sizes: LogSizes())
+    let value = Array(repeatElement(record, count: 2_000).joined())
+    for key in ["a", "b"] { try log.commit([.put(key: key, value: value, kind: .single, expiry: 0)]) }
+    try log.commit([.put(key: "c", value: [3], kind: .single, expiry: 0)])
+    try log.sink.close()
+    disk.kill()
+    let place = SegmentHeader.byteCount + 29
+    let bytes = try #require(disk.contents("/log/0000000001.log"))
+    #expect(bytes[place..<place + value.count].elementsEqual(value))
+    disk.flip("/log/0000000001.log", bit: 8 * (place + 50))
+    let (report, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
+    #expect(report.segments[0].damage == .init(offset: SegmentHeader.byteCount, what: "a value's checksum is wrong"))
+    #expect(records == 2)
+    #expect(report.segments[0].lostBytes == place + value.count - SegmentHeader.byteCount)
+    #expect(try OpenLog(disk, folder: "/salvaged").entries().keys.sorted() == ["b", "c"])
+  }
+
   @Test func `a segment that is missing or has lost its header is told, and the rest is salvaged`() throws {
     let disk = try sample()
     let lost = try LogCheck.check("/log", files: disk).segments[1].records

@@ -197,7 +197,14 @@ package enum LogCheck {
   }
 
   /// Goes on at the next whole record behind a damaged place. False when there is none.
+  ///
+  /// Where the damaged record ends is known when only its values are damaged. They aren't looked into: what a client wrote may look like
+  /// records, and each may claim as much as there is.
   private static func skip(_ reader: inout SegmentReader, _ found: FoundSegment) throws(LogError) -> Bool {
+    if let end = reader.damageEnd {
+      reader.resume(at: end)
+      return true
+    }
     let pieceByteCount = 1 << 20
     var place = reader.end + 1
     let (byteCount, previous) = (reader.byteCount, reader.lastRevision)

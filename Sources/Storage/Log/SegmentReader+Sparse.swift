@@ -18,11 +18,16 @@ extension SegmentReader {
     )
     let recordEnd = start + bodyStart + length
     var place = start + bodyStart + 8
-    while place < recordEnd { place = try gatherOperation(at: place, recordEnd: recordEnd) }
+    var isIntact = true
+    while place < recordEnd { place = try gatherOperation(at: place, recordEnd: recordEnd, &isIntact) }
     let crc = unsafe header.checksum(leavingOut: CommitBuffer.checksumPlace)
     guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
     guard revision > lastRevision, revision <= CommitBuffer.revisions.upperBound else {
       throw .damaged("revisions are out of order")
+    }
+    guard isIntact else {
+      damageEnd = recordEnd
+      throw .damaged("a value's checksum is wrong")
     }
     lastRevision = revision
     end = recordEnd
@@ -32,8 +37,11 @@ extension SegmentReader {
   private var header: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(rebasing: sparse[..<sparseCount]) }
 
   /// Adds an operation of the record to `sparse`.
+  /// - Parameter isIntact: becomes false when its value is apart and damaged.
   /// - Returns: where the next one begins in the file.
-  private mutating func gatherOperation(at start: Int, recordEnd: Int) throws(SparseFault) -> Int {
+  private mutating func gatherOperation(
+    at start: Int, recordEnd: Int, _ isIntact: inout Bool
+  ) throws(SparseFault) -> Int {
     let malformed = SparseFault.damaged("a record's checksum is wrong, or it is not well formed")
     let gathered = sparseCount
     guard recordEnd - start >= CommitBuffer.operationHeaderByteCount else { throw malformed }
@@ -52,7 +60,7 @@ extension SegmentReader {
     guard let operation = unsafe RecordOperation(in: header, at: gathered, isSparse: true), operation.end == sparseCount
     else { throw malformed }
     guard isApart else { return restStart + rest }
-    if verifiesValues { try verify(restStart + rest, valueCount, operation.valueChecksum) }
+    if verifiesValues, try checksum(restStart + rest, valueCount) != operation.valueChecksum { isIntact = false }
     return restStart + rest + valueCount
   }
 
@@ -80,7 +88,7 @@ extension SegmentReader {
     return unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
   }
 
-  private mutating func verify(_ start: Int, _ byteCount: Int, _ checksum: UInt32) throws(SparseFault) {
+  private mutating func checksum(_ start: Int, _ byteCount: Int) throws(SparseFault) -> UInt32 {
     var (place, crc) = (start, UInt32(0))
     while place < start + byteCount {
       let there = unsafe bytes(from: place).count
@@ -89,6 +97,6 @@ extension SegmentReader {
       crc = unsafe piece.checksum(after: crc)
       place += count
     }
-    guard crc == checksum else { throw .damaged("a value's checksum is wrong") }
+    return crc
   }
 }

@@ -31,6 +31,8 @@ struct SegmentReader: ~Copyable {
   var state = State.more
   /// The end of the last piece: of what is known to be good.
   var end = SegmentHeader.byteCount
+  /// Where the damaged record ends, if nothing of it is damaged but values apart; nil when nobody knows.
+  var damageEnd: Int?
   /// The revision of the last record.
   var lastRevision: UInt64
   /// How much the next read takes: less where values are passed over.
@@ -61,6 +63,7 @@ struct SegmentReader: ~Copyable {
   /// Goes on behind a damaged place.
   mutating func resume(at place: Int) {
     end = place
+    damageEnd = nil
     state = .more
   }
 
