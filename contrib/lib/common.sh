@@ -14,6 +14,10 @@ fail() {
   exit 1
 }
 
+# Builds a command for release, with the Swift runtime in it: so it is built once for all scripts, and runs where there is no Swift.
+release=(-c release --static-swift-stdlib)
+build_release() { quietly swift build "${release[@]}" --product "$1"; }
+
 # Runs a command without a word, unless it fails.
 quietly() {
   "$@" >"$log" 2>&1 </dev/null || {
