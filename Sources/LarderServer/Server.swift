@@ -67,6 +67,7 @@ package final class Server: Sendable {
       state.stores.close()
       throw error
     }
+    configuration.willServe()
     for acceptor in acceptors { acceptor.start() }
     listeners = acceptors.map(\.listener)
     self.state = state

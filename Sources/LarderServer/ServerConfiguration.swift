@@ -41,6 +41,8 @@ package struct ServerConfiguration: Sendable {
   package var tellProgress: @Sendable (OpeningProgress) -> Void = { _ in }
   /// Called for each store that is opened with what was found.
   package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
+  /// Called once every store is open, before the first connection is taken.
+  package var willServe: @Sendable () -> Void = {}
   /// Event loops; each keeps a thread while it has connections.
   package var workers = 1
   package var limits = ServerLimits()

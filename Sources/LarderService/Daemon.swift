@@ -32,8 +32,6 @@ package struct Daemon {
     raiseDescriptorLimit()
     var read = read
     let server = try start(read.settings, sockets)
-    // A reload that has come meanwhile has waited; an end would have come at once.
-    signals.endAtOnce(false)
     let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
     let watchdog = watch(server)
     ServiceManager.ready(status)
@@ -71,6 +69,8 @@ package struct Daemon {
         ])
       for remark in opening.remarks { log.warning(remark, ["store": "\(name)"]) }
     }
+    // A reload that has come meanwhile has waited; an end would have come at once. From here on there may be clients to answer.
+    configuration.willServe = { [signals] in signals.endAtOnce(false) }
     configuration.tellRefusal = { [log] event in log.tell(event) }
     let server = try Server(configuration)
     for listener in server.listeners {
