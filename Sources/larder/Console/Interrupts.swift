@@ -33,13 +33,14 @@ final class Interrupts: Sendable {
   }
 
   private func interrupt() {
-    let (command, count) = state.withLock { state in
+    let command = state.withLock { state in
       state.count += 1
-      return (state.command, state.count)
+      // The terminal has shown ^C, and what comes next begins a line: said before `wait` can return to a prompt.
+      if state.command != nil {
+        logLine(state.count < 2 ? "" : "\nlarder: the command is yet to stop; Ctrl-\\ ends larder at once")
+      }
+      return state.command
     }
-    guard let command else { return }
-    command.cancel()
-    // The terminal has shown ^C, and what comes next begins a line.
-    logLine(count < 2 ? "" : "\nlarder: the command is yet to stop; Ctrl-\\ ends larder at once")
+    command?.cancel()
   }
 }
