@@ -102,7 +102,7 @@ import Testing
   private func measure(_ parts: [DurablePart]) throws -> DurableReport {
     var plan = DurablePlan()
     plan.parts = parts
-    plan.repeats = 2
+    plan.repeats = 1
     plan.turn = .milliseconds(50)
     plan.keys = 2_000
     plan.keysOfCompaction = 4_000

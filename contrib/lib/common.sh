@@ -56,12 +56,13 @@ install_missing() {
 
 passed=0
 
-# step NAME COMMAND...: runs the command and prints a line about it; shows what it printed only if it fails, and ends the script then.
+# step NAME COMMAND...: runs the command and prints a line about it; shows what it printed only if it fails, and ends the script then. Of
+# Swift suites it shows the tests that failed.
 step() {
   local name=$1 start=$SECONDS
   shift
   if ! "$@" >"$log" 2>&1 </dev/null; then
-    cat "$log"
+    grep -a -A 8 '^✘' "$log" && tail -n 30 "$log" || tail -n 500 "$log"
     printf '\n%s failed: %s\n%d passed, 1 failed\n' "$name" "$*" "$passed"
     exit 1
   fi
