@@ -12,13 +12,13 @@ public struct Backoff: Hashable, Sendable {
   }
 
   /// The wait in milliseconds after so many failures in a row (at least 1).
-  func milliseconds(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> UInt64 {
+  func milliseconds(afterFailures failures: Int) -> UInt64 {
     let base = max(1, base.wholeMilliseconds)
     let cap = max(base, cap.wholeMilliseconds)
     let doubled =
       failures > 32 ? cap : min(cap, base.multipliedReportingOverflow(by: 1 << UInt64(failures - 1)).partialValue)
     let longest = max(base, doubled)
-    return longest - UInt64.random(in: 0...longest / 2, using: &random)
+    return longest - UInt64.random(in: 0...longest / 2)
   }
 }
 

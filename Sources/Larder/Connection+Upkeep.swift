@@ -94,9 +94,8 @@ extension Connection {
         loop.poll.remove(socket.descriptor.number)
         state.socket = nil
       }
-      var random = SystemRandomNumberGenerator()
       let hadStood = state.link.isReady
-      state.link.failed(failure.error, now: now, isWanted: !state.line.isEmpty, using: &random)
+      state.link.failed(failure.error, now: now, isWanted: !state.line.isEmpty)
       let handed = state.handedBytes
       let cut = loss(end, wasHanded: true, isCut: true)
       var cutError = failure.error

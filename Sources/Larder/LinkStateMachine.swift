@@ -88,9 +88,7 @@ struct LinkStateMachine {
 
   /// The attempt or the connection failed.
   /// - Parameter isWanted: whether calls wait; without any, the next connection is made when one comes.
-  mutating func failed(
-    _ error: LarderError, now: UInt64, isWanted: Bool, using random: inout some RandomNumberGenerator
-  ) {
+  mutating func failed(_ error: LarderError, now: UInt64, isWanted: Bool) {
     guard state != .closed else { return }
     let stood = state == .ready && now >= readySince + Self.soundMilliseconds
     if state != .ready { lastFailure = error }
@@ -99,7 +97,7 @@ struct LinkStateMachine {
     if stood {
       state = isWanted ? .wanted : .idle
     } else {
-      state = .resting(until: now + backoff.milliseconds(afterFailures: failures, using: &random))
+      state = .resting(until: now + backoff.milliseconds(afterFailures: failures))
     }
   }
 

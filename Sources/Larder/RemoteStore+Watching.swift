@@ -79,8 +79,7 @@ extension RemoteStore {
             }
           }
           attempts += 1
-          var random = SystemRandomNumberGenerator()
-          let pause = watch.store.core.configuration.backoff.milliseconds(afterFailures: attempts, using: &random)
+          let pause = watch.store.core.configuration.backoff.milliseconds(afterFailures: attempts)
           // A cancellation shows in the next attempt.
           if attempts > 1 { try? await Task.sleep(for: .milliseconds(pause)) }
         }

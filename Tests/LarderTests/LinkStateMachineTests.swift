@@ -7,13 +7,12 @@ struct LinkStateMachineTests {
 
   @Test func `a connection is made when it is wanted, and given up in time`() {
     var link = LinkStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
-    var random = SystemRandomNumberGenerator()
     #expect(link.due(now: 0, isWanted: true) == .nothing)
     #expect(link.want() && !link.want())
     #expect(link.due(now: 0, isWanted: true) == .connect(incarnation: 1, attempt: 0))
     #expect(link.nextDue == 100)
     #expect(link.due(now: 100, isWanted: true) == .giveUp)
-    link.failed(error, now: 100, isWanted: true, using: &random)
+    link.failed(error, now: 100, isWanted: true)
     #expect(link.lastFailure == error)
     #expect(link.nextDue > 100 && link.nextDue <= 120)
     guard case .connect(_, 1) = link.due(now: link.nextDue, isWanted: true) else {
@@ -27,20 +26,18 @@ struct LinkStateMachineTests {
 
   @Test func `nobody's connection is not made again`() {
     var link = LinkStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
-    var random = SystemRandomNumberGenerator()
     _ = link.want()
     _ = link.due(now: 0, isWanted: true)
-    link.failed(error, now: 0, isWanted: false, using: &random)
+    link.failed(error, now: 0, isWanted: false)
     #expect(link.due(now: link.nextDue, isWanted: false) == .nothing)
     #expect(!link.isActive)
   }
 
   @Test func `pauses double up to the cap, less a random part of up to half`() {
     let backoff = Backoff(base: .milliseconds(10), cap: .milliseconds(100))
-    var random = SystemRandomNumberGenerator()
     for (failures, longest) in [(1, 10), (2, 20), (3, 40), (4, 80), (5, 100), (60, 100)] as [(Int, UInt64)] {
       for _ in 0..<100 {
-        let pause = backoff.milliseconds(afterFailures: failures, using: &random)
+        let pause = backoff.milliseconds(afterFailures: failures)
         #expect(pause >= longest / 2 && pause <= longest)
       }
     }
