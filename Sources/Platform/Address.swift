@@ -19,8 +19,7 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
       self = .unix(path: path)
     } else if text.hasPrefix("tcp:") {
       let rest = text.dropFirst(4)
-      guard let colon = rest.lastIndex(of: ":"), case let digits = rest[rest.index(after: colon)...],
-        digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits)
+      guard let colon = rest.lastIndex(of: ":"), let port = UInt16(digits: rest[rest.index(after: colon)...])
       else {
         throw AddressError(text, "a port from 0 to 65535 is missing, as in tcp:127.0.0.1:7411")
       }

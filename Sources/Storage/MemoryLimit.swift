@@ -9,9 +9,8 @@ package struct MemoryLimit: Equatable, Sendable {
 extension MemoryLimit: CustomStringConvertible {
   /// Reads a whole number of `KiB`, `MiB` or `GiB`, 1 MiB to 1,024 GiB; nil for anything else.
   package init?(_ text: String) {
-    guard let unit = Self.units.first(where: { text.hasSuffix($0.suffix) }) else { return nil }
-    let digits = text.dropLast(unit.suffix.count)
-    guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int(digits)
+    guard let unit = Self.units.first(where: { text.hasSuffix($0.suffix) }),
+      let number = Int(digits: text.dropLast(unit.suffix.count))
     else { return nil }
     let (bytes, overflows) = number.multipliedReportingOverflow(by: unit.bytes)
     guard !overflows, Self.range.contains(bytes) else { return nil }

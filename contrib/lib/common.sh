@@ -72,5 +72,6 @@ step() {
 
 # What a test runner said last, if it has a figure.
 closing_line() {
-  grep -aoE 'Test run with [0-9]+ tests?.* passed|^[0-9]+ passed, [0-9]+ failed.*|[0-9,]+ executions.*|^[0-9]+ sources, .*|exposure level .*: [0-9.]+' "$log" | tail -n 1 || true
+  grep -aoE -e 'Test run with [0-9]+ tests?.* passed' -e '^[0-9]+ passed, [0-9]+ failed.*' -e '[0-9,]+ executions.*' \
+    -e '^[0-9]+ sources, .*' -e 'exposure level .*: [0-9.]+' "$log" | tail -n 1 || true
 }

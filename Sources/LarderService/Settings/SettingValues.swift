@@ -31,9 +31,8 @@ extension Duration {
   /// Reads a whole number above zero of ms, s, m or h; nil for anything else, and above 10 years.
   init?(text: String) {
     let units: [(suffix: String, milliseconds: Int64)] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)]
-    guard let unit = units.first(where: { text.hasSuffix($0.suffix) }) else { return nil }
-    let digits = text.dropLast(unit.suffix.count)
-    guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int64(digits), number > 0,
+    guard let unit = units.first(where: { text.hasSuffix($0.suffix) }),
+      let number = Int64(digits: text.dropLast(unit.suffix.count)), number > 0,
       number <= 315_360_000_000 / unit.milliseconds
     else { return nil }
     self = .milliseconds(number * unit.milliseconds)

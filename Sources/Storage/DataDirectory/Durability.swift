@@ -21,15 +21,11 @@ extension Durability: CustomStringConvertible {
       guard text.hasPrefix("interval:") else { return nil }
       let time = text.dropFirst("interval:".count)
       let (unit, scale) = time.hasSuffix("ms") ? (2, 1) : (1, 1_000)
-      guard time.hasSuffix("s"), let number = Self.wholeNumber(time.dropLast(unit)) else { return nil }
+      guard time.hasSuffix("s"), let number = Int(digits: time.dropLast(unit)) else { return nil }
       let (milliseconds, overflows) = number.multipliedReportingOverflow(by: scale)
       guard !overflows, (1...Self.maximumIntervalMilliseconds).contains(milliseconds) else { return nil }
       self = .interval(.milliseconds(milliseconds))
     }
-  }
-
-  private static func wholeNumber(_ digits: Substring) -> Int? {
-    digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(digits) : nil
   }
 
   /// As it is read.

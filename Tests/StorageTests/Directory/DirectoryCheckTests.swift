@@ -9,7 +9,7 @@ import Testing
 struct DirectoryCheckTests {
   /// A store of three entries, tidied.
   private static func store(_ folder: TemporaryFolder) throws -> DirectoryRun {
-    var run = try DirectoryRun(folder)
+    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournal)
     for key in ["a", "b", "c"] { run.put(key.bytes, "value of \(key)".bytes) }
     try run.write()
     try run.tidy()
@@ -97,14 +97,14 @@ struct DirectoryCheckTests {
     #expect(run.report.revision == 3)
   }
 
-  @Test func `a bit flipped in any byte of a value and every renaming is found`() throws {
+  @Test func `every flipped bit of a value and every renaming is found`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     let names = try Self.names(folder)
     let value = try folder.contents(names[0])
-    for byte in value.indices {
+    for bit in 0..<value.count * 8 {
       var flipped = value
-      flipped[byte] ^= 1 << UInt8.random(in: 0..<8)
+      flipped[bit / 8] ^= 1 << UInt8(bit % 8)
       try folder.put(names[0], flipped)
       #expect(try Self.check(folder).findings.map(\.oddity) == [.changed])
     }

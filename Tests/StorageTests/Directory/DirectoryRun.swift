@@ -17,11 +17,12 @@ struct DirectoryRun: ~Copyable {
   private(set) var report: DirectoryReport
   private var commits = CommitBuffer()
 
-  /// On this machine, with the store's usual sizes.
-  init(_ folder: TemporaryFolder) throws {
+  /// On this machine, with a journal of the usual size unless told otherwise.
+  init(_ folder: TemporaryFolder, journalByteCount: Int = DirectoryJournal.initialByteCount) throws {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
     var map = EntryMap()
-    (sink, report) = try DirectorySink.open(path, on: fileSystem, into: &map, at: Self.moment)
+    (sink, report) = try DirectorySink.open(
+      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.moment)
   }
 
   /// On a disk that has an empty folder or one that holds what is in the model.
