@@ -12,7 +12,7 @@ extension Connection {
     /// Whose replies can't be understood. They hear of it once the connection is over, so that they don't try again on it.
     var doomed: [Caller] = []
     var isGreeted = false
-    var largestFrame = 0
+    var maxFrameSize = 0
   }
 
   private static let chunk = 65_536
@@ -83,7 +83,7 @@ extension Connection {
 
   private static func take(_ reading: inout Reading, _ state: inout State) -> ReplyScan {
     reading.input.withSpan { bytes in
-      state.table.take(bytes, largest: reading.largestFrame, into: &reading.completions)
+      state.table.take(bytes, largest: reading.maxFrameSize, into: &reading.completions)
     }
   }
 
@@ -119,7 +119,7 @@ extension Connection {
         guard header.id == Self.helloID, let hello = ServerHello(body: body) else {
           return (nil, 0, .violation("the hello's reply is malformed"))
         }
-        guard ProtocolVersion.lowest...ProtocolVersion.highest ~= hello.version, hello.mostRequestsInFlight > 0 else {
+        guard ProtocolVersion.lowest...ProtocolVersion.highest ~= hello.version, hello.maxRequestsInFlight > 0 else {
           return (nil, 0, .violation("the hello's reply names version \(hello.version) or allows no request"))
         }
         return (hello, header.frameSize, nil)
@@ -129,8 +129,8 @@ extension Connection {
     reading.input.consume(outcome.size)
     reading.isGreeted = true
     let limits = ServerLimits(
-      hello, largestFrame: configuration.largestFrame, largestCount: PendingTable<Caller>.largestCount)
-    reading.largestFrame = limits.largestFrame
+      hello, maxFrameSize: configuration.maxFrameSize, largestCount: PendingTable<Caller>.largestCount)
+    reading.maxFrameSize = limits.maxFrameSize
     let now = monotonicMilliseconds()
     let (admitted, incarnation) = state.withLock { state in
       state.link.greeted(now: now)

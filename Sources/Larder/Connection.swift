@@ -22,7 +22,7 @@ final class Connection: Sendable {
   private let tokens = Atomic<UInt64>(0)
 
   struct State: ~Copyable, Sendable {
-    var link: LinkStateMachine
+    var link: ConnectionStateMachine
     var table: PendingTable<Caller>
     /// Calls that wait for a connection or for their turn.
     var line = WaitingLine<Caller>()
@@ -67,7 +67,7 @@ final class Connection: Sendable {
     self.loop = loop
     state = Lock(
       State(
-        link: LinkStateMachine(
+        link: ConnectionStateMachine(
           backoff: configuration.backoff, attemptMilliseconds: max(1, configuration.connectTimeout.wholeMilliseconds)),
         table: PendingTable(credit: configuration.credit)))
   }

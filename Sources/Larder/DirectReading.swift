@@ -12,7 +12,7 @@ struct DirectReading {
   static let idleMilliseconds: UInt64 = 20
   /// How many calls in a row must be alone.
   private static let calls = 16
-  private static let mostCalls = 1 << 16
+  private static let maxCalls = 1 << 16
 
   /// Whether the loop looks away.
   private(set) var isOn = false
@@ -59,7 +59,7 @@ struct DirectReading {
   mutating func read(isInTime: Bool, isDone: Bool) -> Step {
     isBusy = false
     // Replies that take long are not worth waiting for on the spot. It is tried again ever more seldom.
-    needed = isInTime ? max(Self.calls, needed / 2) : min(Self.mostCalls, needed * 4)
+    needed = isInTime ? max(Self.calls, needed / 2) : min(Self.maxCalls, needed * 4)
     guard isOn else { return .nothing }
     return isInTime && isDone ? .nothing : handBack()
   }

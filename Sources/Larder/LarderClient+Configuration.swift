@@ -22,17 +22,17 @@ extension LarderClient {
     /// How many bytes of each answer of several frames the server may send ahead of its reader, at least 65,536.
     public var answerCreditBytes = 262_144
     /// The largest frame that is sent or taken, in bytes, if the server allows as much.
-    public var largestFrameBytes = 64 << 20
+    public var maxFrameBytes = 64 << 20
 
     public init() {}
 
     var connectionCount: Int { min(64, max(1, connections)) }
     var credit: Int { min(1 << 30, max(65_536, answerCreditBytes)) }
-    var largestFrame: Int { min(1 << 31, max(4_096, largestFrameBytes)) }
+    var maxFrameSize: Int { min(1 << 31, max(4_096, maxFrameBytes)) }
 
     var helloName: String {
       var name = name[...]
-      while name.utf8.count > ClientHello.longestName { name.removeLast() }
+      while name.utf8.count > ClientHello.maxNameSize { name.removeLast() }
       return String(name)
     }
   }

@@ -51,7 +51,7 @@ struct PutRequest: Request {
   var measure: RequestMeasure {
     let size = key.utf8.count
     return RequestMeasure(
-      body: 24 &+ size &+ value.count, shortestKey: size, longestKey: size, largestValue: value.count)
+      body: 24 &+ size &+ value.count, shortestKey: size, longestKey: size, maxValueSize: value.count)
   }
 
   func encode(into output: inout ByteBuffer) {
@@ -79,7 +79,7 @@ struct PutManyRequest: Request {
     for put in puts {
       measure.add(key: put.key)
       measure.body += 24 + put.value.count
-      measure.largestValue = max(measure.largestValue, put.value.count)
+      measure.maxValueSize = max(measure.maxValueSize, put.value.count)
     }
     return measure
   }

@@ -17,7 +17,7 @@ struct RequestMeasure {
   /// The shortest and the longest key; 1 when there is none.
   var shortestKey = 1
   var longestKey = 1
-  var largestValue = 0
+  var maxValueSize = 0
   /// How many keys or entries.
   var items = 1
 
@@ -31,44 +31,44 @@ struct RequestMeasure {
 
 /// What a server said in its hello that it takes.
 struct ServerLimits: Equatable, Sendable {
-  var largestFrame = 4_096
-  var largestValue = 0
-  var largestKey = 0
+  var maxFrameSize = 4_096
+  var maxValueSize = 0
+  var maxKeySize = 0
   var requestsInFlight = 0
   var items = 0
 
   init() {}
 
-  init(_ hello: ServerHello, largestFrame: Int, largestCount: Int) {
-    self.largestFrame = min(Int(hello.largestFrame), largestFrame)
-    largestValue = Int(hello.largestValue)
-    largestKey = Int(hello.largestKey)
-    requestsInFlight = min(Int(hello.mostRequestsInFlight), largestCount)
-    items = Int(hello.mostKeys)
+  init(_ hello: ServerHello, maxFrameSize: Int, largestCount: Int) {
+    self.maxFrameSize = min(Int(hello.maxFrameSize), maxFrameSize)
+    maxValueSize = Int(hello.maxValueSize)
+    maxKeySize = Int(hello.maxKeySize)
+    requestsInFlight = min(Int(hello.maxRequestsInFlight), largestCount)
+    items = Int(hello.maxKeyCount)
   }
 
   /// Whether the server takes a request. The common case is five comparisons.
   @inline(__always)
   func allow(_ measure: RequestMeasure) -> Bool {
-    measure.longestKey <= largestKey && measure.shortestKey > 0 && measure.largestValue <= largestValue
+    measure.longestKey <= maxKeySize && measure.shortestKey > 0 && measure.maxValueSize <= maxValueSize
       && measure.items <= items
-      && measure.body <= largestFrame - Frame.leastLength
+      && measure.body <= maxFrameSize - Frame.minLength
   }
 
   /// Why the server would not take a request.
   func refusal(of measure: RequestMeasure) -> LarderError {
     if measure.shortestKey == 0 {
-      return LarderError(.keyInvalid, outcome: .rejected, "an empty key; keys have 1 to \(largestKey) bytes")
+      return LarderError(.keyInvalid, outcome: .rejected, "an empty key; keys have 1 to \(maxKeySize) bytes")
     }
-    if measure.longestKey > largestKey {
+    if measure.longestKey > maxKeySize {
       return LarderError(
         .keyInvalid, outcome: .rejected,
-        "a key of \(measure.longestKey) bytes; the server takes keys of up to \(largestKey)")
+        "a key of \(measure.longestKey) bytes; the server takes keys of up to \(maxKeySize)")
     }
-    if measure.largestValue > largestValue {
+    if measure.maxValueSize > maxValueSize {
       return LarderError(
         .valueTooLarge, outcome: .rejected,
-        "a value of \(measure.largestValue) bytes; the server takes values of up to \(largestValue)")
+        "a value of \(measure.maxValueSize) bytes; the server takes values of up to \(maxValueSize)")
     }
     if measure.items > items {
       return LarderError(
@@ -77,7 +77,7 @@ struct ServerLimits: Equatable, Sendable {
     }
     return LarderError(
       .frameLength, outcome: .rejected,
-      "a request of \(measure.body) bytes; the server takes up to \(largestFrame - Frame.leastLength): split the call")
+      "a request of \(measure.body) bytes; the server takes up to \(maxFrameSize - Frame.minLength): split the call")
   }
 }
 

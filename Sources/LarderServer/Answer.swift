@@ -56,7 +56,7 @@ struct Answer {
   /// Bytes of a frame's body, past which a new frame begins.
   static let frameBytes = 65_536
   /// The most credit that an answer can have.
-  static let mostCredit = Int(Int32.max)
+  static let maxCredit = Int(Int32.max)
 
   func end() {
     store.access { map in

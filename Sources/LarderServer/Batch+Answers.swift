@@ -84,7 +84,7 @@ extension Batch {
     }
     output.endFrame(start)
     guard unread.isEmpty || readValues(of: answer.id, from: start) else { return false }
-    if let journal = answer.store.journal { gate(shownRevision, journal) }
+    if let commitWriter = answer.store.commitWriter { gate(shownRevision, commitWriter) }
     if !answer.rest.isEmpty { markMore(frameAt: start) }
     answer.credit -= output.count - start
     answer.waitingSince = now

@@ -23,7 +23,7 @@ extension Batch {
     on opened: OpenStores.Opened
   ) -> Int {
     let store = opened.store
-    let largest = limits.largestFrameBytes
+    let largest = limits.maxFrameBytes
     var place = start
     var header = first
     var lookedAt = lookedAt
@@ -51,7 +51,7 @@ extension Batch {
     }
     heldBytes &+= place &- start
     // Others may wait for the store.
-    if heldBytes > Self.mostHeldBytes { letGo() }
+    if heldBytes > Self.maxHeldBytes { letGo() }
     return place
   }
 
@@ -59,9 +59,9 @@ extension Batch {
   private mutating func runAfterWaiting(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store
   ) {
-    for _ in 0..<Self.mostWaits {
+    for _ in 0..<Self.maxWaits {
       letGo()
-      let hasRoom = store.journal?.waitForRoom() ?? false
+      let hasRoom = store.commitWriter?.waitForRoom() ?? false
       hold(store)
       if unsafe run(header, body, &connection, store, &store.map) { return }
       if !hasRoom { break }
@@ -76,7 +76,9 @@ extension Batch {
   ) -> Bool {
     shownRevision = 0
     defer {
-      if let journal = store.journal { gate(Self.reads(header.kind) ? shownRevision : map.revision, journal) }
+      if let commitWriter = store.commitWriter {
+        gate(Self.reads(header.kind) ? shownRevision : map.revision, commitWriter)
+      }
     }
     if map.isDropped {
       fail(.storeUnknown, header.id, "store \(store.name) was dropped")
@@ -119,7 +121,7 @@ extension Batch {
 
   private mutating func put(_ body: RawSpan, _ id: UInt32, _ map: inout EntryMap) throws(StorageError) {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else { return fail(.malformed, id) }
-    if let code = fault(in: write, of: body) { return fail(code, id) }
+    if let code = failure(in: write, of: body) { return fail(code, id) }
     let key = unsafe body.extracting(unchecked: write.key)
     guard meets(write, key, &map) else { return fail(.conditionFailed, id) }
     let revision = map.revision &+ 1
@@ -134,7 +136,7 @@ extension Batch {
     var conditionHolds = true
     for _ in 0..<count {
       guard let write = WriteRecord(body, at: place) else { return fail(.malformed, id) }
-      if let code = fault(in: write, of: body) { return fail(code, id) }
+      if let code = failure(in: write, of: body) { return fail(code, id) }
       conditionHolds = conditionHolds && meets(write, body.extracting(write.key), &map)
       place = write.end
     }
@@ -160,9 +162,9 @@ extension Batch {
   }
 
   /// What is wrong with a write that is well formed, or nil.
-  private func fault(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
+  private func failure(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
     guard unsafe Key.isValid(body.extracting(unchecked: write.key)) else { return .keyInvalid }
-    if write.value.count > largestValue { return .valueTooLarge }
+    if write.value.count > maxValueSize { return .valueTooLarge }
     if write.kind == .list, !ListValue.isValid(body.extracting(write.value)) { return .dataSerialization }
     if write.flags != 0 {
       let both = RecordFlags.ifAbsent | RecordFlags.ifRevision

@@ -12,7 +12,7 @@ extension Batch {
   /// - Returns: where the requests begin that were not looked at.
   mutating func lookAhead(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
     guard connection.phase == .open,
-      case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.largestFrameBytes),
+      case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.maxFrameBytes),
       Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store, held == nil || held === store
     else { return 0 }
     hold(store)
@@ -29,7 +29,7 @@ extension Batch {
   /// - Returns: where the requests begin that were not looked at.
   mutating func lookAhead(_ bytes: RawSpan, at place: Int, store handle: UInt16, on store: Store) -> Int {
     var place = place
-    while !hasLookedFarEnough, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.largestFrameBytes),
+    while !hasLookedFarEnough, case .frame(let header) = FrameScan(bytes, at: place, largest: limits.maxFrameBytes),
       header.detail == handle
     {
       let body = header.body(at: place)

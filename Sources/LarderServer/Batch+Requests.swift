@@ -16,7 +16,7 @@ extension Batch {
     var place = 0
     while connection.executes, !isFull {
       switch FrameScan(
-        bytes, at: place, largest: connection.phase == .greeting ? Frame.largestBeforeHello : limits.largestFrameBytes)
+        bytes, at: place, largest: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
       case .partial:
         return place
@@ -71,15 +71,15 @@ extension Batch {
         return
       }
       connection.phase = .open
-      connection.credit = min(Int(hello.credit), Answer.mostCredit)
+      connection.credit = min(Int(hello.credit), Answer.maxCredit)
       connection.figures.nameClient(hello.name)
       output.appendReply(
         ServerHello(
           version: min(hello.versions.upperBound, ProtocolVersion.highest),
-          largestFrame: UInt32(limits.largestFrameBytes),
-          largestValue: UInt32(largestValue), largestKey: UInt16(Key.largest),
-          mostOpenStores: UInt16(limits.openStores),
-          mostRequestsInFlight: UInt32(limits.requestsInFlight), mostKeys: UInt32(limits.keysInRequest),
+          maxFrameSize: UInt32(limits.maxFrameBytes),
+          maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.largest),
+          maxOpenStores: UInt16(limits.openStores),
+          maxRequestsInFlight: UInt32(limits.requestsInFlight), maxKeyCount: UInt32(limits.keysInRequest),
           name: Server.name),
         id: header.id)
     } catch {
@@ -154,7 +154,7 @@ extension Batch {
     guard header.flags == 0, header.detail == 0, body.byteCount == 4, let amount = body.integer(at: 0, as: UInt32.self),
       let index = connection.answers.firstIndex(where: { $0.id == header.id })
     else { return }
-    connection.answers[index].credit = min(connection.answers[index].credit + Int(amount), Answer.mostCredit)
+    connection.answers[index].credit = min(connection.answers[index].credit + Int(amount), Answer.maxCredit)
   }
 
   private mutating func cancel(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) {
@@ -173,7 +173,7 @@ extension Batch {
     if let store = connection.stores[header.detail]?.store {
       let ofStore: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
       guard let ofStore else { return fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
-      figures = ofStore + (store.journal?.figures ?? []).map { Figure($0.name, $0.value) }
+      figures = ofStore + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
     } else {
       figures = server.figures()
     }

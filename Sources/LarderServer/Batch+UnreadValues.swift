@@ -34,9 +34,9 @@ extension Batch {
   mutating func readValues(of id: UInt32, from mark: Int) -> Bool {
     letGo()
     for value in unread {
-      do throws(StoredValueFault) {
+      do throws(StoredValueError) {
         unsafe try output.overwrite(at: value.offset, byteCount: value.value.byteCount) {
-          (room) throws(StoredValueFault) in unsafe try value.value.read(into: room)
+          (room) throws(StoredValueError) in unsafe try value.value.read(into: room)
         }
       } catch {
         takeBack(to: mark)

@@ -11,7 +11,7 @@ extension Batch {
     guard mayAnswer(id, &connection) else { return }
     // Whatever revision is told here must be there after a crash.
     shownRevision = map.revision
-    let feed = map.beginWatch(limit: limits.changeBytes, tellsAtOnce: !(store.journal?.gatesAnswers ?? false))
+    let feed = map.beginWatch(limit: limits.changeBytes, tellsAtOnce: !(store.commitWriter?.gatesReplies ?? false))
     let from = request.from == 0 ? map.revision + 1 : request.from
     guard from > feed.lostRevision, from - 1 <= map.revision else {
       map.endWatch()
@@ -34,14 +34,14 @@ extension Batch {
   /// - Returns: whether the watch goes on.
   mutating func continueWatch(_ answer: inout Answer, _ watch: inout Watch, _ bell: WatchBell?) -> Bool {
     let (id, store) = (answer.id, answer.store)
-    let lastShown = store.journal?.lastShown ?? .max
+    let visibleRevision = store.commitWriter?.visibleRevision ?? .max
     let start = output.beginReply(id: id, more: true)
     output.append(watch.through)
     let outcome = store.access { map -> WatchOutcome in
       if map.isDropped { return .dropped }
       guard let feed = map.feed else { preconditionFailure("a watch without a feed") }
       guard watch.place >= feed.start else { return .lost(feed.lostRevision) }
-      let isFull = append(feed, &watch, through: map.revision, notBeyond: lastShown, frameAt: start)
+      let isFull = append(feed, &watch, through: map.revision, notBeyond: visibleRevision, frameAt: start)
       if !isFull, let bell { map.awaitChange(bell) }
       return .told(isFull: isFull)
     }
@@ -57,10 +57,14 @@ extension Batch {
     case .told(let isFull):
       endFrame(start, &answer, &watch)
       watch.isCaughtUp = !isFull
-      guard watch.isCaughtUp, let bell, let journal = store.journal, journal.gatesAnswers else { return true }
-      watch.isCaughtUp = journal.wait(for: watch.through + 1, bell)
-      guard !watch.isCaughtUp, !journal.isDurable(watch.through + 1), let fault = journal.fault else { return true }
-      fail(ErrorCode(fault), id, "\(fault)")
+      guard watch.isCaughtUp, let bell, let commitWriter = store.commitWriter, commitWriter.gatesReplies else {
+        return true
+      }
+      watch.isCaughtUp = commitWriter.wait(for: watch.through + 1, bell)
+      guard !watch.isCaughtUp, !commitWriter.isDurable(watch.through + 1), let failure = commitWriter.failure else {
+        return true
+      }
+      fail(ErrorCode(failure), id, "\(failure)")
       return false
     }
   }
@@ -74,7 +78,8 @@ extension Batch {
   /// Appends records of changes until there are no more, none that may be told, or the frame that began at `start` is full.
   /// - Returns: whether it is full.
   private mutating func append(
-    _ feed: ChangeFeed, _ watch: inout Watch, through revision: UInt64, notBeyond lastShown: UInt64, frameAt start: Int
+    _ feed: ChangeFeed, _ watch: inout Watch, through revision: UInt64, notBeyond visibleRevision: UInt64,
+    frameAt start: Int
   ) -> Bool {
     let recordsStart = output.count
     var isFull = false
@@ -86,7 +91,7 @@ extension Batch {
         let size = unsafe ChangeRecord.headerSize + (change.expiry == 0 ? 0 : 8) + change.key.count + valueCount
         isFull = output.count > recordsStart && output.count - start - Frame.headerSize + size > frameBytes
       }
-      guard !isFull, change.revision <= lastShown else {
+      guard !isFull, change.revision <= visibleRevision else {
         watch.isAtEnd = false
         through = change.revision - 1
         return false

@@ -19,7 +19,7 @@ struct Batch: ~Copyable {
   /// The store that was last held in this wake-up.
   var lastStore: Store?
   var limits: ServerLimits
-  let largestValue: Int
+  let maxValueSize: Int
   /// Bytes of a frame's body in an answer, past which a new frame begins.
   let frameBytes: Int
   /// What must be durable before the output may be sent.
@@ -36,17 +36,17 @@ struct Batch: ~Copyable {
   var aheadCount = 0
 
   /// In bytes.
-  private static let longestMessage = 1_024
+  private static let maxMessageLength = 1_024
   /// Bytes of requests after which a store's lock is let go, though more of them wait.
-  static let mostHeldBytes = 64 << 10
+  static let maxHeldBytes = 64 << 10
   /// How often a write is tried again for which a store's journal has to make room.
-  static let mostWaits = 100
+  static let maxWaits = 100
 
   init(limits: ServerLimits, metrics: WorkerMetrics) {
     self.limits = limits
     self.metrics = metrics
-    largestValue = limits.largestValueBytes
-    frameBytes = min(Answer.frameBytes, limits.largestFrameBytes - Frame.leastLength)
+    maxValueSize = limits.maxValueBytes
+    frameBytes = min(Answer.frameBytes, limits.maxFrameBytes - Frame.minLength)
   }
 
   /// Whether so much waits to be sent that no further request is taken up.
@@ -65,13 +65,13 @@ struct Batch: ~Copyable {
   @inline(__always)
   mutating func letGo() {
     guard let store = held else { return }
-    let mustWake = unsafe store.journal != nil && store.map.hasCommits
+    let mustWake = unsafe store.commitWriter != nil && store.map.hasCommits
     let waiters = unsafe store.map.hasNews ? store.map.takeChangeWaiters() : []
     store.release()
     lastStore = held.take()
     heldBytes = 0
     for waiter in waiters { waiter.storeHasChanged() }
-    if mustWake { store.journal?.wake() }
+    if mustWake { store.commitWriter?.wake() }
   }
 
   /// Counts a request that was handled.
@@ -89,20 +89,20 @@ struct Batch: ~Copyable {
 
   /// Notes that what was answered shows, or made, what is durable only with this commit.
   @inline(__always)
-  mutating func gate(_ revision: UInt64, _ journal: Journal) {
-    if !journal.gatesAnswers || journal.isDurable(revision) { return }
-    if let last = gates.indices.last, gates[last].journal === journal {
+  mutating func gate(_ revision: UInt64, _ commitWriter: CommitWriter) {
+    if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
+    if let last = gates.indices.last, gates[last].commitWriter === commitWriter {
       gates[last].revision = max(gates[last].revision, revision)
     } else {
-      gates.append(Gate(journal: journal, revision: revision))
+      gates.append(Gate(commitWriter: commitWriter, revision: revision))
     }
   }
 
   mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
     // Some messages repeat what the client sent, which may be as long as a frame and thrice that once it is made UTF-8.
     outcome = code.outcome.rawValue
-    let isShort = message.utf8.count <= Self.longestMessage
+    let isShort = message.utf8.count <= Self.maxMessageLength
     output.appendError(
-      code, id: id, message: isShort ? message : String(message.prefix(Self.longestMessage / 4)) + " …")
+      code, id: id, message: isShort ? message : String(message.prefix(Self.maxMessageLength / 4)) + " …")
   }
 }

@@ -28,8 +28,8 @@ struct GatedOutput: ~Copyable {
       let (gate, byteCount) = waits[passed]
       bytes.withSpan { bytes in
         let bytes = bytes.extracting(0..<byteCount)
-        if let fault = gate.fault {
-          Self.fail(bytes, fault, into: &output, &failed)
+        if let failure = gate.failure {
+          Self.fail(bytes, failure, into: &output, &failed)
         } else {
           output.append(bytes)
         }
@@ -44,14 +44,14 @@ struct GatedOutput: ~Copyable {
 
   /// Puts an error in the place of each answer: whether its request was done can't be known.
   private static func fail(
-    _ frames: RawSpan, _ fault: StorageError, into output: inout ByteBuffer, _ failed: inout [UInt32]
+    _ frames: RawSpan, _ failure: StorageError, into output: inout ByteBuffer, _ failed: inout [UInt32]
   ) {
     var place = 0
     while case .frame(let header) = FrameScan(frames, at: place, largest: .max) {
       if header.id == 0 || !tellsOfEntries(header) {
         output.append(frames.extracting(place..<place + header.frameSize))
       } else if !failed.contains(header.id) {
-        output.appendError(.failed, id: header.id, message: "\(fault)")
+        output.appendError(.failed, id: header.id, message: "\(failure)")
         failed.append(header.id)
       }
       place += header.frameSize

@@ -76,6 +76,6 @@ final class Mailbox: Sendable {
   }
 }
 
-extension Mailbox: JournalWaiter {
-  func journalHasMoved() { wakeup.signal() }
+extension Mailbox: DurabilityWaiter {
+  func durabilityDidAdvance() { wakeup.signal() }
 }

@@ -85,7 +85,7 @@ package final class Server: Sendable {
   /// served any more by what was in force before.
   /// - Parameters:
   ///   - stores: those of them that are missing are made.
-  ///   - limits: whose `largestFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` are as before, for clients know them.
+  ///   - limits: whose `maxFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` are as before, for clients know them.
   ///   - rules: who may do what; clients that are connected lose what they may no longer do.
   package func change(
     stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule]
@@ -114,7 +114,7 @@ package final class Server: Sendable {
     var parts: [(name: String, ask: (@escaping @Sendable () -> Void) -> Void)] = [("the acceptor", Acceptor.probe)]
     for (index, worker) in workers.enumerated() { parts.append(("worker \(index)", worker.probe)) }
     for store in state.stores.list() {
-      if let journal = store.journal { parts.append(("the journal of \(store.name)", journal.probe)) }
+      if let commitWriter = store.commitWriter { parts.append(("the journal of \(store.name)", commitWriter.probe)) }
     }
     let probe = Probe(parts.map(\.name), answered)
     for (index, part) in parts.enumerated() { part.ask { probe.answer(index) } }

@@ -1,7 +1,7 @@
 /// What the server takes from its clients, and how long it waits for them.
 package struct ServerLimits: Sendable {
   /// The greatest `length` of a frame, in bytes; 128 KiB to 1 GiB.
-  package var largestFrameBytes = 16 << 20
+  package var maxFrameBytes = 16 << 20
   /// Connections at once; one more is told so and closed.
   package var connections = 10_000
   /// Stores that exist at once.
@@ -43,7 +43,7 @@ package struct ServerLimits: Sendable {
   package init() {}
 
   /// A value whose entry record fits into the largest frame beside the longest key.
-  var largestValueBytes: Int { largestFrameBytes - 8_192 }
+  var maxValueBytes: Int { maxFrameBytes - 8_192 }
 }
 
 extension Duration {

@@ -45,9 +45,9 @@ final class ServerState: Sendable {
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     currentAccess = Lock(.nobody)
     refusals = RefusalLog(tellRefusal)
-    outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.largestFrameBytes)
+    outputShareBytes = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.maxFrameBytes)
     // A buffer that grows takes up to twice its contents.
-    inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.largestFrameBytes)
+    inputShareBytes = max(limits.totalInputBytes / workerCount, 2 * limits.maxFrameBytes)
     stores = StoreCatalog(limit: limits.stores, data: data)
   }
 

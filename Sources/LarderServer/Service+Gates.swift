@@ -16,7 +16,7 @@ extension Service {
           connection.answers.remove(at: index).end()
         }
       }
-    } while connection.gated.first.map { !$0.journal.wait(for: $0.revision, mailbox) } ?? false
+    } while connection.gated.first.map { !$0.commitWriter.wait(for: $0.revision, mailbox) } ?? false
     connection.isHeldUp = connection.gated.count >= batch.limits.outputBytes
     if !connection.gated.isEmpty, !connection.isWaitingAtGates {
       connection.isWaitingAtGates = true

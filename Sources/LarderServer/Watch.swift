@@ -41,8 +41,8 @@ final class WatchBell: Sendable {
   }
 }
 
-extension WatchBell: ChangeWaiter, JournalWaiter {
+extension WatchBell: ChangeWaiter, DurabilityWaiter {
   var listener: ObjectIdentifier { ObjectIdentifier(mailbox) }
   func storeHasChanged() { mailbox.post(changed: store) }
-  func journalHasMoved() { mailbox.post(changed: store) }
+  func durabilityDidAdvance() { mailbox.post(changed: store) }
 }

@@ -6,15 +6,15 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
   case tcp(host: String, port: UInt16)
 
   /// The longest path that fits a socket address of Linux, in bytes, without its closing NUL.
-  package static let longestPath = 107
+  package static let maxPathLength = 107
 
   package init(_ text: String) throws(AddressError) {
     guard !text.utf8.contains(0) else { throw AddressError(text, "there is a NUL in it") }
     if text.hasPrefix("unix:") {
       let path = String(text.dropFirst(5))
       guard !path.isEmpty else { throw AddressError(text, "the path is missing, as in unix:/run/larder.sock") }
-      guard path.utf8.count <= Self.longestPath else {
-        throw AddressError(text, "the path has \(path.utf8.count) bytes, and Linux takes at most \(Self.longestPath)")
+      guard path.utf8.count <= Self.maxPathLength else {
+        throw AddressError(text, "the path has \(path.utf8.count) bytes, and Linux takes at most \(Self.maxPathLength)")
       }
       self = .unix(path: path)
     } else if text.hasPrefix("tcp:") {

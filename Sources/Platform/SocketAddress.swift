@@ -8,11 +8,11 @@ struct SocketAddress {
 
   var family: Int32 { Int32(storage.ss_family) }
 
-  /// - Precondition: the path has at most `Address.longestPath` bytes.
+  /// - Precondition: the path has at most `Address.maxPathLength` bytes.
   init(path: String) {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    precondition(path.utf8.count <= Address.longestPath)
+    precondition(path.utf8.count <= Address.maxPathLength)
     unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
     length = socklen_t(MemoryLayout<sockaddr_un>.size)
     unsafe withUnsafeMutableBytes(of: &storage) { target in

@@ -25,7 +25,7 @@ private struct PredicateParser {
   typealias Value = any EntityField.Value
 
   /// How deep brackets may be inside each other.
-  private static let mostDepth = 100
+  private static let maxDepth = 100
 
   var tokens: ArraySlice<PredicateText.Token>
   var arguments: ArraySlice<Value>
@@ -58,7 +58,7 @@ private struct PredicateParser {
   private mutating func negation() throws -> Condition {
     depth += 1
     defer { depth -= 1 }
-    guard depth <= Self.mostDepth else { throw PredicateText.failure("brackets more than \(Self.mostDepth) deep") }
+    guard depth <= Self.maxDepth else { throw PredicateText.failure("brackets more than \(Self.maxDepth) deep") }
     if take(word: "NOT") || take(mark: "!") { return .not(try negation()) }
     if take(mark: "(") {
       let condition = try alternatives()

@@ -12,21 +12,21 @@ extension EntityPredicate {
   func sql() throws -> SQLCondition {
     let sql = try condition.sql(depth: 0)
     let count = condition.comparisonCount
-    guard count <= Self.mostComparisons else {
+    guard count <= Self.maxComparisons else {
       throw DataSourceError(
         .illegalArgument,
-        "a predicate of \(count) comparisons; \(Self.mostComparisons) are the most: IN takes any number of values")
+        "a predicate of \(count) comparisons; \(Self.maxComparisons) are the most: IN takes any number of values")
     }
     return sql
   }
 
   /// SQLite takes more, in a time that grows with their square.
-  private static let mostComparisons = 1_000
+  private static let maxComparisons = 1_000
 }
 
 extension EntityPredicate.Condition {
   /// How deep conditions may be inside each other; SQLite takes a thousand.
-  private static let mostDepth = 200
+  private static let maxDepth = 200
 
   fileprivate var comparisonCount: Int {
     switch self {
@@ -37,8 +37,8 @@ extension EntityPredicate.Condition {
   }
 
   fileprivate func sql(depth: Int) throws -> SQLCondition {
-    guard depth <= Self.mostDepth else {
-      throw DataSourceError(.illegalArgument, "a predicate of conditions more than \(Self.mostDepth) deep")
+    guard depth <= Self.maxDepth else {
+      throw DataSourceError(.illegalArgument, "a predicate of conditions more than \(Self.maxDepth) deep")
     }
     switch self {
     case .always(let value): return SQLCondition(sql: value ? "TRUE" : "FALSE", arguments: [])

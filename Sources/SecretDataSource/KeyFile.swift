@@ -4,7 +4,7 @@ import Foundation
 /// An open file that should hold a key.
 struct KeyFile {
   /// Longer than any key's file.
-  private static let mostBytes = 256
+  private static let maxBytes = 256
 
   private let file: FileHandle
 
@@ -44,7 +44,7 @@ struct KeyFile {
     }
     let content: Data
     do {
-      content = try file.read(upToCount: Self.mostBytes) ?? Data()
+      content = try file.read(upToCount: Self.maxBytes) ?? Data()
     } catch {
       throw DataSourceError(.failed, "can't read \(path): \(error.localizedDescription)")
     }

@@ -16,30 +16,31 @@ extension Store {
   package static func open(
     _ description: StoreDescription, in data: DataDirectory, progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
-    let moment = Moment.now
+    let moment = ClockReading.now
     let (files, path) = (data.fileSystem, data.filesFolder(of: description.name))
     var map = EntryMap()
     var opening = StoreOpening()
-    let sink: any CommitSink
+    let engine: any Engine
     switch description.engine {
     case .memory: preconditionFailure("a store in memory has no files")
     case .log:
-      let (log, recovery) = try LogSink.open(
+      let (log, recovery) = try LogEngine.open(
         path, files: files, now: moment.monotonic, unixNow: moment.wall, progress: progress, into: &map)
       if recovery.cutBytes > 0 {
         opening.remarks.append("cut \(recovery.cutBytes) bytes of unfinished writes off \(recovery.cutPath ?? path)")
       }
-      sink = log
+      engine = log
     case .directory:
-      let (directory, report) = try DirectorySink.open(path, on: files, progress: progress, into: &map, at: moment)
+      let (directory, report) = try DirectoryEngine.open(path, on: files, progress: progress, into: &map, at: moment)
       opening.remarks = report.findings.map(\.description)
-      sink = directory
+      engine = directory
     }
     opening.entries = map.order.count
     opening.revision = map.revision
     opening.milliseconds = monotonicMilliseconds() - moment.monotonic
     let store = Store(
-      name: description.name, engine: description.engine, map: map, sink: sink, durability: description.durability)
+      name: description.name, engine: description.engine, map: map, writingTo: engine,
+      durability: description.durability)
     return (store, opening)
   }
 }

@@ -10,7 +10,7 @@ package final class Store: Sendable {
   /// How much memory its entries may take; nil for as much as there is.
   package let limit: MemoryLimit?
   /// What makes its commits durable; nil for a store that nothing survives.
-  package let journal: Journal?
+  package let commitWriter: CommitWriter?
   private let lock: Lock<EntryMap>
 
   /// A store in memory.
@@ -18,26 +18,27 @@ package final class Store: Sendable {
     self.name = name
     self.engine = engine
     self.limit = limit
-    journal = nil
+    commitWriter = nil
     lock = Lock(EntryMap(limitBytes: limit?.bytes))
   }
 
   /// A store that keeps its entries in files, from which `map` was read. It lives until `close`.
   package init(
-    name: StoreName, engine: EngineKind, map: consuming sending EntryMap, sink: any CommitSink, durability: Durability
+    name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
+    durability: Durability
   ) {
     self.name = name
-    self.engine = engine
+    self.engine = kind
     limit = nil
-    let journal = Journal(sink, durability: durability, revision: map.revision, name: name)
-    self.journal = journal
+    let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
+    self.commitWriter = commitWriter
     lock = Lock(map)
-    journal.start(self)
+    commitWriter.start(self)
   }
 
   /// Writes what was committed, and closes the files of a store that has some. Nothing can be written then.
   package func close() {
-    journal?.end()
+    commitWriter?.end()
   }
 
   /// Runs `body` with the map to itself. Keep it short, and never call `access` of any store from inside.

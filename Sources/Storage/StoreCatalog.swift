@@ -65,7 +65,7 @@ package final class StoreCatalog: Sendable {
       try create(name, specification)
       return true
     }
-    let hasDurability = specification.durability == nil || store.journal?.durability == specification.durability
+    let hasDurability = specification.durability == nil || store.commitWriter?.durability == specification.durability
     let hasLimit = specification.limit == nil || store.limit == specification.limit
     guard store.engine == specification.engine, hasDurability, hasLimit else { throw .storeExists(name, store.engine) }
     return false
@@ -137,7 +137,7 @@ package final class StoreCatalog: Sendable {
         return map.takeChangeWaiters()
       }
       for waiter in waiters { waiter.storeHasChanged() }
-      guard store.journal != nil, let data else { return }
+      guard store.commitWriter != nil, let data else { return }
       store.close()
       do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }
     }

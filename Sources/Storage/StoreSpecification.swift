@@ -55,6 +55,6 @@ extension StoreSpecification: CustomStringConvertible {
 extension Store {
   /// What would make another store of this kind.
   package var specification: StoreSpecification {
-    StoreSpecification(engine, durability: journal?.durability, limit: limit)
+    StoreSpecification(engine, durability: commitWriter?.durability, limit: limit)
   }
 }

@@ -12,7 +12,7 @@ package struct StoredValue: Sendable {
 
   /// Reads the value into `room`, which has its size.
   /// - Throws: when it can't be read, or isn't what was written. What `room` holds then is not to be used.
-  package func read(into room: UnsafeMutableRawBufferPointer) throws(StoredValueFault) {
+  package func read(into room: UnsafeMutableRawBufferPointer) throws(StoredValueError) {
     precondition(room.count == byteCount)
     let count: Int
     do throws(SystemError) {
@@ -50,7 +50,7 @@ extension PlacedValue {
     var placed: [PlacedValue] = []
     let piece = unsafe SegmentPiece(bytes: records, offset: offset, isSparse: false)
     piece.visit { operation, revision, valueOffset in
-      guard operation.isApart else { return }
+      guard operation.isSeparated else { return }
       let value = StoredValue(
         file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
       unsafe placed.append(PlacedValue(key: Array(operation.key), revision: revision, value: value))
@@ -60,13 +60,13 @@ extension PlacedValue {
 }
 
 /// Why a value can't be read from its file.
-package enum StoredValueFault: Error, Equatable, Sendable {
+package enum StoredValueError: Error, Equatable, Sendable {
   /// What lies there is not what was written.
   case damaged(path: String, offset: Int)
   case failed(path: String, SystemError)
 }
 
-extension StoredValueFault: CustomStringConvertible {
+extension StoredValueError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .damaged(let path, let offset):

@@ -7,9 +7,9 @@ public enum Frame {
   /// Bytes of the length field, which it does not count itself.
   @inlinable public static var lengthSize: Int { 4 }
   /// The least that a length can say: a header without a body.
-  @inlinable public static var leastLength: Int { headerSize - lengthSize }
+  @inlinable public static var minLength: Int { headerSize - lengthSize }
   /// The most that a length can say before the hello's reply.
-  @inlinable public static var largestBeforeHello: Int { 4_096 }
+  @inlinable public static var maxSizeBeforeHello: Int { 4_096 }
   /// In a reply's flags: more frames of this answer follow.
   @inlinable public static var more: UInt8 { 1 }
 }
@@ -58,7 +58,7 @@ public enum FrameScan: Equatable, Sendable {
       self = .partial(frameSize: Frame.headerSize)
       return
     }
-    guard length >= Frame.leastLength, length <= largest else {
+    guard length >= Frame.minLength, length <= largest else {
       self = .invalid(length: length)
       return
     }

@@ -7,7 +7,7 @@ public enum ProtocolVersion {
 /// A client's hello: `Protocol/wire.md` §3.
 public struct ClientHello: Equatable, Sendable {
   public static let magic: UInt32 = 0x5244_524C  // "LRDR", little-endian
-  public static let longestName = 255
+  public static let maxNameSize = 255
 
   public var versions: ClosedRange<UInt16>
   public var features: UInt32
@@ -38,7 +38,7 @@ public struct ClientHello: Equatable, Sendable {
       lowest <= highest,
       let features = body.integer(at: 8, as: UInt32.self),
       let credit = body.integer(at: 12, as: UInt32.self), credit > 0,
-      let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.longestName,
+      let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.maxNameSize,
       Int(nameSize) <= body.byteCount - 18
     else { throw .malformed }
     self.versions = lowest...highest
@@ -52,44 +52,44 @@ public struct ClientHello: Equatable, Sendable {
 public struct ServerHello: Equatable, Sendable {
   public var version: UInt16
   public var features: UInt32
-  public var largestFrame: UInt32
-  public var largestValue: UInt32
-  public var largestKey: UInt16
-  public var mostOpenStores: UInt16
-  public var mostRequestsInFlight: UInt32
-  public var mostKeys: UInt32
+  public var maxFrameSize: UInt32
+  public var maxValueSize: UInt32
+  public var maxKeySize: UInt16
+  public var maxOpenStores: UInt16
+  public var maxRequestsInFlight: UInt32
+  public var maxKeyCount: UInt32
   public var name: String
 
   public init(
-    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, largestFrame: UInt32, largestValue: UInt32,
-    largestKey: UInt16,
-    mostOpenStores: UInt16, mostRequestsInFlight: UInt32, mostKeys: UInt32, name: String
+    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, maxFrameSize: UInt32, maxValueSize: UInt32,
+    maxKeySize: UInt16,
+    maxOpenStores: UInt16, maxRequestsInFlight: UInt32, maxKeyCount: UInt32, name: String
   ) {
     self.version = version
     self.features = features
-    self.largestFrame = largestFrame
-    self.largestValue = largestValue
-    self.largestKey = largestKey
-    self.mostOpenStores = mostOpenStores
-    self.mostRequestsInFlight = mostRequestsInFlight
-    self.mostKeys = mostKeys
+    self.maxFrameSize = maxFrameSize
+    self.maxValueSize = maxValueSize
+    self.maxKeySize = maxKeySize
+    self.maxOpenStores = maxOpenStores
+    self.maxRequestsInFlight = maxRequestsInFlight
+    self.maxKeyCount = maxKeyCount
     self.name = name
   }
 
   public init?(body: RawSpan) {
     guard
       let version = body.integer(at: 0, as: UInt16.self), let features = body.integer(at: 4, as: UInt32.self),
-      let largestFrame = body.integer(at: 8, as: UInt32.self), let largestValue = body.integer(at: 12, as: UInt32.self),
-      let largestKey = body.integer(at: 16, as: UInt16.self),
-      let mostOpenStores = body.integer(at: 18, as: UInt16.self),
-      let mostRequestsInFlight = body.integer(at: 20, as: UInt32.self),
-      let mostKeys = body.integer(at: 24, as: UInt32.self),
+      let maxFrameSize = body.integer(at: 8, as: UInt32.self), let maxValueSize = body.integer(at: 12, as: UInt32.self),
+      let maxKeySize = body.integer(at: 16, as: UInt16.self),
+      let maxOpenStores = body.integer(at: 18, as: UInt16.self),
+      let maxRequestsInFlight = body.integer(at: 20, as: UInt32.self),
+      let maxKeyCount = body.integer(at: 24, as: UInt32.self),
       let nameSize = body.integer(at: 28, as: UInt16.self), Int(nameSize) <= body.byteCount - 30
     else { return nil }
     self.init(
-      version: version, features: features, largestFrame: largestFrame, largestValue: largestValue,
-      largestKey: largestKey,
-      mostOpenStores: mostOpenStores, mostRequestsInFlight: mostRequestsInFlight, mostKeys: mostKeys,
+      version: version, features: features, maxFrameSize: maxFrameSize, maxValueSize: maxValueSize,
+      maxKeySize: maxKeySize,
+      maxOpenStores: maxOpenStores, maxRequestsInFlight: maxRequestsInFlight, maxKeyCount: maxKeyCount,
       name: body.extracting(30..<30 + Int(nameSize)).toString())
   }
 }
@@ -97,7 +97,7 @@ public struct ServerHello: Equatable, Sendable {
 extension ByteBuffer {
   /// - Precondition: the name has at most 255 bytes.
   public mutating func appendRequest(_ hello: ClientHello, id: UInt32) {
-    precondition(hello.name.utf8.count <= ClientHello.longestName)
+    precondition(hello.name.utf8.count <= ClientHello.maxNameSize)
     let start = beginRequest(.hello, id: id)
     append(ClientHello.magic)
     append(hello.versions.lowerBound)
@@ -114,12 +114,12 @@ extension ByteBuffer {
     append(hello.version)
     append(UInt16(0))
     append(hello.features)
-    append(hello.largestFrame)
-    append(hello.largestValue)
-    append(hello.largestKey)
-    append(hello.mostOpenStores)
-    append(hello.mostRequestsInFlight)
-    append(hello.mostKeys)
+    append(hello.maxFrameSize)
+    append(hello.maxValueSize)
+    append(hello.maxKeySize)
+    append(hello.maxOpenStores)
+    append(hello.maxRequestsInFlight)
+    append(hello.maxKeyCount)
     append(UInt16(hello.name.utf8.count))
     append(hello.name)
     endFrame(start)

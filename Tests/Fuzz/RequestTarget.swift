@@ -33,7 +33,7 @@ private struct Exchange: ~Copyable {
     limits.openStores = 3
     limits.requestsInFlight = 4
     limits.keysInRequest = 64
-    limits.largestFrameBytes = 1 << 16
+    limits.maxFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
     server.change(Self.policy)
     batch = Batch(limits: limits, metrics: server.workers[0])
@@ -102,7 +102,7 @@ private struct Exchange: ~Copyable {
   private mutating func finishAnswers() -> [UInt8] {
     var replies: [UInt8] = []
     for index in connection.answers.indices.reversed() {
-      connection.answers[index].credit = Answer.mostCredit
+      connection.answers[index].credit = Answer.maxCredit
       while connection.answers[index].isReady, batch.continueAnswer(&connection.answers[index]) {}
       connection.answers.remove(at: index).end()
       replies += takeOutput()

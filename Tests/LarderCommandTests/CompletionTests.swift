@@ -50,7 +50,7 @@ import Testing
     #expect(await completer.candidates(["get", "items"], "t") == ["two words"])
     #expect(await completer.candidates(["get", "items"], "evil") == [])
     let users = await completer.candidates(["get", "items"], "us")
-    #expect(users.count == Completer.mostKeys + 1 && users.last == "user:99")
+    #expect(users.count == Completer.maxKeyCount + 1 && users.last == "user:99")
     #expect(await completer.candidates(["get", "nowhere"], "") == [])
     #expect(await completer.candidates(["page", "items", "--prefix"], "x") == ["x"])
   }

@@ -52,12 +52,12 @@ import Testing
     ("pagee", "page"), ("gte", "get"), ("Stores", "stores"), ("storse", "stores"), ("dele", "delete"),
     ("get_many", "get-many"),
   ]) func `is near to one`(word: String, near: String) {
-    #expect(NearWord.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == near)
+    #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == near)
   }
 
   @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)]) func `is near to none`(
     word: String
   ) {
-    #expect(NearWord.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == nil)
+    #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == nil)
   }
 }

@@ -18,7 +18,7 @@ import Testing
     ]
     #expect(
       typed.map { history.add($0) } == ["ping", nil, nil, nil, "stores", nil, "put a 'ü'", nil, #"get a b\ "#])
-    #expect(history.add(String(repeating: "x", count: HistoryFile.longestLine + 1)) == nil)
+    #expect(history.add(String(repeating: "x", count: HistoryFile.maxLineLength + 1)) == nil)
     #expect(try mode(path) == 0o600)
     #expect(try mode(folder.path + "/state/larder") == 0o700)
     var other = HistoryFile(path: path)

@@ -53,7 +53,7 @@ private func isJSON(_ bytes: [UInt8], deepest: Int = JSONScanner.deepestNesting)
     let found = members.map { [$0.name, $0.value].map { String(decoding: text[$0], as: UTF8.self) } }
     #expect(found == [[#""a\"""#, #"{"b":1}"#], [#""c""#, "[ 2 ]"], [#""d""#, #""""#]])
     let array = Array(" []".utf8)
-    #expect(throws: JSONFault(1, "an object is expected")) { try JSONScanner.members(of: array.span, into: &members) }
+    #expect(throws: JSONError(1, "an object is expected")) { try JSONScanner.members(of: array.span, into: &members) }
   }
 
   @Test func `agrees with JSONTestSuite`() throws {

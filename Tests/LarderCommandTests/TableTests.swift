@@ -8,16 +8,16 @@ import Testing
     ("\u{9B}31m\u{7F}\0", #"\u009b31m\u007f\u0000"#), ("\u{202E}evil\u{2066}\u{2028}", #"\u202eevil\u2066\u2028"#),
     ("", ""),
   ]) func `steers nothing`(text: String, visible: String) {
-    #expect(VisibleText.line(text) == visible)
-    #expect(VisibleText.line(visible) == visible)
+    #expect(EscapedText.line(text) == visible)
+    #expect(EscapedText.line(visible) == visible)
   }
 
   @Test func `shows bytes that are no characters`() {
-    #expect(VisibleText.line([0x89, 0x50, 0x4E]) == #"\x89PN"#)
-    #expect(VisibleText.line([0x9B, 0x33]) == #"\x9b3"#)
-    #expect(VisibleText.line([0xE6, 0xBC]) == #"\xe6\xbc"#)
-    #expect(VisibleText.line([0xED, 0xA0, 0x80, 0x41]) == #"\xed\xa0\x80A"#)
-    #expect(VisibleText.line([0x61, 0xC2]) == #"a\xc2"#)
+    #expect(EscapedText.line([0x89, 0x50, 0x4E]) == #"\x89PN"#)
+    #expect(EscapedText.line([0x9B, 0x33]) == #"\x9b3"#)
+    #expect(EscapedText.line([0xE6, 0xBC]) == #"\xe6\xbc"#)
+    #expect(EscapedText.line([0xED, 0xA0, 0x80, 0x41]) == #"\xed\xa0\x80A"#)
+    #expect(EscapedText.line([0x61, 0xC2]) == #"a\xc2"#)
   }
 
   @Test func `of any bytes is harmless, and all of it is there`() {
@@ -25,12 +25,12 @@ import Testing
     var random = Shuffle(state: seed)
     for _ in 0..<1_000 {
       let bytes = (0..<40).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
-      let lines = VisibleText.lines(bytes)
+      let lines = EscapedText.lines(bytes)
       #expect(
         lines.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control || $0 == "\n" || $0 == "\t" },
         "seed \(seed)")
       let plain = bytes.filter { (0x20...0x7E).contains($0) }
-      #expect(VisibleText.line(bytes).utf8.count >= plain.count, "seed \(seed): \(bytes)")
+      #expect(EscapedText.line(bytes).utf8.count >= plain.count, "seed \(seed): \(bytes)")
     }
   }
 
@@ -38,8 +38,8 @@ import Testing
     ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("漢字漢字", 8, "漢字漢字"), ("漢字漢字", 7, "漢字漢…"),
     ("漢字漢字", 6, "漢字…"), ("e\u{301}e\u{301}e\u{301}", 3, "e\u{301}e\u{301}e\u{301}"), ("abc", 1, "…"), ("abc", 0, ""),
   ]) func `is cut by its width`(text: String, columns: Int, cut: String) {
-    #expect(VisibleText.cut(text, to: columns) == cut)
-    #expect(VisibleText.width(cut) <= columns)
+    #expect(EscapedText.cut(text, to: columns) == cut)
+    #expect(EscapedText.width(cut) <= columns)
   }
 }
 
@@ -63,7 +63,7 @@ import Testing
     let text = table([["short", "1", String(repeating: "v", count: 100)]]).text(width: 40)
     #expect(text.hasSuffix("\nshort         1  \(String(repeating: "v", count: 22))…"))
     let both = table([[String(repeating: "k", count: 100), "1", String(repeating: "v", count: 100)]]).text(width: 40)
-    #expect(both.split(separator: "\n").map { VisibleText.width(String($0)) }.max()! <= 40)
+    #expect(both.split(separator: "\n").map { EscapedText.width(String($0)) }.max()! <= 40)
     #expect(both.contains("kkkk…  ") && both.contains("vvvv…"))
   }
 
@@ -82,7 +82,7 @@ import Testing
       #expect(lines.count == 6, "seed \(seed)")
       #expect(
         lines.allSatisfy {
-          VisibleText.width(String($0)) <= max(width, 28) && VisibleText.line(String($0)) == String($0)
+          EscapedText.width(String($0)) <= max(width, 28) && EscapedText.line(String($0)) == String($0)
         })
     }
   }

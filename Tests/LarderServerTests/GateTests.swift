@@ -10,7 +10,7 @@ extension ServerTests {
 
     private func makeServer(_ durability: Durability = .always, workers: Int = 1) throws -> TestServer {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: durability)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: durability)
       return try TestServer(workers: workers, serving: [store])
     }
 
@@ -206,7 +206,7 @@ extension ServerTests {
 
     @Test func `However much a watch tells of, its worker waits once`() throws {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: .always)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: .always)
       let server = try TestServer(serving: [store])
       let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
       #expect(try watcher.call(Request.watch(id: 50)).through == 0)
@@ -247,7 +247,7 @@ extension ServerTests {
 
     @Test func `More waits than a connection may have, and all of it is answered`() throws {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), sink: sink, durability: .always)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: .always)
       let server = try TestServer(serving: [store], limits: { $0.outputBytes = 2_000 })
       let client = try server.connect(store: "durable")
       sink.hold()

@@ -24,7 +24,7 @@ extension ServerTests {
 
     @Test func `a reply of the hello says the limits`() throws {
       let server = try TestServer {
-        $0.largestFrameBytes = 1 << 20
+        $0.maxFrameBytes = 1 << 20
         $0.openStores = 3
         $0.requestsInFlight = 5
         $0.keysInRequest = 7
@@ -33,8 +33,8 @@ extension ServerTests {
       #expect(
         hello
           == ServerHello(
-            largestFrame: 1 << 20, largestValue: (1 << 20) - 8_192, largestKey: 4_096, mostOpenStores: 3,
-            mostRequestsInFlight: 5, mostKeys: 7, name: Server.name))
+            maxFrameSize: 1 << 20, maxValueSize: (1 << 20) - 8_192, maxKeySize: 4_096, maxOpenStores: 3,
+            maxRequestsInFlight: 5, maxKeyCount: 7, name: Server.name))
     }
 
     @Test func `more answers than the limit are refused until one has ended`() throws {
@@ -82,7 +82,7 @@ extension ServerTests {
     /// A name may fill a whole frame; the error must not repeat it.
     @Test func `no reply is larger than the largest frame, however long a bad name is`() throws {
       let largest = 1 << 16
-      let server = try TestServer { $0.largestFrameBytes = largest }
+      let server = try TestServer { $0.maxFrameBytes = largest }
       let client = try server.connect()
       let name = [UInt8](repeating: 0xFF, count: largest - 8)
       for operation in [Operation.storeOpen, .storeDrop] {
@@ -98,7 +98,7 @@ extension ServerTests {
 
     @Test func `no frame of an answer is larger than the largest frame`() throws {
       let largest = 1 << 16
-      let server = try TestServer { $0.largestFrameBytes = largest }
+      let server = try TestServer { $0.maxFrameBytes = largest }
       let client = try server.connect(credit: 1 << 30)
       // 32 records of 2,048 bytes fill the 65,536 bytes that a body may have.
       for index in 0..<64 {
@@ -116,7 +116,7 @@ extension ServerTests {
       let server = try TestServer {
         $0.totalOutputBytes = 3 << 20
         $0.outputBytes = 1 << 20
-        $0.largestFrameBytes = 2 << 20
+        $0.maxFrameBytes = 2 << 20
       }
       let witness = try server.connect()
       try fill(witness, 1, size: 1 << 20)
@@ -139,7 +139,7 @@ extension ServerTests {
       let server = try TestServer {
         $0.totalOutputBytes = 2 << 20
         $0.outputBytes = 1 << 16
-        $0.largestFrameBytes = 1 << 20
+        $0.maxFrameBytes = 1 << 20
       }
       let witness = try server.connect()
       try fill(witness, 1, size: 260_000)
@@ -162,7 +162,7 @@ extension ServerTests {
       let server = try TestServer(workers: 2) {
         $0.totalOutputBytes = 8 << 20
         $0.outputBytes = 1 << 16
-        $0.largestFrameBytes = 3_500_000
+        $0.maxFrameBytes = 3_500_000
       }
       // Connections go to the workers in turn: the even ones to the first, the odd ones to the second.
       let clients = try (0..<8).map { _ in try server.connect(credit: 1 << 20) }

@@ -73,7 +73,7 @@ extension ServerTests {
     @Test func `slow clients neither hold others up nor stay`() throws {
       try withMetrics { _, address in
         // Those behind as many as are served at once take the places of the oldest.
-        let slow = try (0..<MetricsListener.mostConnections - 1).map { _ in try HTTPClient(address) }
+        let slow = try (0..<MetricsListener.maxConnections - 1).map { _ in try HTTPClient(address) }
         for client in slow { client.send("GET /metr") }
         #expect(try get(address, "/healthz").hasSuffix("ok\n"))
         let more = try (0..<5).map { _ in try HTTPClient(address) }

@@ -21,8 +21,8 @@ extension ServerTests {
 
       init() throws {
         var map = EntryMap()
-        let (sink, _) = try LogSink.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
-        let store = Store(name: try StoreName("log"), engine: .log, map: map, sink: sink, durability: .always)
+        let (sink, _) = try LogEngine.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
+        let store = Store(name: try StoreName("log"), engine: .log, map: map, writingTo: sink, durability: .always)
         server = try TestServer(serving: [store])
         client = try server.connect(credit: 16 << 20, store: "log")
         for key in sizes.keys.sorted() {

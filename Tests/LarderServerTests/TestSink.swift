@@ -3,13 +3,13 @@ import Storage
 import Synchronization
 
 /// A sink that writes when the test lets it, and fails when the test says so.
-final class TestSink: CommitSink, Sendable {
+final class TestSink: Engine, Sendable {
   private let state = Mutex(State())
   private let isOpen = DispatchSemaphore(value: 0)
 
   private struct State {
     var holds = false
-    var error: SinkError?
+    var error: EngineError?
     var room = 0
     /// What the disk has beside.
     var space = 1 << 20
@@ -28,7 +28,7 @@ final class TestSink: CommitSink, Sendable {
   }
 
   /// Has every call fail from now on.
-  func fail(_ error: SinkError) { state.withLock { $0.error = error } }
+  func fail(_ error: EngineError) { state.withLock { $0.error = error } }
 
   /// How many bytes the disk can still take, taken room included.
   func setSpace(_ byteCount: Int) {
@@ -47,7 +47,7 @@ final class TestSink: CommitSink, Sendable {
 
   var room: Int { state.withLock { $0.room } }
 
-  func makeRoom() throws(SinkError) {
+  func makeRoom() throws(EngineError) {
     let isPossible = state.withLock { state in
       guard state.space > 0 else { return false }
       state.room += state.space
@@ -58,10 +58,10 @@ final class TestSink: CommitSink, Sendable {
   }
 
   func write(
-    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
-  ) throws(SinkError) -> [PlacedValue] {
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [PlacedValue] {
     while state.withLock({ $0.holds && $0.error == nil }) { _ = isOpen.wait(timeout: .now() + .milliseconds(5)) }
-    let error = state.withLock { state -> SinkError? in
+    let error = state.withLock { state -> EngineError? in
       state.writes += 1
       if syncs { state.syncedWrites += 1 }
       state.byteCount += records.count
@@ -72,7 +72,7 @@ final class TestSink: CommitSink, Sendable {
     return []
   }
 
-  func sync() throws(SinkError) {
+  func sync() throws(EngineError) {
     if let error = state.withLock({ state in
       state.syncs += 1
       return state.error
@@ -81,11 +81,11 @@ final class TestSink: CommitSink, Sendable {
     }
   }
 
-  func tidy(_ store: Store) throws(SinkError) -> Bool { false }
+  func performMaintenance(_ store: Store) throws(EngineError) -> Bool { false }
 
   func endWork() {}
 
-  func close() throws(SinkError) {}
+  func close() throws(EngineError) {}
 
   var figures: [(name: String, value: UInt64)] { [] }
 }

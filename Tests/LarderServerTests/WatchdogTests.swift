@@ -93,7 +93,7 @@ extension ServerTests {
     }
 
     private func makeStore(_ sink: TestSink) throws -> Store {
-      Store(name: try StoreName("kept"), engine: .log, map: EntryMap(), sink: sink, durability: .always)
+      Store(name: try StoreName("kept"), engine: .log, map: EntryMap(), writingTo: sink, durability: .always)
     }
   }
 }

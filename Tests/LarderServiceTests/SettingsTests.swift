@@ -37,7 +37,7 @@ struct SettingsTests {
     let read = try SettingsSource(flags: ["workers": ["4"]], environment: environment, path: path).read()
     let server = read.settings.server
     #expect((server.workers, server.limits.connections, server.limits.stores) == (4, 21, 30))
-    #expect(server.limits.largestFrameBytes == 16 << 20 && server.dataPath == nil)
+    #expect(server.limits.maxFrameBytes == 16 << 20 && server.dataPath == nil)
     #expect(server.addresses == [.tcp(host: "127.0.0.1", port: 1)])
     let origins = Dictionary(uniqueKeysWithValues: read.values.map { ($0.setting.key, $0.origin) })
     #expect(origins["workers"] == .flag)

@@ -33,7 +33,7 @@ import Wire
     }
     #expect(server.count(of: .storeOpen) == 1)
     #expect(server.shared.withLock { $0.connections } == 1)
-    #expect(server.shared.withLock { $0.mostInFlight } > 4)
+    #expect(server.shared.withLock { $0.maxInFlight } > 4)
   }
 
   @Test func `no more requests are in flight than the server allows`() async throws {
@@ -43,7 +43,7 @@ import Wire
       for task in 0..<100 { group.addTask { try await store.put("\(task)", []) } }
       try await group.waitForAll()
     }
-    #expect(server.shared.withLock { $0.mostInFlight } <= 3)
+    #expect(server.shared.withLock { $0.maxInFlight } <= 3)
     #expect(server.count(of: .put) == 100)
   }
 

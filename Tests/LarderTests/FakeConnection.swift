@@ -42,7 +42,7 @@ final class FakeConnection: Sendable {
           return
         }
       }
-      server.shared.withLock { $0.mostInFlight = max($0.mostInFlight, batch) }
+      server.shared.withLock { $0.maxInFlight = max($0.maxInFlight, batch) }
     }
   }
 

@@ -33,7 +33,7 @@ final class FakeServer: Sendable {
     var counts: [Wire.Operation: Int] = [:]
     var script: Script?
     var handle: UInt16 = 7
-    var mostInFlight = 0
+    var maxInFlight = 0
     var framesSent = 0
     var connections = 0
     var isStopped = false
@@ -54,9 +54,9 @@ final class FakeServer: Sendable {
   init(path: String = FakeServer.freshPath(), inFlight: UInt32 = 1_000, _ script: Script? = nil) throws {
     self.path = path
     hello = ServerHello(
-      largestFrame: 1 << 20, largestValue: 1 << 19, largestKey: 4_096, mostOpenStores: 16,
-      mostRequestsInFlight: inFlight,
-      mostKeys: 1_000, name: "fake")
+      maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: 16,
+      maxRequestsInFlight: inFlight,
+      maxKeyCount: 1_000, name: "fake")
     shared.withLock { $0.script = script }
     let listener = try ListeningSocket.open(.unix(path: path))
     let queue = DispatchQueue(label: "fake.listener")

@@ -83,11 +83,11 @@ extension EntryMap {
 }
 
 extension StoredValue {
-  func bytes() throws(StoredValueFault) -> [UInt8] {
+  func bytes() throws(StoredValueError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: byteCount)
     var span = bytes.mutableSpan
     var raw = unsafe span.mutableBytes
-    unsafe try raw.withUnsafeMutableBytes { (room) throws(StoredValueFault) in unsafe try read(into: room) }
+    unsafe try raw.withUnsafeMutableBytes { (room) throws(StoredValueError) in unsafe try read(into: room) }
     return bytes
   }
 }
@@ -100,7 +100,7 @@ extension LogSizes {
   /// So small that a few writes fill a segment.
   static let tiny = {
     var sizes = LogSizes()
-    (sizes.smallestSegment, sizes.largestSegment, sizes.reserveFrom, sizes.markInterval) = (2_048, 8_192, 4_096, 64)
+    (sizes.minSegmentSize, sizes.maxSegmentSize, sizes.reserveFrom, sizes.markInterval) = (2_048, 8_192, 4_096, 64)
     return sizes
   }()
 }
@@ -125,14 +125,14 @@ final class SteppedRunner: CompactionRunner {
 final class OpenLog {
   static let folder = "/log"
   let store: Store
-  let sink: LogSink
+  let engine: LogEngine
   let runner = SteppedRunner()
   let recovery: LogRecovery
 
   init(_ files: any FileSystem, folder: String = OpenLog.folder, sizes: LogSizes = .tiny, now: UInt64 = 0) throws {
     let (store, runner) = (try Store(), runner)
-    (sink, recovery) = try store.access { map throws(LogError) in
-      try LogSink.open(
+    (engine, recovery) = try store.access { map throws(LogError) in
+      try LogEngine.open(
         folder, files: files, sizes: sizes, now: now, unixNow: now + Work.clockOffset, identity: 0x1234_5678_9ABC_DEF1,
         runner: runner, into: &map)
     }
@@ -141,9 +141,9 @@ final class OpenLog {
 
   /// Does a piece of what can wait.
   /// - Returns: whether there is more.
-  func tidy() throws -> Bool {
+  func performMaintenance() throws -> Bool {
     let hasAdvanced = runner.advance()
-    return try sink.tidy(store) || hasAdvanced
+    return try engine.performMaintenance(store) || hasAdvanced
   }
 
   var revision: UInt64 { store.access { $0.revision } }
@@ -166,8 +166,8 @@ final class OpenLog {
       last = revision
     }
     buffer.seal()
-    while unsafe sink.room < buffer.bytes.count { try sink.makeRoom() }
-    store.place(unsafe try sink.write(buffer.bytes, last: last, apartCount: buffer.apartCount, syncs: syncs))
+    while unsafe engine.room < buffer.bytes.count { try engine.makeRoom() }
+    store.place(unsafe try engine.write(buffer.bytes, last: last, separatedCount: buffer.separatedCount, syncs: syncs))
     buffer.removeAll()
   }
 }

@@ -24,8 +24,8 @@ struct LargeStoreTests {
 
   private func open(_ folder: String, _ files: any FileSystem) throws -> Store {
     var map = EntryMap()
-    let (sink, _) = try LogSink.open(folder, files: files, now: 0, unixNow: 0, into: &map)
-    return Store(name: try StoreName("large"), engine: .log, map: map, sink: sink, durability: .none)
+    let (engine, _) = try LogEngine.open(folder, files: files, now: 0, unixNow: 0, into: &map)
+    return Store(name: try StoreName("large"), engine: .log, map: map, writingTo: engine, durability: .none)
   }
 
   @Test func `300 values of 1 MiB take little memory, and a start reads little of them`() throws {
@@ -45,11 +45,11 @@ struct LargeStoreTests {
           break
         } catch {
           // The disk may have much else to do.
-          guard error == .diskTooSlow, store.journal!.waitForRoom() || waits < 60 else { throw error }
+          guard error == .diskTooSlow, store.commitWriter!.waitForRoom() || waits < 60 else { throw error }
           waits += 1
         }
       }
-      store.journal!.wake()
+      store.commitWriter!.wake()
       peak = max(peak, residentBytes - before)
     }
     store.close()

@@ -13,7 +13,7 @@ struct LogCheckTests {
       let value = [UInt8](repeating: UInt8(number), count: 200)
       try log.commit([.put(key: "key \(number)", value: value, kind: .single, expiry: 0)])
     }
-    try log.sink.close()
+    try log.engine.close()
     disk.kill()
     return disk
   }
@@ -55,7 +55,7 @@ struct LogCheckTests {
     let value = Array(repeatElement(record, count: 2_000).joined())
     for key in ["a", "b"] { try log.commit([.put(key: key, value: value, kind: .single, expiry: 0)]) }
     try log.commit([.put(key: "c", value: [3], kind: .single, expiry: 0)])
-    try log.sink.close()
+    try log.engine.close()
     disk.kill()
     let place = SegmentHeader.byteCount + 29
     let bytes = try #require(disk.contents("/log/0000000001.log"))

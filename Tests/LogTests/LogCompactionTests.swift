@@ -6,7 +6,7 @@ import Testing
 
 struct LogCompactionTests {
   private func fill(_ log: OpenLog, segments: Int) throws {
-    while log.sink.sealed.count < segments {
+    while log.engine.sealed.count < segments {
       let revision = log.revision
       try log.commit([
         .put(key: "filler \(revision)", value: [UInt8](repeating: 1, count: 400), kind: .single, expiry: 0)
@@ -16,8 +16,8 @@ struct LogCompactionTests {
 
   /// Rewrites those segments, whatever they are like.
   private func compact(_ run: Range<Int>, of log: OpenLog) throws {
-    _ = try log.sink.begin(run, log.store, revision: log.revision)
-    while log.sink.compaction != nil { _ = try log.tidy() }
+    _ = try log.engine.begin(run, log.store, revision: log.revision)
+    while log.engine.compaction != nil { _ = try log.performMaintenance() }
   }
 
   /// Two writes of one key in two segments, of which the second ends the entry.
@@ -42,14 +42,14 @@ struct LogCompactionTests {
     let entries = try log.entries(now: 100)
     #expect(entries["key"] == nil)
     try compact(1..<2, of: log)
-    #expect(log.sink.sealed[1].tombstoneBytes! > 0)
+    #expect(log.engine.sealed[1].tombstoneBytes! > 0)
     disk.crash()
     let reopened = try OpenLog(disk, now: 100)
     #expect(try reopened.entries(now: 100) == entries)
     // Once the older segment was swept there is nothing left that could.
     _ = try compact(0..<1, of: reopened)
     try compact(1..<2, of: reopened)
-    #expect(reopened.sink.sealed[1].tombstoneBytes == 0)
+    #expect(reopened.engine.sealed[1].tombstoneBytes == 0)
     disk.crash()
     let again = try OpenLog(disk, now: 100)
     #expect(try again.entries(now: 100) == entries)
@@ -61,11 +61,11 @@ struct LogCompactionTests {
     let log = try log(disk, ending: .deleteAll)
     try log.commit([.deleteAll])
     let revision = log.revision
-    try log.sink.makeRoom()
-    try log.sink.advance(toHold: 0)
-    try compact(0..<log.sink.sealed.count, of: log)
-    #expect(log.sink.sealed.count == 1)
-    #expect(log.sink.sealed[0].byteCount == SegmentHeader.byteCount + SegmentTrailer.byteCount)
+    try log.engine.makeRoom()
+    try log.engine.advance(toHold: 0)
+    try compact(0..<log.engine.sealed.count, of: log)
+    #expect(log.engine.sealed.count == 1)
+    #expect(log.engine.sealed[0].byteCount == SegmentHeader.byteCount + SegmentTrailer.byteCount)
     disk.crash()
     let reopened = try OpenLog(disk)
     #expect(try reopened.entries().isEmpty)
@@ -80,10 +80,10 @@ struct LogCompactionTests {
       let value = [UInt8](repeating: UInt8(step & 255), count: 100)
       try log.commit([.put(key: "key \(random.next() % 200)", value: value, kind: .single, expiry: 0)])
       put += 132
-      for _ in 0..<4 where try !log.tidy() { break }
-      largest = max(largest, log.sink.byteCount)
+      for _ in 0..<4 where try !log.performMaintenance() { break }
+      largest = max(largest, log.engine.byteCount)
     }
-    let figures = Dictionary(uniqueKeysWithValues: log.sink.figures.map { ($0.name, Int($0.value)) })
+    let figures = Dictionary(uniqueKeysWithValues: log.engine.figures.map { ($0.name, Int($0.value)) })
     #expect(largest < 2 * 200 * 132 + 4 * 8_192)
     #expect(figures["log_written_bytes_total"]! < put * 5 / 2)
     #expect(figures["log_compactions_total"]! > 5)
@@ -99,9 +99,9 @@ struct LogCompactionTests {
       let key = "key number \(number)"
       try log.commit([.put(key: key, value: [UInt8](repeating: 1, count: 30), kind: .single, expiry: 0)])
       if number >= 20 { try log.commit([.delete(key: "key number \(number - 20)")]) }
-      for _ in 0..<4 where try !log.tidy() { break }
+      for _ in 0..<4 where try !log.performMaintenance() { break }
     }
-    #expect(log.sink.byteCount < 6 * 8_192, "\(log.sink.figures)")
+    #expect(log.engine.byteCount < 6 * 8_192, "\(log.engine.figures)")
     let entries = try log.entries()
     disk.crash()
     #expect(try OpenLog(disk).entries() == entries)

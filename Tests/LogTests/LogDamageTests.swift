@@ -32,7 +32,7 @@ struct LogDamageTests {
         states.append(entries)
         try log.commit([work])
       }
-      if isSealed { try log.sink.close() }
+      if isSealed { try log.engine.close() }
       bytes = disk.contents("/log/0000000001.log")!
       // The rest is zeroes; a little of it will do.
       if !isSealed { bytes = Array(bytes.prefix(500)) }
@@ -186,8 +186,8 @@ struct LogDamageTests {
     var number = 0
     while !refused {
       number += 1
-      if log.sink.room < 400 {
-        do { try log.sink.makeRoom() } catch {
+      if log.engine.room < 400 {
+        do { try log.engine.makeRoom() } catch {
           #expect(error == .noSpace)
           refused = true
           break
@@ -196,9 +196,9 @@ struct LogDamageTests {
       let value = [UInt8](repeating: UInt8(number & 255), count: 200)
       try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
     }
-    for _ in 0..<1_000 where try !log.tidy() { break }
-    #expect(log.sink.byteCount < 30_000, "\(log.sink.figures)")
-    try log.sink.makeRoom()
+    for _ in 0..<1_000 where try !log.performMaintenance() { break }
+    #expect(log.engine.byteCount < 30_000, "\(log.engine.figures)")
+    try log.engine.makeRoom()
     try log.commit([.put(key: "after", value: [1], kind: .single, expiry: 0)])
     let entries = try log.entries()
     disk.crash()
@@ -210,15 +210,15 @@ struct LogDamageTests {
   {
     let disk = SimulatedDisk(seed: 12)
     let log = try OpenLog(disk)
-    try log.sink.makeRoom()
+    try log.engine.makeRoom()
     disk.fault = .init(.open, number: 1, errno: EMFILE, lasts: true)
-    let number = log.sink.nextNumber
-    while log.sink.room >= 400 {
+    let number = log.engine.nextNumber
+    while log.engine.room >= 400 {
       try log.commit([.put(key: "key", value: [UInt8](repeating: 1, count: 200), kind: .single, expiry: 0)])
     }
-    #expect(log.sink.nextNumber > number, "what was prepared has its name")
-    #expect(throws: SinkError.noSpace) { try log.sink.makeRoom() }
-    for _ in 0..<100 { _ = try log.tidy() }
+    #expect(log.engine.nextNumber > number, "what was prepared has its name")
+    #expect(throws: EngineError.noSpace) { try log.engine.makeRoom() }
+    for _ in 0..<100 { _ = try log.performMaintenance() }
     disk.fault = nil
     try log.commit([.put(key: "after", value: [2], kind: .single, expiry: 0)])
     let entries = try log.entries()
@@ -233,22 +233,22 @@ struct LogDamageTests {
       let value = [UInt8](repeating: UInt8(number & 255), count: 200)
       try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
     }
-    try log.sink.makeRoom()
-    let reserve = log.sink.reserveBytes
+    try log.engine.makeRoom()
+    let reserve = log.engine.reserveBytes
     #expect(reserve > 0)
     disk.fault = .init(.open, number: 1, errno: ENFILE, lasts: true)
-    for _ in 0..<1_000 where try !log.tidy() { break }
-    #expect(log.sink.reserveBytes == reserve && !log.sink.isReserveLent)
+    for _ in 0..<1_000 where try !log.performMaintenance() { break }
+    #expect(log.engine.reserveBytes == reserve && !log.engine.isReserveLent)
     disk.fault = nil
-    while log.sink.compaction == nil {
+    while log.engine.compaction == nil {
       try log.commit([.put(key: "key", value: [UInt8](repeating: 1, count: 200), kind: .single, expiry: 0)])
-      _ = try log.tidy()
+      _ = try log.performMaintenance()
     }
     // From here on it has all that it needs.
     disk.fault = .init(.open, number: 1, errno: ENFILE, lasts: true)
-    let before = log.sink.byteCount
-    for _ in 0..<1_000 where try !log.tidy() { break }
-    #expect(log.sink.byteCount < before)
+    let before = log.engine.byteCount
+    for _ in 0..<1_000 where try !log.performMaintenance() { break }
+    #expect(log.engine.byteCount < before)
     let entries = try log.entries()
     disk.crash()
     #expect(try OpenLog(disk).entries() == entries)

@@ -44,7 +44,7 @@ struct LogLengthTests {
   private static func put(flags: UInt8, valueByteCount: UInt32) -> [UInt8] {
     var bytes: [UInt8] = [CommitBuffer.Kind.single.rawValue, flags, 1, 0]
     bytes.append(littleEndian: valueByteCount)
-    if flags & CommitBuffer.Flag.apart != 0 { bytes += [0, 0, 0, 0] }
+    if flags & CommitBuffer.Flag.separated != 0 { bytes += [0, 0, 0, 0] }
     return bytes + "k".utf8
   }
 
@@ -55,11 +55,12 @@ struct LogLengthTests {
   }
 
   @Test func `a long value in a record is not read unless it may be there`() throws {
-    let apart =
-      Self.put(flags: CommitBuffer.Flag.apart, valueByteCount: UInt32(CommitBuffer.apartByteCount))
-      + [UInt8](repeating: 0, count: CommitBuffer.apartByteCount)
+    let separated =
+      Self.put(flags: CommitBuffer.Flag.separated, valueByteCount: UInt32(CommitBuffer.separatedByteCount))
+      + [UInt8](repeating: 0, count: CommitBuffer.separatedByteCount)
     let log = try SparseLog(
-      Self.record(length: 1 << 29, operations: apart + Self.put(flags: 0, valueByteCount: 1 << 28)), byteCount: 1 << 30)
+      Self.record(length: 1 << 29, operations: separated + Self.put(flags: 0, valueByteCount: 1 << 28)),
+      byteCount: 1 << 30)
     // The first value's checksum is that of none.
     var found = FoundSegments()
     try found.read(LogFolder(files: log.files, path: log.path))

@@ -91,13 +91,13 @@ struct LogRun {
       let log = try OpenLog(disk, now: now)
       try check(log)
       for _ in 0..<(crashAt == nil ? 200 : 60) { try work(log) }
-    } catch let error as SinkError {
+    } catch let error as EngineError {
       if case .failed(let what) = error, !what.contains("("), what.contains("damaged") {
         throw Wrong(description: what)
       }
     } catch is SystemError {
-    } catch let fault as StoredValueFault {
-      if case .damaged = fault { throw fault }
+    } catch let failure as StoredValueError {
+      if case .damaged = failure { throw failure }
     } catch let error as LogError {
       if case .damaged = error { throw error }
     }
@@ -138,20 +138,20 @@ struct LogRun {
     case 0..<10: try commit(log)
     case 10..<12:
       // Any segments may be rewritten, worth it or not.
-      let sink = log.sink
-      guard sink.compaction == nil, !sink.sealed.isEmpty else { return }
-      let first = Int.random(in: sink.sealed.indices, using: &random)
-      let run = first..<min(sink.sealed.count, first + Int.random(in: 1...2, using: &random))
-      sink.survey = nil
-      _ = try sink.begin(run, log.store, revision: log.revision)
+      let engine = log.engine
+      guard engine.compaction == nil, !engine.sealed.isEmpty else { return }
+      let first = Int.random(in: engine.sealed.indices, using: &random)
+      let run = first..<min(engine.sealed.count, first + Int.random(in: 1...2, using: &random))
+      engine.survey = nil
+      _ = try engine.begin(run, log.store, revision: log.revision)
     case 12..<18:
-      for _ in 0..<Int.random(in: 1...8, using: &random) where try !log.tidy() { break }
+      for _ in 0..<Int.random(in: 1...8, using: &random) where try !log.performMaintenance() { break }
     case 18: now += UInt64.random(in: 0...100, using: &random)
     default:
       let now = now
       _ = log.store.access { $0.expire(now: now) }
     }
-    compactions = max(compactions, log.sink.figures.first { $0.name == "log_compactions_total" }!.value)
+    compactions = max(compactions, log.engine.figures.first { $0.name == "log_compactions_total" }!.value)
   }
 
   private mutating func commit(_ log: OpenLog) throws {
@@ -166,9 +166,9 @@ struct LogRun {
     let syncs = Int.random(in: 0..<3, using: &random) > 0
     do {
       try log.commit(works, syncs: syncs)
-    } catch SinkError.noSpace {
+    } catch EngineError.noSpace {
       // The disk is full for once: the map is ahead of the log, so this life ends here.
-      throw SinkError.noSpace
+      throw EngineError.noSpace
     }
     if syncs { durable = revision }
   }

@@ -85,7 +85,7 @@ struct LogVectorTests {
     try log.commit([.put(key: "expires", value: [], kind: .single, expiry: 5_000)])
     try log.commit([.put(key: "expired", value: [8], kind: .single, expiry: 50), .delete(key: "a")])
     try log.commit([.put(key: "last", value: [UInt8](repeating: 0x61, count: 20), kind: .single, expiry: 0)])
-    try log.sink.close()
+    try log.engine.close()
     return ["0000000001.log": disk.contents("/log/0000000001.log")!]
   }
 

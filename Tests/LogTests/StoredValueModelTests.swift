@@ -38,7 +38,7 @@ private struct StoredValueRun {
 
   static let sizes = {
     var sizes = LogSizes()
-    (sizes.smallestSegment, sizes.largestSegment, sizes.reserveFrom) = (64 << 10, 512 << 10, 64 << 10)
+    (sizes.minSegmentSize, sizes.maxSegmentSize, sizes.reserveFrom) = (64 << 10, 512 << 10, 64 << 10)
     return sizes
   }()
 
@@ -52,7 +52,7 @@ private struct StoredValueRun {
     switch Int.random(in: 0..<20, using: &random) {
     case 0..<9: try commit()
     case 9..<12: try beginCompaction()
-    case 12..<16: for _ in 0..<Int.random(in: 1...12, using: &random) where try !log.tidy() { break }
+    case 12..<16: for _ in 0..<Int.random(in: 1...12, using: &random) where try !log.performMaintenance() { break }
     case 16:
       snapshots.append((log.store.access { $0.snapshot(now: 0) }, entries))
     case 17: try checkAll()
@@ -63,7 +63,7 @@ private struct StoredValueRun {
       log.store.access { $0.end(ended) }
     default: try reopen()
     }
-    compactions = max(compactions, log.sink.figures.first { $0.name == "log_compactions_total" }!.value)
+    compactions = max(compactions, log.engine.figures.first { $0.name == "log_compactions_total" }!.value)
     stored = max(stored, log.store.access { $0.statistics.valuesOnDisk })
   }
 
@@ -88,10 +88,10 @@ private struct StoredValueRun {
   }
 
   private mutating func beginCompaction() throws {
-    let sink = log.sink
-    guard sink.compaction == nil, let first = sink.sealed.indices.randomElement(using: &random) else { return }
-    sink.survey = nil
-    _ = try sink.begin(first..<min(sink.sealed.count, first + 3), log.store, revision: log.revision)
+    let engine = log.engine
+    guard engine.compaction == nil, let first = engine.sealed.indices.randomElement(using: &random) else { return }
+    engine.survey = nil
+    _ = try engine.begin(first..<min(engine.sealed.count, first + 3), log.store, revision: log.revision)
   }
 
   mutating func checkAll() throws {
@@ -117,7 +117,7 @@ private struct StoredValueRun {
   private mutating func reopen() throws {
     try checkAll()
     snapshots = []
-    if Bool.random(using: &random) { try log.sink.close() }
+    if Bool.random(using: &random) { try log.engine.close() }
     disk.kill()
     log = try OpenLog(disk, sizes: Self.sizes)
     try checkAll()

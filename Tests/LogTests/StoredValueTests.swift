@@ -20,11 +20,11 @@ struct StoredValueTests {
 
   /// Rewrites all sealed segments.
   private func compact(_ log: OpenLog) throws {
-    let sink = log.sink
-    try sink.makeRoom()
-    try sink.advance(toHold: 0)
-    _ = try sink.begin(sink.sealed.indices, log.store, revision: log.revision)
-    while sink.compaction != nil { _ = try log.tidy() }
+    let engine = log.engine
+    try engine.makeRoom()
+    try engine.advance(toHold: 0)
+    _ = try engine.begin(engine.sealed.indices, log.store, revision: log.revision)
+    while engine.compaction != nil { _ = try log.performMaintenance() }
     while log.runner.advance() {}
   }
 
@@ -49,8 +49,9 @@ struct StoredValueTests {
     try log.store.access { map in for work in works { try work.apply(to: &map, revision: 1) } }
     for work in works { work.log(to: &buffer, revision: 1) }
     buffer.seal()
-    while unsafe log.sink.room < buffer.bytes.count { try log.sink.makeRoom() }
-    log.store.place(unsafe try log.sink.write(buffer.bytes, last: 1, apartCount: buffer.apartCount, syncs: true))
+    while unsafe log.engine.room < buffer.bytes.count { try log.engine.makeRoom() }
+    log.store.place(
+      unsafe try log.engine.write(buffer.bytes, last: 1, separatedCount: buffer.separatedCount, syncs: true))
     buffer.removeAll()
     #expect(try stored("key", in: log)?.bytes() == value(4))
     try compact(log)
@@ -84,7 +85,7 @@ struct StoredValueTests {
     #expect(file == nil)
     weak let other = stored("a", in: log)?.file
     log.store.access { $0.drop() }
-    log.sink.active = nil
+    log.engine.active = nil
     #expect(other == nil)
   }
 
@@ -93,13 +94,13 @@ struct StoredValueTests {
     try log.commit([put("key", value(7))])
     let value = try #require(stored("key", in: log))
     disk.fault = .init(.read, number: 1, errno: EIO)
-    #expect(throws: StoredValueFault.failed(path: "/log/0000000002.log", SystemError("read", errno: EIO))) {
+    #expect(throws: StoredValueError.failed(path: "/log/0000000002.log", SystemError("read", errno: EIO))) {
       _ = try value.bytes()
     }
     #expect(try value.bytes() == self.value(7))
     disk.fault = nil
     disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
-    let damaged = StoredValueFault.damaged(path: value.file.path, offset: value.offset)
+    let damaged = StoredValueError.damaged(path: value.file.path, offset: value.offset)
     #expect(throws: damaged) { _ = try value.bytes() }
     disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
     #expect(try value.bytes() == self.value(7))
@@ -111,11 +112,11 @@ struct StoredValueTests {
     var log = try OpenLog(disk)
     try log.commit([put("bad", value(1)), put("good", value(2)), put("small", [3])])
     let place = try #require(stored("bad", in: log))
-    try log.sink.close()
+    try log.engine.close()
     disk.flip(place.file.path, bit: (place.offset + 1) * 8)
     disk.kill()
     log = try OpenLog(disk)
-    #expect(throws: StoredValueFault.damaged(path: place.file.path, offset: place.offset)) {
+    #expect(throws: StoredValueError.damaged(path: place.file.path, offset: place.offset)) {
       _ = try stored("bad", in: log)?.bytes()
     }
     #expect(try stored("good", in: log)?.bytes() == value(2))
@@ -144,11 +145,11 @@ struct StoredValueTests {
     let place = try #require(stored("bad", in: log))
     disk.flip(place.file.path, bit: (place.offset + 60_000) * 8)
     try compact(log)
-    #expect(log.sink.sealed.contains { $0.hasDamagedValue })
-    #expect(throws: StoredValueFault.self) { _ = try stored("bad", in: log)?.bytes() }
+    #expect(log.engine.sealed.contains { $0.hasDamagedValue })
+    #expect(throws: StoredValueError.self) { _ = try stored("bad", in: log)?.bytes() }
     #expect(try stored("good", in: log)?.bytes() == value(2))
     try log.commit([put("after", value(4))])
-    while try log.tidy() {}
+    while try log.performMaintenance() {}
     disk.crash()
     let reopened = try OpenLog(disk)
     #expect(try stored("after", in: reopened)?.bytes() == value(4))
@@ -164,8 +165,9 @@ struct StoredValueTests {
     try log.store.access { map in for work in works { try work.apply(to: &map, revision: 1) } }
     for work in works { work.log(to: &buffer, revision: 1) }
     buffer.seal()
-    while unsafe log.sink.room < buffer.bytes.count { try log.sink.makeRoom() }
-    log.store.place(unsafe try log.sink.write(buffer.bytes, last: 1, apartCount: buffer.apartCount, syncs: true))
+    while unsafe log.engine.room < buffer.bytes.count { try log.engine.makeRoom() }
+    log.store.place(
+      unsafe try log.engine.write(buffer.bytes, last: 1, separatedCount: buffer.separatedCount, syncs: true))
     buffer.removeAll()
     try log.commit([put("key 7", [1]), .delete(key: "key 100")])
     let entries = try log.entries()

@@ -30,7 +30,7 @@ struct AddressTests {
   }
 
   @Test func `a path is as long as Linux takes it, and no longer`() throws {
-    let longest = String(repeating: "a", count: Address.longestPath)
+    let longest = String(repeating: "a", count: Address.maxPathLength)
     #expect(try Address("unix:\(longest)") == .unix(path: longest))
     #expect(throws: AddressError.self) { try Address("unix:\(longest)a") }
     // 54 characters of two bytes each are too long, though 107 characters are not.

@@ -9,7 +9,7 @@ struct MapLoadingTests {
     var random = SeededGenerator.announced()
     var put = EntryMap()
     var loaded = EntryMap()
-    var loader = MapLoader()
+    var loader = BulkLoader()
     try loaded.beginLoading(entries: count)
     // The loader keeps pointers to keys and values until it is flushed.
     let space = UnsafeMutableRawBufferPointer.allocate(byteCount: 200_000, alignment: 8)

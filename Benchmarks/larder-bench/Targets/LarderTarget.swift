@@ -12,7 +12,7 @@ struct LarderTarget: Target {
   private static let credit = UInt32(Int32.max)
   private static let idPlace = 8
   private static let storePlace = 6
-  private static let largestFrame = Int(Int32.max)
+  private static let maxFrameSize = Int(Int32.max)
 
   func greet(_ line: borrowing SetupLine) throws -> UInt16 {
     _ = try call(line, unless: nil) {
@@ -54,7 +54,7 @@ struct LarderTarget: Target {
     var request = ByteBuffer()
     make(&request)
     let frame = try line.ask(request.toArray()) { bytes in
-      switch FrameScan(bytes, at: 0, largest: Self.largestFrame) {
+      switch FrameScan(bytes, at: 0, largest: Self.maxFrameSize) {
       case .frame(let header): header.frameSize
       case .partial: nil
       case .invalid: throw BenchError("the server does not speak Larder's protocol")
@@ -110,7 +110,7 @@ struct LarderTarget: Target {
 
   @inline(__always)
   func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
-    switch FrameScan(bytes, at: place, largest: Self.largestFrame) {
+    switch FrameScan(bytes, at: place, largest: Self.maxFrameSize) {
     case .invalid: return .malformed
     case .partial(let size): return .incomplete(atLeast: size)
     case .frame(let header):

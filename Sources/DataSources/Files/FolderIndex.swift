@@ -76,7 +76,7 @@ extension Folder {
 
   /// The key of a name that is a digest; nil when the file that should hold it doesn't.
   func key(of name: EntryName) throws -> [UInt8]? {
-    guard let bytes = try bytes(of: name.keyFileName).map(Array.init), bytes.count <= longestKeyBytes else {
+    guard let bytes = try bytes(of: name.keyFileName).map(Array.init), bytes.count <= maxKeyBytes else {
       return nil
     }
     return EntryName(of: bytes) == name ? bytes : nil

@@ -1,5 +1,5 @@
 /// The longest key of a key-value source, in bytes: that of the server's stores.
-let longestKeyBytes = 4_096
+let maxKeyBytes = 4_096
 
 extension KeyValueDataSource {
   /// The keys of every entry, in the order of their bytes. Reads the entries too.
@@ -10,8 +10,8 @@ extension KeyValueDataSource {
   func checked(_ key: String) throws -> String {
     let count = key.utf8.count
     guard count > 0 else { throw DataSourceError(.illegalArgument, "an empty key") }
-    guard count <= longestKeyBytes else {
-      throw DataSourceError(.illegalArgument, "a key of \(count) bytes; \(longestKeyBytes) is the most")
+    guard count <= maxKeyBytes else {
+      throw DataSourceError(.illegalArgument, "a key of \(count) bytes; \(maxKeyBytes) is the most")
     }
     return key
   }

@@ -5,7 +5,7 @@ public struct RetryRule: Sendable {
   /// The pause before the first retry; each later one is twice as long.
   public let pause: Duration
   /// The longest pause.
-  public let longestPause: Duration
+  public let maxPause: Duration
   private let retryIf: @Sendable (any Error) -> Bool
 
   /// - Parameters:
@@ -17,13 +17,13 @@ public struct RetryRule: Sendable {
   public init(
     retryCount: Int,
     pause: Duration = .milliseconds(50),
-    longestPause: Duration = .seconds(5),
+    maxPause: Duration = .seconds(5),
     retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.unlessUnsafe
   ) {
     precondition(retryCount >= 0, "retryCount is negative")
     self.retryCount = retryCount
     self.pause = pause
-    self.longestPause = longestPause
+    self.maxPause = maxPause
     self.retryIf = retryIf
   }
 
@@ -48,7 +48,7 @@ public struct RetryRule: Sendable {
 
   /// The pause before a retry, of which the first is 0: doubled each time, up to the longest, less up to half.
   func pauseLength(before retry: Int) -> Duration {
-    let doubled = min(pause * (1 << min(retry, 30)), longestPause)
+    let doubled = min(pause * (1 << min(retry, 30)), maxPause)
     return doubled * Double.random(in: 0.5...1)
   }
 }

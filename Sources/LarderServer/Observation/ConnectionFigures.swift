@@ -33,7 +33,7 @@ final class ConnectionFigures: Sendable {
   /// Keeps the name as far as a reply has room for it: what was not UTF-8 has grown when it was made so.
   func nameClient(_ name: String) {
     var name = name
-    while name.utf8.count > ClientHello.longestName { name.unicodeScalars.removeLast() }
+    while name.utf8.count > ClientHello.maxNameSize { name.unicodeScalars.removeLast() }
     clientName.withLock { $0 = name }
   }
 

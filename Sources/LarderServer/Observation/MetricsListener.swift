@@ -10,7 +10,7 @@ final class MetricsListener: Sendable {
   private let wakeup: Wakeup
   private let ended = DispatchSemaphore(value: 0)
 
-  static let mostConnections = 16
+  static let maxConnections = 16
   /// What a connection has for its request and its answer, in milliseconds.
   static let patience: UInt64 = 5_000
 
@@ -52,7 +52,7 @@ final class MetricsListener: Sendable {
       do {
         if let socket = try listener.accept() {
           // It has had more time than any that means to read needs.
-          if connections.count == Self.mostConnections { connections.removeFirst() }
+          if connections.count == Self.maxConnections { connections.removeFirst() }
           connections.append(MetricsConnection(socket, deadline: later + Self.patience))
         }
       } catch {

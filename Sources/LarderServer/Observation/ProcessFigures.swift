@@ -8,7 +8,7 @@ struct ProcessFigures {
   let residentBytes: UInt64
   let threads: UInt64
   let openDescriptors: UInt64
-  let mostDescriptors: UInt64
+  let maxDescriptors: UInt64
 
   /// Nil where there is no /proc.
   static var now: ProcessFigures? {
@@ -26,7 +26,7 @@ struct ProcessFigures {
     return ProcessFigures(
       cpuSeconds: Double(field(14) + field(15)) / ticks, startSeconds: Double(boot ?? 0) + Double(field(22)) / ticks,
       virtualBytes: field(23), residentBytes: field(24) * UInt64(sysconf(Int32(_SC_PAGESIZE))), threads: field(20),
-      openDescriptors: countDescriptors(), mostDescriptors: UInt64(limit.rlim_cur))
+      openDescriptors: countDescriptors(), maxDescriptors: UInt64(limit.rlim_cur))
   }
 
   func add(to text: inout MetricsText) {
@@ -43,7 +43,7 @@ struct ProcessFigures {
     text.begin("process_open_fds", .gauge, "Descriptors that are open.", prefix: "")
     text.add(openDescriptors)
     text.begin("process_max_fds", .gauge, "Descriptors that may be open.", prefix: "")
-    text.add(mostDescriptors)
+    text.add(maxDescriptors)
   }
 
   private static func countDescriptors() -> UInt64 {

@@ -80,7 +80,9 @@ extension ServerState {
     for store in all {
       let ofMap = store.access { map in map.isDropped ? [] : Self.figures(of: &map, now: now) }
       for figure in ofMap { families[figure.name, default: []].append((store, figure.value)) }
-      for figure in store.journal?.figures ?? [] { families[figure.name, default: []].append((store, figure.value)) }
+      for figure in store.commitWriter?.figures ?? [] {
+        families[figure.name, default: []].append((store, figure.value))
+      }
     }
     text.begin("stores", .gauge, "Stores there are.")
     text.add(UInt64(all.count))
@@ -91,17 +93,17 @@ extension ServerState {
         text.add(sample.value, ("store", sample.store.name.text), ("engine", sample.store.engine.rawValue))
       }
     }
-    let journals = all.compactMap { store in store.journal.map { (store, $0) } }
-    guard !journals.isEmpty else { return }
+    let commitWriters = all.compactMap { store in store.commitWriter.map { (store, $0) } }
+    guard !commitWriters.isEmpty else { return }
     text.begin(
       "store_commit_duration_seconds", .histogram,
       "How long it took to write what was committed, until it was on the disk where the store promises that.")
-    for (store, journal) in journals {
-      text.add([journal.commitTimes], ("store", store.name.text), ("engine", store.engine.rawValue))
+    for (store, commitWriter) in commitWriters {
+      text.add([commitWriter.commitTimes], ("store", store.name.text), ("engine", store.engine.rawValue))
     }
     text.begin("store_sync_duration_seconds", .histogram, "How long the disk took to make what was written durable.")
-    for (store, journal) in journals {
-      if let times = journal.syncTimes {
+    for (store, commitWriter) in commitWriters {
+      if let times = commitWriter.syncTimes {
         text.add([times], ("store", store.name.text), ("engine", store.engine.rawValue))
       }
     }

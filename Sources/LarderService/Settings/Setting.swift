@@ -108,7 +108,7 @@ extension Setting {
     Setting(time: "log.slow", standard: "10ms", \.server.limits.slow),
     Setting("limits.connections", standard: 10_000, in: 1...1_000_000, isReloaded: true, \.server.limits.connections),
     Setting("limits.stores", standard: 1_024, in: 1...1_000_000, isReloaded: true, \.server.limits.stores),
-    Setting("limits.frame-bytes", standard: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.largestFrameBytes),
+    Setting("limits.frame-bytes", standard: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
     Setting(
       "limits.output-bytes", standard: 1 << 20, in: 1 << 16...1 << 30, isReloaded: true, \.server.limits.outputBytes),
     Setting(time: "limits.hello-timeout", standard: "5s", \.server.limits.helloTimeout),

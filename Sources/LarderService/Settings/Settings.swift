@@ -10,10 +10,10 @@ package struct Settings: Sendable {
   func contradictions() -> [String] {
     let (limits, stores) = (server.limits, server.stores)
     var found: [String] = []
-    let mostStores = limits.largestFrameBytes / 192
-    if limits.stores > mostStores {
+    let maxStores = limits.maxFrameBytes / 192
+    if limits.stores > maxStores {
       found.append(
-        "limits.stores: it takes up to \(mostStores) with these limits.frame-bytes, for the list of stores is one frame"
+        "limits.stores: it takes up to \(maxStores) with these limits.frame-bytes, for the list of stores is one frame"
       )
     }
     if stores.count > limits.stores {

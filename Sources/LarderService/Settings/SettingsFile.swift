@@ -81,5 +81,5 @@ struct SettingsFile {
 
 /// Says that there is no such name, and which one is near.
 func unknown(_ name: String, among names: [String]) -> String {
-  "\(name) is not known" + (NearWord.nearest(to: name, of: names).map { "; did you mean \($0)?" } ?? "")
+  "\(name) is not known" + (SpellingSuggestion.nearest(to: name, of: names).map { "; did you mean \($0)?" } ?? "")
 }

@@ -53,7 +53,7 @@ package struct DataDirectoryCheck {
     } catch {
       // What the files are called tells the engine, so that they can be looked at all the same.
       let engine: EngineKind? =
-        names.contains { $0.hasSuffix(".log") } ? .log : names.contains(DirectoryJournal.name) ? .directory : nil
+        names.contains { $0.hasSuffix(".log") } ? .log : names.contains(WriteAheadLog.name) ? .directory : nil
       let complaint = StoreReport.Damage(
         path: path + "/" + DataDirectory.descriptionName, offset: nil, what: error.reason)
       return FoundStore(

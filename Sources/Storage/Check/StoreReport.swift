@@ -81,7 +81,7 @@ extension DirectoryReport {
     findings.count { finding in
       switch finding.oddity {
       case .changed, .keyUnknown: true
-      case .unreadable: finding.name != DirectoryJournal.name
+      case .unreadable: finding.name != WriteAheadLog.name
       default: false
       }
     }
@@ -97,7 +97,7 @@ extension DirectoryReport.Finding {
     case .unreadable(let reason): (nil, "it can't be read: \(reason)")
     case .damaged(let offset, let reason): (offset, reason)
     case .journalMissing: (nil, "the journal is missing, and with it what it had ahead of the files")
-    case .notAFile where name == DirectoryJournal.name: (nil, "the journal is not a regular file")
+    case .notAFile where name == WriteAheadLog.name: (nil, "the journal is not a regular file")
     case .foreign, .notAFile, .ahead, .tornTail: nil
     }
   }

@@ -29,7 +29,7 @@ package enum DirectoryCheck {
       tell(value.count)
     }
     do throws(SystemError) {
-      _ = try DirectoryJournal.make(in: copy, after: reading.report.revision)
+      _ = try WriteAheadLog.make(in: copy, after: reading.report.revision)
       try fileSystem.syncFolder(target)
     } catch {
       throw .system(path: target, error)

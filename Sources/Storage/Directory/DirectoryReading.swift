@@ -9,7 +9,7 @@ struct DirectoryReading {
 
   let folder: DirectoryFolder
   /// Nil when there is no journal.
-  private(set) var journal: DirectoryJournalContents?
+  private(set) var journal: WriteAheadLogContents?
   private(set) var pending = PendingOperations()
   private(set) var index = DirectoryIndex()
   /// Names that a crash has left and nothing needs.
@@ -33,10 +33,10 @@ struct DirectoryReading {
       throw .system(path: folder.path, error)
     }
     report.files = names.count
-    let hasJournal = names.contains(DirectoryJournal.name)
+    let hasJournal = names.contains(WriteAheadLog.name)
     if hasJournal { try readJournal(mustBeSound: mustBeSound) }
     let (entries, keyFiles) = sort(names.sorted())
-    if !hasJournal, !entries.isEmpty { report.note(DirectoryJournal.name, .journalMissing) }
+    if !hasJournal, !entries.isEmpty { report.note(WriteAheadLog.name, .journalMissing) }
     for (index, (name, versions)) in entries.enumerated() {
       if index % 1_024 == 0 { progress(index, entries.count) }
       try read(name, versions, visit)
@@ -50,10 +50,10 @@ struct DirectoryReading {
   }
 
   private mutating func readJournal(mustBeSound: Bool) throws(DirectoryError) {
-    let (name, path) = (DirectoryJournal.name, folder.path(DirectoryJournal.name))
-    let contents: DirectoryJournalContents
+    let (name, path) = (WriteAheadLog.name, folder.path(WriteAheadLog.name))
+    let contents: WriteAheadLogContents
     do throws(SystemError) {
-      contents = try DirectoryJournalContents(reading: folder.fileSystem.open(path, .reading))
+      contents = try WriteAheadLogContents(reading: folder.fileSystem.open(path, .reading))
     } catch {
       if mustBeSound { throw .system(path: path, error) }
       return report.note(name, isFile(name) ? .unreadable(error.description) : .notAFile)
@@ -72,7 +72,7 @@ struct DirectoryReading {
   private mutating func sort(_ names: [String]) -> (entries: [EntryName: [EntryVersion]], keyFiles: [EntryName]) {
     var (entries, keyFiles): ([EntryName: [EntryVersion]], [EntryName]) = ([:], [])
     for name in names {
-      if name == DirectoryJournal.name || name == DirectoryFolder.lockName { continue }
+      if name == WriteAheadLog.name || name == DirectoryFolder.lockName { continue }
       if name == DirectoryFolder.temporaryName {
         isFile(name) ? leftovers.append(name) : report.note(name, .notAFile)
       } else if let (entry, version) = EntryVersion.read(name) {

@@ -18,7 +18,7 @@ import Glibc
 @safe
 package struct CommitBuffer: ~Copyable {
   /// Values of this many bytes and more are apart.
-  package static let apartByteCount = ExternalValues.minimumByteCount
+  package static let separatedByteCount = ExternalValues.minimumByteCount
   package static let recordHeaderByteCount = 8
   /// No store ever comes to the last one, so that there is always a next.
   static let revisions = 1...UInt64(Int64.max)
@@ -35,7 +35,7 @@ package struct CommitBuffer: ~Copyable {
 
   package enum Flag {
     package static let expires: UInt8 = 1
-    package static let apart: UInt8 = 2
+    package static let separated: UInt8 = 2
   }
 
   private var base: UnsafeMutableRawPointer?
@@ -47,11 +47,11 @@ package struct CommitBuffer: ~Copyable {
   /// The revision of the last record; 0 for none.
   package private(set) var lastRevision: UInt64 = 0
   /// The values apart of the open record.
-  private var apart: [Range<Int>] = []
+  private var separated: [Range<Int>] = []
   /// Bytes of values that were left out of the open record.
   private var leftOutBytes = 0
   /// How many values apart there are in all records.
-  package private(set) var apartCount = 0
+  package private(set) var separatedCount = 0
 
   package init() {}
 
@@ -71,20 +71,20 @@ package struct CommitBuffer: ~Copyable {
   package mutating func put(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, kind: Kind, expiry: UInt64, revision: UInt64
   ) {
-    let isApart = value.count >= Self.apartByteCount
+    let isSeparated = value.count >= Self.separatedByteCount
     var flags: UInt8 = 0
     if expiry != 0 { flags |= Flag.expires }
-    if isApart { flags |= Flag.apart }
+    if isSeparated { flags |= Flag.separated }
     open(revision, room: Self.operationHeaderByteCount + 12 + key.count + value.count)
     appendHeader(kind, flags, keyCount: key.count, valueCount: value.count)
     if expiry != 0 { append(expiry) }
-    if isApart { append(unsafe value.checksum()) }
+    if isSeparated { append(unsafe value.checksum()) }
     unsafe append(key)
     let start = count
     unsafe append(value)
-    guard isApart else { return }
-    apart.append(start..<count)
-    apartCount += 1
+    guard isSeparated else { return }
+    separated.append(start..<count)
+    separatedCount += 1
   }
 
   /// Adds a put to the record of that revision, as far as its value, which is apart and belongs behind all that is there now.
@@ -94,7 +94,7 @@ package struct CommitBuffer: ~Copyable {
   ) {
     open(revision, room: Self.operationHeaderByteCount + 12 + key.count)
     appendHeader(
-      kind, expiry == 0 ? Flag.apart : Flag.apart | Flag.expires, keyCount: key.count, valueCount: byteCount)
+      kind, expiry == 0 ? Flag.separated : Flag.separated | Flag.expires, keyCount: key.count, valueCount: byteCount)
     if expiry != 0 { append(expiry) }
     append(checksum)
     unsafe append(key)
@@ -121,13 +121,13 @@ package struct CommitBuffer: ~Copyable {
       of: UInt32(count - bodyStart + leftOutBytes).littleEndian, toByteOffset: start, as: UInt32.self)
     var crc = unsafe crc32c(0, base + start, 4)
     var place = bodyStart
-    for value in apart {
+    for value in separated {
       crc = unsafe crc32c(crc, base + place, value.lowerBound - place)
       place = value.upperBound
     }
     crc = unsafe crc32c(crc, base + place, count - place)
     unsafe base.storeBytes(of: crc.littleEndian, toByteOffset: start + 4, as: UInt32.self)
-    apart.removeAll(keepingCapacity: true)
+    separated.removeAll(keepingCapacity: true)
     leftOutBytes = 0
   }
 
@@ -135,7 +135,7 @@ package struct CommitBuffer: ~Copyable {
   package mutating func removeAll() {
     precondition(openStart == nil)
     count = 0
-    apartCount = 0
+    separatedCount = 0
     guard capacity > 16 << 20 else { return }
     unsafe Glibc.free(base)
     unsafe base = nil

@@ -47,7 +47,7 @@ package struct CommitReader {
     while place < byteCount {
       let operation = unsafe try operation(of: record, at: place)
       place = operation.end
-      guard let expected = operation.apartChecksum else { continue }
+      guard let expected = operation.separatedChecksum else { continue }
       guard unsafe operation.value.checksum() == expected else { throw damage("a value's checksum is wrong") }
       crc = unsafe checksum(covered..<place - operation.value.count, after: crc)
       covered = place
@@ -67,7 +67,8 @@ package struct CommitReader {
     else { throw damage("an operation's form is wrong") }
     return unsafe CommitOperation(
       kind: kind, revision: record.integer(at: CommitBuffer.recordHeaderByteCount, as: UInt64.self),
-      expiry: operation.expiry, apartChecksum: operation.isApart ? operation.valueChecksum : nil, key: operation.key,
+      expiry: operation.expiry, separatedChecksum: operation.isSeparated ? operation.valueChecksum : nil,
+      key: operation.key,
       value: operation.value, valueOffset: recordStart + operation.end - operation.value.count, end: operation.end)
   }
 
@@ -82,7 +83,7 @@ package struct CommitOperation {
   /// In milliseconds since 1970; 0 for never.
   package let expiry: UInt64
   /// Of a value apart; nil for others.
-  fileprivate let apartChecksum: UInt32?
+  fileprivate let separatedChecksum: UInt32?
   package let key: UnsafeRawBufferPointer
   package let value: UnsafeRawBufferPointer
   /// Where the value begins among the reader's bytes.
@@ -91,7 +92,7 @@ package struct CommitOperation {
   fileprivate let end: Int
 
   /// CRC32C of the value.
-  var valueChecksum: UInt32 { unsafe apartChecksum ?? value.checksum() }
+  var valueChecksum: UInt32 { unsafe separatedChecksum ?? value.checksum() }
 }
 
 /// Why a record can't be read.

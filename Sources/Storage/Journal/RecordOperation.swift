@@ -5,7 +5,7 @@
 struct RecordOperation {
   /// A `CommitBuffer.Kind`, or `SyncMark.kind`.
   let kind: UInt8
-  let isApart: Bool
+  let isSeparated: Bool
   /// Of a value apart; 0 for others.
   let valueChecksum: UInt32
   /// In milliseconds since 1970; 0 for never.
@@ -29,15 +29,15 @@ struct RecordOperation {
     let flags = unsafe record[start &+ 1]
     let keyCount = unsafe Int(record.integer(at: start &+ 2, as: UInt16.self))
     let valueCount = unsafe Int(record.integer(at: start &+ 4, as: UInt32.self))
-    isApart = flags & CommitBuffer.Flag.apart != 0
+    isSeparated = flags & CommitBuffer.Flag.separated != 0
     let expires = flags & CommitBuffer.Flag.expires != 0
-    let extra = (expires ? 8 : 0) &+ (isApart ? 4 : 0)
-    let presentCount = isSparse && isApart ? 0 : valueCount
+    let extra = (expires ? 8 : 0) &+ (isSeparated ? 4 : 0)
+    let presentCount = isSparse && isSeparated ? 0 : valueCount
     guard place &+ extra &+ keyCount &+ presentCount <= record.count, flags <= 3 else { return nil }
     switch kind {
     case 1, 2:
       guard Key.lengths.contains(keyCount), valueCount <= Int32.max else { return nil }
-      guard isApart == (valueCount >= CommitBuffer.apartByteCount) else { return nil }
+      guard isSeparated == (valueCount >= CommitBuffer.separatedByteCount) else { return nil }
     case 3: guard Key.lengths.contains(keyCount), valueCount == 0, flags == 0 else { return nil }
     case 4: guard keyCount == 0, valueCount == 0, flags == 0 else { return nil }
     case SyncMark.kind:
@@ -46,8 +46,8 @@ struct RecordOperation {
     }
     expiry = expires ? unsafe record.integer(at: place, as: UInt64.self) : 0
     if expires { place &+= 8 }
-    valueChecksum = isApart ? unsafe record.integer(at: place, as: UInt32.self) : 0
-    if isApart { place &+= 4 }
+    valueChecksum = isSeparated ? unsafe record.integer(at: place, as: UInt32.self) : 0
+    if isSeparated { place &+= 4 }
     guard !expires || expiry != 0 else { return nil }
     unsafe key = UnsafeRawBufferPointer(start: record.baseAddress! + place, count: keyCount)
     place &+= keyCount

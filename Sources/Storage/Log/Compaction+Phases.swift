@@ -49,6 +49,6 @@ extension Compaction {
 
   private func leave(_ phase: Phase, _ store: Store) {
     enter(phase)
-    store.journal?.wake()
+    store.commitWriter?.wake()
   }
 }

@@ -3,7 +3,7 @@ import Platform
 /// The rewriting of neighbouring segments into one that has only what is live.
 ///
 /// It takes its sources' place in one step, by renaming, when it is on the disk and so is everything that made the rest dead. Owned by one
-/// `LogSink`, made and looked at on the journal's thread, and run on the thread of a `CompactionRunner`.
+/// `LogEngine`, made and looked at on the journal's thread, and run on the thread of a `CompactionRunner`.
 ///
 /// Safe because the runner has all but `phase` to itself until it leaves a phase, which is behind a lock.
 final class Compaction: @unchecked Sendable {
@@ -27,7 +27,7 @@ final class Compaction: @unchecked Sendable {
   private let replaced: [UInt64]
   private var source: any File
   /// Whether the source has values apart, which somebody may still read when it has no name any more.
-  private var hasValuesApart = false
+  private var hasSeparatedValues = false
   /// Sources that nobody reads any more.
   private var spent: [any File] = []
   private var reader: SegmentReader
@@ -94,8 +94,8 @@ final class Compaction: @unchecked Sendable {
       guard case .sealed = reader.state else {
         throw .damaged("\(folder.segmentPath(header.number)) or one merged with it is damaged at byte \(reader.end)")
       }
-      if !hasValuesApart { spent.append(source) }
-      hasValuesApart = false
+      if !hasSeparatedValues { spent.append(source) }
+      hasSeparatedValues = false
       guard !sources.isEmpty else { return false }
       let next = sources.removeFirst()
       source = next.file
@@ -177,7 +177,7 @@ final class Compaction: @unchecked Sendable {
   private func collect(_ piece: SegmentPiece, _ fates: [Fate]) {
     var index = 0
     piece.visit { operation, revision, valueOffset in
-      if operation.isApart { hasValuesApart = true }
+      if operation.isSeparated { hasSeparatedValues = true }
       let fate = fates[index]
       index += 1
       if fate == .dropped { return }
@@ -185,7 +185,7 @@ final class Compaction: @unchecked Sendable {
       if fate == .buried || operation.kind == CommitBuffer.Kind.delete.rawValue {
         unsafe output.delete(operation.key, revision: revision)
       } else if let kind = CommitBuffer.Kind(rawValue: operation.kind), kind != .deleteAll {
-        if operation.isApart {
+        if operation.isSeparated {
           unsafe output.put(
             operation.key, leavingOut: operation.valueByteCount, checksum: operation.valueChecksum, kind: kind,
             expiry: operation.expiry, revision: revision)

@@ -58,7 +58,7 @@ package enum LogCheck {
       guard try files.list(target).isEmpty else { throw SystemError("mkdir", errno: EEXIST) }
     }
     var map = EntryMap()
-    let (sink, _) = try LogSink.open(target, files: files, now: 0, unixNow: 0, into: &map)
+    let (engine, _) = try LogEngine.open(target, files: files, now: 0, unixNow: 0, into: &map)
     var records = 0
     var lastRevision: UInt64 = 0
     let report = unsafe try walk(path, files, tell) { (bytes, revision) throws(LogError) in
@@ -66,16 +66,18 @@ package enum LogCheck {
       guard revision > lastRevision else { return }
       lastRevision = revision
       records += 1
-      do throws(SinkError) {
-        while sink.room < bytes.count { try sink.makeRoom() }
-        unsafe _ = try sink.write(bytes, last: revision, apartCount: 0, syncs: false)
+      do throws(EngineError) {
+        while engine.room < bytes.count { try engine.makeRoom() }
+        unsafe _ = try engine.write(bytes, last: revision, separatedCount: 0, syncs: false)
       } catch {
         throw .failed(path: target, SystemError("\(error)", errno: error == .noSpace ? 28 : 5))
       }
     }
     // The counter goes on where it was, even if what had the last revision is lost.
-    sink.lastRevisionOfActive = report.segments.map(\.lastRevision).max() ?? 0
-    do throws(SinkError) { try sink.seal() } catch { throw .failed(path: target, SystemError("\(error)", errno: 5)) }
+    engine.lastRevisionOfActive = report.segments.map(\.lastRevision).max() ?? 0
+    do throws(EngineError) { try engine.seal() } catch {
+      throw .failed(path: target, SystemError("\(error)", errno: 5))
+    }
     return (report, records)
   }
 

@@ -30,7 +30,7 @@ enum LogRecord {
     let byteCount = CommitBuffer.recordHeaderByteCount + length
     guard byteCount <= remaining else { return .damaged("a record reaches beyond the end of the file") }
     // A value apart is longer than this.
-    if length >= CommitBuffer.apartByteCount, let finding = unsafe look(at: bytes, byteCount: byteCount) {
+    if length >= CommitBuffer.separatedByteCount, let finding = unsafe look(at: bytes, byteCount: byteCount) {
       return finding
     }
     guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
@@ -59,7 +59,7 @@ enum LogRecord {
 
   /// The most that an operation takes whose value isn't apart.
   private static let largestOperation =
-    CommitBuffer.operationHeaderByteCount + 8 + Key.lengths.upperBound + CommitBuffer.apartByteCount
+    CommitBuffer.operationHeaderByteCount + 8 + Key.lengths.upperBound + CommitBuffer.separatedByteCount
 
   /// Looks through the operations that are there already for a value apart, and for what is no operation: what only says that it is long
   /// must not be read to its end.
@@ -68,7 +68,7 @@ enum LogRecord {
     let there = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
     var place = CommitBuffer.recordHeaderByteCount + 8
     while place + CommitBuffer.operationHeaderByteCount <= there.count {
-      if unsafe there[place + 1] & CommitBuffer.Flag.apart != 0 { return .sparse }
+      if unsafe there[place + 1] & CommitBuffer.Flag.separated != 0 { return .sparse }
       guard let operation = unsafe RecordOperation(in: there, at: place) else {
         return there.count - place < largestOperation ? nil : .damaged("a record is not well formed")
       }

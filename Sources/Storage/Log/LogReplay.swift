@@ -15,7 +15,7 @@ struct LogReplay {
 
   let now: UInt64
   let unixNow: UInt64
-  private var loader = MapLoader()
+  private var loader = BulkLoader()
   private(set) var recordCount = 0
   /// Of the segments that were read.
   private var lastRevision: UInt64 = 0
@@ -79,7 +79,7 @@ struct LogReplay {
     var tombstoneBytes = 0
     let count = try piece.visit { (operation, revision, valueOffset) throws(StorageError) in
       if operation.isRemoval { unsafe tombstoneBytes += CommitBuffer.operationHeaderByteCount + operation.key.count }
-      if operation.isApart {
+      if operation.isSeparated {
         let value = StoredValue(
           file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
         try apply(operation, revision: revision, value, to: &map)

@@ -4,8 +4,8 @@ package struct LogSizes: Sendable {
   static let limit = 1 << 40
 
   /// The first segment of a store; later ones grow with it.
-  package var smallestSegment = 1 << 20
-  package var largestSegment = 64 << 20
+  package var minSegmentSize = 1 << 20
+  package var maxSegmentSize = 64 << 20
   /// The reserve is kept only when the log has at least this size, so that small stores stay small.
   package var reserveFrom = 4 << 20
   /// A mark of what is synced is written once so much more is.
@@ -17,8 +17,8 @@ package struct LogSizes: Sendable {
 
   /// The size of the next segment of a log that has so many bytes: an eighth, as a power of two within the limits.
   func segment(logBytes: Int) -> Int {
-    var size = smallestSegment
-    while size < largestSegment, size * 8 < logBytes { size *= 2 }
+    var size = minSegmentSize
+    while size < maxSegmentSize, size * 8 < logBytes { size *= 2 }
     return size
   }
 }

@@ -1,5 +1,5 @@
 /// Why a record with values apart can't be read.
-enum SparseFault: Error {
+enum SparseError: Error {
   case damaged(String)
   case failed(LogError)
 }
@@ -7,7 +7,7 @@ enum SparseFault: Error {
 /// Reading records that have values apart: everything but those values is gathered in `sparse`, and is what the record's checksum covers.
 extension SegmentReader {
   /// Reads the record at `end` and goes beyond it.
-  mutating func readSparse() throws(SparseFault) {
+  mutating func readSparse() throws(SparseError) {
     let start = end
     sparseCount = 0
     let bodyStart = CommitBuffer.recordHeaderByteCount
@@ -41,31 +41,31 @@ extension SegmentReader {
   /// - Returns: where the next one begins in the file.
   private mutating func gatherOperation(
     at start: Int, recordEnd: Int, _ isIntact: inout Bool
-  ) throws(SparseFault) -> Int {
-    let malformed = SparseFault.damaged("a record's checksum is wrong, or it is not well formed")
+  ) throws(SparseError) -> Int {
+    let malformed = SparseError.damaged("a record's checksum is wrong, or it is not well formed")
     let gathered = sparseCount
     guard recordEnd - start >= CommitBuffer.operationHeaderByteCount else { throw malformed }
     try gather(start, CommitBuffer.operationHeaderByteCount)
     let flags = unsafe sparse[gathered + 1]
     let keyCount = unsafe Int(header.integer(at: gathered + 2, as: UInt16.self))
     let valueCount = unsafe Int(header.integer(at: gathered + 4, as: UInt32.self))
-    let isApart = flags & CommitBuffer.Flag.apart != 0
-    let rest = (flags & CommitBuffer.Flag.expires != 0 ? 8 : 0) + (isApart ? 4 : valueCount) + keyCount
+    let isSeparated = flags & CommitBuffer.Flag.separated != 0
+    let rest = (flags & CommitBuffer.Flag.expires != 0 ? 8 : 0) + (isSeparated ? 4 : valueCount) + keyCount
     let restStart = start + CommitBuffer.operationHeaderByteCount
     // Before any of it is read: only what is apart may be large.
-    guard isApart == (valueCount >= CommitBuffer.apartByteCount),
-      rest + (isApart ? valueCount : 0) <= recordEnd - restStart
+    guard isSeparated == (valueCount >= CommitBuffer.separatedByteCount),
+      rest + (isSeparated ? valueCount : 0) <= recordEnd - restStart
     else { throw malformed }
     try gather(restStart, rest)
     guard let operation = unsafe RecordOperation(in: header, at: gathered, isSparse: true), operation.end == sparseCount
     else { throw malformed }
-    guard isApart else { return restStart + rest }
+    guard isSeparated else { return restStart + rest }
     if verifiesValues, try checksum(restStart + rest, valueCount) != operation.valueChecksum { isIntact = false }
     return restStart + rest + valueCount
   }
 
   /// Adds bytes of the file to `sparse`.
-  private mutating func gather(_ place: Int, _ count: Int) throws(SparseFault) {
+  private mutating func gather(_ place: Int, _ count: Int) throws(SparseError) {
     guard count > 0 else { return }
     if unsafe sparseCount + count > sparse.count {
       let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * (sparseCount + count), alignment: 16)
@@ -79,7 +79,7 @@ extension SegmentReader {
   }
 
   /// Bytes of the file, which are there unless it became shorter.
-  private mutating func bytes(_ place: Int, _ count: Int) throws(SparseFault) -> UnsafeRawBufferPointer {
+  private mutating func bytes(_ place: Int, _ count: Int) throws(SparseError) -> UnsafeRawBufferPointer {
     if unsafe bytes(from: place).count < count {
       do throws(LogError) { _ = try read(at: place, max(count, readByteCount)) } catch { throw .failed(error) }
     }
@@ -88,7 +88,7 @@ extension SegmentReader {
     return unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
   }
 
-  private mutating func checksum(_ start: Int, _ byteCount: Int) throws(SparseFault) -> UInt32 {
+  private mutating func checksum(_ start: Int, _ byteCount: Int) throws(SparseError) -> UInt32 {
     var (place, crc) = (start, UInt32(0))
     while place < start + byteCount {
       let there = unsafe bytes(from: place).count

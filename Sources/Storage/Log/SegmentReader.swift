@@ -89,7 +89,7 @@ struct SegmentReader: ~Copyable {
           bytes: UnsafeRawBufferPointer(rebasing: bytes[..<(end - offset)]), offset: offset, isSparse: false)
       }
       if wanted == 0, state == .more {
-        do throws(SparseFault) {
+        do throws(SparseError) {
           try readSparse()
         } catch {
           if case .failed(let error) = error { throw error }

@@ -29,14 +29,14 @@ enum CheckOutput {
       table.add(
         report.name, report.engine?.rawValue ?? "-", String(report.files),
         amount(report.count, report.engine),
-        Readable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
+        HumanReadable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
     }
     return table.text
   }
 
   private static func amount(_ count: Int, _ engine: EngineKind?) -> String {
     let noun = engine == .log ? (count == 1 ? "record" : "records") : count == 1 ? "entry" : "entries"
-    return "\(Readable.number(count)) \(noun)"
+    return "\(HumanReadable.number(count)) \(noun)"
   }
 
   private static func words(_ damage: StoreReport.Damage) -> String {
@@ -47,7 +47,7 @@ enum CheckOutput {
   private static func words(_ report: StoreReport, salvagedTo out: String) -> String {
     guard let salvage = report.salvage else { return "nothing could be copied" }
     var lost: [String] = []
-    if salvage.lostBytes > 0 { lost.append(Readable.bytes(UInt64(salvage.lostBytes)) + " of records") }
+    if salvage.lostBytes > 0 { lost.append(HumanReadable.bytes(UInt64(salvage.lostBytes)) + " of records") }
     if salvage.lostEntries > 0 { lost.append(amount(salvage.lostEntries, .directory)) }
     if salvage.lostFiles > 0 { lost.append(salvage.lostFiles == 1 ? "a segment" : "\(salvage.lostFiles) segments") }
     if lost.isEmpty, !report.isIntact { lost.append("as much as the damage above") }

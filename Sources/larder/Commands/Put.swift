@@ -49,6 +49,6 @@ struct Put: AsyncParsableCommand {
   private func standardInput() throws -> [UInt8] {
     let input = InputFile()
     if input.isTerminal { logLine("Type the value, and end it with Ctrl-D on a line of its own.") }
-    return try input.readAll(limit: LarderClient.Configuration().largestFrameBytes)
+    return try input.readAll(limit: LarderClient.Configuration().maxFrameBytes)
   }
 }

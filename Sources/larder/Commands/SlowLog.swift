@@ -28,9 +28,9 @@ struct SlowLog: AsyncParsableCommand {
     var table = Table("AGO", "TOOK", "REQUESTS", "RECEIVED", "STORE", "OPERATIONS")
     for entry in entries {
       table.add(
-        Readable.time(seconds: UInt64(entry.ago / .seconds(1))),
-        Readable.duration(nanoseconds: UInt64(entry.took / .nanoseconds(1))), "\(entry.requests)",
-        Readable.bytes(entry.receivedBytes), entry.store ?? "–", entry.operations.joined(separator: " "))
+        HumanReadable.time(seconds: UInt64(entry.ago / .seconds(1))),
+        HumanReadable.duration(nanoseconds: UInt64(entry.took / .nanoseconds(1))), "\(entry.requests)",
+        HumanReadable.bytes(entry.receivedBytes), entry.store ?? "–", entry.operations.joined(separator: " "))
     }
     try output.writeLine(table.text)
   }

@@ -41,7 +41,7 @@ struct Stats: AsyncParsableCommand {
     guard Output.showsTables else { return try writeLine(figures) }
     var table = Table("FIGURE", "VALUE", "")
     for (name, value) in figures.sorted(by: { $0.key < $1.key }) {
-      table.add(name, String(value), Readable.figure(name, value))
+      table.add(name, String(value), HumanReadable.figure(name, value))
     }
     var output = Output()
     try output.writeLine(table.text)

@@ -44,9 +44,9 @@ struct Top: AsyncParsableCommand {
     for connection in connections {
       table.add(
         "\(connection.number)", "\(connection.requestsPerSecond)", "\(connection.requests)",
-        Readable.bytes(connection.receivedBytes), Readable.bytes(connection.sentBytes),
-        Readable.bytes(connection.waitingBytes), Readable.time(seconds: UInt64(connection.age / .seconds(1))),
-        connection.user.map(Readable.user) ?? "", peer(connection))
+        HumanReadable.bytes(connection.receivedBytes), HumanReadable.bytes(connection.sentBytes),
+        HumanReadable.bytes(connection.waitingBytes), HumanReadable.time(seconds: UInt64(connection.age / .seconds(1))),
+        connection.user.map(HumanReadable.user) ?? "", peer(connection))
     }
     return table
   }

@@ -32,9 +32,9 @@ struct Verify: ParsableCommand {
 
   private static func tell(_ header: BackupHeader, _ source: borrowing BackupSource, _ damage: BackupDamage?) throws {
     var output = Output()
-    let made = Readable.moment(milliseconds: header.made)
+    let made = HumanReadable.moment(milliseconds: header.made)
     guard !Output.isTerminal else {
-      let amount = "\(Readable.number(source.entries)) entries (\(Readable.bytes(UInt64(source.byteCount))))"
+      let amount = "\(HumanReadable.number(source.entries)) entries (\(HumanReadable.bytes(UInt64(source.byteCount))))"
       try output.writeLine("Store   \(header.store), kept by \(header.specification)")
       try output.writeLine("Made    \(made.date) \(made.time) UTC")
       try output.writeLine("Holds   \(amount)\(damage == nil ? "" : " before the damage")")

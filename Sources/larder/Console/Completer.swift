@@ -8,7 +8,7 @@ struct Completer {
   /// Longer than a server on the same machine takes, shorter than a person's patience.
   private static let patience = Duration.milliseconds(400)
   /// More keys help nobody to choose.
-  static let mostKeys = 200
+  static let maxKeyCount = 200
 
   /// What stands where the word is.
   enum Place: Equatable {
@@ -37,7 +37,7 @@ struct Completer {
     case .folder: found = PathCompletion.candidates(prefix, foldersOnly: true)
     case .nothing: found = []
     }
-    return Set(found.filter { $0.hasPrefix(prefix) && VisibleText.line($0) == $0 }).sorted()
+    return Set(found.filter { $0.hasPrefix(prefix) && EscapedText.line($0) == $0 }).sorted()
   }
 
   func place(_ words: [String], _ prefix: String) -> Place {
@@ -115,9 +115,9 @@ struct Completer {
 
   private func keys(of store: String, _ prefix: String) async -> [String] {
     let store = session.client.with(timeout: Self.patience).store(store)
-    guard let first = try? await store.page(limit: Self.mostKeys, prefix: prefix, keysOnly: true) else { return [] }
+    guard let first = try? await store.page(limit: Self.maxKeyCount, prefix: prefix, keysOnly: true) else { return [] }
     // What all of them begin with is what the first and the last have in common.
-    let hasMore = first.count == Self.mostKeys
+    let hasMore = first.count == Self.maxKeyCount
     let last = hasMore ? try? await store.page(limit: 1, prefix: prefix, reverse: true, keysOnly: true) : nil
     return (first + (last ?? [])).map(\.key)
   }

@@ -32,14 +32,14 @@ enum Completion: Equatable {
 
   /// Names beside each other, in columns, as many as fit.
   static func columns(_ names: [String], width: Int) -> String {
-    let shown = names.prefix(mostShown).map { VisibleText.cut(VisibleText.line($0), to: width) }
-    let column = (shown.map(VisibleText.width).max() ?? 0) + 2
+    let shown = names.prefix(mostShown).map { EscapedText.cut(EscapedText.line($0), to: width) }
+    let column = (shown.map(EscapedText.width).max() ?? 0) + 2
     let count = max(1, width / column)
     let rows = (shown.count + count - 1) / count
     var lines = (0..<rows).map { row in
       var line = ""
       for index in stride(from: row, to: shown.count, by: rows) {
-        line += shown[index] + String(repeating: " ", count: column - VisibleText.width(shown[index]))
+        line += shown[index] + String(repeating: " ", count: column - EscapedText.width(shown[index]))
       }
       while line.last == " " { line.removeLast() }
       return line

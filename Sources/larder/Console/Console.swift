@@ -43,7 +43,7 @@ struct Console {
   // MARK: What is said
 
   private var prompt: String {
-    let address = VisibleText.line("\(session.address)")
+    let address = EscapedText.line("\(session.address)")
     let shown = address.count > 30 ? "…" + address.suffix(29) : address
     return session.address == .standard ? "larder> " : "\(shown)> "
   }
@@ -53,7 +53,7 @@ struct Console {
     var failure: LarderError?
     do throws(LarderError) {
       let stores = try await session.client.with(timeout: Self.greetingTime).stores()
-      let name = VisibleText.line(session.client.serverName ?? "a server")
+      let name = EscapedText.line(session.client.serverName ?? "a server")
       line += ", which is \(name) with \(stores.count) \(stores.count == 1 ? "store" : "stores")"
     } catch { failure = error }
     say(line + ".\nType 'help' for the commands, 'quit' or Ctrl-D to leave.")
@@ -100,7 +100,7 @@ struct Console {
     var words = words
     if !words[0].hasPrefix("-"), CommandSyntax.larder.command(words[0]) == nil {
       let names = CommandSyntax.larder.commands.map(\.commandName) + ConsoleWord.allCases.map(\.rawValue)
-      let guess = NearWord.nearest(to: words[0], of: names).map { "did you mean '\($0)'? " } ?? ""
+      let guess = SpellingSuggestion.nearest(to: words[0], of: names).map { "did you mean '\($0)'? " } ?? ""
       throw CommandFailure(.usage, "there is no command '\(words[0])'; \(guess)'help' lists the commands")
     }
     if words.count == 2, words[1] == ConsoleWord.questionMark.rawValue {

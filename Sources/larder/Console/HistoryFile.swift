@@ -6,7 +6,7 @@ import Platform
 struct HistoryFile {
   static let limit = 1_000
   /// A longer line is a value that was pasted, and nothing to look for again.
-  static let longestLine = 4_096
+  static let maxLineLength = 4_096
 
   private let path: String?
   private var last: String?
@@ -43,8 +43,8 @@ struct HistoryFile {
   }
 
   private static func isFit(_ line: String) -> Bool {
-    !line.isEmpty && line.utf8.count <= longestLine && line.first != " " && line.first != "\t"
-      && VisibleText.line(line) == line
+    !line.isEmpty && line.utf8.count <= maxLineLength && line.first != " " && line.first != "\t"
+      && EscapedText.line(line) == line
   }
 
   private static func variable(_ name: String) -> String? {
@@ -57,7 +57,7 @@ struct HistoryFile {
     let file = try LocalFileSystem().open(path, .reading)
     // Only the end counts of a file that somebody has made very long.
     let size = try file.byteCount()
-    let start = max(0, size - 2 * limit * longestLine)
+    let start = max(0, size - 2 * limit * maxLineLength)
     var bytes = [UInt8](repeating: 0, count: size - start)
     let count = try unsafe bytes.withUnsafeMutableBytes { try unsafe file.read(at: start, into: $0) }
     return Array(bytes[..<count])

@@ -10,7 +10,7 @@ extension JSONScanner {
   /// - Parameter members: takes them; what was in it is gone.
   static func members(
     of bytes: Span<UInt8>, deepest: Int = deepestLine, into members: inout [Member]
-  ) throws(JSONFault) {
+  ) throws(JSONError) {
     members.removeAll(keepingCapacity: true)
     var scanner = JSONScanner()
     try scanner.open(UInt8(ascii: "{"), "an object is expected", in: bytes)
@@ -25,7 +25,7 @@ extension JSONScanner {
   }
 
   /// Where the elements of a text that is one array are.
-  static func elements(of bytes: Span<UInt8>, deepest: Int = deepestLine) throws(JSONFault) -> [Range<Int>] {
+  static func elements(of bytes: Span<UInt8>, deepest: Int = deepestLine) throws(JSONError) -> [Range<Int>] {
     var scanner = JSONScanner()
     var elements: [Range<Int>] = []
     try scanner.open(UInt8(ascii: "["), "an array is expected", in: bytes)
@@ -47,31 +47,31 @@ extension JSONScanner {
     default: return false
     }
     var scanner = JSONScanner()
-    do throws(JSONFault) { try scanner.skipValue(in: bytes) } catch { return false }
+    do throws(JSONError) { try scanner.skipValue(in: bytes) } catch { return false }
     return scanner.place == bytes.count
   }
 
-  private mutating func open(_ byte: UInt8, _ expectation: String, in bytes: Span<UInt8>) throws(JSONFault) {
+  private mutating func open(_ byte: UInt8, _ expectation: String, in bytes: Span<UInt8>) throws(JSONError) {
     skipSpace(in: bytes)
-    guard take(byte, in: bytes) else { throw JSONFault(place, expectation) }
+    guard take(byte, in: bytes) else { throw JSONError(place, expectation) }
   }
 
-  private mutating func value(in bytes: Span<UInt8>, deepest: Int) throws(JSONFault) -> Range<Int> {
+  private mutating func value(in bytes: Span<UInt8>, deepest: Int) throws(JSONError) -> Range<Int> {
     skipSpace(in: bytes)
     let start = place
     try skipValue(in: bytes, deepest: deepest)
     return start..<place
   }
 
-  private mutating func isLast(_ close: UInt8, _ expectation: String, in bytes: Span<UInt8>) throws(JSONFault) -> Bool {
+  private mutating func isLast(_ close: UInt8, _ expectation: String, in bytes: Span<UInt8>) throws(JSONError) -> Bool {
     skipSpace(in: bytes)
     if take(UInt8(ascii: ","), in: bytes) { return false }
-    guard take(close, in: bytes) else { throw JSONFault(place, expectation) }
+    guard take(close, in: bytes) else { throw JSONError(place, expectation) }
     return true
   }
 
-  private mutating func expectEnd(in bytes: Span<UInt8>) throws(JSONFault) {
+  private mutating func expectEnd(in bytes: Span<UInt8>) throws(JSONError) {
     skipSpace(in: bytes)
-    guard place == bytes.count else { throw JSONFault(place, "something follows the end") }
+    guard place == bytes.count else { throw JSONError(place, "something follows the end") }
   }
 }

@@ -11,7 +11,7 @@ struct JSONScanner {
   var place = 0
 
   /// Passes over one value and the white space before it. O(bytes), and no recursion.
-  mutating func skipValue(in bytes: Span<UInt8>, deepest: Int = deepestNesting) throws(JSONFault) {
+  mutating func skipValue(in bytes: Span<UInt8>, deepest: Int = deepestNesting) throws(JSONError) {
     var containers = Containers()
     while true {
       skipSpace(in: bytes)
@@ -30,8 +30,8 @@ struct JSONScanner {
       case UInt8(ascii: "t"): try skipLiteral("true", in: bytes)
       case UInt8(ascii: "f"): try skipLiteral("false", in: bytes)
       case UInt8(ascii: "n"): try skipLiteral("null", in: bytes)
-      case nil: throw JSONFault(place, "the text ends where a value is expected")
-      default: throw JSONFault(place, "a value is expected")
+      case nil: throw JSONError(place, "the text ends where a value is expected")
+      default: throw JSONError(place, "a value is expected")
       }
       if try !skipToNextValue(in: bytes, &containers) { return }
     }
@@ -39,7 +39,7 @@ struct JSONScanner {
 
   /// Behind a value: closes the containers that end here.
   /// - Returns: whether another value follows, or nothing is open any more.
-  private mutating func skipToNextValue(in bytes: Span<UInt8>, _ containers: inout Containers) throws(JSONFault) -> Bool
+  private mutating func skipToNextValue(in bytes: Span<UInt8>, _ containers: inout Containers) throws(JSONError) -> Bool
   {
     while let container = containers.innermost {
       skipSpace(in: bytes)
@@ -48,15 +48,15 @@ struct JSONScanner {
         return true
       }
       if try !leave(container, &containers, in: bytes) {
-        throw JSONFault(place, container == .object ? "a comma or } is expected" : "a comma or ] is expected")
+        throw JSONError(place, container == .object ? "a comma or } is expected" : "a comma or ] is expected")
       }
     }
     return false
   }
 
-  private mutating func enter(_ container: Container, _ containers: inout Containers, _ deepest: Int) throws(JSONFault)
+  private mutating func enter(_ container: Container, _ containers: inout Containers, _ deepest: Int) throws(JSONError)
   {
-    guard containers.count < deepest else { throw JSONFault(place, "it is nested deeper than \(deepest)") }
+    guard containers.count < deepest else { throw JSONError(place, "it is nested deeper than \(deepest)") }
     containers.push(container)
     place &+= 1
   }
@@ -64,7 +64,7 @@ struct JSONScanner {
   /// Takes the end of the innermost container if it comes next.
   private mutating func leave(
     _ container: Container, _ containers: inout Containers, in bytes: Span<UInt8>
-  ) throws(JSONFault) -> Bool {
+  ) throws(JSONError) -> Bool {
     skipSpace(in: bytes)
     guard take(container == .object ? UInt8(ascii: "}") : UInt8(ascii: "]"), in: bytes) else { return false }
     containers.pop()
@@ -73,14 +73,14 @@ struct JSONScanner {
 
   /// Passes over a member's name and colon.
   /// - Returns: where the name is, in its quotes.
-  mutating func skipName(in bytes: Span<UInt8>) throws(JSONFault) -> Range<Int> {
+  mutating func skipName(in bytes: Span<UInt8>) throws(JSONError) -> Range<Int> {
     skipSpace(in: bytes)
-    guard peek(bytes) == UInt8(ascii: "\"") else { throw JSONFault(place, "a member's name in quotes is expected") }
+    guard peek(bytes) == UInt8(ascii: "\"") else { throw JSONError(place, "a member's name in quotes is expected") }
     let start = place
     try skipString(in: bytes)
     let end = place
     skipSpace(in: bytes)
-    guard take(UInt8(ascii: ":"), in: bytes) else { throw JSONFault(place, "a colon is expected") }
+    guard take(UInt8(ascii: ":"), in: bytes) else { throw JSONError(place, "a colon is expected") }
     return start..<end
   }
 
@@ -130,7 +130,7 @@ struct JSONScanner {
 }
 
 /// What is wrong with a text, and where if that helps.
-struct JSONFault: Error, Equatable, CustomStringConvertible {
+struct JSONError: Error, Equatable, CustomStringConvertible {
   /// In bytes, from 0.
   let offset: Int?
   let reason: String

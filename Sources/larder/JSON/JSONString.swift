@@ -29,7 +29,7 @@ enum JSONString {
 
   /// The bytes of a string that a scanner has passed over, its quotes included.
   /// - Throws: for half a surrogate pair, which is no character.
-  static func decode(_ string: Span<UInt8>) throws(JSONFault) -> [UInt8] {
+  static func decode(_ string: Span<UInt8>) throws(JSONError) -> [UInt8] {
     let text = string.extracting(1..<string.count - 1)
     guard let first = text.firstIndex(of: UInt8(ascii: "\\")) else { return text.toArray() }
     var output: [UInt8] = []
@@ -59,7 +59,7 @@ enum JSONString {
   }
 
   /// Reads what follows `\u`, and the second half of a pair.
-  private static func scalar(_ text: Span<UInt8>, at place: inout Int) throws(JSONFault) -> Unicode.Scalar {
+  private static func scalar(_ text: Span<UInt8>, at place: inout Int) throws(JSONError) -> Unicode.Scalar {
     let unit = codeUnit(text, at: place)
     place += 4
     if let scalar = Unicode.Scalar(unit) { return scalar }
@@ -67,7 +67,7 @@ enum JSONString {
     let second = follows ? codeUnit(text, at: place + 2) : 0
     guard UTF16.isLeadSurrogate(unit), UTF16.isTrailSurrogate(second),
       let scalar = Unicode.Scalar(0x10000 + UInt32(unit - 0xD800) << 10 + UInt32(second - 0xDC00))
-    else { throw JSONFault("half a surrogate pair in a string, which is no character") }
+    else { throw JSONError("half a surrogate pair in a string, which is no character") }
     place += 6
     return scalar
   }

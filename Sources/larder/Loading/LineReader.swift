@@ -3,7 +3,7 @@ import Glibc
 /// Reads a file or pipe line by line into one buffer, which grows to the longest line and no further.
 struct LineReader: ~Copyable {
   /// Every entry fits: the largest frame a client takes, each byte of it written as an escape of six.
-  static let longestLine = 6 * (64 << 20) + 65_536
+  static let maxLineLength = 6 * (64 << 20) + 65_536
 
   private let input: InputFile
   private(set) var buffer: [UInt8]
@@ -56,11 +56,11 @@ struct LineReader: ~Copyable {
       (end, scanned, start) = (end - start, scanned - start, 0)
     }
     if end == buffer.count {
-      guard buffer.count < Self.longestLine else {
+      guard buffer.count < Self.maxLineLength else {
         number += 1
-        throw JSONFault("it is longer than any entry can be")
+        throw JSONError("it is longer than any entry can be")
       }
-      buffer += [UInt8](repeating: 0, count: min(buffer.count, Self.longestLine - buffer.count))
+      buffer += [UInt8](repeating: 0, count: min(buffer.count, Self.maxLineLength - buffer.count))
     }
     let count = try unsafe buffer.withUnsafeMutableBytes { bytes in
       try unsafe input.read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[end...]))

@@ -27,7 +27,7 @@ enum Loading {
         sender.add(write, of: size, number: lines.number, to: lane)
       }
       try await sender.finish()
-    } catch let fault as JSONFault {
+    } catch let fault as JSONError {
       progress.clear()
       try await sender.finish()
       throw CommandFailure(

@@ -11,8 +11,8 @@ struct WriteReader {
     self.keyField = keyField.map { Array($0.utf8) }
   }
 
-  mutating func read(_ line: Span<UInt8>) throws(JSONFault) -> Write {
-    guard line.isUTF8 else { throw JSONFault("the line is not UTF-8") }
+  mutating func read(_ line: Span<UInt8>) throws(JSONError) -> Write {
+    guard line.isUTF8 else { throw JSONError("the line is not UTF-8") }
     try JSONScanner.members(of: line, into: &members)
     if let keyField { return try write(line, keyField) }
     return try write(line)
@@ -20,17 +20,17 @@ struct WriteReader {
 
   // MARK: Any object
 
-  private func write(_ line: Span<UInt8>, _ keyField: [UInt8]) throws(JSONFault) -> Write {
+  private func write(_ line: Span<UInt8>, _ keyField: [UInt8]) throws(JSONError) -> Write {
     var key: Range<Int>?
     for member in members where try isNamed(keyField, member, in: line) {
-      guard key == nil else { throw JSONFault("it has '\(text(keyField))' twice") }
+      guard key == nil else { throw JSONError("it has '\(text(keyField))' twice") }
       key = member.value
     }
-    guard let key else { throw JSONFault("it has no member '\(text(keyField))'") }
+    guard let key else { throw JSONError("it has no member '\(text(keyField))'") }
     return Write(try self.key(line.extracting(key)), line.toArray())
   }
 
-  private func isNamed(_ name: [UInt8], _ member: JSONScanner.Member, in line: Span<UInt8>) throws(JSONFault) -> Bool {
+  private func isNamed(_ name: [UInt8], _ member: JSONScanner.Member, in line: Span<UInt8>) throws(JSONError) -> Bool {
     let plain = line.extracting(member.name.lowerBound + 1..<member.name.upperBound - 1)
     if plain.firstIndex(of: UInt8(ascii: "\\")) == nil { return plain.equals(name) }
     return try JSONString.decode(line.extracting(member.name)) == name
@@ -42,7 +42,7 @@ struct WriteReader {
 
   private enum Field { case key, value, valueBase64, values, valuesBase64, expiry, revision }
 
-  private func write(_ line: Span<UInt8>) throws(JSONFault) -> Write {
+  private func write(_ line: Span<UInt8>) throws(JSONError) -> Write {
     var key: String?
     var value: EntryValue?
     var expiry: Duration?
@@ -51,23 +51,23 @@ struct WriteReader {
       let field = try field(member, in: line)
       switch field {
       case .key:
-        guard key == nil else { throw JSONFault("it has 'key' twice") }
+        guard key == nil else { throw JSONError("it has 'key' twice") }
         key = try self.key(content, numbers: false)
       case .expiry:
-        guard expiry == nil else { throw JSONFault("it has 'expiresInMilliseconds' twice") }
+        guard expiry == nil else { throw JSONError("it has 'expiresInMilliseconds' twice") }
         expiry = .milliseconds(try milliseconds(content))
       case .revision: break
       case .value, .valueBase64, .values, .valuesBase64:
-        guard value == nil else { throw JSONFault("it has more than one value") }
+        guard value == nil else { throw JSONError("it has more than one value") }
         value = try self.value(content, field)
       }
     }
-    guard let key else { throw JSONFault("it has no 'key'; with --key FIELD, any objects can be loaded") }
-    guard let value else { throw JSONFault("it has no 'value', 'valueBase64', 'values' or 'valuesBase64'") }
+    guard let key else { throw JSONError("it has no 'key'; with --key FIELD, any objects can be loaded") }
+    guard let value else { throw JSONError("it has no 'value', 'valueBase64', 'values' or 'valuesBase64'") }
     return Write(key, value, expiresIn: expiry)
   }
 
-  private func field(_ member: JSONScanner.Member, in line: Span<UInt8>) throws(JSONFault) -> Field {
+  private func field(_ member: JSONScanner.Member, in line: Span<UInt8>) throws(JSONError) -> Field {
     let plain = line.extracting(member.name.lowerBound + 1..<member.name.upperBound - 1)
     if plain.equals("key") { return .key }
     if plain.equals("value") { return .value }
@@ -76,11 +76,11 @@ struct WriteReader {
     if plain.equals("valueBase64") { return .valueBase64 }
     if plain.equals("values") { return .values }
     if plain.equals("valuesBase64") { return .valuesBase64 }
-    throw JSONFault(
+    throw JSONError(
       "an entry has no member \(line.extracting(member.name).toString()); with --key FIELD, any objects can be loaded")
   }
 
-  private func value(_ content: Span<UInt8>, _ field: Field) throws(JSONFault) -> EntryValue {
+  private func value(_ content: Span<UInt8>, _ field: Field) throws(JSONError) -> EntryValue {
     switch field {
     case .value: return .single(try bytes(content))
     case .valueBase64: return .single(try base64(content))
@@ -97,29 +97,29 @@ struct WriteReader {
   // MARK: Parts
 
   /// A string's text, and anything else as it stands.
-  private func bytes(_ content: Span<UInt8>) throws(JSONFault) -> [UInt8] {
+  private func bytes(_ content: Span<UInt8>) throws(JSONError) -> [UInt8] {
     content[0] == UInt8(ascii: "\"") ? try JSONString.decode(content) : content.toArray()
   }
 
-  private func base64(_ content: Span<UInt8>) throws(JSONFault) -> [UInt8] {
+  private func base64(_ content: Span<UInt8>) throws(JSONError) -> [UInt8] {
     guard content[0] == UInt8(ascii: "\""), let bytes = Base64.decode(try JSONString.decode(content)) else {
-      throw JSONFault("a value is not Base64")
+      throw JSONError("a value is not Base64")
     }
     return bytes
   }
 
-  private func key(_ content: Span<UInt8>, numbers: Bool = true) throws(JSONFault) -> String {
+  private func key(_ content: Span<UInt8>, numbers: Bool = true) throws(JSONError) -> String {
     let key = try keyText(content, numbers: numbers)
     guard KeyRule.allows(key.utf8.count) else {
-      throw JSONFault("the key has \(key.utf8.count) bytes; \(KeyRule.text)")
+      throw JSONError("the key has \(key.utf8.count) bytes; \(KeyRule.text)")
     }
     return key
   }
 
-  private func keyText(_ content: Span<UInt8>, numbers: Bool) throws(JSONFault) -> String {
+  private func keyText(_ content: Span<UInt8>, numbers: Bool) throws(JSONError) -> String {
     if numbers && isInteger(content) { return content.toString() }
     guard content[0] == UInt8(ascii: "\"") else {
-      throw JSONFault(numbers ? "the key is neither a string nor an integer" : "the key is not a string")
+      throw JSONError(numbers ? "the key is neither a string nor an integer" : "the key is not a string")
     }
     if content.firstIndex(of: UInt8(ascii: "\\")) != nil { return text(try JSONString.decode(content)) }
     return content.extracting(1..<content.count - 1).toString()
@@ -133,9 +133,9 @@ struct WriteReader {
     return true
   }
 
-  private func milliseconds(_ content: Span<UInt8>) throws(JSONFault) -> Int64 {
+  private func milliseconds(_ content: Span<UInt8>) throws(JSONError) -> Int64 {
     guard let number = Int64(content.toString()), TimeSpan.range.contains(number) else {
-      throw JSONFault("'expiresInMilliseconds' is not a whole number from 1 to 2^53")
+      throw JSONError("'expiresInMilliseconds' is not a whole number from 1 to 2^53")
     }
     return number
   }

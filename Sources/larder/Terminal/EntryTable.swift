@@ -10,7 +10,7 @@ struct EntryTable {
   }
 
   mutating func add(_ entry: Entry) {
-    let expiry = entry.expiresIn.map { Readable.time(seconds: ($0.wholeMilliseconds + 999) / 1_000) }
+    let expiry = entry.expiresIn.map { HumanReadable.time(seconds: ($0.wholeMilliseconds + 999) / 1_000) }
     rows.append((entry.key, String(entry.revision), expiry ?? "", keysOnly ? "" : Self.text(entry.value)))
   }
 
@@ -37,6 +37,6 @@ struct EntryTable {
   }
 
   private static func text(_ bytes: [UInt8]) -> String {
-    VisibleText.line(bytes.prefix(Table.longestCell))
+    EscapedText.line(bytes.prefix(Table.longestCell))
   }
 }

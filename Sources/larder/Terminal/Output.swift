@@ -1,7 +1,7 @@
 import Glibc
 import Platform
 
-/// Standard output, written in large pieces. What reaches a terminal doesn't steer it: see `VisibleText`.
+/// Standard output, written in large pieces. What reaches a terminal doesn't steer it: see `EscapedText`.
 struct Output: ~Copyable {
   /// What waits to be written. Append to it, and call `written` now and then.
   var bytes: [UInt8] = []
@@ -19,7 +19,7 @@ struct Output: ~Copyable {
 
   /// What waits must not end within a character.
   mutating func flush() throws {
-    if Self.isTerminal { bytes = Array(VisibleText.lines(bytes).utf8) }
+    if Self.isTerminal { bytes = Array(EscapedText.lines(bytes).utf8) }
     try unsafe bytes.withUnsafeBytes { try unsafe Self.write($0) }
     bytes.removeAll(keepingCapacity: true)
   }

@@ -31,13 +31,13 @@ struct Progress {
     nextUpdate = now + Self.pauseMilliseconds
     isOnScreen = true
     let elapsed = max(1, now - began)
-    var line = "\(Readable.number(count)) \(noun), \(rate(count, elapsed))"
+    var line = "\(HumanReadable.number(count)) \(noun), \(rate(count, elapsed))"
     if let total, total > 0, done > 0 {
       let part = min(1, Double(done) / Double(total))
       let filled = Int(part * Double(Self.barWidth))
       let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: Self.barWidth - filled)
       let left = UInt64(Double(elapsed) * (1 - part) / part / 1_000)
-      line = "\(bar) \(Int(part * 100))%  \(line), \(Readable.time(seconds: left)) left"
+      line = "\(bar) \(Int(part * 100))%  \(line), \(HumanReadable.time(seconds: left)) left"
     }
     Self.write("\r\(line)\u{1B}[K")
   }
@@ -55,12 +55,12 @@ struct Progress {
     guard isShown else { return }
     let elapsed = max(1, monotonicMilliseconds() - began)
     let seconds = "\(elapsed / 1_000).\(elapsed / 100 % 10) s"
-    let amount = "\(Readable.number(count)) \(noun) (\(Readable.bytes(UInt64(bytes))))"
+    let amount = "\(HumanReadable.number(count)) \(noun) (\(HumanReadable.bytes(UInt64(bytes))))"
     logLine("\(verb) \(amount) in \(seconds), \(rate(count, elapsed))")
   }
 
   private func rate(_ count: Int, _ milliseconds: UInt64) -> String {
-    "\(Readable.number(count * 1_000 / Int(milliseconds)))/s"
+    "\(HumanReadable.number(count * 1_000 / Int(milliseconds)))/s"
   }
 
   private static func write(_ text: String) {

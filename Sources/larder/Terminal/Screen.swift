@@ -22,13 +22,13 @@ struct Screen: ~Copyable {
     Self.write(Self.page(lines, width: width, height: height))
   }
 
-  /// What has a terminal show lines. They may hold anything, for some of it comes from the server: see `VisibleText`.
+  /// What has a terminal show lines. They may hold anything, for some of it comes from the server: see `EscapedText`.
   static func page(_ lines: [String], width: Int, height: Int) -> String {
     var page = "\u{1B}[H"
     for (row, line) in lines.prefix(height).enumerated() {
-      let line = VisibleText.cut(VisibleText.line(line), to: width)
+      let line = EscapedText.cut(EscapedText.line(line), to: width)
       // Behind a line that fills its row the cursor still stands on the last character, which is not to be erased.
-      page += (row == 0 ? "" : "\r\n") + line + (VisibleText.width(line) < width ? "\u{1B}[K" : "")
+      page += (row == 0 ? "" : "\r\n") + line + (EscapedText.width(line) < width ? "\u{1B}[K" : "")
     }
     return lines.count < height ? page + "\r\n\u{1B}[J" : page
   }

@@ -48,10 +48,10 @@ struct StatsPage {
     guard let last else { return ["larderd at \(address)", failure ?? "…"] }
     let server = last.server
     var lines = [
-      "larderd at \(address), up \(Readable.time(seconds: server["uptime_milliseconds", default: 0] / 1_000))"
+      "larderd at \(address), up \(HumanReadable.time(seconds: server["uptime_milliseconds", default: 0] / 1_000))"
     ]
     if let failure { lines.append("(!) \(failure)") }
-    let requests = rate("requests_total").map { "\(Readable.number(Int($0)))/s" } ?? "–"
+    let requests = rate("requests_total").map { "\(HumanReadable.number(Int($0)))/s" } ?? "–"
     lines.append("requests     \(Self.pad(requests, 14)) \(Self.sparkline(rates))")
     if server["request_p50_nanoseconds", default: 0] > 0 {
       let names = [
@@ -59,13 +59,14 @@ struct StatsPage {
       ]
       lines.append(
         "took less    "
-          + names.map { "\($0.0) \(Readable.duration(nanoseconds: server[$0.1, default: 0]))" }.joined(separator: "   ")
+          + names.map { "\($0.0) \(HumanReadable.duration(nanoseconds: server[$0.1, default: 0]))" }.joined(
+            separator: "   ")
       )
     }
     let traffic = ["received", "sent"].map { "\($0) \(bytesRate("\($0)_bytes_total"))" }.joined(separator: "   ")
-    lines.append("traffic      \(traffic)   waiting \(Readable.bytes(server["output_bytes", default: 0]))")
+    lines.append("traffic      \(traffic)   waiting \(HumanReadable.bytes(server["output_bytes", default: 0]))")
     lines.append(
-      "connections  \(server["connections", default: 0])   memory of stores \(Readable.bytes(server["memory_bytes", default: 0]))"
+      "connections  \(server["connections", default: 0])   memory of stores \(HumanReadable.bytes(server["memory_bytes", default: 0]))"
     )
     lines.append("")
     return lines + storeLines(last.stores, room: height - lines.count - 2) + ["", "^C ends"]
@@ -81,7 +82,7 @@ struct StatsPage {
         + (haveLogs ? ["LOG", "DEAD"] : []))
     for store in stores {
       let figures = store.figures
-      func bytes(_ name: String) -> String { figures[name].map { Readable.bytes($0) } ?? "–" }
+      func bytes(_ name: String) -> String { figures[name].map { HumanReadable.bytes($0) } ?? "–" }
       func rate(_ name: String) -> String { self.rate(name, of: store).map { "\(Int($0))" } ?? "–" }
       // Every write takes a revision.
       var cells = [store.name, store.engine, "\(figures["entries", default: 0])", rate("revision")]
@@ -107,7 +108,7 @@ struct StatsPage {
     return min(Double(new - old) / (last.time - before.time), Self.highestRate)
   }
 
-  private func bytesRate(_ name: String) -> String { rate(name).map { "\(Readable.bytes(UInt64($0)))/s" } ?? "–" }
+  private func bytesRate(_ name: String) -> String { rate(name).map { "\(HumanReadable.bytes(UInt64($0)))/s" } ?? "–" }
 
   static func sparkline(_ values: [Double]) -> String {
     let most = values.max() ?? 0

@@ -1,5 +1,5 @@
 /// Columns that are aligned for a person's eye: text to the left, numbers and quantities to the right. Cells may hold anything; see
-/// `VisibleText`.
+/// `EscapedText`.
 struct Table {
   private static let gap = "  "
   /// No cell shows more bytes than this, however wide the terminal.
@@ -21,7 +21,7 @@ struct Table {
   }
 
   mutating func add(_ cells: [String]) {
-    rows.append(cells.map { VisibleText.line($0.utf8.prefix(Self.longestCell)) })
+    rows.append(cells.map { EscapedText.line($0.utf8.prefix(Self.longestCell)) })
   }
 
   /// Cut to the terminal's width.
@@ -29,14 +29,14 @@ struct Table {
 
   func text(width: Int) -> String {
     let all = [header] + rows
-    let natural = header.indices.map { column in all.map { VisibleText.width($0[column]) }.max() ?? 0 }
+    let natural = header.indices.map { column in all.map { EscapedText.width($0[column]) }.max() ?? 0 }
     let most = Self.widestColumn(natural, in: width - Self.gap.count * (header.count - 1))
     let isNumber = header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
     return all.map { row in
       var line = ""
       for (column, cell) in row.enumerated() {
-        let cell = VisibleText.cut(cell, to: most)
-        let space = String(repeating: " ", count: min(most, natural[column]) - VisibleText.width(cell))
+        let cell = EscapedText.cut(cell, to: most)
+        let space = String(repeating: " ", count: min(most, natural[column]) - EscapedText.width(cell))
         line += (column > 0 ? Self.gap : "") + (isNumber[column] ? space + cell : cell + space)
       }
       while line.last == " " { line.removeLast() }

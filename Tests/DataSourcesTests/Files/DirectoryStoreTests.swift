@@ -17,8 +17,8 @@ import Testing
   var source: DeviceStorageDataSource<Item> { DeviceStorageDataSource(directory: directory.url) }
 
   /// Opens the folder as a store.
-  func open(into map: inout EntryMap) throws -> (sink: DirectorySink, report: DirectoryReport) {
-    try DirectorySink.open(folder.path, on: LocalFileSystem(), into: &map)
+  func open(into map: inout EntryMap) throws -> (engine: DirectoryEngine, report: DirectoryReport) {
+    try DirectoryEngine.open(folder.path, on: LocalFileSystem(), into: &map)
   }
 
   /// Opens the folder as a store, and closes it.
@@ -43,7 +43,7 @@ import Testing
       }
       commits.seal()
       unsafe _ = try sink.write(
-        commits.bytes, last: commits.lastRevision, apartCount: commits.apartCount, syncs: true)
+        commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: true)
       commits.removeAll()
     }
     if settles { try open() }

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func `pauses double up to the longest, less up to half`() {
-    let rule = RetryRule(retryCount: 100, pause: .milliseconds(10), longestPause: .milliseconds(50))
+    let rule = RetryRule(retryCount: 100, pause: .milliseconds(10), maxPause: .milliseconds(50))
     for (retry, full) in [(0, 10), (1, 20), (2, 40), (3, 50), (99, 50)] {
       let pause = rule.pauseLength(before: retry)
       #expect(pause <= .milliseconds(full) && pause >= .milliseconds(full) / 2)
@@ -58,7 +58,7 @@ import Testing
 
   @Test func `a cancelled task doesn't wait for its next attempt`() async {
     source.fail(with: DataSourceError.failed)
-    let slow = RetryDataSource(source, RetryRule(retryCount: 1, pause: .seconds(60), longestPause: .seconds(60)))
+    let slow = RetryDataSource(source, RetryRule(retryCount: 1, pause: .seconds(60), maxPause: .seconds(60)))
     let call = Task { try await slow.get("a") }
     while source.calls.isEmpty { await Task.yield() }
     call.cancel()

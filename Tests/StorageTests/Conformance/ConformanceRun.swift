@@ -44,8 +44,8 @@ struct ConformanceRun: ~Copyable {
     self.random = random
   }
 
-  private static func moment(_ now: UInt64) -> Moment {
-    Moment(wall: Moment.now.wall(ofMonotonic: now), monotonic: now)
+  private static func moment(_ now: UInt64) -> ClockReading {
+    ClockReading(wall: ClockReading.now.wall(ofMonotonic: now), monotonic: now)
   }
 
   var store: Store { subject.store }

@@ -14,12 +14,12 @@ final class Subject {
   /// Segments and a journal so small that compaction and settling go on all the time.
   private static let sizes = {
     var sizes = LogSizes()
-    (sizes.smallestSegment, sizes.largestSegment, sizes.reserveFrom) = (16 << 10, 64 << 10, 32 << 10)
+    (sizes.minSegmentSize, sizes.maxSegmentSize, sizes.reserveFrom) = (16 << 10, 64 << 10, 32 << 10)
     return sizes
   }()
   private static let journalByteCount = 64 << 10
 
-  init(_ engine: EngineKind, durability: Durability, seed: UInt64, at moment: Moment) throws {
+  init(_ engine: EngineKind, durability: Durability, seed: UInt64, at moment: ClockReading) throws {
     (self.engine, self.durability) = (engine, durability)
     disk = SimulatedDisk(seed: seed)
     disk.placeFolder("/files")
@@ -29,39 +29,39 @@ final class Subject {
   deinit { store.close() }
 
   private static func open(
-    _ engine: EngineKind, _ durability: Durability, _ disk: SimulatedDisk, at moment: Moment
+    _ engine: EngineKind, _ durability: Durability, _ disk: SimulatedDisk, at moment: ClockReading
   ) throws -> Store {
     let name = try StoreName("conforming")
     var map = EntryMap()
     switch engine {
     case .memory: return Store(name: name, engine: engine)
     case .log:
-      let (sink, _) = try LogSink.open(
+      let (engine, _) = try LogEngine.open(
         "/files", files: disk, sizes: sizes, now: moment.monotonic, unixNow: moment.wall, into: &map)
-      return Store(name: name, engine: engine, map: map, sink: sink, durability: durability)
+      return Store(name: name, engine: .log, map: map, writingTo: engine, durability: durability)
     case .directory:
-      let (sink, _) = try DirectorySink.open(
+      let (engine, _) = try DirectoryEngine.open(
         "/files", on: disk, journalByteCount: journalByteCount, into: &map, at: moment)
-      return Store(name: name, engine: engine, map: map, sink: sink, durability: durability)
+      return Store(name: name, engine: .directory, map: map, writingTo: engine, durability: durability)
     }
   }
 
   /// Closes the store in order and opens it again. A store in memory stays as it is.
-  func reopen(at moment: Moment) throws {
+  func reopen(at moment: ClockReading) throws {
     guard engine.isDurable else { return }
     store.close()
     store = try Self.open(engine, durability, disk, at: moment)
   }
 
   /// Has the power fail when all that was written is durable, whatever else is under way then, and opens the store again.
-  func crash(at moment: Moment) throws {
-    guard durability == .always, let journal = store.journal else { return try reopen(at: moment) }
+  func crash(at moment: ClockReading) throws {
+    guard durability == .always, let commitWriter = store.commitWriter else { return try reopen(at: moment) }
     let revision = store.access { $0.revision }
-    while !journal.isDurable(revision), journal.fault == nil {
-      journal.wake()
+    while !commitWriter.isDurable(revision), commitWriter.failure == nil {
+      commitWriter.wake()
       usleep(100)
     }
-    if let fault = journal.fault { throw fault }
+    if let failure = commitWriter.failure { throw failure }
     disk.fault = .init(number: 1, errno: EIO, lasts: true)
     store.close()
     disk.crash()
@@ -73,15 +73,15 @@ final class Subject {
     while true {
       do throws(StorageError) {
         let result = try store.access(body)
-        store.journal?.wake()
+        store.commitWriter?.wake()
         return result
       } catch .diskTooSlow {
-        guard let journal = store.journal, journal.waitForRoom() else { throw .diskTooSlow }
+        guard let commitWriter = store.commitWriter, commitWriter.waitForRoom() else { throw .diskTooSlow }
       }
     }
   }
 
   var figures: [String: UInt64] {
-    Dictionary(uniqueKeysWithValues: (store.journal?.figures ?? []).map { ($0.name, $0.value) })
+    Dictionary(uniqueKeysWithValues: (store.commitWriter?.figures ?? []).map { ($0.name, $0.value) })
   }
 }

@@ -36,8 +36,8 @@ import Testing
       let directory = try DataDirectory.open(path)
       if round == 0 { try directory.create(StoreDescription(name: name, engine: .directory)) }
       let store = Store(name: name, engine: .directory)
-      let (sink, report) = try store.access { (map) throws(DirectoryError) in
-        try DirectorySink.open(directory.filesFolder(of: name), on: LocalFileSystem(), into: &map)
+      let (engine, report) = try store.access { (map) throws(DirectoryError) in
+        try DirectoryEngine.open(directory.filesFolder(of: name), on: LocalFileSystem(), into: &map)
       }
       #expect(report.isClean && report.entries == Int(round) && report.revision == UInt64(round))
       #expect(store.access { map in map.revision } == UInt64(round))
@@ -46,8 +46,8 @@ import Testing
         unsafe commits.put(key, key, kind: .single, expiry: 0, revision: UInt64(round) + 1)
       }
       commits.seal()
-      _ = unsafe try sink.write(commits.bytes, last: commits.lastRevision, apartCount: 0, syncs: true)
-      if round == 1 { while try sink.tidy(store) {} }
+      _ = unsafe try engine.write(commits.bytes, last: commits.lastRevision, separatedCount: 0, syncs: true)
+      if round == 1 { while try engine.performMaintenance(store) {} }
     }
   }
 
@@ -76,7 +76,7 @@ import Testing
       if round == 0 { try directory.create(description) }
       let store = try Store.open(description, in: directory).store
       store.close()
-      let figures = store.journal?.figures ?? []
+      let figures = store.commitWriter?.figures ?? []
       sizes.append(
         figures.first { $0.name == "log_room_bytes" || $0.name == "directory_journal_capacity_bytes" }?.value)
     }

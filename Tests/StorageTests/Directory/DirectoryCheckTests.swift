@@ -12,7 +12,7 @@ struct DirectoryCheckTests {
     var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournal)
     for key in ["a", "b", "c"] { run.put(key.bytes, "value of \(key)".bytes) }
     try run.write()
-    try run.tidy()
+    try run.performMaintenance()
     return run
   }
 
@@ -57,7 +57,7 @@ struct DirectoryCheckTests {
   @Test(arguments: [0, 1 << 63, .max]) func `a journal with an impossible revision is refused`(revision: UInt64) throws
   {
     let folder = try TemporaryFolder()
-    var journal = try DirectoryJournal.make(
+    var journal = try WriteAheadLog.make(
       in: DirectoryFolder(fileSystem: LocalFileSystem(), path: folder.path), after: 0)
     var commits = CommitBuffer()
     unsafe "d".bytes.withBytes { key in unsafe commits.put(key, key, kind: .single, expiry: 0, revision: revision) }
@@ -217,7 +217,7 @@ struct DirectoryCheckTests {
     let long = [UInt8](repeating: 0x61, count: 300)
     run.put(long, [1])
     try run.write()
-    try run.tidy()
+    try run.performMaintenance()
     let keyFile = try #require(try folder.names().first { $0.hasSuffix("@key") })
     #expect(try folder.contents(keyFile) == long)
     try folder.put(keyFile, long + [0x61])
@@ -239,11 +239,11 @@ struct DirectoryCheckTests {
     run.put("a".bytes, [1])
     run.put("long".bytes + [UInt8](repeating: 0x2F, count: 300), [7], kind: .list)
     try run.write()
-    let damaged = run.sink.journal.tail
+    let damaged = run.engine.journal.tail
     run.put("a".bytes, [2])
     try run.write()
     // The files are there, and the journal has not started over.
-    try run.sink.settle()
+    try run.engine.settle()
     let expected = run.model.entries
     run.put("b".bytes, [3])
     try run.write()
@@ -259,7 +259,7 @@ struct DirectoryCheckTests {
     #expect(report.entries == 2)
     #expect(try Self.check(folder) == report)
     var map = EntryMap()
-    let (_, found) = try DirectorySink.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
     #expect(found.isClean)
     #expect(try DirectoryRun.entries(of: &map) == expected)
   }
@@ -272,7 +272,7 @@ struct DirectoryCheckTests {
     let old = try folder.contents(names[0])
     run.put("a".bytes, [9])
     try run.write()
-    try run.tidy()
+    try run.performMaintenance()
     try folder.put(names[0], old)
     try folder.put(".new", "half".bytes)
     #expect(try Self.check(folder).leftovers == 2)

@@ -34,15 +34,15 @@ struct DirectoryCrashTests {
       run.put("b".bytes, [round, round], sameRevision: true)
       run.put(long, [round], kind: .list, sameRevision: true)
       try write(&run, &outcome)
-      if round == 1 { _ = try run.sink.tidy(at: DirectoryRun.moment.wall) }
+      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall) }
       run.delete(round % 2 == 0 ? "a".bytes : long)
       run.put("c".bytes, [UInt8](repeating: round, count: 100))
       try write(&run, &outcome)
       if round == 2 { run.deleteAll() }
       run.put("d".bytes, [round])
       try write(&run, &outcome)
-      _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
-      if round == 0 { try run.sink.makeRoom() }
+      _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall)
+      if round == 0 { try run.engine.makeRoom() }
     }
   }
 
@@ -60,7 +60,7 @@ struct DirectoryCrashTests {
       var run = try DirectoryRun(disk)
       try trace(&run, until: &outcome)
     } catch is DirectoryError {
-    } catch is SinkError {
+    } catch is EngineError {
     }
     end.end(disk)
     return outcome
@@ -110,7 +110,7 @@ struct DirectoryCrashTests {
       let models = [outcome.acknowledged, outcome.attempted]
       let model = models.first { $0.entries == found && $0.revision == report.revision }
       #expect(model != nil, comment)
-      #expect(report.findings.allSatisfy { $0.name == DirectoryJournal.name }, comment)
+      #expect(report.findings.allSatisfy { $0.name == WriteAheadLog.name }, comment)
     }
     let check = try DirectoryCheck.run(DirectoryRun.simulatedPath, on: disk)
     #expect(check.isClean && check.leftovers == 0, comment)
@@ -146,11 +146,11 @@ struct DirectoryCrashTests {
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
     try run.write()
-    let (before, start) = (run.model, run.sink.journal.tail)
+    let (before, start) = (run.model, run.engine.journal.tail)
     run.put("a".bytes, [2])
     run.put("b".bytes, [2], sameRevision: true)
     try run.write()
-    let end = run.sink.journal.tail
+    let end = run.engine.journal.tail
     let journal = try folder.contents(".journal")
     for cut in start..<end {
       let torn = try TemporaryFolder()
@@ -159,7 +159,7 @@ struct DirectoryCrashTests {
       guard bytes != journal else { continue }
       try torn.put(".journal", bytes)
       var map = EntryMap()
-      let (_, report) = try DirectorySink.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
       let found = try DirectoryRun.entries(of: &map)
       #expect(found == before.entries)
       #expect(report.revision == 1)
@@ -176,11 +176,11 @@ struct DirectoryCrashTests {
       try run.write()
       states.append(run.model)
     }
-    let (journal, end) = (try folder.contents(".journal"), run.sink.journal.tail)
+    let (journal, end) = (try folder.contents(".journal"), run.engine.journal.tail)
     // The rest of the file is zeroes; a shorter copy is as good.
     let short = Array(journal[..<(end + 256)])
-    let last = end - (end - DirectoryJournal.start) / 3
-    for place in Array(0..<40) + Array(512..<552) + Array(DirectoryJournal.start..<end) {
+    let last = end - (end - WriteAheadLog.start) / 3
+    for place in Array(0..<40) + Array(512..<552) + Array(WriteAheadLog.start..<end) {
       for bit: UInt8 in 0..<8 {
         let flipped = try TemporaryFolder()
         var bytes = short

@@ -8,12 +8,12 @@ import Testing
 @Suite("A journal that has forged frames behind its own")
 struct DirectoryForgeryTests {
   /// Makes what a client would have at that place.
-  private typealias Forger = (_ journal: DirectoryJournalContents, _ place: Int) -> [UInt8]
+  private typealias Forger = (_ journal: WriteAheadLogContents, _ place: Int) -> [UInt8]
 
   /// All that a client doesn't know.
   private static let guessedSalt: UInt64 = 0x5EED
 
-  private static let path = DirectoryRun.simulatedPath + "/" + DirectoryJournal.name
+  private static let path = DirectoryRun.simulatedPath + "/" + WriteAheadLog.name
 
   /// A store with one commit in its journal, behind which the file is filled up with what is forged.
   private static func store(_ forge: Forger) throws -> (disk: SimulatedDisk, model: MapModel) {
@@ -32,12 +32,12 @@ struct DirectoryForgeryTests {
     return (disk, run.model)
   }
 
-  private static func contents(of disk: SimulatedDisk) throws -> DirectoryJournalContents {
-    try DirectoryJournalContents(reading: disk.open(path, .reading))
+  private static func contents(of disk: SimulatedDisk) throws -> WriteAheadLogContents {
+    try WriteAheadLogContents(reading: disk.open(path, .reading))
   }
 
   /// A frame that puts "b", right in everything if the salt is.
-  private static func frame(_ journal: DirectoryJournalContents, at place: Int, salt: UInt64) -> [UInt8] {
+  private static func frame(_ journal: WriteAheadLogContents, at place: Int, salt: UInt64) -> [UInt8] {
     var commits = CommitBuffer()
     unsafe "b".bytes.withBytes { key in
       unsafe commits.put(key, key, kind: .single, expiry: 0, revision: journal.lastRevision + 1)
@@ -45,7 +45,7 @@ struct DirectoryForgeryTests {
     commits.seal()
     var frame = header(byteCount: commits.count, salt: salt, synced: place)
     unsafe frame.append(contentsOf: commits.bytes)
-    frame.replace(at: 4, littleEndian: frame.checksum(leavingOut: DirectoryJournal.checksumPlace))
+    frame.replace(at: 4, littleEndian: frame.checksum(leavingOut: WriteAheadLog.checksumPlace))
     return frame
   }
 
@@ -60,7 +60,7 @@ struct DirectoryForgeryTests {
 
   @Test func `headers that claim all of the rest are passed over, so that nothing is read again for each`() throws {
     let (disk, model) = try Self.store { journal, place in
-      let rest = journal.bytes.count - place - DirectoryJournal.frameHeaderByteCount
+      let rest = journal.bytes.count - place - WriteAheadLog.frameHeaderByteCount
       return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, synced: place)
     }
     let journal = try Self.contents(of: disk)
@@ -69,9 +69,9 @@ struct DirectoryForgeryTests {
   }
 
   @Test(arguments: [false, true]) func `a frame that is right but for the salt is neither a commit nor damage`(
-    isApart: Bool
+    isSeparated: Bool
   ) throws {
-    let (disk, model) = try Self.store(Self.forger(isApart) { _ in Self.guessedSalt })
+    let (disk, model) = try Self.store(Self.forger(isSeparated) { _ in Self.guessedSalt })
     try Self.expectToOpen(disk, model)
   }
 
@@ -86,10 +86,10 @@ struct DirectoryForgeryTests {
 
   /// Forges frames end to end, where the journal's own have ended or a byte further on.
   private static func forger(
-    _ isApart: Bool, salt: @escaping (DirectoryJournalContents) -> UInt64
+    _ isSeparated: Bool, salt: @escaping (WriteAheadLogContents) -> UInt64
   ) -> Forger {
     { journal, place in
-      if isApart, place == journal.tail { return [0] }
+      if isSeparated, place == journal.tail { return [0] }
       return frame(journal, at: place, salt: salt(journal))
     }
   }
@@ -102,7 +102,7 @@ struct DirectoryForgeryTests {
       salts.insert(try Self.contents(of: disk).header.salt)
       run.put("a".bytes, [round])
       try run.write()
-      try run.tidy()
+      try run.performMaintenance()
     }
     #expect(salts.count == 20 && salts.allSatisfy { $0 % 2 == 1 })
   }

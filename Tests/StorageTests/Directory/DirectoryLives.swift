@@ -30,7 +30,7 @@ struct DirectoryLives {
       try check()
       var run = try DirectoryRun(disk, model: states[0])
       for _ in 0..<40 { try step(&run) }
-    } catch is SinkError {
+    } catch is EngineError {
     } catch DirectoryError.system {
     } catch DirectoryError.unreadable {
     }
@@ -55,8 +55,8 @@ struct DirectoryLives {
 
   private mutating func step(_ run: inout DirectoryRun) throws {
     switch Int.random(in: 0..<10, using: &random) {
-    case 0: _ = try run.sink.tidy(at: DirectoryRun.moment.wall)
-    case 1: try run.sink.makeRoom()
+    case 0: _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall)
+    case 1: try run.engine.makeRoom()
     default: try write(&run)
     }
   }

@@ -6,22 +6,22 @@ import Testing
 
 /// A directory store and what it should hold. Commits go to the sink as a journal's thread would hand them over.
 struct DirectoryRun: ~Copyable {
-  static let moment = Moment(wall: 1_800_000_000_000, monotonic: 5_000)
+  static let moment = ClockReading(wall: 1_800_000_000_000, monotonic: 5_000)
 
   let path: String
   let fileSystem: any FileSystem
   /// Keeps a folder of this machine for as long as the run goes on.
   private let folder: TemporaryFolder?
   var model: MapModel
-  private(set) var sink: DirectorySink
+  private(set) var engine: DirectoryEngine
   private(set) var report: DirectoryReport
   private var commits = CommitBuffer()
 
   /// On this machine, with a journal of the usual size unless told otherwise.
-  init(_ folder: TemporaryFolder, journalByteCount: Int = DirectoryJournal.initialByteCount) throws {
+  init(_ folder: TemporaryFolder, journalByteCount: Int = WriteAheadLog.initialByteCount) throws {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
     var map = EntryMap()
-    (sink, report) = try DirectorySink.open(
+    (engine, report) = try DirectoryEngine.open(
       path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.moment)
   }
 
@@ -30,7 +30,7 @@ struct DirectoryRun: ~Copyable {
     (folder, path, fileSystem) = (nil, Self.simulatedPath, disk)
     self.model = model
     var map = EntryMap()
-    (sink, report) = try Self.open(disk, into: &map)
+    (engine, report) = try Self.open(disk, into: &map)
   }
 
   static let simulatedPath = "/files"
@@ -44,8 +44,8 @@ struct DirectoryRun: ~Copyable {
 
   static func open(
     _ disk: SimulatedDisk, into map: inout EntryMap
-  ) throws(DirectoryError) -> (sink: DirectorySink, report: DirectoryReport) {
-    try DirectorySink.open(simulatedPath, on: disk, journalByteCount: smallJournal, into: &map, at: moment)
+  ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
+    try DirectoryEngine.open(simulatedPath, on: disk, journalByteCount: smallJournal, into: &map, at: moment)
   }
 
   /// Adds a put to the commits that wait; `sameRevision` for another key of one write. An expiry is on the wall's clock.
@@ -76,18 +76,19 @@ struct DirectoryRun: ~Copyable {
   }
 
   /// Hands what waits to the sink.
-  mutating func write(syncs: Bool = true) throws(SinkError) {
+  mutating func write(syncs: Bool = true) throws(EngineError) {
     commits.seal()
     defer { commits.removeAll() }
-    _ = unsafe try sink.write(commits.bytes, last: commits.lastRevision, apartCount: commits.apartCount, syncs: syncs)
+    _ = unsafe try engine.write(
+      commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: syncs)
   }
 
-  func tidy() throws { while try sink.tidy(at: Self.moment.wall) {} }
+  func performMaintenance() throws { while try engine.performMaintenance(at: Self.moment.wall) {} }
 
   /// Opens the store again, as another process would, and compares.
   mutating func reopen() throws {
     var map = EntryMap()
-    (sink, report) = try DirectorySink.open(path, on: fileSystem, into: &map, at: Self.moment)
+    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.moment)
     let found = try Self.entries(of: &map)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)

@@ -74,7 +74,9 @@ import Testing
   }
 
   @Test func `values around the limit of those apart are read back`() throws {
-    let sizes = [0, CommitBuffer.apartByteCount - 1, CommitBuffer.apartByteCount, CommitBuffer.apartByteCount + 1]
+    let sizes = [
+      0, CommitBuffer.separatedByteCount - 1, CommitBuffer.separatedByteCount, CommitBuffer.separatedByteCount + 1,
+    ]
     let operations = sizes.map { size in
       Operation(kind: .single, revision: 1, key: [1], value: [UInt8](repeating: 7, count: size))
     }
@@ -98,7 +100,7 @@ import Testing
   }
 
   @Test func `a flipped bit in a value apart is found`() throws {
-    let value = [UInt8](repeating: 3, count: CommitBuffer.apartByteCount)
+    let value = [UInt8](repeating: 3, count: CommitBuffer.separatedByteCount)
     var bytes = Self.bytes(of: [Operation(kind: .list, revision: 9, key: [1, 2], value: value)])
     bytes[bytes.count - 5] ^= 0x10
     #expect(throws: CommitDamage(offset: 0, reason: "a value's checksum is wrong")) { try Self.operations(bytes) }

@@ -1,5 +1,5 @@
 /// How a connection comes, goes and comes again: a plain value, in milliseconds of the caller's clock. Owned by the connection's lock.
-struct LinkStateMachine {
+struct ConnectionStateMachine {
   enum State: Equatable {
     /// Nobody wants a connection.
     case idle

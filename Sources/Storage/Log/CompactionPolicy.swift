@@ -1,7 +1,7 @@
 /// Decides which segments are worth rewriting.
 ///
 /// A log may be twice as large as what is live in it, and a segment more: fewer bytes are then written again than are given back.
-struct LogPlan {
+struct CompactionPolicy {
   private let segments: [SealedSegment]
   /// What a segment is large when it is full.
   private let fullBytes: Int

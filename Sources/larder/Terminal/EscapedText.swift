@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 /// Text as a terminal may have it: nothing in it steers the terminal or breaks a line, and its width is known.
-enum VisibleText {
+enum EscapedText {
   /// Bytes in one line, with what is no character, or none that shows, as an escape: `\n`, `\u001b`, `\xff`.
   static func line(_ bytes: some Collection<UInt8>) -> String {
     text(bytes, keeping: [])

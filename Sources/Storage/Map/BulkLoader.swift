@@ -1,7 +1,7 @@
 /// Loads operations into an empty map, in groups: a map of a million entries is in no cache, and a group waits for memory once.
 ///
 /// The bytes of keys and values must stay where they are until `flush`. Owned by whoever reads a log.
-struct MapLoader {
+struct BulkLoader {
   @safe
   private struct Pending {
     let key: Key

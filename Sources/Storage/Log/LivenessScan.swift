@@ -1,7 +1,7 @@
 /// A walk over the live entries that finds out how much of each segment they are.
 ///
-/// It goes by ranks, a few thousand at a time, while writes go on: what it finds is nearly right. Owned by one `LogSink`.
-struct LiveSurvey {
+/// It goes by ranks, a few thousand at a time, while writes go on: what it finds is nearly right. Owned by one `LogEngine`.
+struct LivenessScan {
   private static let stepCount = 2_048
 
   /// The first revision of each segment, ascending, and the live bytes found in it.
@@ -16,7 +16,7 @@ struct LiveSurvey {
 
   /// What an entry takes in a log, as a record of its own.
   static func byteCount(of entry: EntryView) -> Int {
-    let extra = (entry.expiry == 0 ? 0 : 8) + (entry.valueByteCount < CommitBuffer.apartByteCount ? 0 : 4)
+    let extra = (entry.expiry == 0 ? 0 : 8) + (entry.valueByteCount < CommitBuffer.separatedByteCount ? 0 : 4)
     return unsafe CommitBuffer.recordHeaderByteCount + 8 + CommitBuffer.operationHeaderByteCount + extra
       + entry.key.count + entry.valueByteCount
   }

@@ -1,8 +1,8 @@
 import Platform
 
 /// How segments begin and end.
-extension LogSink {
-  package func makeRoom() throws(SinkError) {
+extension LogEngine {
+  package func makeRoom() throws(EngineError) {
     let size = min(LogSizes.limit, max(sizes.segment(logBytes: byteCount), 2 * (prepared?.capacity ?? 0)))
     guard !isReserveLent else { throw .noSpace }
     try makeReserve()
@@ -11,12 +11,12 @@ extension LogSink {
   }
 
   /// Where the disk has no room for as much, a smaller segment is better than none.
-  private func prepare(atMost size: Int) throws(SinkError) {
+  private func prepare(atMost size: Int) throws(EngineError) {
     var capacity = size
     while true {
-      do throws(SinkError) { return try prepare(capacity: capacity) } catch {
+      do throws(EngineError) { return try prepare(capacity: capacity) } catch {
         capacity /= 2
-        guard error == .noSpace, capacity >= sizes.smallestSegment, capacity > prepared?.capacity ?? 0 else {
+        guard error == .noSpace, capacity >= sizes.minSegmentSize, capacity > prepared?.capacity ?? 0 else {
           throw error
         }
       }
@@ -24,7 +24,7 @@ extension LogSink {
   }
 
   /// Has space set aside for a compaction before the log takes more: a full disk could not be compacted else.
-  private func makeReserve() throws(SinkError) {
+  private func makeReserve() throws(EngineError) {
     let size = sizes.segment(logBytes: byteCount)
     guard byteCount >= sizes.reserveFrom, reserveBytes < size else { return }
     let before = reserveBytes
@@ -46,7 +46,7 @@ extension LogSink {
   }
 
   /// Has a file of that capacity be ready: every byte of it has its place on the disk.
-  private func prepare(capacity: Int) throws(SinkError) {
+  private func prepare(capacity: Int) throws(EngineError) {
     if let prepared, prepared.capacity >= capacity { return }
     let path = folder.nextPath
     do throws(SystemError) {
@@ -73,7 +73,7 @@ extension LogSink {
   }
 
   /// Seals the active segment and goes on in the prepared one, which has room for a record of that size.
-  func advance(toHold byteCount: Int) throws(SinkError) {
+  func advance(toHold byteCount: Int) throws(EngineError) {
     let overhead = SegmentHeader.byteCount + SyncMark.byteCount + SegmentTrailer.byteCount
     if (prepared?.room ?? 0) < byteCount {
       try prepare(capacity: max(sizes.segment(logBytes: self.byteCount), byteCount + overhead))
@@ -98,7 +98,7 @@ extension LogSink {
   }
 
   /// Ends the active segment. What it has is on the disk before the trailer says so.
-  func seal() throws(SinkError) {
+  func seal() throws(EngineError) {
     guard let ended = active else { return }
     try sync()
     let last = max(lastRevisionOfActive, ended.firstRevision - 1)
@@ -121,7 +121,7 @@ extension LogSink {
   /// Ends the log for good, so that the next start finds all of it sealed. The sink can't be used afterwards.
   ///
   /// Not needed for anything but to tell damage at the very end from what a crash leaves.
-  package func close() throws(SinkError) {
+  package func close() throws(EngineError) {
     guard let active else { return }
     if active.end > SegmentHeader.byteCount { try seal() }
   }

@@ -4,14 +4,14 @@ import Platform
 ///
 /// A commit is durable once the journal has it; the entries' files follow when there is time, or when the journal is full. Used by one
 /// thread at a time, the journal's; only `figures` may be read from any.
-package final class DirectorySink: CommitSink {
+package final class DirectoryEngine: Engine {
   /// How many files are written in one piece of tidying.
   static let filesAtATime = 16
   /// How often files of entries that have expired are looked for, in milliseconds.
   static let expiryInterval: UInt64 = 60_000
 
   let folder: DirectoryFolder
-  var journal: DirectoryJournal
+  var journal: WriteAheadLog
   var pending: PendingOperations
   var index: DirectoryIndex
   private var nextExpiry: UInt64 = 0
@@ -19,7 +19,7 @@ package final class DirectorySink: CommitSink {
   private var isAllOffered = false
   private let shared = Lock([(name: String, value: UInt64)]())
 
-  init(_ folder: DirectoryFolder, _ journal: DirectoryJournal, pending: PendingOperations, index: DirectoryIndex) {
+  init(_ folder: DirectoryFolder, _ journal: WriteAheadLog, pending: PendingOperations, index: DirectoryIndex) {
     self.folder = folder
     self.journal = journal
     self.pending = pending
@@ -29,8 +29,8 @@ package final class DirectorySink: CommitSink {
   package var room: Int { journal.room }
 
   /// Empties the journal. Only for whom an empty one is too small it grows, since it never shrinks and is read whole at every open.
-  package func makeRoom() throws(SinkError) {
-    try call(DirectoryJournal.name, fullIsFinal: false) { () throws(SystemError) in
+  package func makeRoom() throws(EngineError) {
+    try call(WriteAheadLog.name, fullIsFinal: false) { () throws(SystemError) in
       if !journal.isEmpty {
         try settle()
         try startOverIfSettled()
@@ -43,12 +43,12 @@ package final class DirectorySink: CommitSink {
   }
 
   package func write(
-    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
-  ) throws(SinkError) -> [PlacedValue] {
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [PlacedValue] {
     let byteCount = records.count
     guard byteCount > 0 else { return [] }
     isAllOffered = false
-    try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in
+    try call(WriteAheadLog.name, fullIsFinal: true) { () throws(SystemError) in
       if !journal.fits(byteCount) {
         try settle()
         try startOverIfSettled()
@@ -63,24 +63,26 @@ package final class DirectorySink: CommitSink {
     return []
   }
 
-  package func sync() throws(SinkError) {
-    try call(DirectoryJournal.name, fullIsFinal: true) { () throws(SystemError) in try journal.sync() }
+  package func sync() throws(EngineError) {
+    try call(WriteAheadLog.name, fullIsFinal: true) { () throws(SystemError) in try journal.sync() }
   }
 
   /// Writes some of the files that wait. A full disk keeps them waiting.
-  package func tidy(_ store: Store) throws(SinkError) -> Bool { try tidy(at: wallMilliseconds()) }
+  package func performMaintenance(_ store: Store) throws(EngineError) -> Bool {
+    try performMaintenance(at: wallMilliseconds())
+  }
 
   package func endWork() {}
 
-  package func close() throws(SinkError) {}
+  package func close() throws(EngineError) {}
 
-  func tidy(at wall: UInt64) throws(SinkError) -> Bool {
+  func performMaintenance(at wall: UInt64) throws(EngineError) -> Bool {
     if wall >= nextExpiry {
       nextExpiry = wall + Self.expiryInterval
       for key in index.expired(at: wall) where pending.operations[key] == nil { pending.operations[key] = .delete }
     }
     guard !pending.isEmpty else { return false }
-    do throws(SinkError) {
+    do throws(EngineError) {
       try call("files", fullIsFinal: false) { () throws(SystemError) in
         try settle(limit: Self.filesAtATime)
         try startOverIfSettled()
@@ -96,7 +98,7 @@ package final class DirectorySink: CommitSink {
 
   func publishFigures() {
     let figures = [
-      (name: "directory_journal_bytes", value: UInt64(journal.tail - DirectoryJournal.start)),
+      (name: "directory_journal_bytes", value: UInt64(journal.tail - WriteAheadLog.start)),
       (name: "directory_journal_capacity_bytes", value: UInt64(journal.capacity)),
       (name: "directory_files_waiting", value: UInt64(pending.operations.count)),
       (name: "directory_files", value: UInt64(index.versions.count)),
@@ -129,7 +131,7 @@ package final class DirectorySink: CommitSink {
   }
 
   /// Runs calls on files and says what their failure means.
-  func call(_ what: String, fullIsFinal: Bool, _ body: () throws(SystemError) -> Void) throws(SinkError) {
+  func call(_ what: String, fullIsFinal: Bool, _ body: () throws(SystemError) -> Void) throws(EngineError) {
     do throws(SystemError) { try body() } catch {
       if error.isNoSpace, !fullIsFinal { throw .noSpace }
       throw .failed("\(folder.path): \(what): \(error)")

@@ -2,12 +2,12 @@ import Glibc
 import Platform
 
 /// What a directory store's journal holds, as it was found.
-struct DirectoryJournalContents {
+struct WriteAheadLogContents {
   let bytes: [UInt8]
-  let header: DirectoryJournalHeader
+  let header: WriteAheadLogHeader
   private(set) var lastRevision: UInt64
   /// Where the valid frames end.
-  private(set) var tail = DirectoryJournal.start
+  private(set) var tail = WriteAheadLog.start
   /// Whether a frame follows that was being written when all ended.
   private(set) var isTorn = false
   private(set) var pending = PendingOperations()
@@ -18,20 +18,20 @@ struct DirectoryJournalContents {
 
   init(reading file: any File) throws(SystemError) {
     // Before all of it is read: the file's size is only what somebody says.
-    guard let header = DirectoryJournalHeader(newestIn: try file.bytes(at: 0, count: DirectoryJournal.start)) else {
-      (bytes, self.header, lastRevision) = ([], DirectoryJournalHeader(sequence: 0, base: 0), 0)
+    guard let header = WriteAheadLogHeader(newestIn: try file.bytes(at: 0, count: WriteAheadLog.start)) else {
+      (bytes, self.header, lastRevision) = ([], WriteAheadLogHeader(sequence: 0, base: 0), 0)
       damage = CommitDamage(offset: 0, reason: "neither header is valid in version 2 of the format")
       return
     }
     (self.header, lastRevision) = (header, header.base)
-    guard try file.byteCount() <= DirectoryJournal.maximumByteCount else {
+    guard try file.byteCount() <= WriteAheadLog.maximumByteCount else {
       bytes = []
-      damage = CommitDamage(offset: DirectoryJournal.maximumByteCount, reason: "the file is larger than any journal")
+      damage = CommitDamage(offset: WriteAheadLog.maximumByteCount, reason: "the file is larger than any journal")
       return
     }
     bytes = try file.contents()
     while let frame = frame(at: tail) {
-      let records = tail + DirectoryJournal.frameHeaderByteCount..<tail + frame.byteCount
+      let records = tail + WriteAheadLog.frameHeaderByteCount..<tail + frame.byteCount
       do throws(CommitDamage) { try read(records) } catch {
         damage = CommitDamage(offset: records.lowerBound + error.offset, reason: error.reason)
         return
@@ -60,8 +60,8 @@ struct DirectoryJournalContents {
   /// A frame that can be read where the frames have ended tells whether what is missing before it had been on the disk.
   private mutating func lookBehindTail() {
     var place = tail
-    while let next = nextSalt(from: place + DirectoryJournal.saltOffset) {
-      place = next - DirectoryJournal.saltOffset
+    while let next = nextSalt(from: place + WriteAheadLog.saltOffset) {
+      place = next - WriteAheadLog.saltOffset
       if place == tail { isTorn = true }
       if let frame = frame(at: place) {
         isTorn = true
@@ -91,16 +91,16 @@ struct DirectoryJournalContents {
 
   /// The valid frame at that place; nil when there is none.
   private func frame(at place: Int) -> (byteCount: Int, synced: Int)? {
-    guard place + DirectoryJournal.frameHeaderByteCount <= bytes.count,
-      bytes.integer(at: place + DirectoryJournal.saltOffset, as: UInt64.self) == header.salt
+    guard place + WriteAheadLog.frameHeaderByteCount <= bytes.count,
+      bytes.integer(at: place + WriteAheadLog.saltOffset, as: UInt64.self) == header.salt
     else { return nil }
     let count = Int(bytes.integer(at: place, as: UInt32.self))
-    let byteCount = DirectoryJournal.frameHeaderByteCount + count
+    let byteCount = WriteAheadLog.frameHeaderByteCount + count
     let synced = bytes.integer(at: place + 16, as: UInt64.self)
     guard count > 0, byteCount <= bytes.count - place, synced <= UInt64(place) else { return nil }
     let checksum = unsafe bytes.withBytes { bytes in
       unsafe UnsafeRawBufferPointer(rebasing: bytes[place..<place + byteCount])
-        .checksum(leavingOut: DirectoryJournal.checksumPlace)
+        .checksum(leavingOut: WriteAheadLog.checksumPlace)
     }
     guard checksum == bytes.integer(at: place + 4, as: UInt32.self) else { return nil }
     return (byteCount, Int(synced))

@@ -6,45 +6,45 @@ import Testing
 
 @Suite struct JournalTests {
   @Test func `a journal that always has commits tidies in between`() throws {
-    let sink = BusySink(writes: 200)
+    let engine = BusySink(writes: 200)
     let store = Store(
-      name: try StoreName("busy"), engine: .log, map: EntryMap(), sink: sink, durability: .none)
-    sink.store.withLock { $0 = store }
+      name: try StoreName("busy"), engine: .log, map: EntryMap(), writingTo: engine, durability: .none)
+    engine.store.withLock { $0 = store }
     try store.access { map in try map.write([1], [0]) }
-    store.journal!.wake()
-    #expect(sink.isDone.wait(timeout: .now() + 20) == .success)
-    #expect(sink.tidied.load(ordering: .relaxed) >= 100)
-    sink.store.withLock { $0 = nil }
+    store.commitWriter!.wake()
+    #expect(engine.isDone.wait(timeout: .now() + 20) == .success)
+    #expect(engine.tidied.load(ordering: .relaxed) >= 100)
+    engine.store.withLock { $0 = nil }
     store.close()
   }
 
   @Test func `a store can be closed twice`() throws {
     let store = Store(
-      name: try StoreName("twice"), engine: .log, map: EntryMap(), sink: BusySink(writes: 1), durability: .none)
+      name: try StoreName("twice"), engine: .log, map: EntryMap(), writingTo: BusySink(writes: 1), durability: .none)
     store.close()
     store.close()
   }
 
   @Test func `a journal that always had commits sleeps when there are no more`() throws {
-    let sink = BusySink(writes: 2_000)
+    let engine = BusySink(writes: 2_000)
     let store = Store(
-      name: try StoreName("calm"), engine: .log, map: EntryMap(), sink: sink, durability: .none)
-    sink.store.withLock { $0 = store }
+      name: try StoreName("calm"), engine: .log, map: EntryMap(), writingTo: engine, durability: .none)
+    engine.store.withLock { $0 = store }
     try store.access { map in try map.write([1], [0]) }
-    store.journal!.wake()
-    #expect(sink.isDone.wait(timeout: .now() + 20) == .success)
+    store.commitWriter!.wake()
+    #expect(engine.isDone.wait(timeout: .now() + 20) == .success)
     // If it went on awake, it would be through with that in no time.
-    #expect(sink.isDone.wait(timeout: .now() + 0.3) == .timedOut)
+    #expect(engine.isDone.wait(timeout: .now() + 0.3) == .timedOut)
     // Once after each write, and a few times for wakes that came too late to be needed.
-    let tidied = sink.tidied.load(ordering: .relaxed)
+    let tidied = engine.tidied.load(ordering: .relaxed)
     #expect(tidied < 2_010, "\(tidied) looks for something to tidy")
-    sink.store.withLock { $0 = nil }
+    engine.store.withLock { $0 = nil }
     store.close()
   }
 }
 
 /// A sink whose store has another commit whenever one is written, so that its journal never sleeps.
-private final class BusySink: CommitSink, Sendable {
+private final class BusySink: Engine, Sendable {
   let store = Mutex<Store?>(nil)
   let tidied = Atomic(0)
   let isDone = DispatchSemaphore(value: 0)
@@ -56,24 +56,24 @@ private final class BusySink: CommitSink, Sendable {
   var figures: [(name: String, value: UInt64)] { [] }
 
   func write(
-    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
-  ) throws(SinkError) -> [PlacedValue] {
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [PlacedValue] {
     let rest = left.wrappingSubtract(1, ordering: .relaxed).newValue
     if rest == 0 { isDone.signal() }
     if rest > 0, let store = store.withLock({ $0 }) {
       store.access { map in try? map.write([1], [0]) }
-      store.journal!.wake()
+      store.commitWriter!.wake()
     }
     return []
   }
 
-  func tidy(_ store: Store) throws(SinkError) -> Bool {
+  func performMaintenance(_ store: Store) throws(EngineError) -> Bool {
     tidied.wrappingAdd(1, ordering: .relaxed)
     return false
   }
 
-  func makeRoom() throws(SinkError) {}
-  func sync() throws(SinkError) {}
+  func makeRoom() throws(EngineError) {}
+  func sync() throws(EngineError) {}
   func endWork() {}
-  func close() throws(SinkError) {}
+  func close() throws(EngineError) {}
 }

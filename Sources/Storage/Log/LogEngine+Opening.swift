@@ -12,7 +12,7 @@ package struct LogRecovery: Sendable, Equatable {
 }
 
 /// Opening a log: all that is durable becomes the map.
-extension LogSink {
+extension LogEngine {
   /// Opens the log in a folder, or makes a new one in it, and loads its entries into an empty map.
   ///
   /// Afterwards nothing is torn: a tail that was has been cut off, and the segment it was in is sealed. A full disk does not keep a log
@@ -28,7 +28,7 @@ extension LogSink {
     _ path: String, files: any FileSystem, sizes: LogSizes = LogSizes(), now: UInt64, unixNow: UInt64,
     identity: UInt64 = .random(in: .min ... .max), progress: (Int, Int) -> Void = { _, _ in },
     into map: inout EntryMap
-  ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
+  ) throws(LogError) -> (engine: LogEngine, recovery: LogRecovery) {
     try open(
       path, files: files, sizes: sizes, now: now, unixNow: unixNow, identity: identity, runner: BackgroundRunner(),
       progress: progress, into: &map)
@@ -37,7 +37,7 @@ extension LogSink {
   static func open(
     _ path: String, files: any FileSystem, sizes: LogSizes, now: UInt64, unixNow: UInt64, identity: UInt64,
     runner: any CompactionRunner, progress: (Int, Int) -> Void = { _, _ in }, into map: inout EntryMap
-  ) throws(LogError) -> (sink: LogSink, recovery: LogRecovery) {
+  ) throws(LogError) -> (engine: LogEngine, recovery: LogRecovery) {
     let folder = LogFolder(files: files, path: path)
     var found = FoundSegments()
     let openFolder = try LogError.on(path) { () throws(SystemError) in
@@ -93,19 +93,19 @@ extension LogSink {
     try memory { () throws(StorageError) in try replay.finish(&map, revision: lastRevision) }
     recovery.records = replay.recordCount
     recovery.segments = found.segments.count
-    let sink = LogSink(
+    let engine = LogEngine(
       folder, openFolder, identity: found.segments.first?.header.identity ?? (identity | 1), sizes: sizes,
       sealed: sealed,
       active: unfinished, lastRevision: lastRevision,
       nextNumber: (found.segments.last?.header.lastNumber ?? 0) + 1, cutBytes: recovery.cutBytes, runner: runner)
-    if case .file(let byteCount) = reserve { sink.reserveBytes = byteCount }
-    if unfinished == nil { try sink.begin() }
-    return (sink, recovery)
+    if case .file(let byteCount) = reserve { engine.reserveBytes = byteCount }
+    if unfinished == nil { try engine.begin() }
+    return (engine, recovery)
   }
 
   /// Makes the first segment after a start, if there is space for it.
   private func begin() throws(LogError) {
-    do throws(SinkError) {
+    do throws(EngineError) {
       try makeRoom()
       try advance(toHold: 0)
       noteFigures { _ in }

@@ -6,9 +6,9 @@ import Platform
 /// Its space is taken ahead, so a commit that finds room can't meet a full disk. Frames of records follow one another behind two copies of
 /// the header. Starting over is a new header: its salt is in every frame, so frames of before are invalid, and so is whatever a client made
 /// look like one.
-struct DirectoryJournal {
+struct WriteAheadLog {
   static let name = ".journal"
-  static let start = 2 * DirectoryJournalHeader.byteCount
+  static let start = 2 * WriteAheadLogHeader.byteCount
   static let frameHeaderByteCount = 24
   /// Of a frame.
   static let checksumPlace = 4..<8
@@ -19,7 +19,7 @@ struct DirectoryJournal {
 
   let file: any File
   private(set) var capacity: Int
-  private var header: DirectoryJournalHeader
+  private var header: WriteAheadLogHeader
   /// Where the next frame goes.
   private(set) var tail: Int
   /// All frames ahead of this are on the disk.
@@ -29,22 +29,22 @@ struct DirectoryJournal {
   /// Makes an empty journal in the folder, in the place of any that is there.
   static func make(
     in folder: DirectoryFolder, after revision: UInt64, byteCount: Int = initialByteCount
-  ) throws(SystemError) -> DirectoryJournal {
+  ) throws(SystemError) -> WriteAheadLog {
     let temporary = folder.temporaryPath
     if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
     let file = try folder.fileSystem.open(temporary, .making)
-    let header = DirectoryJournalHeader(sequence: 0, base: revision)
-    for copy in 0..<2 { try file.write(header.bytes, at: copy * DirectoryJournalHeader.byteCount) }
+    let header = WriteAheadLogHeader(sequence: 0, base: revision)
+    for copy in 0..<2 { try file.write(header.bytes, at: copy * WriteAheadLogHeader.byteCount) }
     try file.allocate(byteCount)
     try file.sync()
     try folder.fileSystem.rename(temporary, to: folder.path(name))
     try folder.fileSystem.syncFolder(folder.path)
-    return DirectoryJournal(
+    return WriteAheadLog(
       file: file, capacity: byteCount, header: header, tail: start, synced: start, lastRevision: revision)
   }
 
   private init(
-    file: any File, capacity: Int, header: DirectoryJournalHeader, tail: Int, synced: Int, lastRevision: UInt64
+    file: any File, capacity: Int, header: WriteAheadLogHeader, tail: Int, synced: Int, lastRevision: UInt64
   ) {
     self.file = file
     self.capacity = capacity
@@ -55,7 +55,7 @@ struct DirectoryJournal {
   }
 
   /// Goes on behind what was read.
-  init(_ file: any File, behind contents: DirectoryJournalContents) {
+  init(_ file: any File, behind contents: WriteAheadLogContents) {
     self.init(
       file: file, capacity: contents.bytes.count, header: contents.header, tail: contents.tail,
       synced: Self.start, lastRevision: contents.lastRevision)
@@ -106,11 +106,11 @@ struct DirectoryJournal {
   /// Starts over: every frame's effect must be on the disk by other means.
   /// - Throws: never for a full disk alone. Which header counts isn't known then, so that the journal can't go on.
   mutating func startOver(after revision: UInt64) throws(SystemError) {
-    header = DirectoryJournalHeader(sequence: header.sequence + 1, base: revision)
+    header = WriteAheadLogHeader(sequence: header.sequence + 1, base: revision)
     do throws(SystemError) {
       try file.write(header.bytes, at: 0)
       try file.sync()
-      try file.write(header.bytes, at: DirectoryJournalHeader.byteCount)
+      try file.write(header.bytes, at: WriteAheadLogHeader.byteCount)
       // It can be seen there, without the salt, that no frame has been written yet.
       try file.write([UInt8](repeating: 0, count: Self.frameHeaderByteCount), at: Self.start)
       try file.sync()

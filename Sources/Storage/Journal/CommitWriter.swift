@@ -7,11 +7,11 @@ import Synchronization
 /// tells who waits. So all who write meanwhile share one call to the disk.
 ///
 /// Safe because the sink is touched on the journal's queue only, and all else is behind locks or atomic.
-package final class Journal: @unchecked Sendable {
+package final class CommitWriter: @unchecked Sendable {
   package let durability: Durability
   /// Milliseconds after which a commit is on the disk, for a journal that doesn't wait for each.
   private let interval: UInt64?
-  private let sink: any CommitSink
+  private let engine: any Engine
   private let queue: DispatchQueue
   private let wakeup = DispatchSemaphore(value: 0)
   private let isAwake = Atomic<Bool>(false)
@@ -28,8 +28,8 @@ package final class Journal: @unchecked Sendable {
   private let state = Lock(State())
 
   private struct State: Sendable {
-    var waiters: [any JournalWaiter] = []
-    var fault: StorageError?
+    var waiters: [any DurabilityWaiter] = []
+    var failure: StorageError?
     var probes: [@Sendable () -> Void] = []
     /// Whether the thread has ended, or is about to.
     var isOver = false
@@ -38,13 +38,13 @@ package final class Journal: @unchecked Sendable {
   /// How long a disk that is full is left alone.
   private static let retryMilliseconds: UInt64 = 500
   /// The same, while there is something to tidy: that may give room back.
-  private static let tidyingMilliseconds: UInt64 = 20
+  private static let maintenanceMilliseconds: UInt64 = 20
   /// How long a journal that has nothing to do sleeps until it looks for something to tidy.
   private static let idleMilliseconds: UInt64 = 60_000
 
   /// - Parameter revision: the last one that the sink has on the disk.
-  package init(_ sink: any CommitSink, durability: Durability, revision: UInt64, name: StoreName) {
-    self.sink = sink
+  package init(_ engine: any Engine, durability: Durability, revision: UInt64, name: StoreName) {
+    self.engine = engine
     self.durability = durability
     if case .interval(let time) = durability { interval = time.wholeMilliseconds } else { interval = nil }
     durableRevision = Atomic(revision)
@@ -52,10 +52,10 @@ package final class Journal: @unchecked Sendable {
   }
 
   /// Whether what a request has seen must be on the disk before it is answered.
-  package var gatesAnswers: Bool { durability == .always }
+  package var gatesReplies: Bool { durability == .always }
 
   /// The last revision that may be told of: what is not durable yet may not, if a crash must not take back what anyone has seen.
-  package var lastShown: UInt64 { gatesAnswers ? durableRevision.load(ordering: .acquiring) : .max }
+  package var visibleRevision: UInt64 { gatesReplies ? durableRevision.load(ordering: .acquiring) : .max }
 
   /// Whether a crash can't take back what was committed up to this revision.
   package func isDurable(_ revision: UInt64) -> Bool {
@@ -63,23 +63,23 @@ package final class Journal: @unchecked Sendable {
   }
 
   /// Why the journal has ended before its time; nil when it has not.
-  package var fault: StorageError? { state.withLock { $0.fault } }
+  package var failure: StorageError? { state.withLock { $0.failure } }
 
   /// How long commits took to be written, and durable if the store promises that.
   package let commitTimes = DurationHistogram()
-  package var syncTimes: DurationHistogram? { sink.syncTimes }
+  package var syncTimes: DurationHistogram? { engine.syncTimes }
 
   package var figures: [(name: String, value: UInt64)] {
-    sink.figures + [
-      ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", fault == nil ? 0 : 1),
+    engine.figures + [
+      ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", failure == nil ? 0 : 1),
     ]
   }
 
   /// Has `waiter` called once when the revision is durable, or the journal has failed, unless that is so already.
   /// - Returns: whether it will be called.
-  package func wait(for revision: UInt64, _ waiter: any JournalWaiter) -> Bool {
+  package func wait(for revision: UInt64, _ waiter: any DurabilityWaiter) -> Bool {
     state.withLock { state in
-      if isDurable(revision) || state.fault != nil { return false }
+      if isDurable(revision) || state.failure != nil { return false }
       if !state.waiters.contains(where: { $0 === waiter }) { state.waiters.append(waiter) }
       return true
     }
@@ -107,7 +107,7 @@ package final class Journal: @unchecked Sendable {
     wake()
     for _ in 0..<10_000 {
       if moves.load(ordering: .acquiring) != before { return true }
-      if isFull.load(ordering: .relaxed) || fault != nil { return false }
+      if isFull.load(ordering: .relaxed) || failure != nil { return false }
       usleep(100)
     }
     return false
@@ -117,7 +117,7 @@ package final class Journal: @unchecked Sendable {
 
   /// Begins to serve a store.
   func start(_ store: Store) {
-    store.access { $0.beginJournal(commitLimit: sink.room) }
+    store.access { $0.beginCommits(commitLimit: engine.room) }
     queue.async { self.run(store) }
   }
 
@@ -135,37 +135,37 @@ package final class Journal: @unchecked Sendable {
     var batch = CommitBuffer()
     var lastSync = monotonicMilliseconds()
     var unsynced = false
-    var hasMoreToTidy = true
-    do throws(SinkError) {
+    var hasMoreMaintenance = true
+    do throws(EngineError) {
       // A disk that was full at the opening may have room by now. Else there is some, and more would be taken at every start.
-      if sink.room == 0 { try makeRoom(store) }
+      if engine.room == 0 { try makeRoom(store) }
       while true {
         let isEnding = mustEnd.load(ordering: .acquiring)
         // Each wake that was needed has left a signal. Kept, they would keep a journal awake that has had much to do.
         if isAwake.exchange(false, ordering: .sequentiallyConsistent) { wakeup.wait() }
         answerProbes()
         let hasCommitted = try commit(&batch, store)
-        if hasCommitted { (unsynced, hasMoreToTidy) = (true, true) }
+        if hasCommitted { (unsynced, hasMoreMaintenance) = (true, true) }
         if let interval, unsynced,
           isEnding || monotonicMilliseconds() >= lastSync + interval
         {
-          try sink.sync()
+          try engine.sync()
           (unsynced, lastSync) = (false, monotonicMilliseconds())
         }
         if isEnding, !hasCommitted { break }
-        if hasMoreToTidy { hasMoreToTidy = try sink.tidy(store) }
+        if hasMoreMaintenance { hasMoreMaintenance = try engine.performMaintenance(store) }
         if needsRoom.exchange(false, ordering: .acquiring) || isFull.load(ordering: .relaxed) { try makeRoom(store) }
-        if !hasCommitted, !hasMoreToTidy || isFull.load(ordering: .relaxed) {
-          sleep(unsynced ? lastSync : nil, isTidying: hasMoreToTidy)
-          hasMoreToTidy = true
+        if !hasCommitted, !hasMoreMaintenance || isFull.load(ordering: .relaxed) {
+          sleep(unsynced ? lastSync : nil, hasMaintenance: hasMoreMaintenance)
+          hasMoreMaintenance = true
         }
       }
-      sink.endWork()
-      if durability != .always { try sink.sync() }
-      try sink.close()
+      engine.endWork()
+      if durability != .always { try engine.sync() }
+      try engine.close()
     } catch {
       fail(error, store)
-      sink.endWork()
+      engine.endWork()
     }
     state.withLock { $0.isOver = true }
     answerProbes()
@@ -182,8 +182,8 @@ package final class Journal: @unchecked Sendable {
 
   /// Writes what was committed since it was last asked.
   /// - Returns: whether there was anything.
-  private func commit(_ batch: inout CommitBuffer, _ store: Store) throws(SinkError) -> Bool {
-    let room = sink.room
+  private func commit(_ batch: inout CommitBuffer, _ store: Store) throws(EngineError) -> Bool {
+    let room = engine.room
     let hasAny = store.access { map in
       guard map.hasCommits else { return false }
       map.takeCommits(into: &batch)
@@ -193,8 +193,8 @@ package final class Journal: @unchecked Sendable {
     guard hasAny else { return false }
     let last = batch.lastRevision
     let begun = monotonicNanoseconds()
-    let placed = unsafe try sink.write(
-      batch.bytes, last: last, apartCount: batch.apartCount, syncs: durability == .always)
+    let placed = unsafe try engine.write(
+      batch.bytes, last: last, separatedCount: batch.separatedCount, syncs: durability == .always)
     commitTimes.note(nanoseconds: monotonicNanoseconds() - begun)
     batch.removeAll()
     durableRevision.store(last, ordering: .releasing)
@@ -206,15 +206,15 @@ package final class Journal: @unchecked Sendable {
 
   /// Tells the store how much more it can commit.
   private func tellRoom(_ store: Store) {
-    let room = sink.room
+    let room = engine.room
     store.access { $0.setCommitLimit(room, isDiskFull: isFull.load(ordering: .relaxed)) }
     moves.wrappingAdd(1, ordering: .releasing)
   }
 
   /// Takes more room for commits, and tells the store how much there is.
-  private func makeRoom(_ store: Store) throws(SinkError) {
+  private func makeRoom(_ store: Store) throws(EngineError) {
     do {
-      try sink.makeRoom()
+      try engine.makeRoom()
       isFull.store(false, ordering: .relaxed)
     } catch {
       guard error == .noSpace else { throw error }
@@ -225,9 +225,11 @@ package final class Journal: @unchecked Sendable {
 
   /// Sleeps until there is something to do.
   /// - Parameter lastSync: when the disk was last told, if there is something to tell it.
-  private func sleep(_ lastSync: UInt64?, isTidying: Bool) {
+  private func sleep(_ lastSync: UInt64?, hasMaintenance: Bool) {
     var milliseconds = Self.idleMilliseconds
-    if isFull.load(ordering: .relaxed) { milliseconds = isTidying ? Self.tidyingMilliseconds : Self.retryMilliseconds }
+    if isFull.load(ordering: .relaxed) {
+      milliseconds = hasMaintenance ? Self.maintenanceMilliseconds : Self.retryMilliseconds
+    }
     if let interval, let lastSync {
       let now = monotonicMilliseconds()
       milliseconds = min(milliseconds, max(lastSync + interval, now) - now)
@@ -239,15 +241,15 @@ package final class Journal: @unchecked Sendable {
     }
   }
 
-  private func fail(_ error: SinkError, _ store: Store) {
+  private func fail(_ error: EngineError, _ store: Store) {
     let reason: String
     switch error {
     case .noSpace: reason = "the disk is full"
     case .failed(let what): reason = what
     }
-    let fault = StorageError.readOnly(reason)
-    store.access { $0.endWriting(fault) }
-    state.withLock { $0.fault = fault }
+    let failure = StorageError.readOnly(reason)
+    store.access { $0.endWriting(failure) }
+    state.withLock { $0.failure = failure }
     tellWaiters()
   }
 
@@ -256,12 +258,12 @@ package final class Journal: @unchecked Sendable {
       defer { state.waiters.removeAll(keepingCapacity: true) }
       return state.waiters
     }
-    for waiter in waiters { waiter.journalHasMoved() }
+    for waiter in waiters { waiter.durabilityDidAdvance() }
   }
 }
 
 /// Who waits for commits to be durable.
-package protocol JournalWaiter: AnyObject, Sendable {
+package protocol DurabilityWaiter: AnyObject, Sendable {
   /// On the journal's thread: return at once.
-  func journalHasMoved()
+  func durabilityDidAdvance()
 }

@@ -1,7 +1,7 @@
 import Platform
 
 /// One moment on both clocks: files tell expiries by the wall's, a map by one that never goes back.
-package struct Moment: Sendable {
+package struct ClockReading: Sendable {
   /// In milliseconds since 1970.
   package let wall: UInt64
   /// In milliseconds of the clock that the map's callers pass as `now`.
@@ -12,7 +12,7 @@ package struct Moment: Sendable {
     self.monotonic = monotonic
   }
 
-  package static var now: Moment { Moment(wall: wallMilliseconds(), monotonic: monotonicMilliseconds()) }
+  package static var now: ClockReading { ClockReading(wall: wallMilliseconds(), monotonic: monotonicMilliseconds()) }
 
   /// The time on the map's clock of one on the wall's that isn't past.
   func monotonic(ofWall time: UInt64) -> UInt64 {

@@ -6,7 +6,7 @@ struct LinkStateMachineTests {
   let error = LarderError(.connectFailed, outcome: .notExecuted, "no")
 
   @Test func `a connection is made when it is wanted, and given up in time`() {
-    var link = LinkStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
+    var link = ConnectionStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
     #expect(link.due(now: 0, isWanted: true) == .nothing)
     #expect(link.want() && !link.want())
     #expect(link.due(now: 0, isWanted: true) == .connect(incarnation: 1, attempt: 0))
@@ -25,7 +25,7 @@ struct LinkStateMachineTests {
   }
 
   @Test func `nobody's connection is not made again`() {
-    var link = LinkStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
+    var link = ConnectionStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
     _ = link.want()
     _ = link.due(now: 0, isWanted: true)
     link.failed(error, now: 0, isWanted: false)

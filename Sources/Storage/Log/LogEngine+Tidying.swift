@@ -1,8 +1,8 @@
 import Platform
 
 /// What is done between commits: room ahead of need, and space given back.
-extension LogSink {
-  package func tidy(_ store: Store) throws(SinkError) -> Bool {
+extension LogEngine {
+  package func performMaintenance(_ store: Store) throws(EngineError) -> Bool {
     if let compaction { return try goOn(compaction, store) }
     try prepareAhead()
     let (live, isDropped, revision) = store.access { map in (Self.liveBytes(of: map), map.isDropped, map.revision) }
@@ -18,7 +18,7 @@ extension LogSink {
       return true
     }
     let segmentBytes = sizes.segment(logBytes: byteCount)
-    let plan = LogPlan(sealed, segmentBytes)
+    let plan = CompactionPolicy(sealed, segmentBytes)
     if let run = plan.smallOnes() { return try begin(run, store, revision: revision) }
     guard plan.isTooLarge(live: live, logBytes: byteCount) else {
       isReserveLent = false
@@ -32,7 +32,7 @@ extension LogSink {
       return false
     }
     guard quietBytes == 0 || byteCount >= quietBytes + segmentBytes else { return false }
-    survey = LiveSurvey(sealed)
+    survey = LivenessScan(sealed)
     return true
   }
 
@@ -43,12 +43,12 @@ extension LogSink {
   }
 
   /// Has the next segment ready before the active one is full. It doesn't have to be.
-  private func prepareAhead() throws(SinkError) {
+  private func prepareAhead() throws(EngineError) {
     guard prepared == nil, active.map({ $0.room < $0.capacity / 2 }) ?? true else { return }
-    do throws(SinkError) { try makeRoom() } catch { if error != .noSpace { throw error } }
+    do throws(EngineError) { try makeRoom() } catch { if error != .noSpace { throw error } }
   }
 
-  func begin(_ run: Range<Int>, _ store: Store, revision: UInt64) throws(SinkError) -> Bool {
+  func begin(_ run: Range<Int>, _ store: Store, revision: UInt64) throws(EngineError) -> Bool {
     do throws(SystemError) {
       let compaction = try Compaction(
         folder, openFolder, sealed, run: run, identity: identity, revision: revision)
@@ -66,7 +66,7 @@ extension LogSink {
     return isUrgent ? .max : sizes.compactionBytesPerSecond
   }
 
-  private func goOn(_ compaction: Compaction, _ store: Store) throws(SinkError) -> Bool {
+  private func goOn(_ compaction: Compaction, _ store: Store) throws(EngineError) -> Bool {
     switch compaction.phase {
     case .copying, .replacing: return false
     case .copied:
@@ -107,7 +107,7 @@ extension LogSink {
   }
 
   /// A value that can't be read is no failure of the log: its segments stay as they are, and whoever asks for it is told.
-  private func leaveAlone(_ compaction: Compaction) throws(SinkError) -> Bool {
+  private func leaveAlone(_ compaction: Compaction) throws(EngineError) -> Bool {
     for index in compaction.run { sealed[index].hasDamagedValue = true }
     self.compaction = nil
     isReserveLent = false
@@ -116,7 +116,7 @@ extension LogSink {
   }
 
   /// A full disk is no failure: the reserve is there for it, and without it compaction waits. So it does for descriptors.
-  private func giveUp(_ error: SystemError) throws(SinkError) -> Bool {
+  private func giveUp(_ error: SystemError) throws(EngineError) -> Bool {
     compaction = nil
     guard error.isNoSpace else { throw .failed("\(error) (\(folder.compactionPath))") }
     try attempt(folder.path) { () throws(SystemError) in

@@ -6,7 +6,7 @@ import Platform
 /// the last are sealed, and together they stand for every number from 1 on. Used by one thread at a time, the journal's, but for `figures`.
 ///
 /// Safe because the journal hands it to no other thread while a call is under way, and what `figures` reads is behind a lock.
-package final class LogSink: CommitSink, @unchecked Sendable {
+package final class LogEngine: Engine, @unchecked Sendable {
   let folder: LogFolder
   /// The same, held open: whoever was promised room must not need a descriptor to get it.
   let openFolder: any Folder
@@ -24,7 +24,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   var nextNumber: UInt64
   let runner: any CompactionRunner
   var compaction: Compaction?
-  var survey: LiveSurvey?
+  var survey: LivenessScan?
   /// Whether what the last survey found is still of use.
   var isSurveyed = false
   /// How large the log was when nothing was worth compacting.
@@ -63,8 +63,8 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
 
   package func write(
-    _ records: UnsafeRawBufferPointer, last: UInt64, apartCount: Int, syncs: Bool
-  ) throws(SinkError) -> [PlacedValue] {
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [PlacedValue] {
     var rest = unsafe records
     var placed: [PlacedValue] = []
     while rest.count > 0 {
@@ -72,13 +72,13 @@ package final class LogSink: CommitSink, @unchecked Sendable {
       if fitting > 0 {
         let part = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
         unsafe try append(part)
-        if apartCount > 0, let active {
+        if separatedCount > 0, let active {
           unsafe placed += PlacedValue.all(in: part, at: active.end - part.count, of: active.values)
         }
         unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
       } else {
         let recordBytes = unsafe rest.recordByteCount(at: 0)
-        do throws(SinkError) {
+        do throws(EngineError) {
           try advance(toHold: recordBytes)
         } catch {
           // Whoever heeds `room` never comes here.
@@ -93,7 +93,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
     return placed
   }
 
-  package func sync() throws(SinkError) {
+  package func sync() throws(EngineError) {
     guard let active else { return }
     guard active.synced < active.end else {
       syncedRevision = lastRevision
@@ -120,7 +120,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   }
 
   /// Writes records that fit.
-  private func append(_ records: UnsafeRawBufferPointer) throws(SinkError) {
+  private func append(_ records: UnsafeRawBufferPointer) throws(EngineError) {
     guard var active else { preconditionFailure("there is no active segment") }
     let path = folder.segmentPath(active.number)
     if active.synced - active.marked >= sizes.markInterval {
@@ -158,7 +158,7 @@ package final class LogSink: CommitSink, @unchecked Sendable {
   }
 
   /// Runs calls on a file, and says which file it was when one fails.
-  func attempt<Result>(_ path: String, _ body: () throws(SystemError) -> Result) throws(SinkError) -> Result {
+  func attempt<Result>(_ path: String, _ body: () throws(SystemError) -> Result) throws(EngineError) -> Result {
     do throws(SystemError) { return try body() } catch { throw .failed("\(error) (\(path))") }
   }
 }

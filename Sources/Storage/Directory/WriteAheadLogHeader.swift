@@ -1,6 +1,6 @@
 /// What a directory store's journal begins with, in two copies, of which a cut-off write damages one at most
 /// (Protocol/directory-format.md, §5).
-struct DirectoryJournalHeader: Equatable {
+struct WriteAheadLogHeader: Equatable {
   /// What a copy takes in the file.
   static let byteCount = 512
   private static let fieldsByteCount = 36

@@ -1,5 +1,5 @@
 /// The word that somebody may have meant.
-package enum NearWord {
+package enum SpellingSuggestion {
   /// - Returns: the nearest of the candidates, when at most a third of its letters are wrong, missing, too many or exchanged.
   package static func nearest(to word: String, of candidates: [String]) -> String? {
     guard word.count <= 64 else { return nil }

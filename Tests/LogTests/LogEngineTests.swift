@@ -29,17 +29,17 @@ struct LogSinkTests {
   @Test func `on a disk that is nearly full, a smaller segment is taken`() throws {
     let disk = SimulatedDisk(seed: 2)
     let log = try OpenLog(disk)
-    while log.sink.byteCount < 20_000 {
+    while log.engine.byteCount < 20_000 {
       try log.commit([.put(key: "\(log.revision)", value: [UInt8](repeating: 1, count: 100), kind: .single, expiry: 0)])
     }
-    #expect(log.sink.sizes.segment(logBytes: log.sink.byteCount) > 2_048)
+    #expect(log.engine.sizes.segment(logBytes: log.engine.byteCount) > 2_048)
     disk.crash()
     disk.byteLimit = 0
     let full = try OpenLog(disk)
-    #expect(full.sink.room == 0)
+    #expect(full.engine.room == 0)
     disk.byteLimit = disk.bytesTaken + 2_100
-    try full.sink.makeRoom()
-    #expect(full.sink.room > 0)
+    try full.engine.makeRoom()
+    #expect(full.engine.room > 0)
     disk.byteLimit = .max
     try full.commit([.put(key: "new", value: [2], kind: .single, expiry: 0)])
     let entries = try full.entries()

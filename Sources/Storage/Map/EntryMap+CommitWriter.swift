@@ -34,7 +34,7 @@ extension EntryMap {
     if expiry != 0 { lastRemoval = revision }
     unsafe commits.put(
       key, value, kind: kind == .list ? .list : .single,
-      expiry: expiry == 0 ? 0 : Moment.now.wall(ofMonotonic: expiry), revision: revision)
+      expiry: expiry == 0 ? 0 : ClockReading.now.wall(ofMonotonic: expiry), revision: revision)
   }
 
   @inline(__always)
@@ -57,7 +57,7 @@ extension EntryMap {
   // MARK: The journal's side
 
   /// Begins to keep commits.
-  package mutating func beginJournal(commitLimit: Int) {
+  package mutating func beginCommits(commitLimit: Int) {
     isJournaled = true
     notesChanges = true
     self.commitLimit = commitLimit
@@ -80,8 +80,8 @@ extension EntryMap {
   }
 
   /// Ends all writing: the journal has failed. What was committed and not taken is forgotten.
-  package mutating func endWriting(_ fault: StorageError) {
-    writeFault = fault
+  package mutating func endWriting(_ failure: StorageError) {
+    writeFault = failure
     commits.seal()
     commits.removeAll()
   }

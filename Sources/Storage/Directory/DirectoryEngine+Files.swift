@@ -3,7 +3,7 @@ import Platform
 
 /// The way from the journal to the entries' files. Every step may be cut off and done again: what waits is forgotten only when it is on the
 /// disk, and the journal starts over only when nothing waits.
-extension DirectorySink {
+extension DirectoryEngine {
   /// Writes and removes the files of so many of the keys that wait.
   func settle(limit: Int = .max) throws(SystemError) {
     // A file must never be newer than what the journal is sure to hold.

@@ -1,7 +1,7 @@
 import Glibc
 
 /// Numbers for a person's eye.
-enum Readable {
+enum HumanReadable {
   /// What a figure is in larger units; empty where it has none.
   static func figure(_ name: String, _ value: UInt64) -> String {
     if name.hasSuffix("_bytes") || name.hasSuffix("_bytes_total"), value >= 1_024 { return bytes(value) }

@@ -25,7 +25,7 @@ import Testing
     run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.moment.wall + 1)
     run.put("empty".bytes, [])
     try run.write()
-    try run.tidy()
+    try run.performMaintenance()
     let names = try folder.names()
     #expect(names.count == 4 && names[0] == ".journal")
     #expect(names[1].hasPrefix("empty@3-") && names[3].hasPrefix("user:1@1-"))
@@ -43,13 +43,13 @@ import Testing
       run.put("a".bytes, [value])
       run.put(long, [value])
       try run.write()
-      try run.tidy()
+      try run.performMaintenance()
     }
     #expect(try folder.names().count == 4)
     run.delete("a".bytes)
     run.delete(long)
     try run.write()
-    try run.tidy()
+    try run.performMaintenance()
     #expect(try folder.names() == [".journal"])
     try run.reopen()
     run.put("b".bytes, [])
@@ -63,8 +63,8 @@ import Testing
     run.put("short".bytes, [1], expiry: DirectoryRun.moment.wall + 10)
     run.put("long".bytes, [2], expiry: DirectoryRun.moment.wall + 1_000_000)
     try run.write()
-    try run.tidy()
-    while try run.sink.tidy(at: DirectoryRun.moment.wall + 100_000) {}
+    try run.performMaintenance()
+    while try run.engine.performMaintenance(at: DirectoryRun.moment.wall + 100_000) {}
     #expect(try folder.names().count == 2)
     run.model.entries["short".bytes] = nil
     try run.reopen()
@@ -76,7 +76,7 @@ import Testing
     run.put("large".bytes, [UInt8](repeating: 9, count: 6 << 20))
     try run.write()
     try run.reopen()
-    #expect(run.sink.journal.capacity == 8 << 20)
+    #expect(run.engine.journal.capacity == 8 << 20)
   }
 
   @Test func `under a load without pause, files are written before the journal is full`() throws {
@@ -86,29 +86,29 @@ import Testing
     for number in 0..<400 {
       run.put("key:\(number)".bytes, value)
       try run.write()
-      most = max(most, run.sink.journal.tail)
+      most = max(most, run.engine.journal.tail)
     }
-    #expect(run.sink.journal.capacity == DirectoryJournal.initialByteCount)
-    #expect(most < 3 * DirectoryJournal.initialByteCount / 4)
+    #expect(run.engine.journal.capacity == WriteAheadLog.initialByteCount)
+    #expect(most < 3 * WriteAheadLog.initialByteCount / 4)
     try run.reopen()
   }
 
   @Test func `room is what fits, and making room empties the journal or, where that was too little, grows it`() throws {
     var run = try DirectoryRun(TemporaryFolder())
-    let room = run.sink.room
-    try run.sink.makeRoom()
-    #expect(run.sink.room == room)
+    let room = run.engine.room
+    try run.engine.makeRoom()
+    #expect(run.engine.room == room)
     try run.reopen()
-    try run.sink.makeRoom()
-    #expect(run.sink.room == room, "a start is no reason to grow")
-    try run.sink.makeRoom()
-    #expect(run.sink.room > 3 * room / 2)
+    try run.engine.makeRoom()
+    #expect(run.engine.room == room, "a start is no reason to grow")
+    try run.engine.makeRoom()
+    #expect(run.engine.room > 3 * room / 2)
     run.put("a".bytes, [UInt8](repeating: 1, count: 1 << 20))
     try run.write()
-    let less = run.sink.room
-    try run.sink.makeRoom()
-    #expect(run.sink.room > less)
-    let figures = run.sink.figures
+    let less = run.engine.room
+    try run.engine.makeRoom()
+    #expect(run.engine.room > less)
+    let figures = run.engine.figures
     #expect(
       figures.contains { $0 == ("directory_files", 1) } && figures.contains { $0 == ("directory_journal_bytes", 0) })
   }
@@ -119,15 +119,15 @@ import Testing
     disk.byteLimit = disk.bytesTaken
     run.put("a".bytes, [1])
     try run.write()
-    #expect(try run.sink.tidy(at: DirectoryRun.moment.wall) == false)
-    let sink = run.sink
-    #expect(throws: SinkError.noSpace) { try sink.makeRoom() }
+    #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
+    let engine = run.engine
+    #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
     try run.reopen()
     run.put("b".bytes, [2])
     try run.write()
     try run.reopen()
     disk.byteLimit = .max
-    try run.tidy()
+    try run.performMaintenance()
     #expect(try disk.list(run.path).count == 3)
     try run.reopen()
   }
@@ -141,14 +141,14 @@ import Testing
     for key in ["a", "b", "c"] {
       run.put(key.bytes, [UInt8](repeating: 7, count: 1_200))
       try run.write()
-      #expect(try run.sink.tidy(at: DirectoryRun.moment.wall) == false)
+      #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
     }
     run.delete("a".bytes)
     try run.write()
-    let sink = run.sink
-    #expect(throws: SinkError.noSpace) { try sink.makeRoom() }
+    let engine = run.engine
+    #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
     disk.fault = nil
-    try run.tidy()
+    try run.performMaintenance()
     #expect(try disk.list(run.path).count == 3)
     try run.reopen()
   }
@@ -162,11 +162,11 @@ import Testing
     try run.write()
     let end = try #require(try folder.contents(".journal").lastIndex(of: 0x55)) + 1
     try LocalFileSystem().open(folder.file(".journal"), .writing).write([0x54], at: end - 1)
-    let sink = run.sink
+    let engine = run.engine
     #expect {
-      _ = try sink.tidy(at: DirectoryRun.moment.wall)
+      _ = try engine.performMaintenance(at: DirectoryRun.moment.wall)
     } throws: { error in
-      guard case .failed(let what) = error as? SinkError else { return false }
+      guard case .failed(let what) = error as? EngineError else { return false }
       return what.contains(".journal") && what.contains("byte \(end - byteCount)")
     }
     #expect(try folder.names() == [".journal"])
