@@ -12,9 +12,9 @@ extension Fields {
     if to == Operation.hello.vectorName {
       buffer.appendReply(
         ServerHello(
-          version: version!, features: features!, maxFrameSize: maxFrameSize!, maxValueSize: maxValueSize!,
-          maxKeySize: maxKeySize!, maxOpenStores: maxStores!, maxRequestsInFlight: maxRequests!,
-          maxKeyCount: maxKeyCount!, name: name!), id: id)
+          version: version!, features: features!, maxFrameSize: largestFrame!, maxValueSize: largestValue!,
+          maxKeySize: largestKey!, maxOpenStores: mostStores!, maxRequestsInFlight: mostRequests!,
+          maxKeyCount: mostKeys!, name: name!), id: id)
       return buffer.toArray()
     }
     if let number = revision ?? count {
@@ -59,8 +59,8 @@ extension Fields {
     case .hello:
       guard let hello = ServerHello(body: body) else { return false }
       (version, features, name) = (hello.version, hello.features, hello.name)
-      (maxFrameSize, maxValueSize, maxKeySize) = (hello.maxFrameSize, hello.maxValueSize, hello.maxKeySize)
-      (maxStores, maxRequests, maxKeyCount) = (hello.maxOpenStores, hello.maxRequestsInFlight, hello.maxKeyCount)
+      (largestFrame, largestValue, largestKey) = (hello.maxFrameSize, hello.maxValueSize, hello.maxKeySize)
+      (mostStores, mostRequests, mostKeys) = (hello.maxOpenStores, hello.maxRequestsInFlight, hello.maxKeyCount)
     case .stats:
       figures = Figure.decode(body)?.map { FigureFields(name: $0.name, value: $0.value) }
       return figures != nil

@@ -44,12 +44,12 @@ struct Fields: Decodable, Equatable, Sendable {
   var version: UInt16?
   var features: UInt32?
   var credit: UInt32?
-  var maxFrameSize: UInt32?
-  var maxValueSize: UInt32?
-  var maxKeySize: UInt16?
-  var maxStores: UInt16?
-  var maxRequests: UInt32?
-  var maxKeyCount: UInt32?
+  var largestFrame: UInt32?
+  var largestValue: UInt32?
+  var largestKey: UInt16?
+  var mostStores: UInt16?
+  var mostRequests: UInt32?
+  var mostKeys: UInt32?
   // Watches.
   var from: UInt64?
   var through: UInt64?
