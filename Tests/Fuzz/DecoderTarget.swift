@@ -1,8 +1,10 @@
 import Wire
 
-/// Every decoder of the wire protocol, over any bytes. It is right when nothing traps, and when what decodes lies inside the bytes.
+/// Runs every decoder of the wire protocol on arbitrary bytes. A run passes if nothing traps, everything that is
+/// decoded lies within the bytes, and encoding it again gives the same bytes.
 ///
-/// The first byte picks the operation whose bodies are decoded; the rest is the body, and also taken for a stream of frames.
+/// The first byte selects the operation whose bodies are decoded. The rest is the body, and is also scanned as a stream
+/// of frames.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count > 0 else { return 0 }
@@ -34,26 +36,26 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 }
 
 private func check(_ condition: Bool, line: Int = #line) {
-  if !condition { fatalError("a decoder went wrong, line \(line)") }
+  if !condition { fatalError("a decoder failed the check in line \(line)") }
 }
 
-/// Goes through the frames of a stream as a connection does, and sees that every beginning of the stream agrees.
+/// Scans the frames of a stream as a connection does, and checks that a truncated frame is partial.
 private func scanFrames(_ stream: RawSpan) {
-  var place = 0
+  var offset = 0
   scan: while true {
-    switch FrameScan(stream, at: place, largest: 1 << 16) {
+    switch FrameScan(stream, at: offset, largest: 1 << 16) {
     case .frame(let header):
-      let end = place + header.frameSize
+      let end = offset + header.frameSize
       check(header.bodySize >= 0 && end <= stream.byteCount)
-      check(header.body(at: place).upperBound == end)
-      if case .partial(let size) = FrameScan(stream.extracting(0..<end - 1), at: place, largest: 1 << 16) {
+      check(header.body(at: offset).upperBound == end)
+      if case .partial(let size) = FrameScan(stream.extracting(0..<end - 1), at: offset, largest: 1 << 16) {
         check(size == header.frameSize || header.frameSize <= Frame.headerSize)
       } else {
         check(false)
       }
-      place = end
+      offset = end
     case .partial(let size):
-      check(size > stream.byteCount - place)
+      check(size > stream.byteCount - offset)
       break scan
     case .invalid(let length):
       check(length < 8 || length > 1 << 16)
@@ -79,54 +81,54 @@ private func checkKey(_ key: RawSpan) {
 
 private func decodeKeys(_ body: RawSpan) {
   guard var keys = KeyList(body) else { return check(body.byteCount < 4) }
-  var place = 4
+  var offset = 4
   while let key = keys.next(body) {
-    check(key.lowerBound == place + 2 && key.upperBound <= body.byteCount)
+    check(key.lowerBound == offset + 2 && key.upperBound <= body.byteCount)
     checkKey(body.extracting(key))
-    place = key.upperBound
+    offset = key.upperBound
   }
-  if keys.isComplete(body) { check(place == body.byteCount) }
+  if keys.isComplete(body) { check(offset == body.byteCount) }
 }
 
 private func decodeWrites(_ body: RawSpan) {
-  var place = 0
-  var again = ByteBuffer()
-  while let write = WriteRecord(body, at: place) {
-    check(write.key.lowerBound >= place + 8 && write.key.upperBound == write.value.lowerBound)
-    check(write.end > place && write.end <= body.byteCount)
+  var offset = 0
+  var encoded = ByteBuffer()
+  while let write = WriteRecord(body, at: offset) {
+    check(write.key.lowerBound >= offset + 8 && write.key.upperBound == write.value.lowerBound)
+    check(write.end > offset && write.end <= body.byteCount)
     if write.flags & RecordFlags.expiry == 0 || write.expiry != 0 {
       let hasRevision = write.flags & RecordFlags.ifRevision != 0
-      again.removeAll()
-      again.appendWrite(
+      encoded.removeAll()
+      encoded.appendWrite(
         kind: write.kind, expiry: write.expiry, ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
         ifRevision: hasRevision ? write.revision : nil, key: body.extracting(write.key),
         value: body.extracting(write.value))
-      check(again.toArray() == body.extracting(place..<write.end).toArray())
+      check(encoded.toArray() == body.extracting(offset..<write.end).toArray())
     }
-    place = write.end
+    offset = write.end
   }
 }
 
 private func decodeEntries(_ body: RawSpan) {
-  var place = 0
-  while let entry = EntryRecord(body, at: place) {
-    check(entry.key.lowerBound >= place + EntryRecord.headerSize && entry.key.upperBound == entry.value.lowerBound)
-    check(entry.end > place && entry.end <= body.byteCount)
-    place = entry.end
+  var offset = 0
+  while let entry = EntryRecord(body, at: offset) {
+    check(entry.key.lowerBound >= offset + EntryRecord.headerSize && entry.key.upperBound == entry.value.lowerBound)
+    check(entry.end > offset && entry.end <= body.byteCount)
+    offset = entry.end
   }
 }
 
 private func decodeWatch(_ body: RawSpan) {
   if let watch = WatchRequest(body) {
-    var again = ByteBuffer()
-    again.appendWatch(from: watch.from, prefix: body.extracting(watch.prefix), keysOnly: watch.isKeysOnly)
-    check(again.toArray() == body.toArray())
+    var encoded = ByteBuffer()
+    encoded.appendWatch(from: watch.from, prefix: body.extracting(watch.prefix), keysOnly: watch.isKeysOnly)
+    check(encoded.toArray() == body.toArray())
   }
-  var place = 0
-  while let change = ChangeRecord(body, at: place) {
-    check(change.key.lowerBound >= place + ChangeRecord.headerSize && change.key.upperBound == change.value.lowerBound)
-    check(change.end > place && change.end <= body.byteCount)
-    place = change.end
+  var offset = 0
+  while let change = ChangeRecord(body, at: offset) {
+    check(change.key.lowerBound >= offset + ChangeRecord.headerSize && change.key.upperBound == change.value.lowerBound)
+    check(change.end > offset && change.end <= body.byteCount)
+    offset = change.end
   }
 }
 

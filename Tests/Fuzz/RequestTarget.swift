@@ -2,24 +2,26 @@ import Platform
 import Storage
 import Wire
 
-/// The server's request handling over any stream of frames, without a socket: part of the module LarderServer when it is built to fuzz.
+/// Runs the server's request processing on an arbitrary stream of frames, without a socket. For fuzzing, this file is
+/// compiled as part of the module LarderServer.
 ///
-/// It is right when nothing traps, all that comes out are whole frames within the limits, nothing follows a notice, and the same
-/// stream, cut in two, gives the same frames; and nothing is changed by a client that may only read. The first byte says where it is cut.
+/// A run passes if nothing traps, the output consists of whole frames within the limits, nothing follows a notice, the
+/// same stream split in two gives the same frames, and a client that may only read changes nothing. The first byte
+/// selects where the stream is split.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count > 0 else { return 0 }
   let bytes = unsafe RawSpan(_unsafeStart: start, byteCount: count)
   let stream = bytes.extracting(1..<count)
-  let cut = Int(bytes.integer(at: 0, as: UInt8.self)!) * stream.byteCount / 255
-  let whole = Exchange().replies(to: stream, cutAt: stream.byteCount)
-  let halves = Exchange().replies(to: stream, cutAt: cut)
-  if whole != halves { fatalError("cut at \(cut) the stream gets other replies") }
-  _ = Exchange(permitting: .read).replies(to: stream, cutAt: cut)
+  let split = Int(bytes.integer(at: 0, as: UInt8.self)!) * stream.byteCount / 255
+  let whole = Exchange().replies(to: stream, splitAt: stream.byteCount)
+  let halves = Exchange().replies(to: stream, splitAt: split)
+  if whole != halves { fatalError("the stream gets other replies when it is split at \(split)") }
+  _ = Exchange(permitting: .read).replies(to: stream, splitAt: split)
   return 0
 }
 
-/// A connection with a server of its own, in the same state every time.
+/// A connection with its own server, in the same initial state every time.
 private struct Exchange: ~Copyable {
   private let server: ServerState
   private let right: Right
@@ -38,11 +40,11 @@ private struct Exchange: ~Copyable {
     server.change(Self.policy)
     batch = Batch(limits: limits, metrics: server.workers[0])
     batch.now = 1_000
-    // No descriptor is behind it: nothing here reads or sends.
+    // The connection has no descriptor, because nothing here receives or sends.
     connection = Connection(
       Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
       now: 1_000)
-    // Its figures are of time and chance, so nobody is told of them.
+    // Its figures depend on time and chance, so they are not reported.
     server.registry.remove(connection.figures)
     connection.phase = .open
     connection.grants = Grants(onAll: right)
@@ -54,7 +56,7 @@ private struct Exchange: ~Copyable {
     }
   }
 
-  /// What names the socket in refusals.
+  /// A policy without rules, which names the socket in refusals.
   private static var policy: AccessPolicy {
     guard let policy = try? AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]) else {
       fatalError("no policy")
@@ -62,25 +64,25 @@ private struct Exchange: ~Copyable {
     return policy
   }
 
-  /// The frames that the stream gets, and those of answers as far as their credit goes.
-  consuming func replies(to stream: RawSpan, cutAt cut: Int) -> [UInt8] {
+  /// Returns the frames in reply to a stream, including those of its reply streams as far as their credit allows.
+  consuming func replies(to stream: RawSpan, splitAt split: Int) -> [UInt8] {
     var replies: [UInt8] = []
-    var left = ByteBuffer()
-    for part in [0..<cut, cut..<stream.byteCount] {
-      left.append(stream.extracting(part))
+    var input = ByteBuffer()
+    for part in [0..<split, split..<stream.byteCount] {
+      input.append(stream.extracting(part))
       var isAtEnd = false
-      // What the output had no room for is taken up once it has drained.
+      // Requests for which the output had no room are processed once it has been sent.
       while !isAtEnd {
-        let before = left.count
+        let before = input.count
         var consumed = 0
-        // A copy, so that the buffer may be consumed behind it.
-        let bytes = left.toArray()
+        // A copy, so that the buffer can be consumed while the copy is in use.
+        let bytes = input.toArray()
         let lookedAt = unsafe batch.lookAhead(bytes.span.bytes, of: connection)
         batch.askForNotedRecords()
         unsafe consumed = batch.handle(bytes.span.bytes, of: &connection, server, lookedAt: lookedAt)
         batch.letGo()
-        guard consumed >= 0, consumed <= before else { fatalError("more consumed than there is") }
-        left.consume(consumed)
+        guard consumed >= 0, consumed <= before else { fatalError("more bytes were consumed than there are") }
+        input.consume(consumed)
         isAtEnd = batch.output.isEmpty || !connection.executes
         replies += takeOutput()
       }
@@ -92,10 +94,12 @@ private struct Exchange: ~Copyable {
       let (snapshots, watchers, revision) = store.access {
         ($0.snapshotCount, $0.feed?.watcherCount ?? 0, $0.revision)
       }
-      if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was left behind") }
-      if right == .read, revision != 0 { fatalError("who may only read has written") }
+      if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was not released") }
+      if right == .read, revision != 0 { fatalError("a client that may only read has written") }
     }
-    if right == .read, server.stores.list().count != 2 { fatalError("who may only read has made or dropped a store") }
+    if right == .read, server.stores.list().count != 2 {
+      fatalError("a client that may only read has created or dropped a store")
+    }
     return replies
   }
 
@@ -110,21 +114,21 @@ private struct Exchange: ~Copyable {
     return replies
   }
 
-  /// The output, which must be whole frames, none of them too large and none behind a notice. Figures, some of which are of time and
-  /// chance, are left out.
+  /// Returns and clears the output, which must consist of whole frames, none too long and none after a notice. Figures
+  /// are omitted, because some of them depend on time and chance.
   private mutating func takeOutput() -> [UInt8] {
     let bytes = batch.output.toArray()
     var kept: [UInt8] = []
-    var place = 0
-    while place < bytes.count {
-      guard case .frame(let header) = unsafe FrameScan(bytes.span.bytes, at: place, largest: 1 << 16),
+    var offset = 0
+    while offset < bytes.count {
+      guard case .frame(let header) = unsafe FrameScan(bytes.span.bytes, at: offset, largest: 1 << 16),
         Outcome(rawValue: header.kind) != nil, ErrorCode(rawValue: header.detail) != nil
-      else { fatalError("no frame in the output at \(place)") }
-      let body = bytes[header.body(at: place)]
+      else { fatalError("no frame in the output at \(offset)") }
+      let body = bytes[header.body(at: offset)]
       let isFigures = Self.firstFigures.contains { body.dropFirst().starts(with: $0.utf8) }
-      kept += isFigures ? bytes[place + 4..<place + Frame.headerSize] : bytes[place..<place + header.frameSize]
-      place += header.frameSize
-      if header.id == 0, place != bytes.count { fatalError("something follows a notice") }
+      kept += isFigures ? bytes[offset + 4..<offset + Frame.headerSize] : bytes[offset..<offset + header.frameSize]
+      offset += header.frameSize
+      if header.id == 0, offset != bytes.count { fatalError("something follows a notice") }
     }
     batch.output.removeAll()
     return kept

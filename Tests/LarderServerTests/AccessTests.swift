@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 import Storage
 import Testing
@@ -6,9 +7,10 @@ import Wire
 @testable import LarderServer
 
 extension ServerTests {
-  /// What clients of TCP get, who are whoever runs the tests. Those of Unix sockets are other users only under root: contrib/python/service.py.
+  /// What TCP clients may do. Clients of Unix sockets have the user of the tests, and other users only in the system
+  /// tests, as root.
   struct AccessTests {
-    /// Every operation there is, on the store `test` under handle 1.
+    /// Returns a request for an operation on the store `test`, which has handle 1.
     private func request(_ operation: Operation) -> [UInt8] {
       switch operation {
       case .storeOpen: Request.open("test", id: 9)
@@ -29,7 +31,7 @@ extension ServerTests {
     }
 
     @Test(arguments: [Right.read, .write, .admin])
-    func `each operation needs its right to the store`(right: Right) throws {
+    func `each operation requires its right to the store`(right: Right) throws {
       for operation in Operation.allCases where operation != .credit && operation != .cancel {
         let rules = [AccessRule(.tcp, right, store: try StoreName("test"))]
         let server = try TestServer(tcp: true, rules: rules)
@@ -44,7 +46,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `what is not permitted is not done`() throws {
+    @Test func `a request that is not permitted changes nothing`() throws {
       let server = try TestServer(tcp: true, rules: [AccessRule(.tcp, .read)])
       let client = try server.connect()
       let writes = [Request.put("a", [1], id: 3), Request.putMany([("b", [1])], id: 4), Request.put("c", [1], id: 5)]
@@ -57,23 +59,25 @@ extension ServerTests {
       #expect(try client.call(Request.get("a", id: 8)).isError(.notFound, id: 8))
     }
 
-    @Test func `who may do nothing is told so in reply to the hello, and requests behind it are not executed`() throws {
-      let told = Lock<[RefusalLog.Event]>([])
+    @Test func `a client without rights is refused in reply to its hello, and the requests after it are not executed`()
+      throws
+    {
+      let events = Lock<[RefusalLog.Event]>([])
       let server = try TestServer(
-        tcp: true, rules: [AccessRule(.unix, .admin)], tellRefusal: { event in told.withLock { $0.append(event) } })
+        tcp: true, rules: [AccessRule(.unix, .admin)], onRefusal: { event in events.withLock { $0.append(event) } })
       let client = try TestClient(server.address)
       var hello = ByteBuffer()
       hello.appendRequest(ClientHello(credit: 1, name: "test"), id: 7)
       try client.send(hello.toArray() + Request.create("new", id: 8))
       #expect(try client.receive().isError(.notPermitted, id: 7))
-      #expect(try client.endsHere())
+      #expect(try client.isClosed())
       let refusal = Refusal(
         peer: nil, client: "a client of TCP", listener: Listener(address: server.address), action: "use this server")
-      #expect(told.withLock { $0 } == [.refused(refusal)])
+      #expect(events.withLock { $0 } == [.refused(refusal)])
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }
 
-    @Test func `new rules hold for open connections as soon as the change returns`() throws {
+    @Test func `new rules apply to open connections as soon as the change returns`() throws {
       let server = try TestServer(workers: 2, stores: ["test", "other"], tcp: true, rules: [AccessRule(.tcp, .write)])
       let clients = try (0..<8).map { _ in try server.connect(credit: 1) }
       for client in clients {
@@ -91,7 +95,7 @@ extension ServerTests {
         #expect(try client.call(Request.get("a", id: 5)).isError(.notPermitted, id: 5))
         #expect(try client.call(Request.open("other", id: 6)).isDone)
       }
-      // One that can't be put in force leaves the others.
+      // An invalid rule leaves the others in force.
       #expect(throws: AccessError.self) { try change([AccessRule(.tcp, .admin, listener: "nowhere")]) }
       #expect(try clients[0].call(Request.get("a", id: 7)).isError(.notPermitted, id: 7))
       try change([])
@@ -99,8 +103,168 @@ extension ServerTests {
       try change([AccessRule(.unix, .read)])
       for client in clients {
         #expect(try client.receive().isNotice(.notPermitted))
-        #expect(try client.endsHere())
+        #expect(try client.isClosed())
       }
     }
+  }
+}
+
+/// Which rules match which clients on which sockets.
+struct AccessPolicyTests {
+  private let listeners = [
+    Listener(name: "clients", address: .unix(path: "/run/a")), Listener(address: .unix(path: "/run/b")),
+    Listener(name: "remote", address: .tcp(host: "127.0.0.1", port: 1)),
+  ]
+  private let web = Credentials(process: 1, user: 33, group: 34, supplementaryGroups: [35, 36])
+
+  private func grants(_ peer: Credentials?, _ rules: [AccessRule], listener: Int = 0) throws -> Grants {
+    try AccessPolicy(rules, listeners: listeners, owner: 500).grants(peer, listener: listener)
+  }
+
+  @Test func `without rules, every client may do everything; with a rule, only clients that it matches`() throws {
+    #expect(try grants(web, []) == .everything && grants(nil, [], listener: 2) == .everything)
+    let rules = [AccessRule(.user(7), .read)]
+    #expect(try grants(web, rules).isNothing && grants(nil, rules, listener: 2).isNothing)
+    #expect(try grants(Credentials(process: 1, user: 7, group: 7), rules) == Grants(onAll: .read))
+  }
+
+  @Test func `root and the server's own user may do everything on Unix sockets`() throws {
+    for user: UInt32 in [0, 500] {
+      #expect(try grants(Credentials(process: 1, user: user, group: 9), [AccessRule(.user(7), .read)]) == .everything)
+    }
+    #expect(
+      try grants(
+        Credentials(process: 1, user: 501, group: 0, supplementaryGroups: [500]), [AccessRule(.user(7), .read)]
+      ).isNothing)
+  }
+
+  @Test(arguments: [AccessRule.Subject.user(33), .group(34), .group(35), .group(36), .unix])
+  func `a rule matches a user, a group, or every client`(subject: AccessRule.Subject) throws {
+    #expect(try grants(web, [AccessRule(subject, .write)]) == Grants(onAll: .write))
+  }
+
+  @Test(arguments: [AccessRule.Subject.user(34), .group(33), .group(37), .tcp])
+  func `a rule does not match other clients`(subject: AccessRule.Subject) throws {
+    #expect(try grants(web, [AccessRule(subject, .write)]).isNothing)
+  }
+
+  @Test func `rules add up in any order`() throws {
+    let (a, b) = (try StoreName("a"), try StoreName("b"))
+    let rules = [
+      AccessRule(.user(33), .read, store: a), AccessRule(.group(36), .admin, store: a), AccessRule(.unix, .read),
+      AccessRule(.user(33), .write, store: b),
+    ]
+    for rules in [rules, rules.reversed()] {
+      let grants = try grants(web, rules)
+      #expect(grants == Grants(onAll: .read, onStores: [a: .admin, b: .write]))
+      #expect(
+        try [grants.right(on: a), grants.right(on: b), grants.right(on: StoreName("c"))] == [.admin, .write, .read])
+    }
+  }
+
+  @Test func `a rule can apply to one socket, by name or by address`() throws {
+    for (name, allowed) in [("clients", [true, false]), ("unix:/run/b", [false, true])] {
+      let rules = [AccessRule(.user(33), .read, listener: name)]
+      #expect(try [0, 1].map { try !grants(web, rules, listener: $0).isNothing } == allowed)
+    }
+    #expect(try !grants(nil, [AccessRule(.tcp, .read, listener: "remote")], listener: 2).isNothing)
+  }
+
+  @Test(
+    arguments: [
+      (
+        AccessRule(.unix, .read, listener: "nowhere"),
+        "called 'nowhere'; there is clients (unix:/run/a), unix:/run/b, remote"
+      ),
+      (AccessRule(.user(33), .read, listener: "remote"), "'remote' is TCP"),
+      (AccessRule(.tcp, .read, listener: "clients"), "'clients' is a Unix socket"),
+    ])
+  func `a rule that applies to no socket is an error`(rule: AccessRule, expectedMessage: String) throws {
+    let error = try #require(throws: AccessError.self) { try AccessPolicy([rule], listeners: listeners) }
+    #expect(error.description.contains(expectedMessage), "\(error)")
+  }
+
+  @Test func `TCP sockets that admit no client are reported`() throws {
+    func closed(_ rules: [AccessRule]) throws -> [String] {
+      try AccessPolicy(rules, listeners: listeners).closedListeners.map(\.name)
+    }
+    #expect(try closed([]).isEmpty && closed([AccessRule(.tcp, .read)]).isEmpty)
+    #expect(try closed([AccessRule(.unix, .read)]) == ["remote"])
+  }
+}
+
+struct RefusalLogTests {
+  /// Returns the events of a log as text.
+  private func events(_ body: (RefusalLog) -> Void) -> [String] {
+    let events = Lock<[String]>([])
+    body(
+      RefusalLog { event in
+        switch event {
+        case .refused(let refusal): events.withLock { $0.append(refusal.client) }
+        case .leftOut(let count): events.withLock { $0.append("left out \(count)") }
+        }
+      })
+    return events.withLock { $0 }
+  }
+
+  private func refusal(_ user: UInt32?) -> Refusal {
+    Refusal(
+      peer: user.map { Credentials(process: 1, user: $0, group: 1) }, client: user.map { "\($0)" } ?? "tcp",
+      listener: Listener(address: .unix(path: "/s")), action: "write")
+  }
+
+  @Test func `ten refusals per user are logged each minute, and the others are counted`() {
+    let logged = events { log in
+      for second in 0..<130 { log.note(refusal(1), now: 1_000_000 + UInt64(second) * 1_000) }
+    }
+    let ten = Array(repeating: "1", count: 10)
+    #expect(logged == ten + ["left out 50"] + ten + ["left out 50"] + ten)
+  }
+
+  @Test func `one user does not hide another, and the total is limited`() {
+    let logged = events { log in
+      for _ in 0..<1_000 { log.note(refusal(1), now: 5) }
+      log.note(refusal(2), now: 5)
+      log.note(refusal(nil), now: 5)
+      for user: UInt32 in 3..<1_000 { log.note(refusal(user), now: 6) }
+      log.tellLeftOut()
+      log.tellLeftOut()
+    }
+    #expect(Array(logged.prefix(12)) == Array(repeating: "1", count: 10) + ["2", "tcp"])
+    #expect(logged.count == 61 && logged.last == "left out \(990 + 997 - 48)")
+  }
+}
+
+struct UserNamesTests {
+  private func peer(_ user: UInt32) -> Credentials { Credentials(process: 1, user: user, group: 1) }
+
+  @Test func `users are shown by name, and each is looked up once`() {
+    let lookups = Lock(0)
+    let names = UserNames { user in
+      lookups.withLock { $0 += 1 }
+      return user == 33 ? "web" : nil
+    }
+    // On a busy machine, the first lookup may take longer than a caller waits.
+    while names.client(peer(33)) != "user web (uid 33)" {}
+    for _ in 0..<3 { #expect(names.client(peer(34)) == "uid 34") }
+    #expect(names.client(nil) == "a client of TCP")
+    while lookups.withLock({ $0 }) < 2 { _ = names.client(peer(34)) }
+    #expect(names.client(peer(33)) == "user web (uid 33)" && names.client(peer(34)) == "uid 34")
+    #expect(lookups.withLock { $0 } == 2)
+  }
+
+  @Test func `a lookup that hangs blocks no client, and starts no other lookups`() {
+    let finish = DispatchSemaphore(value: 0)
+    let lookups = Lock<[UInt32]>([])
+    let names = UserNames { user in
+      lookups.withLock { $0.append(user) }
+      finish.wait()
+      return "web"
+    }
+    for user in 33...40 as ClosedRange<UInt32> { #expect(names.client(peer(user)) == "uid \(user)") }
+    while lookups.withLock({ $0.isEmpty }) {}
+    #expect(lookups.withLock { $0 } == [33])
+    finish.signal()
+    while names.client(peer(33)) != "user web (uid 33)" {}
   }
 }

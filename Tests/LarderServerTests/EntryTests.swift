@@ -4,13 +4,13 @@ import Wire
 extension ServerTests {
   /// Requests on entries: `Protocol/wire.md` §4 and §6.4.
   struct EntryTests {
-    @Test func `every request that changes a store raises its counter by one, and no other does`() throws {
+    @Test func `every request that changes a store increments its revision by one, and no other request does`() throws {
       let server = try TestServer()
       let client = try server.connect()
       var revision: UInt64 = 0
-      func changes(_ request: [UInt8], by change: UInt64, _ line: SourceLocation = #_sourceLocation) throws {
+      func changes(_ request: [UInt8], by increment: UInt64, _ line: SourceLocation = #_sourceLocation) throws {
         _ = try client.call(request)
-        revision += change
+        revision += increment
         #expect(try client.figures(store: 1)["revision"] == revision, sourceLocation: line)
       }
       try changes(Request.put("a", [1], id: 3), by: 1)
@@ -30,14 +30,14 @@ extension ServerTests {
       try changes(Request.put("a", [1], id: 3), by: 1)
     }
 
-    @Test func `a put-many is all or nothing, and its conditions see the store as it was`() throws {
+    @Test func `a put-many is atomic, and its conditions see the store as it was before`() throws {
       let server = try TestServer()
       let client = try server.connect()
       #expect(try client.call(Request.put("a", [1], id: 3)).number == 1)
       let failing = [Request.write("b", [2]), Request.write("a", [2], ifAbsent: true), Request.write("c", [2])]
       #expect(try client.call(Request.putMany(records: failing, id: 4)).isError(.conditionFailed, id: 4))
       #expect(try client.call(Request.make(.count, id: 5)).number == 1)
-      // Both see that b is absent; the later one stays.
+      // Both conditions see that b is absent; the later write takes effect.
       let twice = [
         Request.write("b", [2], ifAbsent: true), Request.write("b", [3], ifAbsent: true),
         Request.write("a", [4], ifRevision: 1),
@@ -48,7 +48,7 @@ extension ServerTests {
       #expect(try client.call(Request.keys(.deleteMany, ["a", "a", "b"], id: 8)).number == 2)
     }
 
-    @Test func `a write that is refused changes nothing`() throws {
+    @Test func `a refused write changes nothing`() throws {
       let server = try TestServer()
       let client = try server.connect()
       var list = ByteBuffer()
@@ -65,7 +65,7 @@ extension ServerTests {
       #expect(try client.call(Request.make(.count, id: 8)).number == 2)
     }
 
-    @Test func `pages are what a sorted array gives`() throws {
+    @Test func `pages match those of a sorted array`() throws {
       let server = try TestServer()
       let client = try server.connect()
       var random = SeededGenerator(seed: UInt64.random(in: 1...999_999))
@@ -129,20 +129,5 @@ extension ServerTests {
       #expect(try other.call(Request.make(.count, store: 2, id: 10)).isError(.storeUnknown, id: 10))
       #expect(try client.call(Request.open("b.1", id: 11)).isError(.storeUnknown, id: 11))
     }
-  }
-}
-
-/// A repeatable stream of random numbers: SplitMix64, of Steele, Lea and Flood, 2014.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
   }
 }

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import Wire
 
-/// A vector of `Protocol/vectors/malformed.json`: bytes that a client should not send, and what it gets for them.
+/// A vector of `Protocol/vectors/malformed.json`: bytes that a client should not send, and the expected reply.
 struct MalformedVector: Decodable {
-  struct Answer: Decodable {
+  struct ExpectedReply: Decodable {
     let code: String
     let outcome: UInt8
     let id: UInt32
@@ -12,9 +12,9 @@ struct MalformedVector: Decodable {
   }
 
   let name: String
-  let hex: String
+  private let hex: String
   let hello: Bool?
-  let answer: Answer
+  let answer: ExpectedReply
 
   var bytes: [UInt8] {
     let digits = Array(hex.utf8).map { UInt8(String(UnicodeScalar($0)), radix: 16)! }
@@ -32,7 +32,7 @@ struct MalformedVector: Decodable {
 extension ServerTests {
   struct MalformedVectorTests {
     @Test(arguments: [false, true])
-    func `every malformed vector is answered as specified while another connection goes on`(_ tcp: Bool) throws {
+    func `every malformed vector gets the specified reply, and other connections are not affected`(_ tcp: Bool) throws {
       let server = try TestServer(stores: ["vectors"], tcp: tcp)
       let witness = try server.connect(store: "vectors")
       for vector in try MalformedVector.all() {
@@ -44,14 +44,14 @@ extension ServerTests {
       }
     }
 
-    /// With a byte at a time the server sees every beginning of every bad frame.
-    @Test func `every malformed vector is answered the same when it comes byte by byte`() throws {
+    /// Sending one byte at a time shows the server every prefix of every invalid frame.
+    @Test func `every malformed vector gets the same reply when it is sent byte by byte`() throws {
       let server = try TestServer(stores: ["vectors"])
       let witness = try server.connect(store: "vectors")
       for vector in try MalformedVector.all() where vector.bytes.count < 100 {
         let client = try vector.hello == false ? TestClient(server.address) : server.connect(store: "vectors")
         for byte in vector.bytes {
-          // The server may have closed already, when the first bytes told enough.
+          // The server may already have closed the connection because of the first bytes.
           guard (try? client.send([byte])) != nil else { break }
           if byte == 0 { #expect(try witness.pings()) }
         }
@@ -67,7 +67,7 @@ extension ServerTests {
       #expect(reply.id == vector.answer.id, "\(vector.name): \(reply)")
       #expect(!reply.more)
       if vector.answer.closes {
-        #expect(try client.endsHere(), "\(vector.name)")
+        #expect(try client.isClosed(), "\(vector.name)")
       } else {
         #expect(try client.pings(), "\(vector.name)")
       }

@@ -6,7 +6,7 @@ import Wire
 @testable import LarderServer
 
 extension ServerTests {
-  /// What the metrics listener says over its socket. That the text is what Prometheus reads is checked in contrib/python.
+  /// The metrics listener, over its socket. The system tests check the text with the parser of Prometheus.
   struct MetricsTests {
     private func withMetrics(_ body: (TestServer, Address) throws -> Void) throws {
       let path = NSTemporaryDirectory() + "larder-metrics-\(UInt32.random(in: 0 ... .max))"
@@ -22,7 +22,7 @@ extension ServerTests {
       return try #require(client.readToEnd())
     }
 
-    /// The value of a sample.
+    /// Returns the value of a sample.
     private func value(_ sample: String, in text: String) -> Double? {
       text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }.flatMap {
         Double($0.dropFirst(sample.count + 1))
@@ -36,7 +36,7 @@ extension ServerTests {
         for key in ["k1", "k2", "none"] { _ = try client.call(Request.get(key, id: 3)) }
         _ = try client.call(Request.make(.put, id: 3, []))
         _ = try client.call([9, 0, 0, 0, 200, 0, 0, 0, 1, 0, 0, 0, 0])
-        // A wake-up is counted once it is over, which is after its answers were sent.
+        // A wakeup is counted once it ends, which is after its replies are sent.
         while try client.figures()["requests_total", default: 0] < 17 {}
         let text = try get(address, "/metrics")
         #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
@@ -58,21 +58,21 @@ extension ServerTests {
       }
     }
 
-    @Test func `health and readiness are told, and nothing else is`() throws {
+    @Test func `health and readiness are served, and nothing else is`() throws {
       try withMetrics { _, address in
         #expect(try get(address, "/healthz").hasSuffix("\r\n\r\nok\n"))
         #expect(try get(address, "/readyz").hasSuffix("\r\n\r\nok\n"))
         #expect(try get(address, "/").hasPrefix("HTTP/1.1 404 "))
         let client = try HTTPClient(address)
         client.send("DELETE /metrics HTTP/1.1\r\n\r\n")
-        let answer = try #require(client.readToEnd())
-        #expect(answer.hasPrefix("HTTP/1.1 405 ") && answer.contains("\r\nAllow: GET\r\n"))
+        let reply = try #require(client.readToEnd())
+        #expect(reply.hasPrefix("HTTP/1.1 405 ") && reply.contains("\r\nAllow: GET\r\n"))
       }
     }
 
-    @Test func `slow clients neither hold others up nor stay`() throws {
+    @Test func `slow clients neither delay others nor stay connected`() throws {
       try withMetrics { _, address in
-        // Those behind as many as are served at once take the places of the oldest.
+        // Connections beyond the limit replace the oldest.
         let slow = try (0..<MetricsListener.maxConnections - 1).map { _ in try HTTPClient(address) }
         for client in slow { client.send("GET /metr") }
         #expect(try get(address, "/healthz").hasSuffix("ok\n"))
@@ -85,7 +85,7 @@ extension ServerTests {
   }
 }
 
-/// A connection that sends text and reads what comes.
+/// A blocking connection that sends and receives text.
 private final class HTTPClient {
   private let socket: Descriptor
 
@@ -101,18 +101,54 @@ private final class HTTPClient {
     _ = unsafe bytes.withUnsafeBytes { unsafe socket.send($0) }
   }
 
-  /// What comes until the end; nil when that doesn't come within 10 seconds.
+  /// Returns everything that the server sends, or `nil` if the stream stalls for 10 seconds.
   func readToEnd() -> String? {
     var bytes: [UInt8] = []
-    var room = [UInt8](repeating: 0, count: 1 << 16)
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while socket.waitUntilReadable(microseconds: 10_000_000) {
-      let transfer = unsafe room.withUnsafeMutableBytes { unsafe socket.receive(into: $0) }
+      let transfer = unsafe buffer.withUnsafeMutableBytes { unsafe socket.receive(into: $0) }
       switch transfer {
       case .moved(0), .failed: return String(decoding: bytes, as: UTF8.self)
-      case .moved(let count): bytes += room[..<count]
+      case .moved(let count): bytes += buffer[..<count]
       case .wouldBlock: continue
       }
     }
     return nil
+  }
+}
+
+@Suite struct HTTPExchangeTests {
+  private func step(_ text: String) -> HTTPExchange.Step {
+    var exchange = HTTPExchange()
+    return exchange.receive(Array(text.utf8))
+  }
+
+  @Test func `a request is parsed however it is split`() {
+    let request = Array("GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept:text/plain\r\n\r\n".utf8)
+    for cut in 0..<request.count {
+      var exchange = HTTPExchange()
+      #expect(exchange.receive(request[..<cut]) == .incomplete)
+      #expect(exchange.receive(request[cut...]) == .get("/metrics"))
+    }
+    #expect(step("GET / HTTP/1.0\r\n\r\n") == .get("/"))
+    #expect(step("GET /a HTTP/1.1\r\nContent-Length: 0\r\n\r\nwhatever follows") == .get("/a"))
+  }
+
+  @Test func `any other request is refused`() {
+    let refused: [(request: String, status: HTTPExchange.Status)] = [
+      ("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", .notAllowed),
+      ("HEAD / HTTP/1.1\r\n\r\n", .notAllowed),
+      ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", .badRequest),
+      ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", .badRequest),
+      ("GET / HTTP/2\r\n\r\n", .versionNotSupported),
+      ("GET  / HTTP/1.1\r\n\r\n", .badRequest), ("GET http://a/ HTTP/1.1\r\n\r\n", .badRequest),
+      ("GET /\r\n\r\n", .badRequest), ("\r\n\r\n", .badRequest), ("GET / HTTP/1.1\r\nno colon\r\n\r\n", .badRequest),
+      ("GET / HTTP/1.1\r\nA : b\r\n\r\n", .badRequest), ("GET / HTTP/1.1\r\n: b\r\n\r\n", .badRequest),
+      ("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", .badRequest), ("GET /\0 HTTP/1.1\r\n\r\n", .badRequest),
+      ("GET /é HTTP/1.1\r\n\r\n", .badRequest),
+      ("GET / HTTP/1.1\r\nA: \(String(repeating: "a", count: 8_192))\r\n\r\n", .tooLong),
+      (String(repeating: "a", count: 8_193), .tooLong),
+    ]
+    for (request, status) in refused { #expect(step(request) == .refused(status), "\(request.prefix(40))") }
   }
 }

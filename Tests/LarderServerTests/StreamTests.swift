@@ -2,9 +2,9 @@ import Testing
 import Wire
 
 extension ServerTests {
-  /// How a stream is cut into writes means nothing.
+  /// The way in which a stream is split into writes has no effect.
   struct StreamTests {
-    /// Requests of every operation on entries, and the same replies every time on a fresh store.
+    /// Requests of every operation on entries, which get the same replies every time on a new store.
     private static let script: [[UInt8]] = {
       let value = Array("value".utf8)
       return [
@@ -35,13 +35,13 @@ extension ServerTests {
       ]
     }()
 
-    /// What the script's requests get when each waits for its reply.
+    /// Returns the replies to the script's requests when each request waits for its reply.
     private func expected(_ server: TestServer) throws -> [Reply] {
       let client = try connect(server, "whole")
       return try Self.script.filter { $0[4] != 2 && $0[4] != 3 }.map { try client.call($0) }
     }
 
-    /// A connection with an empty store of that name.
+    /// Returns a connection with a new store of the given name, which has handle 1.
     private func connect(_ server: TestServer, _ store: String) throws -> TestClient {
       let client = try server.connect()
       _ = try client.call(Request.make(.storeClose, id: 3))
@@ -56,7 +56,7 @@ extension ServerTests {
     }
 
     @Test(arguments: [false, true])
-    func `all requests in one write get the replies they get one by one`(_ tcp: Bool) throws {
+    func `all requests in one write get the same replies as one by one`(_ tcp: Bool) throws {
       let server = try TestServer(tcp: tcp)
       let expected = try expected(server)
       let client = try connect(server, "together")
@@ -65,20 +65,20 @@ extension ServerTests {
       #expect(try client.pings())
     }
 
-    /// A ping on another connection of the same worker comes back only when the bytes before it were seen.
-    @Test func `every request split at every byte gets the reply it gets whole`() throws {
+    /// The reply to a ping on another connection of the same worker shows that the server has read the bytes before it.
+    @Test func `every request split at every byte gets the same reply as in one piece`() throws {
       let server = try TestServer()
       let witness = try server.connect()
       let expected = try expected(server)
-      let longest = Self.script.map(\.count).max()!
-      for cut in 1..<longest {
+      let maxCount = Self.script.map(\.count).max()!
+      for cut in 1..<maxCount {
         let client = try connect(server, "split")
         var replies: [Reply] = []
         for request in Self.script {
-          let place = min(cut, request.count - 1)
-          try client.send(Array(request[..<place]))
+          let split = min(cut, request.count - 1)
+          try client.send(Array(request[..<split]))
           #expect(try witness.pings())
-          try client.send(Array(request[place...]))
+          try client.send(Array(request[split...]))
           if request[4] != 2, request[4] != 3 { replies.append(try client.receive()) }
         }
         #expect(replies == expected, "cut at \(cut)")
@@ -98,7 +98,7 @@ extension ServerTests {
       for reply in expected { #expect(try client.receive() == reply) }
     }
 
-    @Test func `requests behind the hello, in the same write, are answered`() throws {
+    @Test func `requests after the hello in the same write get replies`() throws {
       let server = try TestServer()
       var buffer = ByteBuffer()
       buffer.appendRequest(ClientHello(credit: 1, name: ""), id: 1)
@@ -111,7 +111,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `a client that ends its sending side still gets every answer, and then the end`() throws {
+    @Test func `a client that shuts down its sending side still gets every reply, and then the end`() throws {
       let server = try TestServer()
       for count in [1, 100, 5_000] {
         let client = try server.connect()
@@ -119,11 +119,11 @@ extension ServerTests {
           (1...UInt32(count)).flatMap { Request.put("k", [1, 2, 3], id: $0) } + Request.ping(9).dropLast())
         client.endSending()
         for id in 1...UInt32(count) { #expect(try client.receive().id == id) }
-        #expect(try client.endsHere())
+        #expect(try client.isClosed())
       }
     }
 
-    @Test func `a client that ends its sending side gets open answers to their end`() throws {
+    @Test func `a client that shuts down its sending side gets its open reply streams to their end`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1 << 30)
       for index in 0..<40 {
@@ -131,22 +131,22 @@ extension ServerTests {
       }
       try client.send(Request.all(id: 10))
       client.endSending()
-      let frames = try client.receiveAnswer(10)
+      let frames = try client.receiveReplyStream(10)
       #expect(frames.flatMap(\.entries).count == 40)
-      #expect(try client.endsHere())
+      #expect(try client.isClosed())
     }
 
-    @Test func `a large value comes back as it went`() throws {
+    @Test func `a large value is returned unchanged`() throws {
       let server = try TestServer()
       let client = try server.connect()
-      let most = (16 << 20) - 8_192
-      for size in [65_535, 65_536, 1 << 20, most] {
+      let maxValueSize = (16 << 20) - 8_192
+      for size in [65_535, 65_536, 1 << 20, maxValueSize] {
         let value = [UInt8](repeating: 1, count: size / 2) + [UInt8](repeating: 2, count: size - size / 2)
         #expect(try client.call(Request.put("large", value, id: 5)).isDone)
         let reply = try client.call(Request.get("large", id: 6))
         #expect(reply.entries.first?.value == value)
       }
-      let tooLarge = try client.call(Request.put("large", [UInt8](repeating: 0, count: most + 1), id: 7))
+      let tooLarge = try client.call(Request.put("large", [UInt8](repeating: 0, count: maxValueSize + 1), id: 7))
       #expect(tooLarge.isError(.valueTooLarge, id: 7))
       #expect(try client.pings())
     }

@@ -5,15 +5,15 @@ import Wire
 
 extension ServerTests {
   struct TimeoutTests {
-    @Test func `a client that never says hello is told so in time`() throws {
+    @Test func `a client that sends no hello gets the notice in time`() throws {
       let server = try TestServer { $0.helloTimeout = .milliseconds(150) }
       let silent = try TestClient(server.address)
-      let taken = try seconds { () throws in #expect(try silent.receive().isNotice(.timedOut)) }
-      #expect((0.1..<1.5).contains(taken))
-      #expect(try silent.endsHere())
+      let duration = try seconds { () throws in #expect(try silent.receive().isNotice(.timedOut)) }
+      #expect((0.1..<1.5).contains(duration))
+      #expect(try silent.isClosed())
     }
 
-    @Test func `a hello that comes byte by byte must be whole in time`() throws {
+    @Test func `a hello that arrives byte by byte must be complete in time`() throws {
       let server = try TestServer { $0.helloTimeout = .milliseconds(200) }
       let client = try TestClient(server.address)
       var buffer = ByteBuffer()
@@ -23,10 +23,10 @@ extension ServerTests {
         usleep(20_000)
       }
       #expect(try client.receive().isNotice(.timedOut))
-      #expect(try client.endsHere())
+      #expect(try client.isClosed())
     }
 
-    @Test func `a frame that stands still is given up, and one that trickles is not`() throws {
+    @Test func `a frame that stalls times out, and one that trickles does not`() throws {
       let server = try TestServer { $0.frameTimeout = .milliseconds(250) }
       let stalled = try server.connect()
       let trickling = try server.connect()
@@ -38,11 +38,11 @@ extension ServerTests {
       }
       #expect(try trickling.receive().id == 7)
       #expect(try stalled.receive().isNotice(.timedOut))
-      #expect(try stalled.endsHere())
+      #expect(try stalled.isClosed())
       #expect(try trickling.pings())
     }
 
-    @Test func `a connection that is silent for too long is ended, one with an open answer is not`() throws {
+    @Test func `an idle connection is closed, and one with an open reply stream is not`() throws {
       let server = try TestServer {
         $0.idleTimeout = .milliseconds(300)
         $0.helloTimeout = .milliseconds(100)
@@ -50,7 +50,7 @@ extension ServerTests {
       let idle = try server.connect()
       let busy = try server.connect()
       let reader = try server.connect(credit: 1)
-      try fill(reader, 3)
+      try putEntries(reader, 3)
       try reader.send(Request.all(id: 5))
       #expect(try reader.receive().more)
       for _ in 0..<10 {
@@ -58,9 +58,9 @@ extension ServerTests {
         #expect(try busy.pings())
       }
       #expect(try idle.receive(within: 1).isNotice(.timedOut))
-      #expect(try idle.endsHere())
+      #expect(try idle.isClosed())
       #expect(reader.isSilent(for: 0.1))
-      // Its hour begins when its answer has ended.
+      // Its idle timeout starts when its reply stream ends.
       try reader.send(Request.cancel(5))
       #expect(try reader.receive().isError(.cancelled, id: 5))
       for _ in 0..<4 {
@@ -70,7 +70,8 @@ extension ServerTests {
       #expect(try reader.pings())
     }
 
-    /// While its answers are unread a client is not read from, so a frame it can't go on with has not stalled.
+    /// The server does not read from a client whose replies are unread, so a frame that the client cannot finish has
+    /// not stalled.
     @Test func `a frame does not stall while the server itself does not read`() throws {
       let server = try TestServer {
         $0.frameTimeout = .milliseconds(200)
@@ -82,7 +83,7 @@ extension ServerTests {
       let last = Request.ping(99)
       try client.send(Request.get("k", id: 4) + Request.get("k", id: 5) + last[..<6])
       usleep(500_000)
-      // Connections that say nothing keep the timers looked at often.
+      // Silent connections make the server check its timers often.
       let silent = try (0..<20).map { _ in
         usleep(5_000)
         return try TestClient(server.address)
@@ -96,7 +97,7 @@ extension ServerTests {
       #expect(silent.count == 20)
     }
 
-    @Test func `a client that leaves its answers unread is dropped without a word, and others are served meanwhile`()
+    @Test func `a client that does not read its replies is dropped without a notice, and others are served meanwhile`()
       throws
     {
       let server = try TestServer {
@@ -105,22 +106,22 @@ extension ServerTests {
       }
       let other = try server.connect()
       let client = try server.connect()
-      try fill(client, 1, size: 60_000)
-      // More than the socket and the server's output take.
+      try putEntries(client, 1, size: 60_000)
+      // More than the socket and the server's output can hold.
       let requests = (1...200).flatMap { Request.get("key0", id: UInt32($0)) }
       try client.send(requests)
-      var most: UInt64 = 0
+      var maxOutput: UInt64 = 0
       var slowest = 0.0
       let isDropped = try eventually(within: 3) {
         slowest = max(slowest, try seconds { () throws in #expect(try other.pings()) })
         let figures = try other.figures()
-        most = max(most, figures["output_bytes"]!)
+        maxOutput = max(maxOutput, figures["output_bytes"]!)
         return figures["connections"] == 1
       }
       #expect(isDropped)
-      #expect(most > 0)
-      // One reply may go past the limit.
-      #expect(most <= (1 << 17) + 60_100)
+      #expect(maxOutput > 0)
+      // One reply may exceed the limit.
+      #expect(maxOutput <= (1 << 17) + 60_100)
       #expect(slowest < 0.3)
       #expect(try other.figures()["output_bytes"] == 0)
       var received = 0
@@ -131,7 +132,7 @@ extension ServerTests {
     @Test func `a client that reads slowly is not dropped`() throws {
       let server = try TestServer { $0.writeTimeout = .milliseconds(300) }
       let client = try server.connect()
-      try fill(client, 1, size: 60_000)
+      try putEntries(client, 1, size: 60_000)
       try client.send((1...30).flatMap { Request.get("key0", id: UInt32($0)) })
       for id in 1...30 {
         usleep(20_000)
@@ -140,26 +141,18 @@ extension ServerTests {
       #expect(try client.pings())
     }
 
-    @Test func `behind a notice the server waits a second at most for the client to close`() throws {
+    @Test func `after a notice, the server waits at most a second for the client to close`() throws {
       let server = try TestServer()
       let witness = try server.connect()
       let client = try server.connect()
       try client.send(Request.ping(0))
       #expect(try client.receive().isNotice(.malformed))
-      #expect(try client.endsHere())
-      // What is sent behind the end is thrown away, and does no harm.
+      #expect(try client.isClosed())
+      // Requests sent after the notice are discarded.
       _ = try? client.send(Request.put("k", [1], id: 5))
       #expect(try witness.call(Request.get("k", id: 6)).isError(.notFound, id: 6))
       #expect(try witness.figures()["connections"] == 2)
       #expect(try eventually(within: 2) { try witness.figures()["connections"] == 1 })
     }
-  }
-}
-
-/// Puts entries `key0`, `key1` … with values of `size` bytes.
-func fill(_ client: TestClient, _ count: Int, size: Int = 40_000) throws {
-  for index in 0..<count {
-    let value = [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: size)
-    try #require(try client.call(Request.put("key\(index)", value, id: 0xF000)).isDone)
   }
 }

@@ -6,7 +6,7 @@ import Wire
 
 extension ServerTests {
   struct WatchTests {
-    /// Begins a watch, and takes its first frame.
+    /// Starts a watch, and returns the revision of its first frame.
     private func begin(
       _ client: TestClient, id: UInt32 = 50, from: UInt64 = 0, prefix: String = "", keysOnly: Bool = false
     ) throws -> UInt64 {
@@ -15,47 +15,48 @@ extension ServerTests {
       return first.through
     }
 
-    @Test func `every kind of change is told of, and what changes nothing is not`() throws {
+    @Test func `a watch reports every kind of change, and only changes`() throws {
       let server = try TestServer()
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher) == 0)
       var expected: [TestChange] = []
-      func told(_ changes: TestChange...) throws {
+      func expectChanges(_ changes: TestChange...) throws {
         expected += changes
         var seen: [TestChange] = []
         while seen.count < changes.count { seen += try watcher.receive().changes }
         #expect(seen == changes)
       }
       #expect(try writer.call(Request.put("a", [1], id: 3)).number == 1)
-      try told(TestChange(key: "a", value: [1], revision: 1))
+      try expectChanges(TestChange(key: "a", value: [1], revision: 1))
       #expect(try writer.call(Request.put("a", [1], id: 3)).number == 2)
-      try told(TestChange(key: "a", value: [1], revision: 2))
+      try expectChanges(TestChange(key: "a", value: [1], revision: 2))
       #expect(try writer.call(Request.put("a", [2], id: 3, ifAbsent: true)).code == .conditionFailed)
       #expect(try writer.call(Request.delete("none", id: 3)).number == 0)
       let list = ListValue.encode([[1], []])
       var body = ByteBuffer()
       unsafe body.appendWrite(kind: .list, key: Array("l".utf8).span.bytes, value: list.span.bytes)
       #expect(try writer.call(Request.make(.put, id: 3, body.toArray())).number == 3)
-      try told(TestChange(kind: .list, key: "l", value: list, revision: 3))
+      try expectChanges(TestChange(kind: .list, key: "l", value: list, revision: 3))
       #expect(try writer.call(Request.putMany([("b", [1]), ("a", [3]), ("b", [])], id: 3)).number == 4)
-      try told(
+      try expectChanges(
         TestChange(key: "b", value: [1], revision: 4), TestChange(key: "a", value: [3], revision: 4),
         TestChange(key: "b", revision: 4))
       #expect(try writer.call(Request.delete("a", id: 3)).number == 1)
-      try told(TestChange(kind: .deleted, key: "a", revision: 5))
+      try expectChanges(TestChange(kind: .deleted, key: "a", revision: 5))
       #expect(try writer.call(Request.keys(.deleteMany, ["b", "x", "l"], id: 3)).number == 2)
-      try told(TestChange(kind: .deleted, key: "b", revision: 6), TestChange(kind: .deleted, key: "l", revision: 6))
+      try expectChanges(
+        TestChange(kind: .deleted, key: "b", revision: 6), TestChange(kind: .deleted, key: "l", revision: 6))
       #expect(try writer.call(Request.make(.deleteAll, id: 3)).number == 0)
       #expect(try writer.call(Request.put("z", [], id: 3)).number == 7)
       #expect(try writer.call(Request.make(.deleteAll, id: 3)).number == 1)
-      try told(TestChange(key: "z", revision: 7), TestChange(kind: .allDeleted, revision: 8))
+      try expectChanges(TestChange(key: "z", revision: 7), TestChange(kind: .allDeleted, revision: 8))
       #expect(watcher.isSilent(for: 0.05))
-      // The same again, for one who comes later.
+      // A later watch gets the same changes.
       #expect(try begin(writer, from: 1) == 0)
       #expect(try writer.receive().changes == expected)
     }
 
-    @Test func `an entry that expires was told of when it was put`() throws {
+    @Test func `the expiry of an entry is not a change`() throws {
       let server = try TestServer()
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher) == 0)
@@ -68,11 +69,11 @@ extension ServerTests {
       #expect(eventually { (try? writer.call(Request.get("b", id: 3)).code) == .notFound })
       #expect(watcher.isSilent(for: 0.05))
       #expect(try begin(writer, from: 2) == 1)
-      // Time has passed, and at least a millisecond is always left.
+      // The entry has expired, but a record always states at least one millisecond.
       #expect(try writer.receive().changes.map(\.expiry) == [1])
     }
 
-    @Test func `a watch of a prefix tells of its keys and of the deletion of everything`() throws {
+    @Test func `a watch of a prefix reports its keys and the deletion of all entries`() throws {
       let server = try TestServer { $0.changeBytes = 40_000 }
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher, prefix: "a:", keysOnly: true) == 0)
@@ -85,7 +86,7 @@ extension ServerTests {
           TestChange(key: "a:1", revision: 2), TestChange(key: "a:2", revision: 4),
           TestChange(kind: .allDeleted, revision: 5),
         ])
-      // It hears now and then how far the store has come, so that it could go on from there.
+      // From time to time, the watch reports its progress, so that the client could continue from there.
       let value = [UInt8](repeating: 1, count: 1_000)
       for _ in 0..<100 { #expect(try writer.call(Request.put("b", value, id: 3)).isDone) }
       var last: UInt64 = 5
@@ -96,7 +97,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `a commit of several frames is told to be whole with its last one`() throws {
+    @Test func `a commit in several frames is complete with the last one`() throws {
       let server = try TestServer()
       let (writer, watcher) = (try server.connect(), try server.connect(credit: 1))
       #expect(try begin(watcher) == 0)
@@ -116,7 +117,7 @@ extension ServerTests {
       #expect(frames.count > 4 && frames.allSatisfy { $0.body.count <= 65_536 })
     }
 
-    @Test(arguments: [1, 3]) func `with several writers no change is left out, told twice or out of order`(
+    @Test(arguments: [1, 3]) func `with several writers, no change is omitted, duplicated or out of order`(
       _ workers: Int
     ) throws {
       let server = try TestServer(workers: workers)
@@ -126,7 +127,7 @@ extension ServerTests {
       let seeds = (0..<4).map { _ in random.next() as UInt64 }
       print("seeds \(seeds)")
       let writers = seeds.map { seed in
-        Writing {
+        BackgroundThread {
           let client = try server.connect()
           var random = SeededGenerator(seed: seed)
           for number in 0..<1_500 as Range<UInt32> {
@@ -155,7 +156,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `a watch that is too slow is told where it lost track`() throws {
+    @Test func `a watch that is too slow reports up to which revision it lost changes`() throws {
       let server = try TestServer { $0.changeBytes = 100_000 }
       let (writer, slow) = (try server.connect(), try server.connect(credit: 1))
       #expect(try begin(slow) == 0)
@@ -169,7 +170,7 @@ extension ServerTests {
       #expect(last.changes.count == 1 && last.changes[0].kind == .lost)
       #expect(try slow.receive().isError(.changesLost, id: 50))
       #expect(try slow.pings())
-      // From the next revision on it goes on.
+      // The client can continue from the next revision.
       let lost = last.changes[0].revision
       #expect((70..<95).contains(lost))
       #expect(try begin(slow, from: lost + 1) == lost)
@@ -177,7 +178,7 @@ extension ServerTests {
       #expect(try slow.receive().changes.first?.revision == lost + 1)
     }
 
-    @Test func `a commit larger than all that is kept reaches who keeps up`() throws {
+    @Test func `a commit larger than the retained changes reaches a watch that keeps up`() throws {
       let server = try TestServer { $0.changeBytes = 1 }
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher) == 0)
@@ -192,7 +193,7 @@ extension ServerTests {
       #expect(seen == 20)
     }
 
-    @Test func `changes that were never kept, or never made, can't be watched`() throws {
+    @Test func `changes that were never kept or never made are lost`() throws {
       let server = try TestServer()
       let client = try server.connect()
       for _ in 0..<5 { #expect(try client.call(Request.put("a", [1], id: 3)).isDone) }
@@ -202,11 +203,11 @@ extension ServerTests {
         #expect(try client.receive().isError(.changesLost, id: 8))
       }
       #expect(try begin(client, from: 6) == 5)
-      // What came after the first watch began is kept.
+      // Changes after the start of the first watch are kept.
       #expect(try client.call(Request.put("a", [1], id: 3)).changes.map(\.revision) != [5])
     }
 
-    @Test func `who comes back within a while misses nothing`() throws {
+    @Test func `a client that reconnects soon misses nothing`() throws {
       let server = try TestServer()
       let writer = try server.connect()
       do {
@@ -220,7 +221,7 @@ extension ServerTests {
       #expect(try watcher.receive().changes == [TestChange(key: "a", value: [1], revision: 1)])
     }
 
-    @Test func `many watches on many connections are all told`() throws {
+    @Test func `many watches on many connections all get their changes`() throws {
       let server = try TestServer(workers: 2)
       let writer = try server.connect()
       let watchers = try (0..<40).map { _ in try server.connect() }
@@ -239,7 +240,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `a watch ends with its store, by a cancel, and with the server`() throws {
+    @Test func `a watch ends with a cancel, with its store, and with the server`() throws {
       let server = try TestServer(stores: ["test", "other"])
       let (client, other) = (try server.connect(), try server.connect(store: "other"))
       #expect(try begin(client) == 0)
@@ -251,13 +252,13 @@ extension ServerTests {
       #expect(try client.receive().isError(.storeUnknown, id: 50))
       #expect(try client.pings())
       #expect(try other.call(Request.put("last", [1], id: 3)).isDone)
-      let taken = try #require(server.stop())
-      #expect(taken < 3)
+      let duration = try #require(server.stop())
+      #expect(duration < 3)
       #expect(try other.receive().changes.map(\.key) == ["last"])
       #expect(try other.receive().isNotice(.shuttingDown))
     }
 
-    @Test func `a stop brings every change to who watches, whoever makes it`() throws {
+    @Test func `a stopping server sends every change to its watches first`() throws {
       let server = try TestServer(workers: 2)
       let (watcher, writer) = (try server.connect(), try server.connect())
       #expect(try begin(watcher) == 0)
@@ -271,7 +272,7 @@ extension ServerTests {
       #expect(seen == Array(1...UInt64(count)))
     }
 
-    @Test func `a watch counts as a request in flight, and its id is taken`() throws {
+    @Test func `a watch counts as a request in flight, and its id is in use`() throws {
       let server = try TestServer { $0.requestsInFlight = 2 }
       let client = try server.connect()
       #expect(try begin(client, id: 50) == 0)
@@ -280,7 +281,7 @@ extension ServerTests {
       #expect(try client.call(Request.watch(id: 50)).isNotice(.malformed))
     }
 
-    @Test func `a watch without credit is not expired, and an idle one is not either`() throws {
+    @Test func `neither a watch without credit nor an idle watch times out`() throws {
       let server = try TestServer {
         $0.answerTimeout = .milliseconds(100)
         $0.idleTimeout = .milliseconds(100)
@@ -296,27 +297,27 @@ extension ServerTests {
   }
 }
 
-/// What a watcher knows of a store that was empty when it began.
+/// A model of a store, built from a watch that started when the store was empty.
 private struct WatchModel {
   private(set) var values: [String: [UInt8]] = [:]
   private(set) var revisions: [String: UInt64] = [:]
 
-  /// Reads a watch up to a revision, and checks that every revision comes once and in order.
-  init(_ client: TestClient, id: UInt32, through: UInt64) throws {
-    var (last, told): (UInt64, UInt64) = (0, 0)
+  /// Reads a watch up to a revision, and checks that every revision arrives once and in order.
+  init(_ client: TestClient, id: UInt32, through end: UInt64) throws {
+    var (last, through): (UInt64, UInt64) = (0, 0)
     try client.send(Request.credit(1 << 16, id: id))
-    var owed = 0
-    while told < through {
+    var unpaid = 0
+    while through < end {
       let frame = try client.receive()
-      owed += frame.size
-      if owed >= 1 << 15 {
-        try client.send(Request.credit(UInt32(owed), id: id))
-        owed = 0
+      unpaid += frame.size
+      if unpaid >= 1 << 15 {
+        try client.send(Request.credit(UInt32(unpaid), id: id))
+        unpaid = 0
       }
       #expect(frame.id == id && frame.isDone, "\(frame)")
       for change in frame.changes {
         #expect(change.revision == last || change.revision == last + 1)
-        #expect(change.revision > told)
+        #expect(change.revision > through)
         last = change.revision
         switch change.kind {
         case .single, .list: (values[change.key], revisions[change.key]) = (change.value, change.revision)
@@ -328,27 +329,8 @@ private struct WatchModel {
         }
       }
       #expect(frame.through == last || frame.through == last - 1)
-      told = frame.through
+      through = frame.through
     }
-    #expect(last == through)
-  }
-}
-
-/// Work on a thread of its own.
-private final class Writing: @unchecked Sendable {
-  private let done = DispatchSemaphore(value: 0)
-  /// Written before `done` is signalled, and read behind that.
-  private var error: (any Error)?
-
-  init(_ body: @escaping @Sendable () throws -> Void) {
-    Thread.detachNewThread { [self] in
-      do { try body() } catch { self.error = error }
-      done.signal()
-    }
-  }
-
-  func wait() throws {
-    done.wait()
-    if let error { throw error }
+    #expect(last == end)
   }
 }

@@ -5,95 +5,103 @@ import Synchronization
 import Testing
 
 extension ServerTests {
-  /// What the watchdog tells of a server whose threads work, and of one where a thread hangs.
+  /// What the watchdog reports for a server whose threads respond, and for one with a thread that hangs.
   struct WatchdogTests {
-    private final class Told: Sendable {
-      let alive = Atomic<Int>(0)
-      let silent = Mutex<Set<String>>([])
-      var count: Int { alive.load(ordering: .relaxed) }
+    /// Collects the watchdog's reports.
+    private final class Reports: Sendable {
+      private let alive = Atomic<Int>(0)
+      private let silent = Mutex<Set<String>>([])
+
+      /// The number of reports that every thread responds.
+      var aliveCount: Int { alive.load(ordering: .relaxed) }
+      /// The names of all threads reported as silent.
+      var silentThreads: Set<String> { silent.withLock { $0 } }
+
+      func addAlive() { alive.add(1, ordering: .relaxed) }
+      func addSilent(_ names: some Sequence<String>) { silent.withLock { $0.formUnion(names) } }
     }
 
-    private func watch(_ server: TestServer, _ told: Told) -> Watchdog {
+    private func watch(_ server: TestServer, _ reports: Reports) -> Watchdog {
       Watchdog(server.server, every: .milliseconds(20)) {
-        told.alive.add(1, ordering: .relaxed)
+        reports.addAlive()
       } isSilent: { names in
-        told.silent.withLock { $0.formUnion(names) }
+        reports.addSilent(names)
       }
     }
 
-    /// Whether the watchdog is told for some intervals that all is well.
-    private func isAlive(_ told: Told) -> Bool {
-      let before = told.count
-      return eventually { told.count >= before + 5 }
+    /// Returns whether the watchdog keeps reporting that every thread responds.
+    private func isAlive(_ reports: Reports) -> Bool {
+      let before = reports.aliveCount
+      return eventually { reports.aliveCount >= before + 5 }
     }
 
-    /// Whether nothing is told for many intervals, and who is named.
-    private func isSilent(_ told: Told, _ name: String) -> Bool {
-      guard eventually({ told.silent.withLock { $0.contains(name) } }) else { return false }
-      let before = told.count
+    /// Returns whether the watchdog reports only the named thread as silent, and nothing as alive, for many intervals.
+    private func isSilent(_ reports: Reports, _ name: String) -> Bool {
+      guard eventually({ reports.silentThreads.contains(name) }) else { return false }
+      let before = reports.aliveCount
       usleep(300_000)
-      return told.count == before && told.silent.withLock { $0 } == [name]
+      return reports.aliveCount == before && reports.silentThreads == [name]
     }
 
-    @Test func `a server that works is told alive again and again, with connections and without`() throws {
-      let sink = TestSink()
-      let server = try TestServer(workers: 2, serving: [try makeStore(sink)])
-      let told = Told()
-      let watchdog = watch(server, told)
-      #expect(isAlive(told))
+    @Test func `a server that responds is repeatedly reported as alive, with and without connections`() throws {
+      let engine = TestEngine()
+      let server = try TestServer(workers: 2, serving: [try makeStore(engine)])
+      let reports = Reports()
+      let watchdog = watch(server, reports)
+      #expect(isAlive(reports))
       let client = try server.connect()
-      #expect(isAlive(told))
-      #expect(told.silent.withLock { $0.isEmpty })
+      #expect(isAlive(reports))
+      #expect(reports.silentThreads.isEmpty)
       watchdog.stop()
       _ = client
     }
 
-    @Test func `a worker that hangs silences the watchdog until it goes on`() throws {
+    @Test func `a worker that hangs silences the watchdog until it continues`() throws {
       let store = Store(name: try StoreName("stuck"), engine: .memory)
       let server = try TestServer(workers: 2, serving: [store])
-      let told = Told()
-      let watchdog = watch(server, told)
-      #expect(isAlive(told))
+      let reports = Reports()
+      let watchdog = watch(server, reports)
+      #expect(isAlive(reports))
       let client = try server.connect(store: "stuck")
       store.acquire()
       try client.send(Request.make(.count, store: 1, id: 3))
-      let wasSilent = isSilent(told, "worker 0")
+      let wasSilent = isSilent(reports, "worker 0")
       store.release()
       #expect(wasSilent)
-      #expect(isAlive(told))
+      #expect(isAlive(reports))
       watchdog.stop()
     }
 
-    @Test func `a journal that hangs silences the watchdog until it goes on`() throws {
-      let sink = TestSink()
-      let server = try TestServer(serving: [try makeStore(sink)])
-      let told = Told()
-      let watchdog = watch(server, told)
-      #expect(isAlive(told))
+    @Test func `a commit writer that hangs silences the watchdog until it continues`() throws {
+      let engine = TestEngine()
+      let server = try TestServer(serving: [try makeStore(engine)])
+      let reports = Reports()
+      let watchdog = watch(server, reports)
+      #expect(isAlive(reports))
       let client = try server.connect(store: "kept")
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("a", [1], id: 3))
-      let wasSilent = isSilent(told, "the journal of kept")
-      sink.letGo()
+      let wasSilent = isSilent(reports, "the journal of kept")
+      engine.resume()
       #expect(wasSilent)
-      #expect(isAlive(told))
+      #expect(isAlive(reports))
       watchdog.stop()
     }
 
-    @Test func `a journal that has failed is no reason to end the server`() throws {
-      let sink = TestSink()
-      let server = try TestServer(serving: [try makeStore(sink)])
+    @Test func `a commit writer that has failed does not make the watchdog stop the server`() throws {
+      let engine = TestEngine()
+      let server = try TestServer(serving: [try makeStore(engine)])
       let client = try server.connect(store: "kept")
-      sink.fail(.failed("the test says so"))
+      engine.fail(.failed("the test says so"))
       _ = try client.call(Request.put("a", [1], id: 3))
-      let told = Told()
-      let watchdog = watch(server, told)
-      #expect(isAlive(told))
+      let reports = Reports()
+      let watchdog = watch(server, reports)
+      #expect(isAlive(reports))
       watchdog.stop()
     }
 
-    private func makeStore(_ sink: TestSink) throws -> Store {
-      Store(name: try StoreName("kept"), engine: .log, map: EntryMap(), writingTo: sink, durability: .always)
+    private func makeStore(_ engine: TestEngine) throws -> Store {
+      Store(name: try StoreName("kept"), engine: .log, map: EntryMap(), writingTo: engine, durability: .always)
     }
   }
 }

@@ -2,16 +2,16 @@ import Dispatch
 import Storage
 import Synchronization
 
-/// A sink that writes when the test lets it, and fails when the test says so.
-final class TestSink: Engine, Sendable {
+/// A log engine without files, whose writes a test can pause and make fail.
+final class TestEngine: Engine, Sendable {
   private let state = Mutex(State())
-  private let isOpen = DispatchSemaphore(value: 0)
+  private let resumed = DispatchSemaphore(value: 0)
 
   private struct State {
-    var holds = false
+    var isPaused = false
     var error: EngineError?
     var room = 0
-    /// What the disk has beside.
+    /// The free space on the simulated disk, in addition to `room`.
     var space = 1 << 20
     var writes = 0
     var syncedWrites = 0
@@ -19,18 +19,18 @@ final class TestSink: Engine, Sendable {
     var byteCount = 0
   }
 
-  /// Has writes wait until `letGo`.
-  func hold() { state.withLock { $0.holds = true } }
+  /// Makes writes wait until `resume()`.
+  func pause() { state.withLock { $0.isPaused = true } }
 
-  func letGo() {
-    state.withLock { $0.holds = false }
-    isOpen.signal()
+  func resume() {
+    state.withLock { $0.isPaused = false }
+    resumed.signal()
   }
 
-  /// Has every call fail from now on.
+  /// Makes every call fail from now on.
   func fail(_ error: EngineError) { state.withLock { $0.error = error } }
 
-  /// How many bytes the disk can still take, taken room included.
+  /// Sets the number of bytes that fit on the simulated disk, including the room already allocated.
   func setSpace(_ byteCount: Int) {
     state.withLock {
       $0.room = min($0.room, byteCount)
@@ -43,7 +43,7 @@ final class TestSink: Engine, Sendable {
   var syncs: Int { state.withLock { $0.syncs } }
   var byteCount: Int { state.withLock { $0.byteCount } }
 
-  // MARK: The sink
+  // MARK: Engine
 
   var room: Int { state.withLock { $0.room } }
 
@@ -60,7 +60,7 @@ final class TestSink: Engine, Sendable {
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [PlacedValue] {
-    while state.withLock({ $0.holds && $0.error == nil }) { _ = isOpen.wait(timeout: .now() + .milliseconds(5)) }
+    while state.withLock({ $0.isPaused && $0.error == nil }) { _ = resumed.wait(timeout: .now() + .milliseconds(5)) }
     let error = state.withLock { state -> EngineError? in
       state.writes += 1
       if syncs { state.syncedWrites += 1 }

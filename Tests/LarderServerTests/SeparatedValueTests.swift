@@ -5,15 +5,15 @@ import Testing
 import Wire
 
 extension ServerTests {
-  /// Answers from a log whose large values lie in its files.
-  @Suite struct StoredValueTests {
+  /// Replies from a log store whose large values are in its files.
+  @Suite struct SeparatedValueTests {
     private static let sizes = ["a": 32_768, "b": 100_000, "c": 70_000, "d": 1 << 20, "e": 10, "f": 40_000]
 
     private static func value(_ key: String) -> [UInt8] {
       Array(repeating: key.utf8.first!, count: sizes[key]!)
     }
 
-    /// A server with a log that has those values, none of them in memory.
+    /// A server with a log store that has these values, with the large ones not in memory.
     private final class LargeValues {
       let folder = NSTemporaryDirectory() + "larder-\(UInt64.random(in: 0 ... .max))"
       let server: TestServer
@@ -21,8 +21,8 @@ extension ServerTests {
 
       init() throws {
         var map = EntryMap()
-        let (sink, _) = try LogEngine.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
-        let store = Store(name: try StoreName("log"), engine: .log, map: map, writingTo: sink, durability: .always)
+        let (engine, _) = try LogEngine.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
+        let store = Store(name: try StoreName("log"), engine: .log, map: map, writingTo: engine, durability: .always)
         server = try TestServer(serving: [store])
         client = try server.connect(credit: 16 << 20, store: "log")
         for key in sizes.keys.sorted() {
@@ -39,37 +39,37 @@ extension ServerTests {
         try? FileManager.default.removeItem(atPath: folder)
       }
 
-      /// Flips a bit of a value on the disk, as it was last written.
+      /// Flips a bit of the last copy of a value on the disk.
       func damage(_ key: String) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder).sorted().reversed()
         where name.hasSuffix(".log") {
           let path = "\(folder)/\(name)"
           let contents = try Data(contentsOf: URL(fileURLWithPath: path))
-          guard let place = contents.range(of: Data(value(key)), options: .backwards) else { continue }
+          guard let range = contents.range(of: Data(value(key)), options: .backwards) else { continue }
           let file = try #require(FileHandle(forUpdatingAtPath: path))
-          try file.seek(toOffset: UInt64(place.lowerBound + 20_000))
+          try file.seek(toOffset: UInt64(range.lowerBound + 20_000))
           try file.write(contentsOf: [key.utf8.first! ^ 1])
           return
         }
-        Issue.record("there is no value \(key)")
+        Issue.record("no file contains the value of \(key)")
       }
     }
 
     private func entries(_ request: [UInt8], id: UInt32, _ client: TestClient) throws -> [TestEntry] {
       try client.send(request)
-      let frames = try client.receiveAnswer(id)
+      let frames = try client.receiveReplyStream(id)
       #expect(frames.allSatisfy { $0.isDone }, "\(frames)")
       return frames.flatMap(\.entries)
     }
 
-    @Test func `Values in files are answered like those in memory`() throws {
+    @Test func `values in files are returned like those in memory`() throws {
       let log = try LargeValues()
       let (client, keys) = (log.client, Self.sizes.keys.sorted())
       for (number, key) in keys.enumerated() {
         let reply = try client.call(Request.get(key, id: 10 + UInt32(number)))
         #expect(reply.entries.map(\.value) == [Self.value(key)])
       }
-      // Several at once, so that one waits for the store while another is read.
+      // Several requests at once, so that one waits for the store while another reads.
       try client.send(keys.flatMap { Request.get($0, id: UInt32($0.utf8.first!)) } + Request.put("g", [1], id: 9))
       for key in keys {
         let reply = try client.receive()
@@ -77,7 +77,7 @@ extension ServerTests {
       }
       #expect(try client.receive().number == 7)
       let many = try entries(Request.keys(.getMany, ["d", "none", "e", "a", "d"], id: 20), id: 20, client)
-      #expect(many.map { $0.isThere ? $0.value : nil } == ["d", nil, "e", "a", "d"].map { $0.map(Self.value) })
+      #expect(many.map { $0.isPresent ? $0.value : nil } == ["d", nil, "e", "a", "d"].map { $0.map(Self.value) })
       let page = try entries(Request.page(id: 21, limit: 3, after: "a"), id: 21, client)
       #expect(page.map(\.text) == ["b", "c", "d"] && page.map(\.value) == ["b", "c", "d"].map(Self.value))
       let all = try entries(Request.all(id: 22, reverse: true), id: 22, client)
@@ -87,14 +87,14 @@ extension ServerTests {
       #expect(keysOnly.map(\.text) == keys + ["g"] && keysOnly.allSatisfy { $0.value.isEmpty })
     }
 
-    @Test func `A damaged value is an error, for all that would show it and nothing else`() throws {
+    @Test func `a damaged value is an error for the requests that would show it, and only for those`() throws {
       let log = try LargeValues()
       let client = log.client
       try log.damage("c")
       let reply = try client.call(Request.get("c", id: 5))
       #expect(reply.isError(.valueDamaged, id: 5) && reply.message.contains("\"c\""))
       #expect(reply.message.contains(log.folder))
-      // In the first frame of an answer, and in a later one.
+      // In the first frame of a reply stream, and in a later one.
       for request in [Request.keys(.getMany, ["c", "a", "b", "d"], id: 6), Request.page(id: 6, limit: 5, prefix: "c")] {
         let first = try client.call(request)
         #expect(first.isError(.valueDamaged, id: 6) && first.message.contains("\"c\""))
@@ -102,23 +102,23 @@ extension ServerTests {
       }
       for request in [Request.keys(.getMany, ["a", "b", "d", "c", "e"], id: 6), Request.all(id: 6)] {
         try client.send(request)
-        let frames = try client.receiveAnswer(6)
+        let frames = try client.receiveReplyStream(6)
         #expect(frames.last!.isError(.valueDamaged, id: 6))
         #expect(frames.dropLast().allSatisfy { $0.isDone } && frames.count > 1)
         #expect(try client.figures(store: 1)["snapshots"] == 0)
       }
-      // Whoever doesn't need the value is answered, on this connection too.
+      // Requests that do not need the value succeed, even on this connection.
       try client.send(Request.get("c", id: 7) + Request.get("b", id: 8) + Request.all(id: 9, keysOnly: true))
       #expect(try client.receive().isError(.valueDamaged, id: 7))
       #expect(try client.receive().entries.map(\.value) == [Self.value("b")])
       #expect(try client.receive().entries.count == Self.sizes.count)
-      // It can be written anew, also on condition of what was damaged.
+      // The entry can be overwritten, even with a condition on its revision.
       let revision = try client.call(Request.page(id: 10, limit: 1, prefix: "c", keysOnly: true)).entries[0].revision
       #expect(try client.call(Request.put("c", Self.value("c"), id: 11, ifRevision: revision)).isDone)
       #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
     }
 
-    @Test func `A watch tells of values in files as they were written, however slowly it reads, and of damaged ones`()
+    @Test func `a watch reports values in files as they were written, however slow it is, even if damaged since`()
       throws
     {
       let log = try LargeValues()
@@ -127,7 +127,7 @@ extension ServerTests {
       #expect(begun.isDone && begun.through == UInt64(Self.sizes.count))
       let keys = ["d", "b", "c", "a", "d", "f", "b"]
       for key in keys { try #require(writer.call(Request.put(key, Self.value(key), id: 3)).isDone) }
-      // They are in files by now, those that were overwritten too, and one of them is not what it was.
+      // All values, including overwritten ones, are in files by now, and one of them is damaged.
       #expect(try eventually { try writer.figures(store: 1)["values_on_disk"] == 5 })
       try log.damage("c")
       #expect(try writer.call(Request.get("c", id: 5)).isError(.valueDamaged, id: 5))
@@ -135,14 +135,14 @@ extension ServerTests {
       #expect(watcher.isSilent(for: 0.05))
       var frame = begun
       while seen.count < keys.count {
-        // Enough for one frame at a time.
+        // Credit for one frame at a time.
         try watcher.send(Request.credit(UInt32(Frame.headerSize + frame.body.count), id: 50))
         frame = try watcher.receive()
         seen += frame.changes
       }
       let revisions = UInt64(Self.sizes.count + 1)...
       #expect(seen == zip(keys, revisions).map { TestChange(key: $0, value: Self.value($0), revision: $1) })
-      // Whoever comes later, and asks for what was changed before.
+      // A later watch that requests the earlier changes.
       let later = try log.server.connect(credit: 16 << 20, store: "log")
       #expect(try later.call(Request.watch(id: 51, from: begun.through + 1)).through == begun.through)
       var again: [TestChange] = []

@@ -4,41 +4,41 @@ import Testing
 import Wire
 
 extension ServerTests {
-  /// Answers about what is not on the disk yet, over a sink that the test commands.
-  @Suite struct GateTests {
-    private let sink = TestSink()
+  /// Replies that depend on writes that are not on the disk yet, with an engine that the test controls.
+  @Suite struct DurabilityTests {
+    private let engine = TestEngine()
 
     private func makeServer(_ durability: Durability = .always, workers: Int = 1) throws -> TestServer {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: durability)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: durability)
       return try TestServer(workers: workers, serving: [store])
     }
 
-    @Test func `A put is answered when it is on the disk, and not before`() throws {
+    @Test func `the server replies to a put once it is on the disk, and not before`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("a", [1], id: 9))
       #expect(client.isSilent(for: 0.1))
-      sink.letGo()
+      engine.resume()
       #expect(try client.receive().outcome == .done)
-      #expect(sink.syncedWrites == sink.writes && sink.writes > 0)
+      #expect(engine.syncedWrites == engine.writes && engine.writes > 0)
     }
 
-    @Test(arguments: [1, 2]) func `Nobody sees what is not on the disk`(workers: Int) throws {
+    @Test(arguments: [1, 2]) func `no client sees a write that is not on the disk`(workers: Int) throws {
       let server = try makeServer(workers: workers)
       let (writer, reader) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
       for (index, key) in ["old", "other", "gone"].enumerated() {
         #expect(try writer.call(Request.put(key, [0], id: 10 + UInt32(index))).outcome == .done)
       }
-      sink.hold()
+      engine.pause()
       try writer.send(
         Request.put("new", [1], id: 20) + Request.put("old", [1], id: 21) + Request.delete("gone", id: 22))
       #expect(writer.isSilent(for: 0.05))
-      // What was on the disk before is there for all …
+      // Entries that were on the disk before are visible to all …
       #expect(try reader.call(Request.get("other", id: 30)).outcome == .done)
       #expect(try reader.call(Request.keys(.getMany, ["other"], id: 30)).outcome == .done)
-      // … and everything else waits: an entry, one that replaced another, an absence, and what counts or lists them.
+      // … and everything else waits: a new entry, a replaced entry, an absence, and requests that count or list them.
       let requests = [
         Request.get("new", id: 31), Request.get("old", id: 31), Request.get("gone", id: 31),
         Request.make(.count, id: 31), Request.page(id: 31, limit: 5), Request.all(id: 31),
@@ -51,46 +51,46 @@ extension ServerTests {
         return reader
       }
       for reader in readers { #expect(reader.isSilent(for: 0.02)) }
-      sink.letGo()
+      engine.resume()
       for id in 20...22 as ClosedRange<UInt32> { #expect(try writer.receive().id == id) }
       for reader in readers { #expect(try reader.receive().id == 31) }
     }
 
-    @Test func `Answers of a connection keep the order of its requests`() throws {
+    @Test func `replies of a connection keep the order of its requests`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("a", [1], id: 5) + Request.ping(6) + Request.get("b", id: 7))
       #expect(client.isSilent(for: 0.05))
       try client.send(Request.ping(8))
       #expect(client.isSilent(for: 0.05))
-      sink.letGo()
+      engine.resume()
       #expect(
         try [client.receive().id, client.receive().id, client.receive().id, client.receive().id] == [5, 6, 7, 8])
     }
 
-    @Test func `All who wait share a write`() throws {
+    @Test func `all waiting clients share a write`() throws {
       let server = try makeServer()
       let clients = try (0..<20).map { _ in try server.connect(store: "durable") }
       #expect(try clients[0].call(Request.put("first", [1], id: 3)).outcome == .done)
-      let before = sink.writes
-      sink.hold()
+      let before = engine.writes
+      engine.pause()
       for (index, client) in clients.enumerated() { try client.send(Request.put("key \(index)", [1], id: 4)) }
       usleep(50_000)
-      sink.letGo()
+      engine.resume()
       for client in clients { #expect(try client.receive().outcome == .done) }
-      #expect(sink.writes - before <= 3)
+      #expect(engine.writes - before <= 3)
     }
 
-    @Test func `After a failure nothing is acknowledged or written, and what was on the disk can be read`() throws {
+    @Test func `after a failure, nothing is acknowledged or written, and entries on the disk can be read`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
       #expect(try client.call(Request.put("kept", [1], id: 3)).outcome == .done)
       #expect(try client.call(Request.put("overwritten", [1], id: 4)).outcome == .done)
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("lost", [1], id: 5) + Request.put("overwritten", [2], id: 6))
       usleep(30_000)
-      sink.fail(.failed("fdatasync: Input/output error"))
+      engine.fail(.failed("fdatasync: Input/output error"))
       for id in [5, 6] as [UInt32] {
         let reply = try client.receive()
         #expect(reply.id == id && reply.outcome == .unknown && reply.code == .failed)
@@ -100,26 +100,26 @@ extension ServerTests {
       #expect(refused.code == .storeReadOnly && refused.message.contains("Input/output error"))
       #expect(try client.call(Request.delete("kept", id: 8)).code == .storeReadOnly)
       #expect(try client.call(Request.get("kept", id: 9)).outcome == .done)
-      // The old value is not in memory any more, and the new one may not be on the disk.
+      // The old value is no longer in memory, and the new one may not be on the disk.
       #expect(try client.call(Request.get("overwritten", id: 10)).code == .failed)
       #expect(try client.call(Request.get("lost", id: 11)).code == .failed)
-      let writes = sink.writes
+      let writes = engine.writes
       usleep(50_000)
-      #expect(sink.writes == writes)
+      #expect(engine.writes == writes)
     }
 
-    @Test func `After a failure, answers fail only if they tell of what may not be on the disk`() throws {
+    @Test func `after a failure, requests fail only if their reply depends on what may not be on the disk`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
       for (index, key) in ["a", "b", "c"].enumerated() {
         #expect(try client.call(Request.put(key, [0], id: 10 + UInt32(index))).outcome == .done)
       }
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("c", [1], id: 20))
       usleep(30_000)
-      sink.fail(.failed("pwrite: Input/output error"))
+      engine.fail(.failed("pwrite: Input/output error"))
       #expect(try client.receive().code == .failed)
-      // An entry was replaced: how many there are is what it was.
+      // An entry was replaced, so the count is unchanged.
       #expect(try client.call(Request.make(.count, id: 21)).outcome == .done)
       #expect(try client.call(Request.page(id: 22, limit: 2)).outcome == .done)
       #expect(try client.call(Request.keys(.getMany, ["a", "b", "missing"], id: 23)).outcome == .done)
@@ -127,24 +127,24 @@ extension ServerTests {
       #expect(try client.call(Request.keys(.getMany, ["a", "c"], id: 25)).code == .failed)
     }
 
-    @Test func `After a failure, nobody is told of an absence or a conflict that may not be on the disk`() throws {
+    @Test func `after a failure, no reply reports an absence or a conflict that may not be on the disk`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
       #expect(try client.call(Request.put("gone", [1], id: 3)).outcome == .done)
-      sink.hold()
+      engine.pause()
       try client.send(Request.delete("gone", id: 4) + Request.put("new", [1], id: 5))
       try client.send(Request.get("gone", id: 6) + Request.put("new", [2], id: 7, ifAbsent: true))
       usleep(30_000)
-      sink.fail(.failed("fdatasync: Input/output error"))
+      engine.fail(.failed("fdatasync: Input/output error"))
       for _ in 4...7 { #expect(try client.receive().code == .failed) }
       #expect(try client.call(Request.get("gone", id: 8)).code == .failed)
     }
 
-    @Test func `A full disk refuses writes until it has room again`() throws {
+    @Test func `a store on a full disk refuses writes until there is space again`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
       #expect(try client.call(Request.put("kept", [1], id: 3)).outcome == .done)
-      sink.setSpace(2_000)
+      engine.setSpace(2_000)
       var refused: Reply?
       for id in 10..<200 as Range<UInt32> {
         let reply = try client.call(Request.put("key \(id)", Array(repeating: 7, count: 50), id: id))
@@ -154,16 +154,16 @@ extension ServerTests {
       }
       #expect(refused?.code == .storeFull && refused?.message.contains("disk") == true)
       #expect(try client.call(Request.get("kept", id: 201)).outcome == .done)
-      sink.setSpace(1 << 20)
+      engine.setSpace(1 << 20)
       #expect(
         try eventually { try client.call(Request.put("late", [1], id: 202)).outcome == .done })
     }
 
-    @Test func `A commit of many keys is taken or refused as a whole`() throws {
+    @Test func `a commit of many keys is accepted or refused as a whole`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
       #expect(try client.call(Request.put("first", [1], id: 3)).outcome == .done)
-      sink.setSpace(2_000)
+      engine.setSpace(2_000)
       #expect(
         try eventually { try client.call(Request.put("x", Array(repeating: 1, count: 900), id: 4)).outcome != .done })
       let many = (0..<50).map { (key: "many \($0)", value: [UInt8](repeating: 1, count: 100)) }
@@ -171,18 +171,18 @@ extension ServerTests {
       #expect(try client.call(Request.get("many 0", id: 6)).code == .notFound)
     }
 
-    @Test func `With an interval, answers do not wait and the disk is told in time`() throws {
+    @Test func `with an interval, replies do not wait, and the disk is synced in time`() throws {
       let server = try makeServer(.interval(.milliseconds(100)))
       let client = try server.connect(store: "durable")
-      sink.hold()
+      engine.pause()
       #expect(try client.call(Request.put("a", [1], id: 3)).outcome == .done)
       #expect(try client.call(Request.get("a", id: 4)).outcome == .done)
-      sink.letGo()
-      #expect(eventually(within: 1) { sink.syncs > 0 })
-      #expect(sink.syncedWrites == 0)
+      engine.resume()
+      #expect(eventually(within: 1) { engine.syncs > 0 })
+      #expect(engine.syncedWrites == 0)
     }
 
-    @Test func `A watch tells of a change when it is on the disk, and not before`() throws {
+    @Test func `a watch reports a change once it is on the disk, and not before`() throws {
       let server = try makeServer(workers: 2)
       let (writer, watcher, late) = (
         try server.connect(store: "durable"), try server.connect(store: "durable"), try server.connect(store: "durable")
@@ -190,23 +190,23 @@ extension ServerTests {
       #expect(try watcher.call(Request.watch(id: 50)).through == 0)
       #expect(try writer.call(Request.put("a", [1], id: 3)).outcome == .done)
       #expect(try watcher.receive().changes.map(\.key) == ["a"])
-      sink.hold()
+      engine.pause()
       try writer.send(Request.put("b", [1], id: 4))
       #expect(watcher.isSilent(for: 0.05))
       try writer.send(Request.delete("a", id: 5))
-      // Not even that there is a revision, for it may come to be another one's.
+      // Even the revision is not revealed, because another write may get it after a crash.
       try late.send(Request.watch(id: 50))
       #expect(late.isSilent(for: 0.05) && watcher.isSilent(for: 0.01))
-      sink.letGo()
+      engine.resume()
       var seen: [UInt64] = []
       while seen.count < 2 { seen += try watcher.receive().changes.map(\.revision) }
       #expect(seen == [2, 3])
       #expect(try late.receive().through == 3)
     }
 
-    @Test func `However much a watch tells of, its worker waits once`() throws {
+    @Test func `a worker waits for a watch only once, however many changes there are`() throws {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: .always)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
       let server = try TestServer(serving: [store])
       let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
       #expect(try watcher.call(Request.watch(id: 50)).through == 0)
@@ -217,44 +217,44 @@ extension ServerTests {
       #expect(store.access { $0.feed?.waiters.count } == 1)
     }
 
-    @Test func `A watch ends when the files fail, and never tells of what may not be on them`() throws {
+    @Test func `a watch ends when the files fail, and never reports what may not be in them`() throws {
       let server = try makeServer()
       let (writer, watcher) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
       #expect(try watcher.call(Request.watch(id: 50)).through == 0)
-      sink.hold()
+      engine.pause()
       try writer.send(Request.put("lost", [1], id: 5))
       usleep(30_000)
-      sink.fail(.failed("fdatasync: Input/output error"))
+      engine.fail(.failed("fdatasync: Input/output error"))
       #expect(try writer.receive().code == .failed)
       let end = try watcher.receive()
       #expect(end.isError(.storeReadOnly, id: 50) && end.message.contains("Input/output error"))
     }
 
-    @Test func `Stopping waits for what is being written`() throws {
+    @Test func `stopping waits for writes in progress`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")
-      sink.hold()
+      engine.pause()
       try client.send(Request.put("a", [1], id: 3))
       #expect(client.isSilent(for: 0.05))
-      let sink = sink
+      let engine = engine
       Thread.detachNewThread {
         usleep(100_000)
-        sink.letGo()
+        engine.resume()
       }
       #expect(server.stop() != nil)
       #expect(try client.receive().outcome == .done)
     }
 
-    @Test func `More waits than a connection may have, and all of it is answered`() throws {
+    @Test func `replies beyond the output limit of a connection wait for the disk, and all are sent`() throws {
       let store = Store(
-        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: sink, durability: .always)
+        name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
       let server = try TestServer(serving: [store], limits: { $0.outputBytes = 2_000 })
       let client = try server.connect(store: "durable")
-      sink.hold()
+      engine.pause()
       let requests = (0..<1_000).flatMap { Request.put("key \($0)", [1], id: 10 + UInt32($0)) }
       try client.send(requests)
       #expect(client.isSilent(for: 0.05))
-      sink.letGo()
+      engine.resume()
       for id in 10..<1_010 as Range<UInt32> { #expect(try client.receive().id == id) }
     }
   }

@@ -7,19 +7,19 @@ import Wire
 
 extension ServerTests {
   struct ConnectionFiguresTests {
-    private func connections(_ client: TestClient, most: UInt32 = 256) throws -> [BusyConnection] {
-      let reply = try client.call(Request.make(.connections, store: 0, id: 9, Request.bytes(most)))
+    private func connections(_ client: TestClient, limit: UInt32 = 256) throws -> [BusyConnection] {
+      let reply = try client.call(Request.make(.connections, store: 0, id: 9, Request.bytes(limit)))
       return try #require(unsafe BusyConnection.decode(reply.body.span.bytes))
     }
 
-    @Test func `a connection is told of with its process, and what it has asked for and got`() throws {
+    @Test func `a connection is listed with its process and its traffic`() throws {
       let server = try TestServer()
       let (busy, quiet) = (try server.connect(), try server.connect())
       for number in 0..<100 { #expect(try busy.call(Request.put("k\(number)", [1], id: 3)).isDone) }
       let found = try connections(quiet)
       #expect(found.count == 2 && found[0].number != found[1].number)
       let figures = try #require(found.first { $0.requests >= 100 })
-      // The hello, and the opening of the store.
+      // This includes the hello and the store-open.
       #expect(figures.requests == 102)
       #expect(figures.receivedBytes > 2_000 && figures.sentBytes > 1_000 && figures.waitingBytes == 0)
       #expect(figures.openMilliseconds < 60_000)
@@ -27,13 +27,13 @@ extension ServerTests {
       #expect(figures.command == commandName(ofProcess: getpid()) && figures.command != "")
     }
 
-    @Test func `the busiest come first, and no more than were asked for`() throws {
+    @Test func `the busiest connections come first, up to the limit`() throws {
       let registry = ConnectionRegistry()
       let begun = monotonicMilliseconds()
       let all = (0..<300).map { _ in registry.add(.address("a:1"), now: begun) }
       for (index, figures) in all.enumerated() { figures.requests.count(10_000 + index) }
       registry.noteRates(now: begun + 1_000)
-      // Only one has asked for anything lately.
+      // Only one has made requests recently.
       all[7].requests.count(500)
       registry.noteRates(now: begun + 2_000)
       let order = registry.busiest(3)
@@ -44,7 +44,7 @@ extension ServerTests {
       #expect(registry.busiest(1_000).map(\.number) == (201...300).reversed())
     }
 
-    @Test func `what is not read is told as waiting`() throws {
+    @Test func `unread output is reported as waiting`() throws {
       let server = try TestServer()
       let (slow, other) = (try server.connect(), try server.connect())
       let value = [UInt8](repeating: 7, count: 1 << 20)
@@ -60,7 +60,7 @@ extension ServerTests {
       #expect(try connections(other).allSatisfy { $0.waitingBytes == 0 })
     }
 
-    @Test func `a client's name that grows when it is made UTF-8 is cut off`() throws {
+    @Test func `a client's name that grows when converted to UTF-8 is truncated`() throws {
       let figures = ConnectionFigures(number: 1, .unknown, opened: 0)
       figures.nameClient(String(decoding: [UInt8](repeating: 0xFF, count: 255), as: UTF8.self))
       #expect(figures.name.utf8.count == 255)
@@ -70,6 +70,52 @@ extension ServerTests {
       var output = ByteBuffer()
       output.append(BusyConnection(figures, now: 0, &commands))
       #expect(unsafe BusyConnection.decode(output.toArray().span.bytes)?.first?.client == figures.name)
+    }
+  }
+}
+
+extension ServerTests {
+  struct SlowLogTests {
+    private func entries(_ client: TestClient) throws -> [SlowWakeUp] {
+      let reply = try client.call(Request.make(.slowLog, store: 0, id: 9))
+      return try #require(unsafe SlowWakeUp.decode(reply.body.span.bytes))
+    }
+
+    @Test func `slow wakeups are logged with operation, size and store, newest first`() throws {
+      // Every wakeup takes longer than zero.
+      let server = try TestServer { $0.slow = .zero }
+      let client = try server.connect()
+      let secret = [UInt8](repeating: 83, count: 1_000)
+      #expect(try client.call(Request.putMany([("secret", secret), ("b", [2])], id: 3)).isDone)
+      #expect(try client.call(Request.make(.deleteAll, id: 3)).isDone)
+      let found = try entries(client)
+      #expect(found[0].operations == 1 << UInt32(Operation.deleteAll.rawValue))
+      #expect(found[1].operations == 1 << UInt32(Operation.putMany.rawValue))
+      #expect(found[0].store == "test" && found[0].requests == 1 && found[0].receivedBytes == 12)
+      #expect(found[1].receivedBytes > 1_000 && found[1].nanoseconds > 0 && found[1].millisecondsAgo < 5_000)
+      for number in 0..<300 as Range<UInt32> {
+        #expect(try client.call(Request.get("k\(number)", id: 3)).code == .notFound)
+      }
+      let full = try entries(client)
+      #expect(full.count == SlowLog.capacity)
+      #expect(full.map(\.millisecondsAgo) == full.map(\.millisecondsAgo).sorted())
+      #expect(full.allSatisfy { $0.operations == 1 << UInt32(Operation.get.rawValue) })
+    }
+
+    @Test func `fast wakeups are not logged`() throws {
+      let server = try TestServer { $0.slow = .seconds(60) }
+      let client = try server.connect()
+      #expect(try client.call(Request.put("a", [1], id: 3)).isDone)
+      #expect(try entries(client).isEmpty)
+    }
+
+    @Test func `a full log overwrites its oldest entries`() {
+      var log = SlowLog()
+      for number in 1...300 as ClosedRange<UInt64> {
+        log.note(.init(ended: number, nanoseconds: 1, requests: 1, receivedBytes: 0, operations: 0, store: ""))
+        let expected = Array((1...number).reversed().prefix(SlowLog.capacity))
+        #expect(log.latest.map(\.ended) == expected)
+      }
     }
   }
 }

@@ -4,17 +4,17 @@ import Testing
 import Wire
 
 extension ServerTests {
-  /// Answers of several frames: `Protocol/wire.md` §5.
-  struct AnswerTests {
-    @Test func `frames come while the credit is above zero, and each takes its size off`() throws {
+  /// Reply streams: `Protocol/wire.md` §5.
+  struct ReplyStreamTests {
+    @Test func `frames are sent while the credit is above zero, and each uses up its size`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
-      try fill(client, 6)
+      try putEntries(client, 6)
       try client.send(Request.all(id: 5))
       let first = try client.receive()
       #expect(first.more && first.entries.map(\.text) == ["key0"])
       #expect(client.isSilent(for: 0.05))
-      // What is owed must be paid before another frame comes.
+      // The credit must be above zero again before the next frame is sent.
       try client.send(Request.credit(UInt32(first.size - 1), id: 5))
       #expect(client.isSilent(for: 0.05))
       try client.send(Request.credit(1, id: 5))
@@ -31,24 +31,24 @@ extension ServerTests {
       #expect(try client.pings())
     }
 
-    @Test func `credit right behind a request counts, and for no other answer`() throws {
+    @Test func `credit sent directly after a request counts, and only for that request`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
-      try fill(client, 3)
+      try putEntries(client, 3)
       try client.send(
         Request.credit(1 << 30, id: 5) + Request.all(id: 5) + Request.credit(1 << 30, id: 6) + Request.ping(7))
       #expect(try client.receive().more)
       #expect(try client.receive().id == 7)
       #expect(client.isSilent(for: 0.05))
       try client.send(Request.all(id: 6) + Request.credit(1 << 30, id: 6))
-      #expect(try client.receiveAnswer(6).flatMap(\.entries).count == 3)
+      #expect(try client.receiveReplyStream(6).flatMap(\.entries).count == 3)
       #expect(client.isSilent(for: 0.05))
     }
 
-    @Test func `frames of several answers come in between one another`() throws {
+    @Test func `frames of several reply streams are interleaved`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 90_000)
-      try fill(client, 8)
+      try putEntries(client, 8)
       try client.send(Request.all(id: 5) + Request.all(id: 6, reverse: true) + Request.get("key0", id: 7))
       for id: UInt32 in [5, 6] { try client.send(Request.credit(1 << 30, id: id)) }
       var texts: [UInt32: [String]] = [:]
@@ -63,10 +63,10 @@ extension ServerTests {
       #expect(texts[7] == [""])
     }
 
-    @Test func `a cancelled answer ends with that error, and one that has ended does not`() throws {
+    @Test func `a cancelled reply stream ends with that error, and a finished one does not`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
-      try fill(client, 3)
+      try putEntries(client, 3)
       try client.send(Request.all(id: 5) + Request.cancel(5) + Request.cancel(5) + Request.credit(1 << 20, id: 5))
       #expect(try client.receive().more)
       #expect(try client.receive().isError(.cancelled, id: 5))
@@ -76,10 +76,10 @@ extension ServerTests {
       #expect(try client.call(Request.all(id: 5)).more)
     }
 
-    @Test func `an answer that waits too long for credit expires, and one that goes on does not`() throws {
+    @Test func `a reply stream that waits too long for credit expires, and one that continues does not`() throws {
       let server = try TestServer { $0.answerTimeout = .milliseconds(250) }
       let client = try server.connect(credit: 1)
-      try fill(client, 9)
+      try putEntries(client, 9)
       try client.send(Request.all(id: 5) + Request.all(id: 6))
       #expect(try client.receive().more)
       #expect(try client.receive().more)
@@ -96,11 +96,11 @@ extension ServerTests {
       #expect(try client.figures(store: 1)["snapshots"] == 0)
     }
 
-    @Test func `an answer shows the store of one moment, whatever is written meanwhile`() throws {
+    @Test func `a reply stream shows one snapshot of the store, whatever is written meanwhile`() throws {
       let server = try TestServer(workers: 2)
       let client = try server.connect(credit: 1)
       let keys = (0..<300).map { String(format: "key%03d", $0) }
-      // Every write gives all keys the same value, so that any other moment shows.
+      // Every write gives all keys the same value, so that a mix of two snapshots is detected.
       let write = { @Sendable (number: UInt8, id: UInt32) in
         Request.putMany(keys.map { ($0, [UInt8](repeating: number, count: 1_000)) }, id: id)
       }
@@ -129,7 +129,7 @@ extension ServerTests {
           reply = try client.receive()
           entries += reply.entries
         }
-        let present = entries.filter(\.isThere)
+        let present = entries.filter(\.isPresent)
         #expect(Set(present.map(\.value)).count == 1 && Set(present.map(\.revision)).count == 1)
         #expect([293, 300].contains(present.count))
         if round % 3 == 1 { #expect(present.map(\.text) == keys.suffix(present.count).reversed()) }
@@ -140,11 +140,11 @@ extension ServerTests {
       #expect(try client.figures(store: 1)["snapshots"] == 0)
     }
 
-    @Test func `an answer whose store is dropped ends with storeUnknown in place of its next frame`() throws {
+    @Test func `a reply stream whose store is dropped ends with storeUnknown in place of its next frame`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
       let other = try server.connect()
-      try fill(client, 3)
+      try putEntries(client, 3)
       try client.send(Request.all(id: 5) + Request.keys(.getMany, ["key0", "key1", "key2"], id: 6))
       #expect(try client.receive().more)
       #expect(try client.receive().more)
@@ -153,7 +153,7 @@ extension ServerTests {
       #expect(try client.receive().isError(.storeUnknown, id: 5))
       try client.send(Request.credit(1 << 20, id: 6))
       #expect(try client.receive().isError(.storeUnknown, id: 6))
-      // The handle stays as it is until the name is opened again.
+      // The handle stays invalid until the name is opened again.
       #expect(try client.call(Request.create("test", id: 8)).isDone)
       for request in [
         Request.get("key0", id: 9), Request.make(.count, id: 9), Request.make(.stats, id: 9), Request.all(id: 9),
@@ -166,10 +166,10 @@ extension ServerTests {
       #expect(try other.call(Request.get("key0", id: 13)).isError(.storeUnknown, id: 13))
     }
 
-    @Test func `closing a handle ends no answer`() throws {
+    @Test func `closing a handle does not end a reply stream`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
-      try fill(client, 3)
+      try putEntries(client, 3)
       try client.send(Request.all(id: 5) + Request.make(.storeClose, id: 6) + Request.credit(1 << 20, id: 5))
       var keys: [String] = []
       for _ in 0..<4 {
@@ -180,38 +180,38 @@ extension ServerTests {
     }
 
     @Test(arguments: [Request.all(id: 5), Request.page(id: 5, limit: 1), Request.keys(.getMany, ["a"], id: 5)])
-    func `the id of an open answer, used again for an answer, ends the connection`(_ request: [UInt8]) throws {
+    func `reusing the id of an open reply stream for another one closes the connection`(_ request: [UInt8]) throws {
       let server = try TestServer { $0.requestsInFlight = 1 }
       let client = try server.connect(credit: 1)
-      try fill(client, 3)
+      try putEntries(client, 3)
       #expect(try client.call(Request.all(id: 5)).more)
       try client.send(request)
       #expect(try client.receive().isNotice(.malformed))
-      #expect(try client.endsHere())
+      #expect(try client.isClosed())
     }
 
-    /// What is ready to be sent must not come behind the notice.
-    @Test func `a notice is the last frame, also when an answer could go on`() throws {
+    /// Frames that are ready to be sent must not follow the notice.
+    @Test func `a notice is the last frame, even if a reply stream could continue`() throws {
       let server = try TestServer { $0.outputBytes = 100_000 }
       for bad in [Request.ping(0), [7, 0, 0, 0], Request.all(id: 5)] {
         let client = try server.connect(credit: 1)
-        try fill(client, 40)
+        try putEntries(client, 40)
         try client.send(Request.all(id: 5))
         #expect(try client.receive().more)
         try client.send(Request.credit(1 << 30, id: 5) + bad)
         var reply = try client.receive()
         while reply.id == 5 { reply = try client.receive() }
         #expect(reply.id == 0, "\(reply)")
-        #expect(try client.endsHere())
+        #expect(try client.isClosed())
         let witness = try server.connect()
         #expect(try eventually { try witness.figures(store: 1)["snapshots"] == 0 })
       }
     }
 
-    @Test func `a client that goes away frees what its answers hold`() throws {
+    @Test func `a client that disconnects releases the snapshots of its reply streams`() throws {
       let server = try TestServer()
       let witness = try server.connect()
-      try fill(witness, 4)
+      try putEntries(witness, 4)
       do {
         let client = try server.connect(credit: 1)
         #expect(try client.call(Request.all(id: 5)).more)
@@ -221,16 +221,4 @@ extension ServerTests {
       #expect(try eventually { try witness.figures(store: 1)["snapshots"] == 0 })
     }
   }
-}
-
-/// Something that happens once, told between threads.
-final class Flag: @unchecked Sendable {  // Safe because `value` is touched under `lock` only.
-  private let lock = NSLock()
-  private var value = false
-  private let ended = DispatchSemaphore(value: 0)
-
-  var isSet: Bool { lock.withLock { value } }
-  func set() { lock.withLock { value = true } }
-  func end() { ended.signal() }
-  func waitForEnd() -> Bool { ended.wait(timeout: .now() + 10) == .success }
 }

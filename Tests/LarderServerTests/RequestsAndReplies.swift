@@ -1,7 +1,102 @@
+import Testing
 import Wire
 
-/// Requests as bytes. The store is handle 1 unless said otherwise.
+/// A decoded frame from the server.
+struct Reply: Equatable, CustomStringConvertible {
+  let outcome: Outcome
+  let code: ErrorCode
+  let id: UInt32
+  let more: Bool
+  let body: [UInt8]
+
+  init(_ header: FrameHeader, _ body: [UInt8]) {
+    outcome = Outcome(rawValue: header.kind)!
+    code = ErrorCode(rawValue: header.detail)!
+    id = header.id
+    more = header.flags & Frame.more != 0
+    self.body = body
+  }
+
+  /// The size of the whole frame, in bytes.
+  var size: Int { Frame.headerSize + body.count }
+  var message: String { String(decoding: body, as: UTF8.self) }
+  /// The number in the body, or `nil` if the body is not a number.
+  var number: UInt64? { body.count == 8 && outcome == .done ? body.unsigned64(at: 0) : nil }
+  var isDone: Bool { outcome == .done }
+
+  /// Returns whether the frame is the given error.
+  func isError(_ code: ErrorCode, id: UInt32) -> Bool {
+    self.code == code && outcome == code.outcome && self.id == id && !more
+  }
+
+  /// Returns whether the frame is the given notice.
+  func isNotice(_ code: ErrorCode) -> Bool { isError(code, id: 0) }
+
+  /// The entry records of the body.
+  var entries: [TestEntry] {
+    var entries: [TestEntry] = []
+    var offset = 0
+    while offset < body.count, let record = unsafe EntryRecord(body.span.bytes, at: offset) {
+      entries.append(
+        TestEntry(
+          isPresent: record.kind != nil, key: Array(body[record.key]), value: Array(body[record.value]),
+          revision: record.revision, expiry: record.expiry))
+      offset = record.end
+    }
+    return offset == body.count ? entries : []
+  }
+
+  /// The revision up to which a watch has delivered every change with this frame.
+  var through: UInt64 { body.count >= 8 ? body.unsigned64(at: 0) : .max }
+
+  /// The change records of a frame of a watch.
+  var changes: [TestChange] {
+    var changes: [TestChange] = []
+    var offset = ChangeRecord.throughSize
+    while offset < body.count, let record = unsafe ChangeRecord(body.span.bytes, at: offset) {
+      changes.append(
+        TestChange(
+          kind: record.kind, key: String(decoding: body[record.key], as: UTF8.self), value: Array(body[record.value]),
+          revision: record.revision, expiry: record.expiry))
+      offset = record.end
+    }
+    return offset == body.count ? changes : []
+  }
+
+  var description: String {
+    isDone ? "done \(id)\(more ? " more" : ""), \(body.count) bytes" : "\(code) \(id): \(message)"
+  }
+}
+
+/// An entry record of a reply.
+struct TestEntry: Equatable {
+  let isPresent: Bool
+  let key: [UInt8]
+  let value: [UInt8]
+  let revision: UInt64
+  let expiry: UInt64
+
+  var text: String { String(decoding: key, as: UTF8.self) }
+}
+
+/// A change record of a watch.
+struct TestChange: Equatable {
+  var kind = ChangeKind.single
+  var key = ""
+  var value: [UInt8] = []
+  let revision: UInt64
+  var expiry: UInt64 = 0
+}
+
+extension [UInt8] {
+  func unsigned64(at offset: Int) -> UInt64 {
+    (0..<8).reduce(0) { $0 | UInt64(self[offset + $1]) << (8 * UInt64($1)) }
+  }
+}
+
+/// Builders of request frames. The default store handle is 1.
 enum Request {
+  /// Returns a request with the given body.
   static func make(_ operation: Operation, store: UInt16 = 1, id: UInt32, _ body: [UInt8] = []) -> [UInt8] {
     var buffer = ByteBuffer()
     let start = buffer.beginRequest(operation, store: store, id: id)
@@ -31,6 +126,7 @@ enum Request {
     make(.putMany, id: id, bytes(UInt32(records.count)) + records.flatMap { $0 })
   }
 
+  /// Returns a write record.
   static func write(
     _ key: String, _ value: [UInt8], expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision: UInt64? = nil
   ) -> [UInt8] {
@@ -45,7 +141,7 @@ enum Request {
     make(.delete, id: id, ifRevision.map { [4] + bytes($0) + key.utf8 } ?? [0] + key.utf8)
   }
 
-  /// A get-many or delete-many.
+  /// Returns a get-many or delete-many request.
   static func keys(_ operation: Operation, _ keys: [String], id: UInt32) -> [UInt8] {
     make(operation, id: id, bytes(UInt32(keys.count)) + keys.flatMap { bytes(UInt16($0.utf8.count)) + $0.utf8 })
   }
@@ -98,6 +194,7 @@ enum Request {
 
   static func open(_ name: String, id: UInt32) -> [UInt8] { make(.storeOpen, store: 0, id: id, Array(name.utf8)) }
 
+  /// Returns the little-endian bytes of an integer.
   static func bytes<T: FixedWidthInteger>(_ value: T) -> [UInt8] {
     (0..<T.bitWidth / 8).map { UInt8(truncatingIfNeeded: value >> (8 * T($0))) }
   }
