@@ -5,7 +5,8 @@ import Platform
 
 extension LarderCommand {
   /// Says why a command ended, in one line.
-  static func report(_ error: any Error) -> ExitStatus {
+  /// - Parameter words: the command line that the error is about.
+  static func report(_ error: any Error, words: [String] = []) -> ExitStatus {
     switch error {
     case is OutputClosed: return .done
     case is CancellationError: return complain(CommandFailure(.unreachable, "it was stopped"))
@@ -13,7 +14,9 @@ extension LarderCommand {
     case let error as LarderError: return complain(CommandFailure(error))
     case let status as ExitCode: return ExitStatus(rawValue: status.rawValue) ?? .usage
     default:
-      if exitCode(for: error) != .success { return complain(CommandFailure(.usage, usageMessage(error))) }
+      if exitCode(for: error) != .success { return complain(CommandFailure(.usage, usageMessage(error, words))) }
+      // The parser has found something to answer itself, such as -h. It is no success where a key or value was meant.
+      if let message = misplacedOptionMessage(words) { return complain(CommandFailure(.usage, message)) }
       var output = Output()
       do { try output.writeLine(fullMessage(for: error)) } catch { return report(error) }
       return .done
@@ -25,13 +28,21 @@ extension LarderCommand {
   }
 
   /// What is wrong with the command line, and where the help is.
-  private static func usageMessage(_ error: any Error) -> String {
+  private static func usageMessage(_ error: any Error, _ words: [String]) -> String {
+    let message = message(for: error)
+    if message.hasPrefix("Missing expected argument"), let better = misplacedOptionMessage(words) { return better }
     let lines = fullMessage(for: error).split(separator: "\n")
     let pointer = lines.last { $0.contains("See '") }?.split(separator: "'") ?? []
     let help = pointer.count > 1 ? pointer[1] : "larder --help"
-    let message = message(for: error)
-    let hint = message.hasPrefix("Unknown option") ? "put -- before a key or value that begins with a dash, or " : ""
+    let hint = message.hasPrefix("Unknown option") ? dashHint : ""
     return "\(message); \(hint)see '\(help)'"
+  }
+
+  private static let dashHint = "put -- before a key or value that begins with a dash, or "
+
+  private static func misplacedOptionMessage(_ words: [String]) -> String? {
+    guard let option = CommandLinePosition.misplacedOption(in: words) else { return nil }
+    return "Unexpected option '\(option)'; \(dashHint)see '\(CommandLinePosition(after: words).helpCommand)'"
   }
 
   private static func complain(_ failure: CommandFailure) -> ExitStatus {

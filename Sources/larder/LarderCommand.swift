@@ -9,7 +9,10 @@ struct LarderCommand: AsyncParsableCommand {
     commandName: "larder",
     abstract: "Works with the stores of a Larder server.",
     discussion: """
-      A KEY is 1 to 4096 bytes of UTF-8. Put -- before a KEY or VALUE that begins with a dash.
+      A KEY is 1 to 4096 bytes of UTF-8.
+
+      A word that begins with a dash is an option, or the value of the option before it. After -- every word is an argument: put -- \
+      before a KEY or VALUE that begins with a dash. Options can follow arguments, except -h and --help, which precede them.
 
       Errors go to standard error, in one line. The exit status says how it went:
         0  done
@@ -67,6 +70,7 @@ struct LarderCommand: AsyncParsableCommand {
   /// Runs a command.
   /// - Parameter words: nil for the process's arguments.
   static func status(of words: [String]?) async -> ExitStatus {
+    let words = words ?? Array(CommandLine.arguments.dropFirst())
     do {
       var command = try await asyncParseAsRoot(words)
       if var command = command as? any AsyncParsableCommand {
@@ -76,7 +80,7 @@ struct LarderCommand: AsyncParsableCommand {
       }
       return .done
     } catch {
-      return report(error)
+      return report(error, words: words)
     }
   }
 }

@@ -23,6 +23,7 @@ struct Load: AsyncParsableCommand {
   var file: String
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The member that holds the key: a string, or an integer, which becomes its decimal digits.", valueName: "field"))
   var key: String?

@@ -21,11 +21,12 @@ struct Page: AsyncParsableCommand {
   var limit: UInt32 = 100
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Only keys behind this one, which need not be there; before it with --reverse.", valueName: "key"))
   var after: String?
 
-  @Option(help: "Only keys that begin with this.")
+  @Option(parsing: .unconditional, help: "Only keys that begin with this.")
   var prefix = ""
 
   @Flag(help: "From the greatest key to the smallest.")

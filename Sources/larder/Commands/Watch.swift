@@ -24,7 +24,7 @@ struct Watch: AsyncParsableCommand {
       valueName: "revision"))
   var from: UInt64?
 
-  @Option(help: "Only keys that begin with this, and the deletion of all entries.")
+  @Option(parsing: .unconditional, help: "Only keys that begin with this, and the deletion of all entries.")
   var prefix = ""
 
   @Flag(help: "Leave the values out.")

@@ -61,3 +61,75 @@ struct CommandSyntax: Decodable {
 
   var positionals: [Argument] { (arguments ?? []).filter { $0.kind == .positional } }
 }
+
+/// Where a command line stands after some of its words. The rule of the command line in one place: a word that begins with a dash is an
+/// option, unless it follows `--` or is the value of the option before it.
+struct CommandLinePosition {
+  private(set) var command = CommandSyntax.larder
+  /// The arguments so far, without options and their values.
+  private(set) var arguments: [String] = []
+  /// The option whose value comes next.
+  private(set) var pendingOption: CommandSyntax.Argument?
+  /// Whether `--` has not come yet.
+  private(set) var acceptsOptions = true
+
+  init(after words: some Sequence<String>) {
+    for word in words { advance(past: word) }
+  }
+
+  /// What shows the help of the command.
+  var helpCommand: String {
+    let larder = CommandSyntax.larder.commandName
+    return command.commandName == larder ? "\(larder) --help" : "\(larder) \(command.commandName) --help"
+  }
+
+  /// Whether a word is an option, known or not, if it comes next.
+  func isOption(_ word: String) -> Bool {
+    pendingOption == nil && acceptsOptions && word.hasPrefix("-") && word.count > 1 && word != "--"
+  }
+
+  mutating func advance(past word: String) {
+    if pendingOption.take() != nil { return }
+    if isOption(word) {
+      if let option = option(word), option.kind == .option { pendingOption = option }
+    } else if acceptsOptions, word == "--" {
+      acceptsOptions = false
+    } else if let subcommand = command.command(word) {
+      command = subcommand
+    } else {
+      arguments.append(word)
+    }
+  }
+
+  /// The command's option with this name, or the one that any command accepts.
+  private func option(_ name: String) -> CommandSyntax.Argument? {
+    command.option(name) ?? CommandSyntax.larder.option(name)
+  }
+
+  /// The options that the parser answers itself instead of running a command.
+  private static let builtInOptions: Set<String> = [
+    "-h", "-help", "--help", "--help-hidden", "--version", "--experimental-dump-help", "--generate-completion-script",
+    "---completion",
+  ]
+
+  /// Returns the option that makes a command line invalid although the parser answered one of its built-in options.
+  ///
+  /// The parser finds these options anywhere, even where a key or value was meant, as in `put STORE KEY -h`. They are valid only before
+  /// the command's arguments. Returns nil if the first of them is valid.
+  static func misplacedOption(in words: [String]) -> String? {
+    var position = CommandLinePosition(after: [])
+    var misplacedValue: String?
+    for word in words {
+      let name = String(word.prefix { $0 != "=" })
+      let isBuiltIn = builtInOptions.contains(name)
+      if position.isOption(word) {
+        if isBuiltIn, position.arguments.isEmpty || position.command.commandName == "help" { return nil }
+        if isBuiltIn || position.option(name) == nil { return word }
+      } else if isBuiltIn, position.pendingOption != nil {
+        misplacedValue = word
+      }
+      position.advance(past: word)
+    }
+    return misplacedValue
+  }
+}
