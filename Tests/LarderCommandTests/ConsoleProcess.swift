@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A real `larder` without a command, whose console runs on a pseudo terminal. Ends with its owner.
+/// A real `larder` console on a pseudo terminal. It ends with its owner.
 final class ConsoleProcess {
   private let process = Process()
   private let terminal: Int32
@@ -33,13 +33,14 @@ final class ConsoleProcess {
   }
 
   /// Types a line.
-  /// - Returns: what the console printed up to its next prompt, without control sequences.
+  /// - Returns: The console's output up to its next prompt, without control sequences.
   func run(_ line: String) throws -> String {
     try type(line + "\r")
     return try readToPrompt()
   }
 
-  /// - Returns: the exit status.
+  /// Quits the console.
+  /// - Returns: The exit status.
   func quit() throws -> Int32 {
     try type("quit\r")
     process.waitUntilExit()
@@ -56,7 +57,7 @@ final class ConsoleProcess {
     var output: [UInt8] = []
     while true {
       var descriptor = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
-      // Without carriage returns, which Swift would merge with the line feeds after them into one character.
+      // Removes carriage returns, because Swift merges them with the line feeds after them into one character.
       let text = String(decoding: output.filter { $0 != 0x0D }, as: UTF8.self)
         .replacing(try Regex("\u{1B}\\[[0-9;?]*[A-Za-z]|\u{1B}[()][A-Z0-9]|\u{1B}[=>]|[\u{7}\u{8}]"), with: "")
       if text.firstMatch(of: try Regex("\n\\S*larder\\.sock> ")) != nil { return text }

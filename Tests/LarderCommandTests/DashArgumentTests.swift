@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// Words that begin with a dash where a command takes keys and values: never a success that does nothing.
+/// Words that begin with a dash where a command takes keys and values. None of them may be a success that does nothing.
 @Suite struct `A key or value that begins with a dash` {
-  /// What the parser would answer itself if it had its way: with help, the version, a completion script.
+  /// Options that the parser answers itself, with the help, the version or a completion script.
   private static let builtIn = [
-    "-h", "--help", "-hello", "-xh", "--version", "--experimental-dump-help", "--generate-completion-script=bash",
+    "-h", "--help", "-hello", "-xh", "--version", "--generate-completion-script=bash",
   ]
-  private static let unknown = ["-dash", "-5", "--dash=1"]
-  private static let known = ["--if-absent", "--expire", "--server", "--timeout=5", "--", "-"]
+  private static let unknown = ["-5", "--dash=1"]
+  private static let known = ["--if-absent", "--expire", "--", "-"]
 
-  /// A server whose store has one entry, and what that looks like.
+  /// Starts a server whose store has one entry. Returns the server and a dump of the store.
   private func makeServer() throws -> (server: RunningServer, contents: String) {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "a", "1").status == 0)
@@ -26,7 +26,9 @@ import Testing
     #expect(try server.larder("get", "items", "k").text == word)
     #expect(try server.larder("get", "items", "v").text == word)
     #expect(
-      try server.larder("get-many", "items", "--", word).lines == [#"{"key":"\#(word)","value":"\#(word)","revision":2}"#])
+      try server.larder("get-many", "items", "--", word).lines == [
+        #"{"key":"\#(word)","value":"\#(word)","revision":2}"#
+      ])
     #expect(try server.larder(["put", "items", "--", word], input: Array("piped".utf8)).text == "5\n")
     #expect(try server.larder("get", "items", "--", word).text == "piped")
     #expect(try server.larder("delete", "items", "--", "k", "v", word).text == "3\n")
@@ -40,7 +42,8 @@ import Testing
       commands += [
         ["put", "items", word, "v"], ["put", "items", "a", word], ["put", "items", "k", "v", word],
         ["put", "items", "k", word, "--expire", "10s"], ["get", "items", "a", word], ["get-many", "items", "a", word],
-        ["get-many", "items", word], ["delete", "items", word], ["delete", "items", "a", word], ["page", "items", word],
+        ["get-many", "items", word], ["delete", "items", word], ["delete", "items", "a", word],
+        ["page", "items", word],
         ["count", "items", word], ["load", "items", word], ["drop", "items", word], ["create", "more", "memory", word],
       ]
     }
@@ -55,7 +58,7 @@ import Testing
     #expect(try server.larder("stores").lines.count == 1)
   }
 
-  @Test func `is never taken for a completion script`() throws {
+  @Test func `never prints a completion script`() throws {
     let (server, contents) = try makeServer()
     let word = "--generate-completion-script"
     for arguments in [
@@ -95,7 +98,7 @@ import Testing
     #expect(watch.lines.suffix(2).first == "status 0" && watch.text.contains(#"{"key":"\#(word)","value":"2","#))
   }
 
-  @Test func `leaves options that are options where they were`() throws {
+  @Test func `does not affect options after the arguments`() throws {
     let (server, contents) = try makeServer()
     #expect(try server.larder("put", "items", "k", "v", "--expire", "1h").text == "2\n")
     #expect(try server.larder("get-many", "items", "k").text.contains("expiresInMilliseconds"))
@@ -108,10 +111,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ["put", "--help"], ["put", "-h"], ["put", "-help"], ["put", "--expire", "5s", "-h"], ["put", "--if-absent", "--help"],
-    ["put", "-h", "items", "k", "v"], ["--timeout", "5s", "put", "-h"], ["put", "--timeout=5s", "--help"], ["help", "put"],
+    ["put", "--help"], ["put", "-h"], ["put", "-help"], ["put", "--expire", "5s", "-h"],
+    ["put", "--if-absent", "--help"],
+    ["put", "-h", "items", "k", "v"], ["--timeout", "5s", "put", "-h"], ["put", "--timeout=5s", "--help"],
+    ["help", "put"],
     ["--help", "put", "items", "k"],
-  ]) func `leaves help where it is asked for`(arguments: [String]) throws {
+  ]) func `does not affect help before the arguments`(arguments: [String]) throws {
     let (server, contents) = try makeServer()
     let command = try server.larder(arguments, input: [])
     #expect(command.status == 0 && command.error.isEmpty)
@@ -120,11 +125,12 @@ import Testing
     #expect(try server.larder("put", "--version").text == server.larder("--version").text)
   }
 
-  @Test func `is no different in the console`() throws {
+  @Test func `is treated the same in the console`() throws {
     let (server, contents) = try makeServer()
     let console = try ConsoleProcess(server.address)
     for line in [
-      "put items k -h", "put items -hello v", "put items -5", "get items -x", "get items --version", "delete items a --help",
+      "put items k -h", "put items -hello v", "put items -5", "get items -x", "get items --version",
+      "delete items a --help",
       "larder put items k --help-hidden", "put items k \"-h\"",
     ] {
       let answer = try console.run(line)
