@@ -5,43 +5,47 @@ import Platform
 import Storage
 import Systemd
 
-/// A server's life as a service, from the opening of its stores to the answer to the last request. It tells the service manager and the log
-/// of each turn.
+/// The life of a server as a service, from opening its stores to the last reply. It reports each step to the service
+/// manager and the log. Runs on the main thread.
 package struct Daemon {
-  /// What sockets are passed for.
-  private enum SocketUse {
+  /// The purpose of a socket that the service manager passes.
+  private enum SocketPurpose {
     case clients, metrics
-    /// One that an earlier larderd opened for an address of the settings.
-    case listen
+    /// A listening socket that an earlier larderd opened for an address in its settings.
+    case stored
   }
 
-  private let source: SettingsSource
+  private let loader: SettingsLoader
   private let log: EventLog
-  private let signals = SignalInbox()
+  private let signals = SignalQueue()
 
-  package init(_ source: SettingsSource, _ log: EventLog) {
-    self.source = source
+  package init(_ loader: SettingsLoader, _ log: EventLog) {
+    self.loader = loader
     self.log = log
   }
 
-  /// Serves until the process is asked to end (SIGTERM, SIGINT). Another such signal then ends it at once.
-  /// - Parameter sockets: those that the service manager has passed. Without them and without addresses, the usual address is served.
-  /// - Throws: whatever keeps it from starting.
-  package func run(_ read: ReadSettings, sockets: [InheritedSocket]) throws {
+  /// Serves until SIGTERM or SIGINT. A second one ends the process at once.
+  /// - Parameters:
+  ///   - settings: The settings to start with.
+  ///   - sockets: The sockets that the service manager passed. Without sockets and addresses, the server uses the
+  ///     default address.
+  /// - Throws: Any error that prevents the server from starting.
+  package func run(_ settings: ResolvedSettings, sockets: [InheritedSocket]) throws {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
-    var read = read
-    let server = try start(read.settings, sockets)
+    var current = settings
+    let server = try start(current.settings, sockets)
     let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
-    let watchdog = watch(server)
+    let watchdog = startWatchdog(server)
     ServiceManager.ready(status)
     while signals.next() == SIGHUP {
       ServiceManager.reloading()
-      let remark = reload(server, &read)
+      let (reloaded, remark) = reload(server, current)
+      current = reloaded
       ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
     }
-    signals.endAtOnce(true)
-    ServiceManager.stopping("answering what has come")
+    signals.setTerminatesAtOnce(true)
+    ServiceManager.stopping("completing received requests")
     log.notice("stopping")
     watchdog?.stop()
     let stopped = DispatchSemaphore(value: 0)
@@ -50,16 +54,19 @@ package struct Daemon {
     log.notice("stopped")
   }
 
+  // MARK: Starting
+
   private func start(_ settings: Settings, _ sockets: [InheritedSocket]) throws -> Server {
     log.setLevel(settings.logLevel)
     var configuration = settings.server
-    let passed = Dictionary(grouping: sockets, by: Self.use(of:))
+    let passed = Dictionary(grouping: sockets, by: Self.purpose(of:))
     configuration.sockets = passed[.clients] ?? []
     configuration.metricsSockets = passed[.metrics] ?? []
     if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
-    takeUp(passed[.listen] ?? [], &configuration)
-    let notices = OpeningNotices()
-    configuration.tellProgress = { notices.tell($0) }
+    if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
+    configuration.kept = adopt(passed[.stored] ?? [], for: configuration)
+    let reporter = StartupProgressReporter()
+    configuration.tellProgress = { reporter.report($0) }
     configuration.tellOpening = { [log] name, opening in
       log.info(
         "opened a store",
@@ -69,81 +76,106 @@ package struct Daemon {
         ])
       for remark in opening.remarks { log.warning(remark, ["store": "\(name)"]) }
     }
-    // A reload that has come meanwhile has waited; an end would have come at once. From here on there may be clients to answer.
-    configuration.willServe = { [signals] in signals.endAtOnce(false) }
-    configuration.tellRefusal = { [log] event in log.tell(event) }
+    // A SIGHUP that has arrived is in the queue; a SIGTERM would have ended the process. From here on there may be
+    // clients to reply to.
+    configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
+    configuration.tellRefusal = { [log] event in log.report(event) }
     let server = try Server(configuration)
     for listener in server.listeners {
       let name = listener.name.isEmpty ? "-" : listener.name
       log.notice("listening", ["address": "\(listener.address)", "name": name, "version": softwareVersion])
     }
     for address in server.metricsAddresses { log.notice("serving metrics", ["address": "\(address)"]) }
-    tellOfClosed(server)
+    warnAboutClosedListeners(server)
     return server
   }
 
-  /// By the names of sockets; whatever they are called otherwise, they are for clients.
-  private static func use(of socket: InheritedSocket) -> SocketUse {
+  /// Returns a socket's purpose, which its name determines. Sockets with any other name are for clients.
+  private static func purpose(of socket: InheritedSocket) -> SocketPurpose {
     if socket.name == "metrics" { return .metrics }
-    return socket.name.hasPrefix(ListeningSocket.keptPrefix) ? .listen : .clients
+    return socket.name.hasPrefix(ListeningSocket.keptPrefix) ? .stored : .clients
   }
 
-  /// Goes on with the sockets that an earlier larderd opened and gave into the service manager's keeping.
-  private func takeUp(_ kept: [InheritedSocket], _ configuration: inout ServerConfiguration) {
-    if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
+  /// Returns the sockets that an earlier larderd left with the service manager and that this one uses again, with their
+  /// addresses. Closes the others, because clients would wait forever at an address that nothing serves.
+  private func adopt(
+    _ stored: [InheritedSocket], for configuration: ServerConfiguration
+  ) -> [(address: Address, socket: InheritedSocket)] {
     let wanted = configuration.addresses + [configuration.metrics].compactMap(\.self)
-    for socket in kept {
+    var adopted = configuration.kept
+    for socket in stored {
       if let address = wanted.first(where: { ListeningSocket.isKept(socket, at: $0) }),
-        !configuration.kept.contains(where: { $0.address == address })
+        !adopted.contains(where: { $0.address == address })
       {
-        configuration.kept.append((address, socket))
+        adopted.append((address, socket))
       } else {
-        // Clients would wait for ever at an address that nobody serves any more.
         ListeningSocket.giveUp(socket)
         DescriptorStore.remove(socket.name)
-        log.notice("gave up a socket that was kept", ["name": socket.name])
+        log.notice("closed a stored socket that is no longer used", ["name": socket.name])
       }
     }
+    return adopted
   }
 
-  /// Tells of sockets on which everybody is refused, which hardly anybody means.
-  private func tellOfClosed(_ server: Server) {
+  /// Warns about sockets on which the access rules refuse every client, which is probably a mistake.
+  private func warnAboutClosedListeners(_ server: Server) {
     for listener in server.closedListeners {
-      log.warning("nobody may use a TCP socket, for access has no rule for tcp", ["listener": "\(listener)"])
+      log.warning(
+        "a TCP socket refuses all clients, because access has no rule for tcp", ["listener": "\(listener)"])
     }
   }
 
-  /// Reads the configuration anew and puts in force what can be: all of it or, if anything is wrong, nothing.
-  /// - Returns: what the service manager should show of it.
-  private func reload(_ server: Server, _ read: inout ReadSettings) -> String? {
-    do {
-      let (next, changed, waiting) = try read.reloaded(source.read())
-      let wanted = next.settings.server
-      try server.change(stores: wanted.stores, limits: wanted.limits, rules: wanted.accessRules)
-      log.setLevel(next.settings.logLevel)
-      let hasOpened = wanted.accessRules.isEmpty && !read.settings.server.accessRules.isEmpty
-      read = next
-      log.notice("read the configuration anew", ["changed": changed.joined(separator: ", ")])
-      if hasOpened { log.warning("whoever can connect may do everything now, for access has no rules any more") }
-      tellOfClosed(server)
-      if waiting.isEmpty { return nil }
-      log.warning("a restart is needed for some changes", ["keys": waiting.joined(separator: ", ")])
-      return "a restart is needed for \(waiting.joined(separator: ", "))"
-    } catch {
-      let problems = (error as? SettingsError)?.problems ?? ["\(error)"]
-      for problem in problems { log.error("the configuration was not reloaded: \(problem)") }
-      return "the configuration was not reloaded: \(problems[0])"
-    }
-  }
-
-  /// Lets the service manager know that the server lives, as often as it wants to.
-  private func watch(_ server: Server) -> Watchdog? {
+  /// Notifies the service manager that the server is alive, as often as it requires.
+  private func startWatchdog(_ server: Server) -> Watchdog? {
     ServiceManager.watchdogInterval.map { [log] interval in
       Watchdog(server, every: interval / 2) {
         ServiceManager.alive()
       } isSilent: { silent in
-        log.error("no answer for half of the watchdog's time", ["from": silent.joined(separator: ", ")])
+        log.error("no reply for half of the watchdog interval", ["from": silent.joined(separator: ", ")])
       }
+    }
+  }
+
+  // MARK: Reloading
+
+  /// Reads the configuration again and applies what can change without a restart. If anything is wrong, applies
+  /// nothing.
+  /// - Returns: The settings now in effect, and a remark for the service manager's status.
+  private func reload(_ server: Server, _ current: ResolvedSettings) -> (settings: ResolvedSettings, remark: String?) {
+    do {
+      let (next, changed, pending) = try current.reloaded(loader.load())
+      let configuration = next.settings.server
+      try server.change(stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules)
+      log.setLevel(next.settings.logLevel)
+      log.notice("reloaded the configuration", ["changed": changed.joined(separator: ", ")])
+      if configuration.accessRules.isEmpty, !current.settings.server.accessRules.isEmpty {
+        log.warning("every client that can connect now has all rights, because access no longer has any rules")
+      }
+      warnAboutClosedListeners(server)
+      if pending.isEmpty { return (next, nil) }
+      log.warning("some changes require a restart", ["keys": pending.joined(separator: ", ")])
+      return (next, "a restart is needed for \(pending.joined(separator: ", "))")
+    } catch {
+      let problems = (error as? SettingsError)?.problems ?? ["\(error)"]
+      for problem in problems { log.error("the configuration was not reloaded: \(problem)") }
+      return (current, "the configuration was not reloaded: \(problems[0])")
+    }
+  }
+}
+
+extension EventLog {
+  /// Logs an event of the access audit: which client was refused what.
+  fileprivate func report(_ event: RefusalLog.Event) {
+    switch event {
+    case .refused(let refusal):
+      func number(_ value: (some BinaryInteger)?) -> String { value.map { "\($0)" } ?? "-" }
+      warning(
+        "refused a client",
+        [
+          "client": refusal.client, "action": refusal.action, "listener": "\(refusal.listener)",
+          "pid": number(refusal.peer?.process), "uid": number(refusal.peer?.user), "gid": number(refusal.peer?.group),
+        ])
+    case .leftOut(let count): warning("did not log further refusals", ["count": "\(count)"])
     }
   }
 }

@@ -1,10 +1,11 @@
 import ArgumentParser
 import Larder
 
-/// A time such as `500ms`, `5s`, `2m` or `1h`.
-struct TimeSpan: Equatable {
-  /// In milliseconds, as the protocol has it.
+/// A duration on the command line, such as `500ms`, `5s`, `2m` or `1h`.
+struct DurationArgument: Equatable {
+  /// The durations that the protocol can express, in milliseconds.
   static let range: ClosedRange<Int64> = 1...1 << 53
+
   let milliseconds: Int64
 
   init(_ text: String) throws(ValidationError) {
@@ -18,11 +19,11 @@ struct TimeSpan: Equatable {
       default: nil
       }
     guard let unit, let count = Int64(digits) else {
-      throw ValidationError("a time is a whole number and a unit: 500ms, 5s, 2m, 1h")
+      throw ValidationError("a duration is a whole number and a unit, such as 500ms, 5s, 2m or 1h")
     }
     let (milliseconds, overflow) = count.multipliedReportingOverflow(by: unit)
     guard !overflow, Self.range.contains(milliseconds) else {
-      throw ValidationError("a time is at least a millisecond, and at most 2^53 of them")
+      throw ValidationError("a duration is from 1 ms to 2^53 ms")
     }
     self.milliseconds = milliseconds
   }
@@ -30,27 +31,54 @@ struct TimeSpan: Equatable {
   var duration: Duration { .milliseconds(milliseconds) }
 }
 
-/// What a key may be.
-enum KeyRule {
-  static let text = "a key has 1 to 4096 bytes"
+extension Duration {
+  /// The milliseconds in the duration, rounded toward zero; 0 for a negative duration.
+  var wholeMilliseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000_000
+  }
+}
 
-  static func allows(_ byteCount: Int) -> Bool { (1...4_096).contains(byteCount) }
+/// The rule for keys.
+enum KeyLength {
+  static let rule = "a key has 1 to 4096 bytes"
 
-  static func check(_ key: String) throws(ValidationError) -> String {
-    guard allows(key.utf8.count) else { throw ValidationError("it has \(key.utf8.count) bytes, and \(text)") }
+  static func isValid(_ byteCount: Int) -> Bool { (1...4_096).contains(byteCount) }
+
+  /// Returns the key if it is valid.
+  static func validate(_ key: String) throws(ValidationError) -> String {
+    guard isValid(key.utf8.count) else { throw ValidationError("it has \(key.utf8.count) bytes, but \(rule)") }
     return key
   }
 }
 
-/// The arguments that many commands have.
+// MARK: Arguments that several commands share
+
 struct StoreArgument: ParsableArguments {
-  @Argument(help: ArgumentHelp("The store's name.", valueName: "store"), completion: .custom(StoreCompletion.names))
+  @Argument(help: ArgumentHelp("The store's name.", valueName: "store"), completion: .custom(StoreNameCompletion.names))
   var name: String
 }
 
 struct StoreAndKeyArguments: ParsableArguments {
   @OptionGroup var store: StoreArgument
 
-  @Argument(help: "The entry's key.", transform: KeyRule.check)
+  @Argument(help: "The entry's key.", transform: KeyLength.validate)
   var key: String
+}
+
+/// The options of commands that can repeat their output.
+struct WatchingOptions: ParsableArguments {
+  @Flag(help: "Repeat the output until interrupted.")
+  var watch = false
+
+  @Option(
+    help: ArgumentHelp("The pause between two outputs, with --watch. (default: 1s)", valueName: "time"),
+    transform: { try DurationArgument($0) })
+  private var interval: DurationArgument?
+
+  func validate() throws {
+    guard interval == nil || watch else { throw ValidationError("--interval requires --watch") }
+  }
+
+  var pause: Duration { interval?.duration ?? .seconds(1) }
 }

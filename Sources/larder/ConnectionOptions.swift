@@ -3,50 +3,77 @@ import Glibc
 import Larder
 import Platform
 
-/// Where the server is and how long it may take. They can be given before the command and behind it.
+/// The server's address and the timeout. These options can precede or follow the command's name.
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.standard))",
       valueName: "address"),
     transform: { try Address($0) })
-  var server: Address?
+  private var server: Address?
 
   @Option(
-    help: ArgumentHelp("How long to wait for each answer, such as 500ms, 5s, 2m, 1h. (default: 5s)", valueName: "time"),
-    transform: { try TimeSpan($0) })
-  var timeout: TimeSpan?
+    help: ArgumentHelp(
+      "How long to wait for each reply, such as 500ms, 5s, 2m or 1h. (default: 5s)", valueName: "time"),
+    transform: { try DurationArgument($0) })
+  private var timeout: DurationArgument?
 
-  /// The console's client, unless the command is not in a console or names another server.
+  /// Returns the console's client in a console, unless the command names another server; a new client otherwise.
   func client() throws -> LarderClient {
     guard let session = ConsoleSession.current, server == nil || server == session.address else {
-      return try Self.client(of: try address(), timeout: patience)
+      return try Self.client(for: try address(), timeout: effectiveTimeout)
     }
     return session.client.with(timeout: timeout?.duration ?? session.timeout)
   }
 
   func address() throws -> Address {
-    try server ?? Self.addressInEnvironment() ?? .standard
+    try server ?? Self.environmentAddress() ?? .standard
   }
 
-  var patience: Duration { timeout?.duration ?? .seconds(5) }
+  var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
 
-  static func addressInEnvironment() throws -> Address? {
+  fileprivate static func environmentAddress() throws -> Address? {
     guard let text = unsafe getenv("LARDER_SERVER").map({ unsafe String(cString: $0) }), !text.isEmpty else {
       return nil
     }
     do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
   }
 
-  /// - Parameter rest: the longest pause between two attempts to connect; nil for the usual one.
-  static func client(of address: Address, timeout: Duration, rest: Duration? = nil) throws -> LarderClient {
+  /// - Parameter maxReconnectDelay: The longest pause between two attempts to connect; nil for the client's default.
+  static func client(
+    for address: Address, timeout: Duration, maxReconnectDelay: Duration? = nil
+  ) throws -> LarderClient {
     var configuration = LarderClient.Configuration()
-    if let rest { configuration.backoff.cap = rest }
+    if let maxReconnectDelay { configuration.backoff.cap = maxReconnectDelay }
     configuration.name = "larder"
     configuration.timeout = timeout
     configuration.connectTimeout = timeout
     configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
     configuration.waitsForConnection = false
     return try LarderClient("\(address)", configuration: configuration)
+  }
+}
+
+/// Completes names of stores in a shell, from the server that the command would use. Completes nothing if the server
+/// does not respond.
+enum StoreNameCompletion {
+  /// Longer than a local server needs, but too short for a person to notice.
+  private static let timeout = Duration.milliseconds(300)
+
+  @Sendable
+  static func names(_ words: [String], _ index: Int, _ prefix: String) async -> [String] {
+    guard let address = try? address(in: words),
+      let client = try? ConnectionOptions.client(for: address, timeout: timeout),
+      let stores = try? await client.stores()
+    else { return [] }
+    return stores.map(\.name).filter { $0.hasPrefix(prefix) }
+  }
+
+  private static func address(in words: [String]) throws -> Address {
+    for (word, next) in zip(words, words.dropFirst() + [""]) {
+      if word == "--server" { return try Address(next) }
+      if word.hasPrefix("--server=") { return try Address(String(word.dropFirst("--server=".count))) }
+    }
+    return try ConnectionOptions.environmentAddress() ?? .standard
   }
 }

@@ -4,34 +4,35 @@ import LarderService
 import Platform
 import Systemd
 
+/// The command `larderd`: resolves the settings and runs the server until a signal ends it.
 @main
 struct Larderd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "larderd",
     abstract: "Serves named key-value stores over Unix and TCP sockets.",
     discussion: """
-      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. Sockets that systemd passes are used without any flag. TCP has neither \
-      encryption nor authentication yet: keep it to loopback.
-      What is said by a flag can also be said in a configuration file or in the environment: see larderd config show.
-      SIGTERM and SIGINT stop the server: it answers what has reached it and exits with status 0. SIGHUP has it read its \
-      configuration anew.
+      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. Sockets that systemd passes need no flag. TCP is neither \
+      encrypted nor authenticated yet: restrict it to loopback.
+      Every flag has a counterpart in the configuration file and in the environment; larderd config show lists them.
+      SIGTERM and SIGINT stop the server: it completes the requests it has received and exits with status 0. SIGHUP \
+      makes it reload its configuration.
 
       Example: larderd --listen unix:/run/larder.sock --store sessions=memory
       """,
     version: softwareVersion, subcommands: [ConfigCommand.self])
 
-  @OptionGroup var options: ServerOptions
+  @OptionGroup private var options: ServerOptions
 
   func run() throws {
-    let source = options.source
-    let settings = try source.readOrExit()
+    let loader = options.loader()
+    let settings = try loader.loadOrExit()
     let log = EventLog("larderd", level: settings.settings.logLevel)
     do {
-      try Daemon(source, log).run(settings, sockets: ActivationSockets.take())
+      try Daemon(loader, log).run(settings, sockets: ActivationSockets.take())
     } catch {
       log.error("can't start: \(error)")
       ServiceManager.status("can't start: \(error)")
-      throw error is AccessError ? SettingsSource.failure : ExitCode.failure
+      throw error is AccessError ? SettingsLoader.invalidConfiguration : ExitCode.failure
     }
   }
 }

@@ -4,7 +4,7 @@ import LarderService
 import Platform
 import Systemd
 
-/// The flags that set something: each has a key of the configuration.
+/// The flags that change settings. Each corresponds to a key of the configuration.
 struct ServerOptions: ParsableArguments {
   @Option(help: "A configuration file, in YAML.", completion: .file(extensions: ["yaml"]))
   var config: String?
@@ -12,72 +12,75 @@ struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      Where to listen, beside the sockets that systemd passes. Can be repeated. (default, if it passes none: \
-      \(Address.standard))
+      An address to listen on, in addition to the sockets that systemd passes. Can be repeated. (default if it passes \
+      none: \(Address.standard))
       """, valueName: "address"))
-  var listen: [String] = []
+  private var listen: [String] = []
 
   @Flag(
     help:
-      "Listen on TCP addresses that other machines reach, too, though everyone there can read and change everything.")
-  var insecureTcp = false
+      "Allow TCP addresses that other machines can reach, although every client there can read and change everything.")
+  private var insecureTcp = false
 
   @Option(
     help: ArgumentHelp(
-      "A store that exists from the start, such as sessions=memory or orders=log?durability=interval:1s. Can be repeated.",
+      "A store to create at the start, such as sessions=memory or orders=log?durability=interval:1s. Can be repeated.",
       valueName: "name=engine"))
-  var store: [String] = []
+  private var store: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "The folder for stores that survive: those of the engines log and directory. It is made if it is missing.",
+      "The data directory, for durable stores (engines log and directory). Created if missing.",
       valueName: "dir"),
     completion: .directory)
-  var data: String?
+  private var data: String?
 
-  @Option(help: "The mode of Unix socket files, in octal, such as 660. (default: what the umask gives)")
-  var socketMode: String?
+  @Option(help: "The octal mode of Unix socket files, such as 660. (default: set by the umask)")
+  private var socketMode: String?
 
-  @Option(help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by names or numbers.")
-  var socketOwner: String?
+  @Option(help: "The owner of Unix socket files, as USER, USER:GROUP or :GROUP, by name or number.")
+  private var socketOwner: String?
 
   @Option(
     help: ArgumentHelp(
       """
-      Where to serve metrics over HTTP: /metrics for Prometheus, /healthz and /readyz. They are served on a passed socket with the name \
-      metrics, too. (default: nowhere)
+      The address on which to serve metrics over HTTP: /metrics for Prometheus, /healthz and /readyz. A socket that \
+      systemd passes with the name metrics serves them, too. (default: none)
       """,
       valueName: "address"))
-  var metrics: String?
+  private var metrics: String?
 
   @Option(
     help: ArgumentHelp(
       """
-      Who may do what: WHO is user:NAME, group:NAME, unix or tcp; RIGHT is read, write or admin, with :STORE for one store only, and \
-      @LISTENER for one socket only. With any rule, who is named by none is refused. Can be repeated.
+      An access rule: WHO is user:NAME, group:NAME, unix or tcp; RIGHT is read, write or admin, followed by :STORE for \
+      one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
+      refused. Can be repeated.
       """, valueName: "who=right"))
-  var allow: [String] = []
+  private var allow: [String] = []
 
-  @Option(help: "Event loops; each can use one core. (default: 1)")
-  var workers: Int?
+  @Option(help: "The number of workers; each can use one core. (default: 1)")
+  private var workers: Int?
 
-  @Option(help: "Connections at once. (default: 10000)")
-  var maxConnections: Int?
+  @Option(help: "The maximum number of connections. (default: 10000)")
+  private var maxConnections: Int?
 
-  @Option(help: "Stores at once. (default: 1024)")
-  var maxStores: Int?
+  @Option(help: "The maximum number of stores. (default: 1024)")
+  private var maxStores: Int?
 
   @Option(
-    help: "The largest frame, in bytes, from 131072 to 1073741824; it bounds the size of values. (default: 16777216)")
-  var maxFrame: Int?
+    help:
+      "The maximum frame size in bytes, from 131072 to 1073741824, which limits the size of values. (default: 16777216)"
+  )
+  private var maxFrame: Int?
 
   @Option(
     help: ArgumentHelp(
-      "What the log is to have: error, warning, notice, info or debug. (default: info)", valueName: "level"),
+      "The least severe level to log: error, warning, notice, info or debug. (default: info)", valueName: "level"),
     completion: .list(LogLevel.allCases.map(\.rawValue)))
-  var logLevel: String?
+  private var logLevel: String?
 
-  /// The flags that were given, by the key that each sets.
+  /// The values of the given flags, by the key that each flag sets.
   private var flags: [String: [String]] {
     var flags: [String: [String]] = [:]
     if !listen.isEmpty { flags["listen"] = listen }
@@ -96,20 +99,22 @@ struct ServerOptions: ParsableArguments {
     return flags
   }
 
-  var source: SettingsSource {
-    SettingsSource(flags: flags, environment: ProcessInfo.processInfo.environment, path: config)
+  /// Returns a loader for these flags, the environment and a configuration file.
+  /// - Parameter path: The path of the configuration file; nil for the one that --config names, if any.
+  func loader(path: String? = nil) -> SettingsLoader {
+    SettingsLoader(flags: flags, environment: ProcessInfo.processInfo.environment, path: path ?? config)
   }
 }
 
-extension SettingsSource {
-  /// The status of a process whose configuration is wrong: EX_CONFIG of <sysexits.h>.
-  static let failure = ExitCode(78)
+extension SettingsLoader {
+  /// The exit status for an invalid configuration: EX_CONFIG of <sysexits.h>.
+  static let invalidConfiguration = ExitCode(78)
 
-  /// Reads all of it, or tells what is wrong with it and ends the process.
-  func readOrExit() throws -> ReadSettings {
-    do { return try read() } catch {
+  /// Loads the settings, or prints everything that is wrong and throws the exit status.
+  func loadOrExit() throws -> ResolvedSettings {
+    do { return try load() } catch {
       for problem in error.problems { logLine("larderd: \(problem)") }
-      throw Self.failure
+      throw Self.invalidConfiguration
     }
   }
 }

@@ -12,7 +12,7 @@ import Testing
   private let folder = try! TemporaryFolder()
   private var file: String { folder.file("a.backup").path }
 
-  /// A dump without its revisions.
+  /// Returns a dump without its revisions.
   private func dump(_ server: RunningServer, _ store: String) throws -> String {
     try server.larder("dump", store).text.replacing(try Regex(#","revision":\d+"#), with: "")
   }
@@ -34,7 +34,7 @@ import Testing
     #expect(try server.larder("stores").lines.allSatisfy { $0.contains(#""engine":"memory""#) })
   }
 
-  @Test func `the engine and its option come back, unless told otherwise`() throws {
+  @Test func `the engine and its option are restored, unless another engine is given`() throws {
     let server = try RunningServer(data: folder.file("data"), stores: [])
     #expect(try server.larder("create", "orders", "log?durability=interval:250ms").status == 0)
     #expect(try server.larder("create", "bad", "log?durability=never").status == 3)
@@ -52,13 +52,13 @@ import Testing
         #"{"name":"other","engine":"directory","durability":"always","entries":1}"#,
         #"{"name":"same","engine":"log","durability":"interval:250ms","entries":1}"#,
       ])
-    let figures = try server.larder("stats", "other").text
+    let statistics = try server.larder("stats", "other").text
     for name in ["directory_files", "directory_journal_bytes", "durable_revision", "read_only"] {
-      #expect(figures.contains("\"\(name)\":"))
+      #expect(statistics.contains("\"\(name)\":"))
     }
   }
 
-  @Test func `what has expired stays away, and the rest keeps its time`() throws {
+  @Test func `expired entries are not restored, and the others keep their expiry`() throws {
     let server = try RunningServer()
     _ = try server.larder("put", "items", "long", "2", "--expire", "1h")
     _ = try server.larder("put", "items", "ever", "3")
@@ -74,7 +74,7 @@ import Testing
     #expect((3_500_000..<3_600_000).contains(left))
   }
 
-  @Test func `a store that has entries takes a backup only to be merged`() throws {
+  @Test func `a store with entries accepts a backup only with --merge`() throws {
     let server = try RunningServer()
     for (key, value) in [("a", "old"), ("b", "old")] { _ = try server.larder("put", "items", key, value) }
     _ = try server.larder("backup", "items", file)
@@ -85,25 +85,25 @@ import Testing
     #expect(try server.larder("get", "items", "b").text == "new")
     #expect(try server.larder("restore", "items", file, "--merge").status == 0)
     #expect(try ["a", "b", "c"].map { try server.larder("get", "items", $0).text } == ["old", "old", "new"])
-    // Revisions go on: none is used again.
+    // No revision is used again.
     let revisions = try server.larder("dump", "items").lines.compactMap { line in
       line.firstMatch(of: try! Regex(#""revision":(\d+)"#))?[1].substring.flatMap { Int($0) }
     }
     #expect(revisions[0] > 4 && revisions[1] > 4 && revisions[2] == 4)
   }
 
-  @Test func `a store that is not there, or a file that can't be, leaves nothing behind`() throws {
+  @Test func `a missing store or an impossible file leaves nothing behind`() throws {
     let server = try RunningServer()
     #expect(try server.larder("backup", "none", file).status == 3)
     #expect(try server.larder("backup", "items", "/nowhere/a").status == 2)
-    #expect(try server.larder("backup", "items", "/dev/null").error.contains("no regular file"))
+    #expect(try server.larder("backup", "items", "/dev/null").error.contains("not a regular file"))
     #expect(try server.larder("backup", "items", folder.path).status == 2)
     #expect(try server.larder("restore", "copy", "/nowhere/a").status == 2)
     #expect(try server.larder("stores").lines.count == 1)
     #expect(try names().isEmpty)
   }
 
-  @Test func `a backup is one moment of a store that is written to meanwhile`() async throws {
+  @Test func `a backup is a snapshot of a store that is being written to`() async throws {
     let server = try RunningServer(data: folder.file("data"), stores: ["items=log?durability=none"])
     let client = try LarderClient(server.address)
     let store = client.store("items")
@@ -113,7 +113,7 @@ import Testing
       var round = 0
       while !isDone.isSet {
         round += 1
-        // The first and the last key of the store, and one amid them.
+        // The first key, the last key and one between them.
         try await store.putMany(["0", "k2", "z"].map { Write($0, Array("\(round)".utf8)) })
       }
       return round
@@ -138,7 +138,7 @@ import Testing
   }
 }
 
-/// Set once, from any thread.
+/// A flag that any thread can set once. Safe because the lock protects the value.
 private final class Flag: @unchecked Sendable {
   private let lock = NSLock()
   private var value = false

@@ -28,14 +28,15 @@ import Testing
     var lostFiles: Int?
   }
 
-  /// What `check` says, by store, and how it ends.
+  /// Runs `check` and returns its reports by store.
   private func check(_ arguments: String...) throws -> (reports: [String: Report], command: Command) {
     let command = try Command.larder(["check"] + arguments)
     let reports = try command.lines.map { try JSONDecoder().decode(Report.self, from: Data($0.utf8)) }
     return (Dictionary(uniqueKeysWithValues: reports.map { ($0.store, $0) }), command)
   }
 
-  /// A data directory whose server has ended: a log in records of some hundred entries, and a directory store of four.
+  /// Creates the data directory of a server that has stopped: a log with records of some hundred entries, and a
+  /// directory store of four.
   private func make(entries: Int = 5_000, valueSize: Int = 100) throws {
     let server = try RunningServer(data: data, stores: ["items=log", "files=directory?durability=none"])
     let value = String(repeating: "x", count: valueSize)
@@ -58,7 +59,7 @@ import Testing
     try Data(bytes).write(to: file)
   }
 
-  /// Where records begin, from the header's end on.
+  /// Returns the offsets of the records in a segment, after its header.
   private func records(_ bytes: [UInt8]) -> [Int] {
     var places = [64]
     while let place = places.last, place + 4 <= bytes.count {
@@ -69,14 +70,14 @@ import Testing
     return places
   }
 
-  /// Every file, but for the number in the lock.
+  /// Returns the contents of every file except the lock.
   private func contents() throws -> [String: Data] {
     let paths = try FileManager.default.subpathsOfDirectory(atPath: data.path).filter { $0 != "lock" }
     return Dictionary(
       uniqueKeysWithValues: paths.map { ($0, (try? Data(contentsOf: data.appending(path: $0))) ?? Data()) })
   }
 
-  @Test func `finds what a server left behind intact, and changes nothing`() throws {
+  @Test func `finds the files of a stopped server intact, and changes nothing`() throws {
     try make()
     let before = try contents()
     let (reports, command) = try check(data.path)
@@ -88,7 +89,7 @@ import Testing
     #expect(try Command.larder(["check", "."], input: []).status == 2)
   }
 
-  @Test func `is refused while a server has it, whose process is named`() throws {
+  @Test func `is refused while a server uses it, and names the process`() throws {
     let server = try RunningServer(data: data, stores: ["items=log"])
     for arguments in [[data.path], [data.path, "--salvage", out]] {
       let command = try Command.larder(["check"] + arguments)
@@ -98,7 +99,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: out))
   }
 
-  @Test func `tells the segment and the byte of a flipped bit, and salvages all the rest`() throws {
+  @Test func `reports the segment and offset of a flipped bit, and salvages the rest`() throws {
     try make()
     let segment = file("items", try #require(try segments().first))
     let bytes = [UInt8](try Data(contentsOf: segment))
@@ -114,7 +115,7 @@ import Testing
     let damage = try #require(reports["items"]?.damage)
     #expect(damage.count == 1 && damage[0].file == segment.path && damage[0].offset == places[middle])
 
-    // Either order of the arguments.
+    // The option can come first.
     let (salvaged, second) = try check("--salvage", data.path, out)
     #expect(second.status == 5)
     #expect(salvaged["items"]?.lostBytes == places[middle + 1] - places[middle])
@@ -132,12 +133,12 @@ import Testing
     #expect(left < 5_000 && left > 4_000)
     #expect(try server.larder("get", "files", "b").text == "value of b")
     #expect(try server.larder("get-many", "files", "soon").text.contains(#""expiresInMilliseconds":3"#))
-    // The counter goes on where it was.
+    // The revision counter continues where it was.
     let revision = try #require(reports["items"]?.revision)
     #expect(try server.larder("put", "items", "new", "").text == "\(revision + 1)\n")
   }
 
-  @Test func `knows a segment that was cut off or is missing`() throws {
+  @Test func `reports a segment that is cut off or missing`() throws {
     // Large enough for several segments.
     try make(entries: 8_000, valueSize: 1_000)
     let names = try segments()
@@ -157,7 +158,7 @@ import Testing
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("get", "items", "k0").status == 0)
   }
 
-  @Test func `takes what a crash leaves at the end of a log for no damage`() throws {
+  @Test func `does not report what a crash leaves at the end of a log as damage`() throws {
     let server = try RunningServer(data: data, stores: ["items=log"])
     for key in ["a", "b"] { _ = try server.larder("put", "items", key, "1") }
     kill(server.process.processIdentifier, SIGKILL)
@@ -172,7 +173,7 @@ import Testing
     #expect(try RunningServer(data: data, stores: []).larder("count", "items").text == "2\n")
   }
 
-  @Test func `knows files of a directory store that were edited, and a journal that is damaged`() throws {
+  @Test func `reports edited files of a directory store, and a damaged journal`() throws {
     try make(entries: 20)
     let names = try FileManager.default.contentsOfDirectory(atPath: file("files", "").path)
     let edited = file("files", try #require(names.first { $0.hasPrefix("b@") }))
@@ -192,7 +193,7 @@ import Testing
     #expect(try server.larder("put", "files", "new", "").text == "5\n")
   }
 
-  @Test func `looks at a store whose description is lost, and names what is no store`() throws {
+  @Test func `checks a store whose description is lost, and names what is not a store`() throws {
     try make(entries: 20)
     try Data("nonsense".utf8).write(to: data.appending(path: "stores/items/store"))
     try Data().write(to: data.appending(path: "stores/stray"))
@@ -205,12 +206,12 @@ import Testing
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("count", "items").text == "20\n")
   }
 
-  @Test func `salvages into a place of its own only`() throws {
+  @Test func `salvages only to a new directory`() throws {
     try make(entries: 5)
     for place in [data.path, data.appending(path: "x").path, folder.path, "/nowhere/x"] {
       #expect(try check(data.path, "--salvage", place).command.status == 2)
     }
     try FileManager.default.createDirectory(atPath: out + ".unfinished", withIntermediateDirectories: false)
-    #expect(try check(data.path, "--salvage", out).command.error.contains("out.unfinished' is there already"))
+    #expect(try check(data.path, "--salvage", out).command.error.contains("out.unfinished' already exists"))
   }
 }

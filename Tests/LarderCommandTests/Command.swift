@@ -1,6 +1,6 @@
 import Foundation
 
-/// One run of the real `larder`, or of a shell that finds it in its path.
+/// The result of a run of the real `larder`, or of a shell that finds it in its path.
 struct Command {
   let status: Int32
   let output: [UInt8]
@@ -9,10 +9,10 @@ struct Command {
   var text: String { String(decoding: output, as: UTF8.self) }
   var lines: [String] { text.split(separator: "\n").map(String.init) }
 
-  /// Where the tests' own executable is, and with it the products.
+  /// The folder of the tests' own executable, which also contains the products.
   static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
 
-  /// Runs `larder`. Its streams are files, so that none of them can fill up.
+  /// Runs `larder`. Its streams are files, so that none of them can block.
   static func larder(_ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:]) throws -> Command
   {
     try run(products.appending(path: "larder"), arguments, input: input, environment: environment)
@@ -45,7 +45,7 @@ struct Command {
   }
 }
 
-/// A folder that goes with its owner.
+/// A folder that is removed with its owner.
 final class TemporaryFolder {
   let path = "/tmp/larder-test-\(UInt64.random(in: 0 ... .max))"
 

@@ -13,7 +13,7 @@ import Testing
     ["check"], ["check", "/nowhere"], ["check", "/tmp"], ["check", "/tmp", "/tmp/other"],
     ["check", "/tmp", "--salvage"],
     ["get", "items", String(repeating: "k", count: 4_097)],
-  ]) func `is refused with status 2 when it is not right`(arguments: [String]) throws {
+  ]) func `is refused with status 2 if it is invalid`(arguments: [String]) throws {
     let command = try Command.larder(arguments)
     #expect(command.status == 2)
     #expect(command.output.isEmpty)
@@ -21,7 +21,7 @@ import Testing
     #expect(arguments.isEmpty || command.error.split(separator: "\n").count == 1)
   }
 
-  @Test func `says where the help is`() throws {
+  @Test func `names the command that prints the help`() throws {
     #expect(try Command.larder(["get", "items"]).error.hasSuffix("see 'larder get --help'\n"))
     #expect(try Command.larder(["put", "items", "-5", "x"]).error.contains("put -- before"))
   }
@@ -38,16 +38,16 @@ import Testing
     #expect(try Command.larder(["--version"]).text.split(separator: ".").count == 3)
   }
 
-  @Test func `takes arguments only in UTF-8`() throws {
+  @Test func `accepts only UTF-8 arguments`() throws {
     let command = try Command.shell(#"larder get items $'a\xff'"#)
     #expect(command.status == 2)
     #expect(
       command.error
-        == "larder: argument 3 is not UTF-8, which keys have to be; a value of any bytes can be given on standard input\n"
+        == "larder: argument 3 is not valid UTF-8, as keys must be; pass a binary value on standard input\n"
     )
   }
 
-  @Test func `takes the address from either side of the command, and from the environment`() throws {
+  @Test func `accepts the address before and after the command, and from the environment`() throws {
     let server = try RunningServer()
     let address = server.address
     #expect(try Command.larder(["--server", address, "--timeout", "2s", "count", "items"]).text == "0\n")
@@ -80,7 +80,7 @@ import Testing
     #expect(command.error.split(separator: "\n").count == 1)
   }
 
-  @Test func `a silent one is given up in time`() throws {
+  @Test func `a silent server is abandoned at the timeout`() throws {
     let folder = try TemporaryFolder()
     let address = "unix:\(folder.path)/silent.sock"
     let socket = try ListeningSocket.open(Address(address))

@@ -5,7 +5,7 @@ import Testing
   private let folder = try! TemporaryFolder()
   private var file: URL { folder.file("a.backup") }
 
-  /// A backup of three entries, and where its records begin.
+  /// Makes a backup of three entries. Returns its bytes and the offsets of its records.
   private func sample(_ server: RunningServer) throws -> (bytes: [UInt8], places: [Int]) {
     for key in ["a", "b", "c"] { _ = try server.larder("put", "items", key, "value of \(key)") }
     #expect(try server.larder("backup", "items", file.path).status == 0)
@@ -16,7 +16,7 @@ import Testing
     return (bytes, (0...3).map { first + $0 * size })
   }
 
-  @Test func `is told with the offset, wherever a bit was flipped`() throws {
+  @Test func `is reported with the offset, wherever a bit is flipped`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     let intact = try server.larder("verify", file.path)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `is told wherever it was cut off, and when it goes on`() throws {
+  @Test func `is reported wherever it is cut off, and if something follows it`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     for count in [0, 3, 24, places[0], places[0] + 7, places[1], places[3] - 1, places[3], bytes.count - 1] {
@@ -51,7 +51,7 @@ import Testing
     #expect(try server.larder("verify", file.path).error.contains("at byte \(bytes.count): something follows"))
   }
 
-  @Test func `changes nothing when it is a file, and gives what is intact from a pipe`() throws {
+  @Test func `changes nothing as a file, and restores the intact part from a pipe`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     var flipped = bytes

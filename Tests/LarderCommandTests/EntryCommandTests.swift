@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct `Commands on stores and entries` {
-  @Test func `stores are made, listed and dropped`() throws {
+  @Test func `stores are created, listed and dropped`() throws {
     let server = try RunningServer()
     #expect(try server.larder("create", "more", "memory").status == 0)
     #expect(
@@ -17,16 +17,16 @@ import Testing
     #expect(try server.larder("drop", "more").status == 3)
   }
 
-  @Test func `ping and stats answer`() throws {
+  @Test func `ping and stats succeed`() throws {
     let server = try RunningServer()
     #expect(try server.larder("ping").text.hasSuffix(" ms\n"))
-    let figures = try JSONDecoder().decode([String: UInt64].self, from: Data(server.larder("stats").output))
-    #expect(figures["stores"] == 1)
+    let statistics = try JSONDecoder().decode([String: UInt64].self, from: Data(server.larder("stats").output))
+    #expect(statistics["stores"] == 1)
     #expect(try server.larder("stats", "items").text.contains(#""entries":0,"#))
     #expect(try server.larder("stats", "nothing").status == 3)
   }
 
-  @Test func `figures are shown again and again until the command is interrupted`() throws {
+  @Test func `statistics are repeated until the command is interrupted`() throws {
     let server = try RunningServer()
     let watch = try server.shell(
       """
@@ -44,7 +44,7 @@ import Testing
     #expect(try server.larder("slowlog").status == 0)
   }
 
-  @Test func `the busiest connections are told with their process`() throws {
+  @Test func `the busiest connections are shown with their processes`() throws {
     let server = try RunningServer()
     let line = try server.larder("top")
     let found = try #require(JSONSerialization.jsonObject(with: Data(line.text.utf8)) as? [String: Any])
@@ -55,7 +55,7 @@ import Testing
     #expect(try server.larder("top", "--interval", "1s").status == 2)
   }
 
-  @Test func `a value is written, read and deleted to the byte`() throws {
+  @Test func `a value is written, read and deleted byte for byte`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "apple", "red").text == "1\n")
     #expect(try server.larder("get", "items", "apple").text == "red")
@@ -75,14 +75,15 @@ import Testing
     #expect(missing.error.hasPrefix("larder: 'items' has no entry 'apple'"))
   }
 
-  @Test func `changes are printed as they are made until the command is interrupted`() throws {
+  @Test func `changes are printed as they happen until the command is interrupted`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "old", "1").status == 0)
     let watch = try server.shell(
       """
       larder watch items --prefix a > "$TMPDIR/out" & watch=$!
       until larder stats items | grep -q '"watches":1'; do sleep 0.02; done
-      larder put items apple '{"a":1}' && larder put items bear 1 && larder put items au 1 --expire 1h && larder delete items apple
+      larder put items apple '{"a":1}' && larder put items bear 1 && larder put items au 1 --expire 1h && larder \
+      delete items apple
       until [ $(wc -l < "$TMPDIR/out") = 3 ]; do sleep 0.02; done
       kill -INT $watch; wait $watch; echo status $?
       cat "$TMPDIR/out"
@@ -101,7 +102,7 @@ import Testing
     #expect(try server.larder("watch", "nothing").status == 3)
   }
 
-  @Test func `a write waits for its condition and ends with its time`() throws {
+  @Test func `a write has a condition and an expiry`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "a", "1", "--if-absent").text == "1\n")
     #expect(try server.larder("put", "items", "a", "2", "--if-absent").status == 3)
@@ -114,7 +115,7 @@ import Testing
     #expect(try server.larder("get", "items", "a").status == 1)
   }
 
-  @Test func `several keys are answered in their order`() throws {
+  @Test func `several keys are printed in the order given`() throws {
     let server = try RunningServer()
     _ = try server.larder("put", "items", "a", #"{"b": [1, 2]}"#)
     _ = try server.larder("put", "items", "line\n\"", "two\nlines")
@@ -127,7 +128,7 @@ import Testing
       ])
   }
 
-  @Test func `a page is where it was asked for`() throws {
+  @Test func `a page is the requested range`() throws {
     let server = try RunningServer()
     let lines = (0..<300).map { #"{"key":"k\#($0 + 100)","value":"\#($0)"}"# }
     #expect(try server.larder("load", "items", "-", input: lines.joined(separator: "\n")).status == 0)
@@ -150,7 +151,7 @@ import Testing
   @Test(arguments: [
     ["get", "none", "a"], ["count", "none"], ["page", "none"], ["dump", "none"], ["delete", "none", "a"],
   ])
-  func `a store that is not there is status 3`(arguments: [String]) throws {
+  func `a missing store is status 3`(arguments: [String]) throws {
     let command = try RunningServer().larder(arguments, input: [])
     #expect(command.status == 3)
     #expect(command.error.contains("larder create"))

@@ -11,21 +11,22 @@ import Testing
     return output
   }
 
-  private func write(_ line: [UInt8]) throws -> Write {
+  private func parse(_ line: [UInt8]) throws -> Write {
     let line = Array(line.dropLast())
-    var reader = WriteReader(keyField: nil)
-    return try reader.read(line.span)
+    var parser = EntryLineParser(keyField: nil)
+    return try parser.parse(line.span)
   }
 
-  /// Whether the entry's line is one line of JSON, also to others, that gives the entry again.
-  private func isSame(_ entry: Entry) throws -> Bool {
+  /// Returns whether the entry's line is one line of JSON, also for Foundation, from which the same entry can be
+  /// parsed.
+  private func roundTrips(_ entry: Entry) throws -> Bool {
     let line = line(entry)
     guard line.last == 0x0A && !line.dropLast().contains(0x0A) else { return false }
     _ = try JSONSerialization.jsonObject(with: Data(line))
-    return try write(line) == Write(entry.key, entry.value, expiresIn: entry.expiresIn)
+    return try parse(line) == Write(entry.key, entry.value, expiresIn: entry.expiresIn)
   }
 
-  @Test func `is read back to the byte, whatever is in it`() throws {
+  @Test func `is parsed byte for byte, whatever the entry contains`() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
     let pieces = [
@@ -50,17 +51,17 @@ import Testing
       let expiry: Duration? =
         Bool.random(using: &random) ? .milliseconds(Int64.random(in: 1...1 << 53, using: &random)) : nil
       let entry = Entry(key: key, value: value, revision: .random(in: 1 ... .max, using: &random), expiresIn: expiry)
-      #expect(try isSame(entry), "seed \(seed)")
+      #expect(try roundTrips(entry), "seed \(seed)")
     }
   }
 
-  @Test func `holds a value as deep as values go`() throws {
+  @Test func `contains values up to the maximum depth`() throws {
     for depth in [511, 512, 513, 2_000] {
       let value = [UInt8](repeating: 0x5B, count: depth) + [UInt8](repeating: 0x5D, count: depth)
       let single = Entry(key: "a", value: .single(value), revision: 1)
-      #expect(try write(line(single)).value == single.value)
+      #expect(try parse(line(single)).value == single.value)
       let list = Entry(key: "a", value: .list([value]), revision: 1)
-      #expect(try write(line(list)).value == list.value)
+      #expect(try parse(line(list)).value == list.value)
       #expect(String(decoding: line(single), as: UTF8.self).contains(#""value":["#) == (depth <= 512))
     }
   }
@@ -78,7 +79,7 @@ import Testing
       text(.list([[0x80], Array("a".utf8)])) == #"{"key":"k","valuesBase64":["gA==","YQ=="],"revision":3}"# + "\n")
   }
 
-  @Test func `has Base64 as everybody has it`() {
+  @Test func `has standard Base64`() {
     for count in 0..<70 {
       let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
       var text: [UInt8] = []
@@ -91,10 +92,11 @@ import Testing
     }
   }
 
-  @Test func `gives each duration its milliseconds`() throws {
-    #expect(try ["500ms", "5s", "2m", "1h"].map { try TimeSpan($0).milliseconds } == [500, 5_000, 120_000, 3_600_000])
+  @Test func `has durations in milliseconds`() throws {
+    #expect(
+      try ["500ms", "5s", "2m", "1h"].map { try DurationArgument($0).milliseconds } == [500, 5_000, 120_000, 3_600_000])
     for text in ["", "5", "s", "0s", "-1s", "1.5s", " 1s", "1 s", "1d", "9999999999999999h", "٣s"] {
-      #expect(throws: (any Error).self, "\(text)") { try TimeSpan(text) }
+      #expect(throws: (any Error).self, "\(text)") { try DurationArgument(text) }
     }
   }
 }

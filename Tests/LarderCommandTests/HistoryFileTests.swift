@@ -8,7 +8,7 @@ import Testing
     try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
   }
 
-  @Test func `keeps what was typed, for its owner`() throws {
+  @Test func `keeps typed lines, for its owner only`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state/larder/history"
     var history = HistoryFile(path: path)
@@ -26,20 +26,20 @@ import Testing
     #expect(other.add(#"get a b\ "#) == nil)
   }
 
-  @Test func `is limited, and takes no line of others' making for its own`() throws {
+  @Test func `is limited, and ignores lines that it would not have written`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/history"
-    let lines = (0..<5 * HistoryFile.limit).map { "count items-\($0)" }
+    let lines = (0..<5 * HistoryFile.maxLineCount).map { "count items-\($0)" }
     try Data((lines.joined(separator: "\n") + "\n\u{1B}]0;evil\u{7}\n\n").utf8 + [0xFF, 0x0A]).write(
       to: URL(fileURLWithPath: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
     var history = HistoryFile(path: path)
-    #expect(history.load() == lines.suffix(HistoryFile.limit))
+    #expect(history.load() == lines.suffix(HistoryFile.maxLineCount))
     #expect(try mode(path) == 0o600)
-    #expect(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count == HistoryFile.limit)
+    #expect(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count == HistoryFile.maxLineCount)
   }
 
-  @Test func `goes without a file that can't be`() throws {
+  @Test func `works without a file if it can't be created`() throws {
     for path in [nil, "/proc/nowhere/history", "/dev/null"] {
       var history = HistoryFile(path: path)
       #expect(history.load() == [])

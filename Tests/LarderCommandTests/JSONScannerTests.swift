@@ -3,13 +3,13 @@ import Testing
 
 @testable import larder
 
-/// Whether the bytes are one JSON text, as a value's bytes are judged, white space around it allowed.
-private func isJSON(_ bytes: [UInt8], deepest: Int = JSONScanner.deepestNesting) -> Bool {
+/// Returns whether the bytes are one JSON value, with optional white space around it.
+private func isJSON(_ bytes: [UInt8], maxDepth: Int = JSONScanner.maxDepth) -> Bool {
   guard bytes.span.isUTF8 else { return false }
   var scanner = JSONScanner()
-  do { try scanner.skipValue(in: bytes.span, deepest: deepest) } catch { return false }
+  do { try scanner.skipValue(in: bytes.span, maxDepth: maxDepth) } catch { return false }
   scanner.skipSpace(in: bytes.span)
-  return scanner.place == bytes.count
+  return scanner.position == bytes.count
 }
 
 @Suite struct `The JSON scanner` {
@@ -17,7 +17,7 @@ private func isJSON(_ bytes: [UInt8], deepest: Int = JSONScanner.deepestNesting)
     "{}", "[]", "0", "-0", "1.5e-3", "\"\"", "true", "false", "null", " [ 1 , 2 ] ", #"{"":{"":[]}}"#,
     #""\u00e9\ud800\"\\\/\b\f\n\r\t""#,
     "[[],{}]", #"{"a":1,"a":2}"#, "\t\r\n1\n", "\"\u{7F}\u{2028}😀\"",
-  ]) func `takes what is JSON`(text: String) {
+  ]) func `accepts JSON`(text: String) {
     #expect(isJSON(Array(text.utf8)))
   }
 
@@ -27,18 +27,18 @@ private func isJSON(_ bytes: [UInt8], deepest: Int = JSONScanner.deepestNesting)
     ".5", "1e", "1e+", "-", "0x1", "NaN", "tru", "truex", "nul", "'a'", #"""#, #""\""#, #""\x""#, #""\u12g4""#,
     #""\u123"#, "\"\n\"", "\"\u{1}\"",
     "1 2", "[] []", "\u{FEFF}1", "\u{C}1", "\u{A0}1", #"{"a" 1}"#, "[,1]", "-01", "1_000",
-  ]) func `refuses what is not`(text: String) {
+  ]) func `rejects anything else`(text: String) {
     #expect(!isJSON(Array(text.utf8)))
   }
 
-  @Test func `counts how deep it is`() {
+  @Test func `limits the nesting depth`() {
     func nested(_ depth: Int) -> [UInt8] {
       [UInt8](repeating: 0x5B, count: depth) + [UInt8](repeating: 0x5D, count: depth)
     }
     #expect(isJSON(nested(512)))
     #expect(!isJSON(nested(513)))
-    #expect(isJSON(nested(3), deepest: 3))
-    #expect(!isJSON(nested(4), deepest: 3))
+    #expect(isJSON(nested(3), maxDepth: 3))
+    #expect(!isJSON(nested(4), maxDepth: 3))
     #expect(!isJSON([UInt8](repeating: 0x5B, count: 1_000_000)))
     let mixed = String(repeating: #"{"a":["#, count: 256) + String(repeating: "]}", count: 256)
     #expect(isJSON(Array(mixed.utf8)))

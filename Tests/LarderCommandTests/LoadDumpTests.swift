@@ -16,12 +16,12 @@ import Testing
     #"{"key":"😀 emoji","value":"🧺\u2028\ud83e\uddfa"}"#,
   ]
 
-  /// A dump without its revisions.
+  /// Returns a dump without its revisions.
   private func dump(_ server: RunningServer, _ store: String) throws -> String {
     try server.larder("dump", store).text.replacing(try Regex(#","revision":\d+"#), with: "")
   }
 
-  @Test func `a dump that is loaded gives the same bytes`() throws {
+  @Test func `a loaded dump has the same bytes`() throws {
     let server = try RunningServer()
     _ = try server.larder("create", "copy", "memory")
     let loading = try server.larder("load", "items", "-", input: Self.odd.joined(separator: "\r\n"))
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `an expiry goes along`() throws {
+  @Test func `the expiry is preserved`() throws {
     let server = try RunningServer()
     _ = try server.larder("create", "copy", "memory")
     _ = try server.larder("put", "items", "a", "1", "--expire", "1h")
@@ -55,7 +55,7 @@ import Testing
     #expect((3_500_000...3_600_000).contains(left))
   }
 
-  @Test func `any objects are loaded with a key of theirs`() throws {
+  @Test func `any objects are loaded with one of their members as the key`() throws {
     let server = try RunningServer()
     let input = """
       {"id":12,"name":"a"}
@@ -70,7 +70,7 @@ import Testing
     #expect(try server.larder("get", "items", "--", "-7").status == 0)
   }
 
-  @Test func `many lines go in, and of the same key the last one stays`() throws {
+  @Test func `many lines are loaded, and the last one for each key wins`() throws {
     let server = try RunningServer()
     var input = ""
     for index in 0..<30_000 { input += #"{"key":"\#(index % 3_000)","value":"\#(index)"}"# + "\n" }
@@ -97,7 +97,7 @@ import Testing
     (#"{"key":"b","missing":true}"#, "missing"), (#"{"key":"b","key":"c","value":1}"#, "twice"),
   ]
 
-  @Test func `a line that is not right stops it and is named`() throws {
+  @Test func `an invalid line stops the command and is named`() throws {
     let server = try RunningServer()
     for (line, reason) in Self.wrong {
       let input = #"{"key":"a","value":"1"}"# + "\n\n" + line + "\n" + #"{"key":"z","value":"1"}"#
@@ -109,7 +109,7 @@ import Testing
     #expect(try server.larder("dump", "items").lines == [#"{"key":"a","value":"1","revision":\#(Self.wrong.count)}"#])
   }
 
-  @Test func `a value that is too large is named`() throws {
+  @Test func `a line whose value is too large is named`() throws {
     let server = try RunningServer()
     let large = String(repeating: "x", count: 17_000_000)
     let command = try server.larder(
@@ -119,7 +119,7 @@ import Testing
     #expect(try server.larder(["put", "items", "b"], input: Array(large.utf8)).status == 3)
   }
 
-  @Test func `large values go through`() throws {
+  @Test func `large values are dumped and loaded`() throws {
     let server = try RunningServer()
     let value = String(repeating: "\n", count: 8_000_000)
     _ = try server.larder("create", "copy", "memory")
@@ -128,7 +128,7 @@ import Testing
     #expect(try server.larder("get", "copy", "a").output == Array(value.utf8))
   }
 
-  @Test func `a reader that has had enough ends a dump quietly`() throws {
+  @Test func `a dump ends silently when its reader closes the pipe`() throws {
     let server = try RunningServer()
     let command = try server.shell(
       """
@@ -142,13 +142,13 @@ import Testing
     #expect(command.text.hasPrefix(#"{"key":"1","value":"some text","revision":"#))
   }
 
-  @Test func `lines of a slow pipe arrive one by one`() throws {
+  @Test func `lines from a slow pipe are stored one by one`() throws {
     let server = try RunningServer()
     let script = #"(echo '{"key":"a","value":1}'; sleep 0.3; larder get items a >&2) | larder load items -"#
     #expect(try server.shell(script).error == "1")
   }
 
-  @Test func `a file that can't be read is status 2`() throws {
+  @Test func `a file that can't be read or written is status 2`() throws {
     let server = try RunningServer()
     #expect(try server.larder("load", "items", "/nowhere").status == 2)
     #expect(try server.larder("load", "items", "/tmp").status == 2)

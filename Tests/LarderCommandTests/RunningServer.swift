@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// A real `larderd` with a store `items`, which ends with its owner.
+/// A real `larderd` with a store `items`. It ends with its owner.
 final class RunningServer {
   let address: String
   let process = Process()
   private let folder: TemporaryFolder
 
   /// - Parameters:
-  ///   - data: its data directory; without one, stores live in memory.
-  ///   - stores: as `--store` has them.
+  ///   - data: The data directory; nil if there are only memory stores.
+  ///   - stores: The values of `--store`.
   init(data: URL? = nil, stores: [String] = ["items=memory"]) throws {
     folder = try TemporaryFolder()
     address = "unix:\(folder.path)/larder.sock"
@@ -26,7 +26,7 @@ final class RunningServer {
 
   deinit { stop() }
 
-  /// Ends it in order.
+  /// Stops the server in an orderly way.
   func stop() {
     process.terminate()
     process.waitUntilExit()

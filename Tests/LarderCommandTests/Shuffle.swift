@@ -1,4 +1,4 @@
-/// SplitMix64: the same numbers for the same seed.
+/// The SplitMix64 generator, which generates the same numbers for the same seed.
 struct Shuffle: RandomNumberGenerator {
   var state: UInt64
 

@@ -14,11 +14,11 @@ import Testing
         "request_p99_nanoseconds": 2_097_152, "request_p999_nanoseconds": .max,
       ],
       stores: (0..<stores).map { number in
-        .init(name: "s\(number)", engine: "log", figures: ["entries": 7, "revision": revision, "log_bytes": 2_048])
+        .init(name: "s\(number)", engine: "log", statistics: ["entries": 7, "revision": revision, "log_bytes": 2_048])
       })
   }
 
-  @Test func `rates are what changed between two samples`() {
+  @Test func `rates are the changes between two samples`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 1_000, uptime: 60_000, revision: 5))
     #expect(page.lines(height: 40).contains { $0.hasPrefix("requests     –") })
@@ -26,24 +26,24 @@ import Testing
     let lines = page.lines(height: 40)
     #expect(lines[0] == "larderd at unix:/a, up 1m 02s")
     #expect(lines[1].hasPrefix("requests     2,000/s") && lines[1].hasSuffix("█"))
-    #expect(lines[2] == "took less    p50 16 µs   p99 2.0 ms   p99.9 longer")
+    #expect(lines[2] == "latency      p50 16 µs   p99 2.0 ms   p99.9 longer")
     #expect(lines[3] == "traffic      received 1.9 MiB/s   sent 0 B/s   waiting 0 B")
-    #expect(lines[4] == "connections  3   memory of stores 5.0 MiB")
+    #expect(lines[4] == "connections  3   store memory 5.0 MiB")
     #expect(lines[7].split(separator: " ") == ["s0", "log", "7", "10", "0", "–", "2.0", "KiB", "–"])
   }
 
-  @Test func `a store with a limit shows it, and how many entries go a second`() {
+  @Test func `a store with a limit shows the limit and the evictions per second`() {
     var page = StatsPage(address: "unix:/a")
     for (time, evicted) in [(10, 100), (12, 700)] as [(Double, UInt64)] {
-      let figures: [String: UInt64] = ["entries": 7, "limit_bytes": 1 << 20, "evicted_total": evicted]
-      let store = StatsPage.StoreSample(name: "s", engine: "memory", figures: figures)
+      let statistics: [String: UInt64] = ["entries": 7, "limit_bytes": 1 << 20, "evicted_total": evicted]
+      let store = StatsPage.StoreSample(name: "s", engine: "memory", statistics: statistics)
       page.add(.init(time: time, server: [:], stores: [store]))
     }
     let row = page.lines(height: 40).first { $0.hasPrefix("s ") }
     #expect(row?.split(separator: " ") == ["s", "memory", "7", "–", "0", "–", "1.0", "MiB", "300"])
   }
 
-  @Test func `a server that was started anew has no rates from before`() {
+  @Test func `a restarted server has no rates from before`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 1_000, uptime: 60_000))
     page.add(sample(11, requests: 10, uptime: 500))
@@ -52,7 +52,7 @@ import Testing
     #expect(page.lines(height: 40)[1].hasPrefix("requests     10/s"))
   }
 
-  @Test func `a failure stands over the last figures, and more stores than there is room for are counted`() {
+  @Test func `a failure appears above the last statistics, and stores that do not fit are counted`() {
     var page = StatsPage(address: "unix:/a")
     page.add(failure: "can't connect")
     #expect(page.lines(height: 24) == ["larderd at unix:/a", "can't connect"])
@@ -63,17 +63,17 @@ import Testing
     #expect(lines.count <= 24 && lines.contains { $0.hasPrefix("… and ") && $0.hasSuffix(" more") })
   }
 
-  @Test func `figures that no server has are shown all the same`() {
+  @Test func `impossible statistics are shown, too`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 0, uptime: 1))
-    var figures = sample(10.5, requests: 0, uptime: 2).server
-    for name in figures.keys { figures[name] = .max }
+    var statistics = sample(10.5, requests: 0, uptime: 2).server
+    for name in statistics.keys { statistics[name] = .max }
     page.add(
-      .init(time: 10.5, server: figures, stores: [.init(name: "s", engine: "log", figures: figures)]))
+      .init(time: 10.5, server: statistics, stores: [.init(name: "s", engine: "log", statistics: statistics)]))
     #expect(page.lines(height: 24).contains { $0.hasPrefix("requests     1,000,000,000,000,000/s") })
   }
 
-  @Test func `a sparkline goes from nothing to the most`() {
+  @Test func `a sparkline ranges from zero to the maximum`() {
     #expect(StatsPage.sparkline([0, 1, 3.5, 7]) == "▁▂▅█")
     #expect(StatsPage.sparkline([0, 0]) == "▁▁")
     #expect(StatsPage.sparkline([]) == "")

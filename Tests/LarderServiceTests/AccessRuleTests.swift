@@ -5,14 +5,14 @@ import Testing
 
 /// The setting `access`.
 struct AccessRuleTests {
-  private func rules(_ texts: [String]) throws -> [AccessRule] {
-    try SettingsSource(flags: ["access": texts]).read().settings.server.accessRules
+  private func parse(_ texts: [String]) throws -> [AccessRule] {
+    try SettingsLoader(flags: ["access": texts]).load().settings.server.accessRules
   }
 
-  @Test func `a rule says who may do what, with which store and where`() throws {
+  @Test func `a rule grants a right to a subject, for a store and a listener`() throws {
     let sessions = try StoreName("sessions")
     #expect(
-      try rules([
+      try parse([
         "user:root=read", "user:4711=write:sessions", "group:root=admin@clients",
         "unix=read:sessions@unix:/run/a=b@c/s", "tcp=write@tcp:[::1]:7411", "unix=read@unix:@abstract",
       ]) == [
@@ -34,19 +34,19 @@ struct AccessRuleTests {
       ("user:-1=read", "there is no user '-1'"), ("user:4294967295=read", "there is no user '4294967295'"),
       ("unix=nothing", "'nothing' is none of read, write, admin"), ("unix=", "'' is none of"),
       ("unix=READ", "'READ' is none of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
-      ("unix=read@", "behind @ belongs an address"),
-      ("user:root=read@tcp:127.0.0.1:1", "doesn't tell who connects: rules for it begin with tcp"),
+      ("unix=read@", "must follow @"),
+      ("user:root=read@tcp:127.0.0.1:1", "TCP clients are anonymous, so rules for tcp:127.0.0.1:1 begin with tcp"),
       ("tcp=read@unix:/s", "unix:/s is a Unix socket"),
     ])
-  func `what is no rule is told with what is wrong`(text: String, complaint: String) throws {
-    let error = try #require(throws: SettingsError.self) { try rules([text]) }
+  func `an invalid rule is an error that says what is wrong`(text: String, reason: String) throws {
+    let error = try #require(throws: SettingsError.self) { try parse([text]) }
     #expect(
-      error.problems.count == 1 && error.problems[0].hasPrefix("access: ") && error.problems[0].contains(complaint),
+      error.problems.count == 1 && error.problems[0].hasPrefix("access: ") && error.problems[0].contains(reason),
       "\(error)")
   }
 
-  @Test func `rules come from a variable, divided by commas`() throws {
-    let read = try SettingsSource(environment: ["LARDERD_ACCESS": "user:0=read,unix=admin:a@clients"]).read()
+  @Test func `rules come from an environment variable, separated by commas`() throws {
+    let read = try SettingsLoader(environment: ["LARDERD_ACCESS": "user:0=read,unix=admin:a@clients"]).load()
     #expect(read.settings.server.accessRules.count == 2)
   }
 }

@@ -4,7 +4,7 @@ import Platform
 import Storage
 import Testing
 
-/// The configuration, from files, the environment and flags.
+/// The configuration from files, the environment and flags.
 struct SettingsTests {
   private let folder: URL
 
@@ -24,49 +24,49 @@ struct SettingsTests {
   ) throws -> [String] {
     let path = try file(text)
     do throws(SettingsError) {
-      _ = try SettingsSource(flags: flags, environment: environment, path: path).read()
+      _ = try SettingsLoader(flags: flags, environment: environment, path: path).load()
       return []
     } catch {
       return error.problems.map { $0.replacing(path, with: "FILE") }
     }
   }
 
-  @Test func `a flag goes before the environment, that before the file, and that before the default`() throws {
+  @Test func `flags override the environment, which overrides the file, which overrides the default`() throws {
     let path = try file("workers: 2\nlimits:\n  connections: 20\n  stores: 30\nlisten: [\"tcp:127.0.0.1:1\"]\n")
     let environment = ["LARDERD_LIMITS_CONNECTIONS": "21", "LARDERD_WORKERS": "3", "LARDERD_DATA": "", "PATH": "/bin"]
-    let read = try SettingsSource(flags: ["workers": ["4"]], environment: environment, path: path).read()
+    let read = try SettingsLoader(flags: ["workers": ["4"]], environment: environment, path: path).load()
     let server = read.settings.server
     #expect((server.workers, server.limits.connections, server.limits.stores) == (4, 21, 30))
     #expect(server.limits.maxFrameBytes == 16 << 20 && server.dataPath == nil)
     #expect(server.addresses == [.tcp(host: "127.0.0.1", port: 1)])
-    let origins = Dictionary(uniqueKeysWithValues: read.values.map { ($0.setting.key, $0.origin) })
-    #expect(origins["workers"] == .flag)
-    #expect(origins["limits.connections"] == .environment("LARDERD_LIMITS_CONNECTIONS"))
-    #expect(origins["limits.stores"] == .file(path, line: 4))
-    #expect(origins["limits.frame-bytes"] == .standard)
+    let sources = Dictionary(uniqueKeysWithValues: read.values.map { ($0.setting.key, $0.source) })
+    #expect(sources["workers"] == .flag)
+    #expect(sources["limits.connections"] == .environment("LARDERD_LIMITS_CONNECTIONS"))
+    #expect(sources["limits.stores"] == .file(path, line: 4))
+    #expect(sources["limits.frame-bytes"] == .default)
   }
 
-  @Test func `lists come from flags, from a variable with commas, and from the file`() throws {
+  @Test func `lists come from flags, from a variable with commas, or from the file`() throws {
     let path = try file("stores:\n- a=memory\n- b=log?durability=interval:1s\ndata: /tmp/x\n")
-    func names(_ source: SettingsSource) throws -> [String] {
-      try source.read().settings.server.stores.map { "\($0.name)" }
+    func names(_ loader: SettingsLoader) throws -> [String] {
+      try loader.load().settings.server.stores.map { "\($0.name)" }
     }
-    #expect(try names(SettingsSource(path: path)) == ["a", "b"])
-    #expect(try names(SettingsSource(environment: ["LARDERD_STORES": "c=memory, d=memory"], path: path)) == ["c", "d"])
-    #expect(try names(SettingsSource(flags: ["stores": ["e=memory"]], path: path)) == ["e"])
+    #expect(try names(SettingsLoader(path: path)) == ["a", "b"])
+    #expect(try names(SettingsLoader(environment: ["LARDERD_STORES": "c=memory, d=memory"], path: path)) == ["c", "d"])
+    #expect(try names(SettingsLoader(flags: ["stores": ["e=memory"]], path: path)) == ["e"])
   }
 
-  @Test func `what is shown is a file that says the same`() throws {
+  @Test func `the description is an equivalent configuration file`() throws {
     let flags = [
       "workers": ["3"], "stores": ["a=memory", "b=memory"], "socket.mode": ["660"], "data": ["/tmp/a \"b\""],
     ]
-    let read = try SettingsSource(flags: flags).read()
-    let again = try SettingsSource(path: try file(read.description)).read()
+    let read = try SettingsLoader(flags: flags).load()
+    let again = try SettingsLoader(path: try file(read.description)).load()
     #expect(again.values.map(\.texts) == read.values.map(\.texts))
     #expect(read.description.contains("workers: 3 ") && read.description.contains("# flag"))
   }
 
-  @Test func `an unknown key is an error that names the near one`() throws {
+  @Test func `an unknown key is an error that suggests a similar one`() throws {
     #expect(
       try problems("limits:\n  conections: 5\nworkrs: 1\nfrobnicate: 2\n") == [
         "FILE, line 2: limits.conections is not known; did you mean limits.connections?",
@@ -91,70 +91,70 @@ struct SettingsTests {
         "FILE, line 1: listen: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
       ),
       ("insecure-tcp: maybe", "FILE, line 1: insecure-tcp: 'maybe' is neither true nor false"),
-      ("limits: 5", "FILE, line 1: limits is a section, and takes settings below it"),
+      ("limits: 5", "FILE, line 1: limits is a section, which contains settings, not a value"),
       (
         "limits:\n  idle-timeout: 5",
-        "FILE, line 2: limits.idle-timeout: '5' is not a time above zero, as in 500ms, 30s, 5m or 1h"
+        "FILE, line 2: limits.idle-timeout: '5' is not a duration above zero, as in 500ms, 30s, 5m or 1h"
       ),
-      ("socket:\n  mode: 999", "FILE, line 2: socket.mode: '999' is not a mode in octal, as in 660"),
+      ("socket:\n  mode: 999", "FILE, line 2: socket.mode: '999' is not an octal mode, as in 660"),
       ("socket:\n  owner: nobody-of-that-name", "FILE, line 2: socket.owner: there is no user 'nobody-of-that-name'"),
       ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is none of error, warning, notice, info, debug"),
       ("stores:\n- a", "FILE, line 1: stores: 'a' is not NAME=ENGINE, as in sessions=memory"),
-      ("stores:\n- a=memory\n- a=memory", "stores: \"a\" is there twice"),
-      ("stores:\n- a=log", "stores: \"a\" survives a restart, and needs a folder to be kept in: set data"),
+      ("stores:\n- a=memory\n- a=memory", "stores: \"a\" occurs twice"),
+      ("stores:\n- a=log", "stores: \"a\" has a durable engine, which requires a data directory: set data"),
       (
         "limits:\n  stores: 100000\n  frame-bytes: 131072",
-        "limits.stores: it takes up to 682 with these limits.frame-bytes, for the list of stores is one frame"
+        "limits.stores: with this limits.frame-bytes it can be at most 682, because the list of stores is one frame"
       ),
-      ("- a", "FILE: this is no list of settings"),
+      ("- a", "FILE: the file does not contain settings in the form KEY: VALUE"),
     ])
-  func `what can't be understood is told with its place`(text: String, problem: String) throws {
+  func `an invalid value is reported with its position`(text: String, problem: String) throws {
     #expect(try problems(text) == [problem])
   }
 
   @Test(arguments: ["a: [", "a: b: c", "\u{1}", "workers: 1\nworkers: 2", "? [a]: b", "workers: &a 1\nx: *b"])
-  func `a file that is no YAML is an error of one line`(text: String) throws {
+  func `a file that is not YAML is an error of one line`(text: String) throws {
     let problems = try problems(text)
     #expect(!problems.isEmpty && problems.allSatisfy { $0.hasPrefix("FILE") && !$0.contains("\n") }, "\(problems)")
   }
 
-  @Test func `a missing file is told`() {
-    #expect(throws: SettingsError.self) { try SettingsSource(path: "/nowhere/larderd.yaml").read() }
+  @Test func `a missing file is an error`() {
+    #expect(throws: SettingsError.self) { try SettingsLoader(path: "/nowhere/larderd.yaml").load() }
   }
 
-  @Test func `a reload takes what it can and names what waits for a restart`() throws {
-    let before = try SettingsSource(path: try file("workers: 1\nlimits:\n  connections: 5\n")).read()
-    let new = try SettingsSource(path: try file("workers: 2\nlimits:\n  connections: 6\nlog:\n  level: debug\n")).read()
-    let (next, changed, waiting) = try before.reloaded(new)
-    #expect(changed == ["log.level", "limits.connections"] && waiting == ["workers"])
+  @Test func `a reload applies what it can and names the changes that require a restart`() throws {
+    let before = try SettingsLoader(path: try file("workers: 1\nlimits:\n  connections: 5\n")).load()
+    let new = try SettingsLoader(path: try file("workers: 2\nlimits:\n  connections: 6\nlog:\n  level: debug\n")).load()
+    let (next, changed, pending) = try before.reloaded(new)
+    #expect(changed == ["log.level", "limits.connections"] && pending == ["workers"])
     #expect(next.settings.server.workers == 1 && next.settings.server.limits.connections == 6)
-    // What waits is told at each reload until it is done.
-    #expect(try next.reloaded(new).waiting == ["workers"])
+    // Each reload names pending changes, until a restart.
+    #expect(try next.reloaded(new).pending == ["workers"])
     #expect(try next.reloaded(new).changed.isEmpty)
   }
 
-  /// The example file with the mark of a comment taken from every setting.
+  /// Returns the example file, with every setting uncommented if `uncommented` is true.
   private func example(uncommented: Bool) throws -> String {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../contrib/larderd.yaml")
     let text = try String(contentsOf: url, encoding: .utf8)
     return uncommented ? text.replacing(#/(?m)^( *)#(?=\S)/#) { "\($0.1)" } : text
   }
 
-  @Test func `the example file is good as it is, and says nothing but the defaults`() throws {
-    let read = try SettingsSource(path: try file(try example(uncommented: false))).read()
-    #expect(read.values.allSatisfy { $0.origin == .standard })
+  @Test func `the example file is valid and contains only the defaults`() throws {
+    let read = try SettingsLoader(path: try file(try example(uncommented: false))).load()
+    #expect(read.values.allSatisfy { $0.source == .default })
   }
 
-  @Test func `the example file has every setting, with its default`() throws {
+  @Test func `the example file contains every setting with its default`() throws {
     let path = try file(try example(uncommented: true))
-    let read = try SettingsSource(path: path).read()
+    let read = try SettingsLoader(path: path).load()
     for value in read.values {
-      guard case .file = value.origin else {
+      guard case .file = value.source else {
         Issue.record("\(value.setting.key) is missing")
         continue
       }
-      if !value.setting.isList, let standard = value.setting.standard {
-        #expect(value.texts == standard, "\(value.setting.key)")
+      if !value.setting.isList, let defaultTexts = value.setting.defaultTexts {
+        #expect(value.texts == defaultTexts, "\(value.setting.key)")
       }
     }
   }

@@ -3,119 +3,129 @@ import Platform
 import Storage
 import Systemd
 
-/// One key of the configuration: what it takes, what it is when nothing is said, and what it sets. `contrib/larderd.yaml` explains each.
+/// The definition of one configuration key: its form, its default, and what it sets. `contrib/larderd.yaml` documents
+/// every key.
 package struct Setting: Sendable {
   package let key: String
   package let isList: Bool
-  /// Whether SIGHUP changes it; otherwise a restart does.
-  package let isReloaded: Bool
-  /// Whether it is never shown.
-  package let isSecret: Bool
-  /// What it is when nothing is said, as people write it; nil for a scalar that then is not set.
-  package let standard: [String]?
-  let apply: @Sendable ([String], inout Settings) throws -> Void
+  /// A Boolean value that indicates whether SIGHUP applies a change; if not, a restart does.
+  let isReloadable: Bool
+  /// A Boolean value that indicates whether the value is never shown.
+  let isSecret: Bool
+  /// The default as a person writes it; nil for a single value that is not set by default.
+  package let defaultTexts: [String]?
+  private let applyTexts: @Sendable ([String], inout Settings) throws -> Void
 
-  /// Why a value can't be taken.
-  struct Mistake: Error, CustomStringConvertible {
+  /// Why a value is not valid.
+  struct ValueError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
   }
 
-  init(
-    list key: String, isReloaded: Bool = false, _ apply: @escaping @Sendable ([String], inout Settings) throws -> Void
+  /// Defines a list, which is empty by default.
+  private init(
+    list key: String, isReloadable: Bool = false,
+    _ apply: @escaping @Sendable ([String], inout Settings) throws -> Void
   ) {
-    (self.key, isList, self.isReloaded, isSecret, standard) = (key, true, isReloaded, false, [])
-    self.apply = apply
+    (self.key, isList, self.isReloadable, isSecret, defaultTexts) = (key, true, isReloadable, false, [])
+    applyTexts = apply
   }
 
-  init(
-    _ key: String, standard: String?, isReloaded: Bool = false, isSecret: Bool = false,
+  /// Defines a single value.
+  private init(
+    _ key: String, default defaultText: String?, isReloadable: Bool = false, isSecret: Bool = false,
     _ apply: @escaping @Sendable (String, inout Settings) throws -> Void
   ) {
-    (self.key, isList, self.isReloaded, self.isSecret) = (key, false, isReloaded, isSecret)
-    self.standard = standard.map { [$0] }
-    self.apply = { try apply($0[0], &$1) }
+    (self.key, isList, self.isReloadable, self.isSecret) = (key, false, isReloadable, isSecret)
+    defaultTexts = defaultText.map { [$0] }
+    applyTexts = { try apply($0[0], &$1) }
   }
 
-  /// A whole number.
-  init(
-    _ key: String, standard: Int, in range: ClosedRange<Int>, isReloaded: Bool = false,
+  /// Defines a whole number.
+  private init(
+    _ key: String, default defaultNumber: Int, in range: ClosedRange<Int>, isReloadable: Bool = false,
     _ path: WritableKeyPath<Settings, Int> & Sendable
   ) {
-    self.init(key, standard: "\(standard)", isReloaded: isReloaded) { text, settings in
+    self.init(key, default: "\(defaultNumber)", isReloadable: isReloadable) { text, settings in
       guard let number = Int(text), range.contains(number) else {
-        throw Mistake("'\(text)' is not a whole number from \(range.lowerBound) to \(range.upperBound)")
+        throw ValueError("'\(text)' is not a whole number from \(range.lowerBound) to \(range.upperBound)")
       }
       settings[keyPath: path] = number
     }
   }
 
-  /// A time, reloaded.
-  init(time key: String, standard: String, _ path: WritableKeyPath<Settings, Duration> & Sendable) {
-    self.init(key, standard: standard, isReloaded: true) { text, settings in
-      guard let time = Duration(text: text) else {
-        throw Mistake("'\(text)' is not a time above zero, as in 500ms, 30s, 5m or 1h")
+  /// Defines a duration, which is reloadable.
+  private init(
+    duration key: String, default defaultText: String, _ path: WritableKeyPath<Settings, Duration> & Sendable
+  ) {
+    self.init(key, default: defaultText, isReloadable: true) { text, settings in
+      guard let duration = Duration(text: text) else {
+        throw ValueError("'\(text)' is not a duration above zero, as in 500ms, 30s, 5m or 1h")
       }
-      settings[keyPath: path] = time
+      settings[keyPath: path] = duration
     }
   }
 
-  /// The variable of the environment that sets it.
-  package var variable: String { Self.variablePrefix + key.uppercased().map { $0.isLetter ? $0 : "_" } }
+  /// Sets the value.
+  /// - Throws: `ValueError`, or the error of the type that parses the value.
+  func apply(_ texts: [String], to settings: inout Settings) throws {
+    try applyTexts(texts, &settings)
+  }
+
+  /// The environment variable that sets this key.
+  var variable: String { Self.variablePrefix + key.uppercased().map { $0.isLetter ? $0 : "_" } }
 
   static let variablePrefix = "LARDERD_"
 
-  /// What stands ahead of the dot in keys that have one.
+  /// The first parts of the keys that have a dot.
   static let sections = Set(all.compactMap { $0.key.firstIndex(of: ".").map($0.key.prefix(upTo:)) }).map(String.init)
-}
 
-extension Setting {
+  /// All settings, in the order in which they are shown.
   package static let all: [Setting] = [
     Setting(list: "listen") { texts, settings in settings.server.addresses = try texts.map { try Address($0) } },
-    Setting("insecure-tcp", standard: "false") { text, settings in
-      guard let isAllowed = Bool(text) else { throw Mistake("'\(text)' is neither true nor false") }
+    Setting("insecure-tcp", default: "false") { text, settings in
+      guard let isAllowed = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.server.allowsInsecureTCP = isAllowed
     },
-    Setting("socket.mode", standard: nil) { text, settings in
+    Setting("socket.mode", default: nil) { text, settings in
       guard let mode = UInt32(text, radix: 8), mode <= 0o777 else {
-        throw Mistake("'\(text)' is not a mode in octal, as in 660")
+        throw ValueError("'\(text)' is not an octal mode, as in 660")
       }
       settings.server.access.mode = mode
     },
-    Setting("socket.owner", standard: nil) { text, settings in
-      let owner = try FileOwner(text)
-      (settings.server.access.owner, settings.server.access.group) = (owner.user, owner.group)
+    Setting("socket.owner", default: nil) { text, settings in
+      try FileOwner(text).apply(to: &settings.server.access)
     },
-    Setting(list: "access", isReloaded: true) { texts, settings in
+    Setting(list: "access", isReloadable: true) { texts, settings in
       settings.server.accessRules = try texts.map { try AccessRule($0) }
     },
-    Setting("data", standard: nil) { text, settings in
-      guard !text.isEmpty else { throw Mistake("the path is empty") }
+    Setting("data", default: nil) { text, settings in
+      guard !text.isEmpty else { throw ValueError("the path is empty") }
       settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text
     },
-    Setting(list: "stores", isReloaded: true) { texts, settings in
+    Setting(list: "stores", isReloadable: true) { texts, settings in
       settings.server.stores = try texts.map { try ServerConfiguration.NamedStore($0) }
     },
-    Setting("metrics", standard: nil) { text, settings in settings.server.metrics = try Address(text) },
-    // Each keeps a thread of Dispatch's, which lends at most 255 of this kind.
-    Setting("workers", standard: 1, in: 1...128, \.server.workers),
-    Setting("log.level", standard: "info", isReloaded: true) { text, settings in
+    Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
+    // Each worker occupies a Dispatch thread, of which there are at most 255.
+    Setting("workers", default: 1, in: 1...128, \.server.workers),
+    Setting("log.level", default: "info", isReloadable: true) { text, settings in
       guard let level = LogLevel(rawValue: text) else {
-        throw Mistake("'\(text)' is none of \(LogLevel.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw ValueError("'\(text)' is none of \(LogLevel.allCases.map(\.rawValue).joined(separator: ", "))")
       }
       settings.logLevel = level
     },
-    Setting(time: "log.slow", standard: "10ms", \.server.limits.slow),
-    Setting("limits.connections", standard: 10_000, in: 1...1_000_000, isReloaded: true, \.server.limits.connections),
-    Setting("limits.stores", standard: 1_024, in: 1...1_000_000, isReloaded: true, \.server.limits.stores),
-    Setting("limits.frame-bytes", standard: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
+    Setting(duration: "log.slow", default: "10ms", \.server.limits.slow),
+    Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
+    Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),
+    Setting("limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
     Setting(
-      "limits.output-bytes", standard: 1 << 20, in: 1 << 16...1 << 30, isReloaded: true, \.server.limits.outputBytes),
-    Setting(time: "limits.hello-timeout", standard: "5s", \.server.limits.helloTimeout),
-    Setting(time: "limits.frame-timeout", standard: "30s", \.server.limits.frameTimeout),
-    Setting(time: "limits.write-timeout", standard: "30s", \.server.limits.writeTimeout),
-    Setting(time: "limits.answer-timeout", standard: "30s", \.server.limits.answerTimeout),
-    Setting(time: "limits.idle-timeout", standard: "1h", \.server.limits.idleTimeout),
-    Setting(time: "limits.shutdown-timeout", standard: "5s", \.server.limits.shutdownTimeout),
+      "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.outputBytes),
+    Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
+    Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),
+    Setting(duration: "limits.write-timeout", default: "30s", \.server.limits.writeTimeout),
+    Setting(duration: "limits.answer-timeout", default: "30s", \.server.limits.answerTimeout),
+    Setting(duration: "limits.idle-timeout", default: "1h", \.server.limits.idleTimeout),
+    Setting(duration: "limits.shutdown-timeout", default: "5s", \.server.limits.shutdownTimeout),
   ]
 }

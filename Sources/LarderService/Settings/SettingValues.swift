@@ -1,34 +1,106 @@
 import LarderServer
 import Platform
+import Storage
 
-extension ServerConfiguration.NamedStore {
-  /// Reads `NAME=ENGINE[?option=value&…]`.
-  init(_ text: String) throws {
-    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2 else { throw Setting.Mistake("'\(text)' is not NAME=ENGINE, as in sessions=memory") }
-    try self.init(name: String(parts[0]), String(parts[1]))
+// Parsers for the values of settings. Each throws a `Setting.ValueError` that says what a valid value looks like.
+
+extension AccessRule {
+  /// Parses `WHO=RIGHT[:STORE][@LISTENER]`, such as `user:web=read` or `group:larder=write:sessions@clients`.
+  ///
+  /// The syntax is unambiguous: a user's name can contain any character but `=`, and a store's name neither `:` nor
+  /// `@`.
+  init(_ text: String) throws(Setting.ValueError) {
+    guard let equals = text.firstIndex(of: "=") else {
+      throw Setting.ValueError("'\(text)' is not WHO=RIGHT, as in user:web=read or group:larder=write:sessions")
+    }
+    let subject = try Self.subject(String(text[..<equals]))
+    let parts = text[text.index(after: equals)...].split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+    let grant = parts[0].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    var store: StoreName?
+    if grant.count == 2 {
+      do throws(StorageError) { store = try StoreName(grant[1]) } catch { throw Setting.ValueError("\(error)") }
+    }
+    let listener = parts.count == 2 ? String(parts[1]) : nil
+    if let listener { try Self.validate(listener, for: subject) }
+    self.init(subject, try Self.right(grant[0]), store: store, listener: listener)
   }
-}
 
-/// `USER`, `USER:GROUP` or `:GROUP`.
-struct FileOwner {
-  let user: UInt32?
-  let group: UInt32?
-
-  init(_ text: String) throws(Setting.Mistake) {
+  private static func subject(_ text: String) throws(Setting.ValueError) -> Subject {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    user = parts.first.flatMap(userID)
-    group = parts.count == 2 ? groupID(parts[1]) : nil
-    guard user != nil || parts[0].isEmpty else { throw Setting.Mistake("there is no user '\(parts[0])'") }
-    guard parts.count == 1 || group != nil else { throw Setting.Mistake("there is no group '\(parts[1])'") }
-    guard user != nil || group != nil else {
-      throw Setting.Mistake("'\(text)' names no owner, as larder:larder does")
+    switch (parts[0], parts.count == 2 ? parts[1] : nil) {
+    case ("unix", nil): return .unix
+    case ("tcp", nil): return .tcp
+    case ("user", let name?):
+      guard let id = userID(name), id != .max else {
+        throw Setting.ValueError(
+          "there is no user '\(name)' on this machine; \"getent passwd\" lists them, or use a number")
+      }
+      return .user(id)
+    case ("group", let name?):
+      guard let id = groupID(name), id != .max else {
+        throw Setting.ValueError(
+          "there is no group '\(name)' on this machine; \"getent group\" lists them, or use a number")
+      }
+      return .group(id)
+    default: throw Setting.ValueError("'\(text)' is none of user:NAME, group:NAME, unix, tcp")
+    }
+  }
+
+  private static func right(_ text: String) throws(Setting.ValueError) -> Right {
+    let names = Right.allCases.dropFirst().map { "\($0)" }
+    guard let index = names.firstIndex(of: text) else {
+      throw Setting.ValueError("'\(text)' is none of \(names.joined(separator: ", "))")
+    }
+    return Right.allCases[index + 1]
+  }
+
+  /// Checks what can be checked before the service manager passes its sockets.
+  private static func validate(_ listener: String, for subject: Subject) throws(Setting.ValueError) {
+    guard !listener.isEmpty else {
+      throw Setting.ValueError("an address, or the name of a socket that systemd passes, must follow @")
+    }
+    if listener.hasPrefix("tcp:"), subject != .tcp {
+      throw Setting.ValueError(
+        "TCP clients are anonymous, so rules for \(listener) begin with tcp, as in tcp=read@\(listener)")
+    }
+    if listener.hasPrefix("unix:"), subject == .tcp {
+      throw Setting.ValueError("\(listener) is a Unix socket, but the rule is for tcp")
     }
   }
 }
 
+extension ServerConfiguration.NamedStore {
+  /// Parses `NAME=ENGINE[?option=value&…]`.
+  init(_ text: String) throws {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2 else { throw Setting.ValueError("'\(text)' is not NAME=ENGINE, as in sessions=memory") }
+    try self.init(name: String(parts[0]), String(parts[1]))
+  }
+}
+
+/// The owner of a file, written as `USER`, `USER:GROUP` or `:GROUP`.
+struct FileOwner {
+  private let user: UInt32?
+  private let group: UInt32?
+
+  init(_ text: String) throws(Setting.ValueError) {
+    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    user = parts.first.flatMap(userID)
+    group = parts.count == 2 ? groupID(parts[1]) : nil
+    guard user != nil || parts[0].isEmpty else { throw Setting.ValueError("there is no user '\(parts[0])'") }
+    guard parts.count == 1 || group != nil else { throw Setting.ValueError("there is no group '\(parts[1])'") }
+    guard user != nil || group != nil else {
+      throw Setting.ValueError("'\(text)' names no owner; write it as larder:larder")
+    }
+  }
+
+  func apply(to access: inout ListeningSocket.FileAccess) {
+    (access.owner, access.group) = (user, group)
+  }
+}
+
 extension Duration {
-  /// Reads a whole number above zero of ms, s, m or h; nil for anything else, and above 10 years.
+  /// Parses a positive whole number of ms, s, m or h, up to 10 years. Returns nil for anything else.
   init?(text: String) {
     let units: [(suffix: String, milliseconds: Int64)] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)]
     guard let unit = units.first(where: { text.hasSuffix($0.suffix) }),

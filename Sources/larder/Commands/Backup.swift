@@ -5,48 +5,48 @@ import Storage
 
 struct Backup: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Writes all entries of a store, as they are at one moment, into a file that tells whether it is intact.",
+    abstract: "Writes a snapshot of a store to a file that can be verified.",
     discussion: """
-      Writers are not held up meanwhile. The file has keys, kinds, values, revisions and the times when entries expire; \
-      'larder restore' reads it and 'larder verify' checks it. A file of that name is replaced once the new one is whole and on \
-      the disk. Until then it is FILE.tmp.
+      Does not block writers. The file contains keys, kinds, values, revisions and expiry times; 'larder restore' \
+      reads it and 'larder verify' checks it. larder writes to FILE.tmp first, and replaces FILE when the new backup \
+      is complete and on disk.
 
       Example: larder backup sessions sessions.backup
       Example: larder backup sessions - | gzip > sessions.backup.gz
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   @Argument(help: "The file to write, or - for standard output.", completion: .file())
-  var file: String
+  private var file: String
 
-  private static let pieceBytes = 1 << 20
+  private static let flushThreshold = 1 << 20
 
   func run() async throws {
     let client = try connection.client()
-    guard let listed = try await client.stores().first(where: { $0.name == store.name }) else {
+    guard let description = try await client.stores().first(where: { $0.name == store.name }) else {
       throw CommandFailure(.refused, "there is no store \"\(store.name)\"; 'larder stores' lists the stores")
     }
-    let target = try BackupFile(path: file)
-    var progress = Progress(total: Int(listed.entries))
+    let output = try BackupOutput(path: file)
+    var progress = Progress(total: Int(description.entries))
     var writer = BackupWriter(
-      BackupHeader(made: wallMilliseconds(), store: listed.name, specification: listed.specification))
+      BackupHeader(made: wallMilliseconds(), store: description.name, specification: description.specification))
     do {
       for try await entry in client.store(store.name).all() {
         let expiry = entry.expiresIn.map { wallMilliseconds() + max(1, $0.wholeMilliseconds) } ?? 0
         writer.add(
           entry.key, entry.value.backupBytes, kind: entry.value.kind, expiry: expiry, revision: entry.revision)
-        if writer.count >= Self.pieceBytes { try target.write(writer.take()) }
+        if writer.count >= Self.flushThreshold { try output.write(writer.take()) }
         progress.show(Int(writer.entries), done: Int(writer.entries))
       }
-      try target.write(writer.finish())
-      try target.finish()
+      try output.write(writer.finish())
+      try output.commit()
     } catch {
       progress.clear()
-      target.giveUp()
+      output.discard()
       throw error
     }
-    progress.finish("backed up", Int(writer.entries), bytes: target.byteCount)
+    progress.finish("backed up", Int(writer.entries), bytes: output.byteCount)
   }
 }

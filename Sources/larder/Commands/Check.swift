@@ -4,78 +4,79 @@ import Storage
 
 struct Check: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Reads the stores in a data directory, and tells what is intact.",
+    abstract: "Checks the stores in a data directory for damage.",
     discussion: """
-      No server may have the directory; nothing in it is changed. A table on a terminal, else one line of JSON a store: {"store", \
-      "engine", "files", "records"|"entries", "bytes", "revision", "intact", "damage", "remarks"}. Each damage has its "file", the \
-      "offset" of its first byte where there is one, and "what" it is. What a crash leaves at the end of a log is no damage, but a \
-      remark. With damage, the exit status is 5.
+      No server may be using the directory. Nothing in it is changed. Prints a table on a terminal, otherwise one line \
+      of JSON for each store: {"store", "engine", "files", "records"|"entries", "bytes", "revision", "intact", \
+      "damage", "remarks"}. Each damage has a "file", the "offset" of its first byte if known, and "what" is wrong. An \
+      unfinished write that a crash left at the end of a log is a remark, not damage. If there is damage, the exit \
+      status is 5.
 
-      With --salvage, all that is intact is copied into a new data directory OUT, which larderd can start on. It is named OUT.unfinished \
-      until all of it is there. Lines of JSON then also have what was "copied", and what was lost as far as is known: "lostBytes" of \
-      a log's files, "lostEntries" of a directory store, "lostFiles" that are missing.
+      With --salvage, copies everything intact to a new data directory OUT that larderd can start with. OUT is named \
+      OUT.unfinished until it is complete. The lines of JSON then also report what was "copied" and, as far as known, \
+      what was lost: "lostBytes" of a log's files, "lostEntries" of a directory store, missing "lostFiles".
 
       Example: larder check /var/lib/larder
       Example: larder check /var/lib/larder --salvage /var/lib/larder.salvaged
       """)
 
   @Argument(help: "The data directory.", completion: .directory)
-  var dir: String
+  private var dir: String
 
-  @Flag(help: "Copy what is intact into OUT.")
-  var salvage = false
+  @Flag(help: "Copy everything intact to OUT.")
+  private var salvage = false
 
-  @Argument(help: "The data directory to make with --salvage.", completion: .directory)
-  var out: String?
+  @Argument(help: "The data directory that --salvage creates.", completion: .directory)
+  private var out: String?
 
   func validate() throws {
     guard salvage == (out != nil) else {
       throw ValidationError(
-        salvage ? "--salvage needs the name of a data directory to make" : "a second directory goes with --salvage")
+        salvage ? "--salvage requires the name of a data directory to create" : "a second directory requires --salvage")
     }
   }
 
   func run() throws {
     let path = absolutePath(dir)
-    let found: DataDirectoryCheck
-    do { found = try DataDirectoryCheck(path) } catch { throw Self.failure(error) }
-    let target = try out.map { try SalvageTarget(absolutePath($0), beside: path) }
+    let directory: DataDirectoryCheck
+    do { directory = try DataDirectoryCheck(path) } catch { throw Self.failure(error) }
+    let target = try out.map { try SalvageTarget(absolutePath($0), source: path) }
     var reports: [StoreReport] = []
     do {
-      for store in found.stores { reports.append(try look(at: store, of: found, target)) }
+      for store in directory.stores { reports.append(try check(store, in: directory, target)) }
       try target?.finish()
     } catch let failure as CommandFailure {
       throw failure
     } catch {
       throw CommandFailure(
-        .usage, "can't write '\(out ?? "")': \(error); remove \(target?.unfinished ?? "it") and try again")
+        .usage, "can't write '\(out ?? "")': \(error); remove \(target?.unfinishedPath ?? "it") and try again")
     }
-    try CheckOutput.tell(reports, in: dir, salvagedTo: out)
+    try CheckOutput.print(reports, in: dir, salvagedTo: out)
     let damaged = reports.filter { !$0.isIntact }
     guard damaged.isEmpty else { throw CommandFailure(.damaged, Self.advice(damaged, dir, out)) }
   }
 
-  private func look(
-    at store: DataDirectoryCheck.FoundStore, of found: DataDirectoryCheck, _ target: SalvageTarget?
+  private func check(
+    _ store: DataDirectoryCheck.FoundStore, in directory: DataDirectoryCheck, _ target: SalvageTarget?
   ) throws -> StoreReport {
     var progress = Progress(store.engine == .log ? "records" : "entries", total: store.byteCount)
     var (count, bytes) = (0, 0)
-    func tell(_ size: Int) {
+    func reportProgress(_ size: Int) {
       count += 1
       bytes += size
       if count & 255 == 0 { progress.show(count, done: bytes) }
     }
     defer { progress.clear() }
-    guard let target else { return found.check(store, tell: tell) }
-    return try found.salvage(store, into: target.data, tell: tell)
+    guard let target else { return directory.check(store, tell: reportProgress) }
+    return try directory.salvage(store, into: target.data, tell: reportProgress)
   }
 
   private static func advice(_ damaged: [StoreReport], _ dir: String, _ out: String?) -> String {
     let stores = damaged.count == 1 ? "the store '\(damaged[0].name)' is" : "\(damaged.count) stores are"
     guard let out else {
-      return "\(stores) damaged; 'larder check \(dir) --salvage OUT' copies what is intact, or restore a backup"
+      return "\(stores) damaged; copy what is intact with 'larder check \(dir) --salvage OUT', or restore a backup"
     }
-    return "\(stores) damaged; what is intact is in \(out), and 'larderd --data \(out)' serves it"
+    return "\(stores) damaged; everything intact is in \(out), which 'larderd --data \(out)' serves"
   }
 
   private static func failure(_ error: DataDirectoryError) -> CommandFailure {
@@ -85,5 +86,37 @@ struct Check: ParsableCommand {
       return CommandFailure(.refused, "the data directory \(path) is in use by \(process); stop that server first")
     default: return CommandFailure(.usage, "\(error)")
     }
+  }
+}
+
+/// The data directory that `larder check --salvage` creates. It gets its final name when all of it is on disk.
+private struct SalvageTarget {
+  private let files = LocalFileSystem()
+  private let path: String
+  let unfinishedPath: String
+  let data: DataDirectory
+
+  /// - Parameters:
+  ///   - path: An absolute path at which nothing exists.
+  ///   - source: The directory that is copied.
+  init(_ path: String, source: String) throws {
+    self.path = path
+    unfinishedPath = path + ".unfinished"
+    guard !path.hasPrefix(source + "/") else {
+      throw CommandFailure(.usage, "'\(path)' is inside the data directory; choose a path outside it")
+    }
+    for existing in [path, unfinishedPath] {
+      let kind: FileKind?
+      do { kind = try files.kind(of: existing) } catch { throw CommandFailure(.usage, "'\(existing)': \(error)") }
+      guard kind == nil else {
+        throw CommandFailure(.usage, "'\(existing)' already exists; remove it, or choose another path")
+      }
+    }
+    do { data = try DataDirectory.open(unfinishedPath) } catch { throw CommandFailure(.usage, "\(error)") }
+  }
+
+  func finish() throws(SystemError) {
+    try files.rename(unfinishedPath, to: path)
+    try files.syncFolder(folder(of: path))
   }
 }

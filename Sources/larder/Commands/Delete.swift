@@ -3,18 +3,18 @@ import Larder
 
 struct Delete: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Deletes entries, all in one step.",
+    abstract: "Deletes entries atomically.",
     discussion: """
-      Prints how many there were. Keys that have no entry are passed over.
+      Prints the number of deleted entries. Ignores keys without an entry.
 
       Example: larder delete items apple pear
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "The entries' keys.", transform: KeyRule.check)
-  var keys: [String]
+  @Argument(help: "The entries' keys.", transform: KeyLength.validate)
+  private var keys: [String]
 
   func run() async throws {
     let count = try await connection.client().store(store.name).deleteMany(keys)
@@ -25,11 +25,11 @@ struct Delete: AsyncParsableCommand {
 
 struct Count: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints how many entries a store has.",
+    abstract: "Prints the number of entries in a store.",
     discussion: "Example: larder count items")
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   func run() async throws {
     let count = try await connection.client().store(store.name).count()

@@ -3,16 +3,16 @@ import Larder
 
 struct Dump: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints all entries of a store as they are at one moment, one line of JSON each.",
+    abstract: "Prints a snapshot of a store, one line of JSON for each entry.",
     discussion: """
       \(EntryLine.help)
-      'larder load' reads these lines. Writers are not held up meanwhile.
+      'larder load' reads these lines. Does not block writers.
 
       Example: larder dump items > items.jsonl
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   func run() async throws {
     var output = Output()

@@ -5,24 +5,24 @@ struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints the bytes of a value, and nothing else.",
     discussion: """
-      On a terminal a line feed is put at its end, and what would steer the terminal is shown as an escape. A key that has no entry \
-      is exit status 1. Of a list, 'larder get-many' shows the elements.
+      On a terminal, adds a line feed at the end, and escapes characters that would control the terminal. If the key \
+      has no entry, the exit status is 1. Use 'larder get-many' to print the elements of a list.
 
       Example: larder get items apple
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var entry: StoreAndKeyArguments
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var entry: StoreAndKeyArguments
 
   func run() async throws {
     let name = entry.store.name
     guard let found = try await connection.client().store(name).get(entry.key) else {
       throw CommandFailure(
-        .notFound, "'\(name)' has no entry '\(entry.key)'; 'larder page \(name) --keys-only' shows keys it has")
+        .notFound, "'\(name)' has no entry '\(entry.key)'; 'larder page \(name) --keys-only' lists its keys")
     }
     guard let bytes = found.bytes else {
       throw CommandFailure(
-        .usage, "'\(entry.key)' is a list; 'larder get-many \(name) \(entry.key)' shows its elements")
+        .usage, "'\(entry.key)' is a list; 'larder get-many \(name) \(entry.key)' prints its elements")
     }
     var output = Output()
     output.bytes = bytes
@@ -33,19 +33,19 @@ struct Get: AsyncParsableCommand {
 
 struct GetMany: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints entries, a line each.",
+    abstract: "Prints entries, one per line.",
     discussion: """
       \(EntryLine.helpWithTable)
-      A key that has no entry is {"key","missing":true}. All entries are shown as they were at one moment.
+      A key without an entry is printed as {"key","missing":true}. All entries come from the same snapshot of the store.
 
       Example: larder get-many items apple pear
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "The entries' keys.", transform: KeyRule.check)
-  var keys: [String]
+  @Argument(help: "The entries' keys.", transform: KeyLength.validate)
+  private var keys: [String]
 
   func run() async throws {
     let entries = try await connection.client().store(store.name).getMany(keys)

@@ -5,32 +5,81 @@ struct Load: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes entries from lines of JSON.",
     discussion: """
-      The lines are those of 'larder dump', or with --key any objects, of which the whole line is the value. In lines of 'dump', \
-      a "value" that is a string is its text, and any other JSON is taken as it stands; revisions are ignored. Of lines with the \
-      same key the last one stays. Blank lines are passed over.
+      The lines are those of 'larder dump' or, with --key, any JSON objects; then the whole line is the value. In \
+      lines of 'dump', a "value" that is a string stands for its text, and any other JSON is stored unchanged. \
+      Revisions are ignored. If several lines have the same key, the last one wins. Blank lines are skipped.
 
-      A line that is not right stops it with exit status 2, and the lines before it are loaded. On a terminal there is a \
-      progress bar.
+      An invalid line stops the command with exit status 2; the lines before it have been loaded. On a terminal, \
+      larder shows a progress bar.
 
       Example: larder load items items.jsonl
       Example: zcat users.jsonl.gz | larder load users - --key email
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   @Argument(help: "A file of JSON lines, or - for standard input.", completion: .file())
-  var file: String
+  private var file: String
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "The member that holds the key: a string, or an integer, which becomes its decimal digits.", valueName: "field"))
-  var key: String?
+      "The member that contains the key: a string, or an integer, whose decimal digits become the key.",
+      valueName: "field"))
+  private var key: String?
 
   func run() async throws {
     let store = try connection.client().store(store.name)
-    // A store that isn't there is better found out before the input is read.
+    // Fails early, before any input is read, if there is no such store.
     _ = try await store.count()
-    try await Loading.run(store, from: InputFile(path: file), keyField: key)
+    try await Self.load(InputFile(path: file), keyField: key, into: store)
+  }
+
+  /// Runs on the main thread, which may block on the input while other threads send.
+  @MainActor
+  private static func load(_ input: consuming InputFile, keyField: String?, into store: RemoteStore) async throws {
+    var progress = Progress(total: input.size)
+    var lines = LineReader(input)
+    var parser = EntryLineParser(keyField: keyField)
+    var writer = BatchWriter(store, itemNoun: .line)
+    do {
+      while true {
+        guard let line = lines.next() else {
+          // If the input is slow, send each line as it arrives.
+          if !lines.isReady { try await writer.sendAll() }
+          if try lines.fill() { continue } else { break }
+        }
+        if isBlank(lines.buffer.span.extracting(line)) { continue }
+        let write = try parser.parse(lines.buffer.span.extracting(line))
+        let partition = BatchWriter.partition(of: write.key)
+        let size = write.byteCount
+        if writer.isFull(partition, for: size) {
+          try await writer.send(partition)
+          progress.show(writer.acknowledgedCount, done: lines.bytesRead)
+        }
+        writer.add(write, byteCount: size, number: lines.number, to: partition)
+      }
+      try await writer.finish()
+    } catch let error as JSONError {
+      progress.clear()
+      try await writer.finish()
+      throw CommandFailure(
+        .usage,
+        "line \(lines.number): \(error); the lines before it are loaded (entries: \(writer.acknowledgedCount)); "
+          + "correct the line and load again")
+    } catch is CancellationError {
+      progress.clear()
+      throw CommandFailure(.unreachable, "interrupted; at least \(writer.acknowledgedCount) of the entries are loaded")
+    } catch {
+      progress.clear()
+      throw error
+    }
+    progress.finish("loaded", writer.acknowledgedCount, bytes: lines.bytesRead)
+  }
+
+  private static func isBlank(_ line: Span<UInt8>) -> Bool {
+    for index in 0..<line.count where line[index] != 0x20 && line[index] != 0x09 { return false }
+    return true
   }
 }

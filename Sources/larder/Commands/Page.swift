@@ -3,36 +3,37 @@ import Larder
 
 struct Page: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints some entries in the order of their keys.",
+    abstract: "Prints a range of entries in key order.",
     discussion: """
       \(EntryLine.helpWithTable)
-      With --keys-only there is no value. To go through a store page by page, give the last key of a page to --after.
+      With --keys-only, values are omitted. To read a store page by page, pass the last key of a page to --after.
 
       Example: larder page items --prefix a --limit 10
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
-  @Option(help: "How many entries to pass over first. Deep offsets cost no more than small ones.")
-  var offset: UInt64 = 0
+  @Option(help: "The number of entries to skip. Large offsets are as fast as small ones.")
+  private var offset: UInt64 = 0
 
-  @Option(help: "How many entries to print at most.")
-  var limit: UInt32 = 100
+  @Option(help: "The maximum number of entries to print.")
+  private var limit: UInt32 = 100
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "Only keys behind this one, which need not be there; before it with --reverse.", valueName: "key"))
-  var after: String?
+      "Print only keys after this one, or before it with --reverse. The key need not exist.", valueName: "key"))
+  private var after: String?
 
-  @Option(help: "Only keys that begin with this.")
-  var prefix = ""
+  @Option(parsing: .unconditional, help: "Print only keys with this prefix.")
+  private var prefix = ""
 
-  @Flag(help: "From the greatest key to the smallest.")
-  var reverse = false
+  @Flag(help: "Print in descending key order.")
+  private var reverse = false
 
-  @Flag(help: "Leave the values out.")
-  var keysOnly = false
+  @Flag(help: "Omit values.")
+  private var keysOnly = false
 
   func run() async throws {
     let entries = try await connection.client().store(store.name)
@@ -41,7 +42,7 @@ struct Page: AsyncParsableCommand {
     if Output.showsTables {
       var table = EntryTable(keysOnly: keysOnly)
       for entry in entries { table.add(entry) }
-      return try output.writeLine(entries.isEmpty ? "There are no such entries." : table.text)
+      return try output.writeLine(entries.isEmpty ? "No entries match." : table.text)
     }
     for entry in entries {
       EntryLine.append(entry, keysOnly: keysOnly, to: &output.bytes)

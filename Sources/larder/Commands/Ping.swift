@@ -3,14 +3,14 @@ import Larder
 
 struct Ping: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Asks the server for a sign of life.",
+    abstract: "Checks that the server responds.",
     discussion: """
-      Prints how long a request and its reply took, once connected.
+      Prints the round-trip time of a request, not counting the time to connect.
 
       Example: larder ping
       """)
 
-  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup private var connection: ConnectionOptions
 
   func run() async throws {
     let client = try connection.client()

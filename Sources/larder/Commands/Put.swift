@@ -6,33 +6,34 @@ struct Put: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes an entry.",
     discussion: """
-      Prints the entry's revision. A condition that does not hold is refused with exit status 3, and nothing is written.
+      Prints the entry's new revision. If a condition does not hold, nothing is written, and the exit status is 3.
 
       Example: larder put items apple red --expire 10s
+      Example: larder put items temperature -- -5
       Example: larder put pictures cat.png < cat.png
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var entry: StoreAndKeyArguments
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var entry: StoreAndKeyArguments
 
-  @Argument(help: "The value. Without it, the value is what comes on standard input, to the last byte.")
-  var value: String?
+  @Argument(help: "The value. (default: all bytes of standard input)")
+  private var value: String?
 
-  @Flag(help: "Write only if there is no entry of that key.")
-  var ifAbsent = false
+  @Flag(help: "Write only if the key has no entry.")
+  private var ifAbsent = false
 
   @Option(help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
-  var ifRevision: UInt64?
+  private var ifRevision: UInt64?
 
   @Option(
     help: ArgumentHelp(
-      "How long the entry lasts, such as 10s. (default: until it is written anew or deleted)", valueName: "time"),
-    transform: { try TimeSpan($0) })
-  var expire: TimeSpan?
+      "The time until the entry expires, such as 10s. (default: it does not expire)", valueName: "time"),
+    transform: { try DurationArgument($0) })
+  private var expire: DurationArgument?
 
   func validate() throws {
     if ifAbsent && ifRevision != nil {
-      throw ValidationError("--if-absent and --if-revision can't both hold; give one of them")
+      throw ValidationError("--if-absent and --if-revision exclude each other")
     }
   }
 
@@ -48,7 +49,7 @@ struct Put: AsyncParsableCommand {
 
   private func standardInput() throws -> [UInt8] {
     let input = InputFile()
-    if input.isTerminal { logLine("Type the value, and end it with Ctrl-D on a line of its own.") }
+    if input.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
     return try input.readAll(limit: LarderClient.Configuration().maxFrameBytes)
   }
 }

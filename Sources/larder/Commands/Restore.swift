@@ -5,105 +5,108 @@ import Storage
 
 struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Writes the entries of a backup into a store.",
+    abstract: "Writes the entries of a backup to a store.",
     discussion: """
-      The store is made if it isn't there, with the engine that it had when the backup was made, unless --engine says otherwise. \
-      A store that has entries is refused unless --merge is given: then entries of the backup take the place of those with the same \
-      key, and all others stay. Entries get new revisions, for a store never uses one again; those that have expired meanwhile are \
-      left out.
+      Creates the store if it does not exist, with the engine it had when the backup was made or the one given with \
+      --engine. Refuses a store that has entries unless --merge is given: then entries of the backup replace those \
+      with the same keys, and all others remain. Entries get new revisions, because a store never reuses one. Expired \
+      entries are skipped.
 
-      A file is verified first: if it is damaged, nothing is changed, and the exit status is 5. What comes from a pipe is checked as it \
-      is written, and all that is intact up to a damaged place is restored.
+      A file is verified before anything is changed; if it is damaged, the exit status is 5. Input from a pipe is \
+      checked while it is written, so everything before the first damage is restored.
 
       Example: larder restore sessions sessions.backup
       Example: zcat sessions.backup.gz | larder restore copy - --engine memory
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "A file that 'larder backup' has written, or - for standard input.", completion: .file())
-  var file: String
+  @Argument(help: "A file that 'larder backup' wrote, or - for standard input.", completion: .file())
+  private var file: String
 
   @Option(
-    help: "What keeps the store if it has to be made, as in 'larder create'. (default: what kept it before)",
-    completion: .list(EngineChoices.all))
-  var engine: String?
+    help: "The engine of a new store, as in 'larder create'. (default: the engine in the backup)",
+    completion: .list(EngineCompletion.specifications))
+  private var engine: String?
 
   @Flag(help: "Restore into a store that has entries.")
-  var merge = false
+  private var merge = false
 
   func run() async throws {
-    var source = try BackupSource(path: file)
-    if file != "-", source.size != nil { try verify() }
+    var input = try BackupInput(path: file)
+    if file != "-", input.size != nil { try verify() }
     let header: BackupHeader
-    do { header = try source.readHeader() } catch let damage as BackupDamage {
-      throw source.failure(damage, "nothing was changed")
+    do { header = try input.readHeader() } catch let damage as BackupDamage {
+      throw input.failure(damage, "nothing was changed")
     }
     let client = try connection.client()
     try await prepareStore(client, header)
-    try await Self.run(client.store(store.name), from: source)
+    try await Self.restore(input, into: client.store(store.name))
   }
 
-  /// Reads all of the file before anything is changed.
+  /// Reads the whole file before anything is changed.
   private func verify() throws {
-    var source = try BackupSource(path: file)
-    do { while try source.next() != nil {} } catch let damage as BackupDamage {
-      throw source.failure(
+    var input = try BackupInput(path: file)
+    do { while try input.next() != nil {} } catch let damage as BackupDamage {
+      throw input.failure(
         damage,
-        "nothing was changed; take another backup, or restore what is intact with 'larder restore \(store.name) - < FILE'"
+        "nothing was changed; use another backup, or restore the intact part with "
+          + "'larder restore \(store.name) - < FILE'"
       )
     }
   }
 
-  /// Has the store be there, and be empty if it must.
+  /// Creates the store if it does not exist; otherwise checks that it may be restored into.
   private func prepareStore(_ client: LarderClient, _ header: BackupHeader) async throws {
-    guard let found = try await client.stores().first(where: { $0.name == store.name }) else {
+    guard let existing = try await client.stores().first(where: { $0.name == store.name }) else {
       return try await client.createStore(store.name, engine: engine ?? header.specification)
     }
-    if let engine, engine != found.specification, engine != found.engine {
+    if let engine, engine != existing.specification, engine != existing.engine {
       throw CommandFailure(
         .refused,
-        "the store '\(found.name)' is there, kept by \(found.specification); leave --engine out to restore into it")
+        "the store '\(existing.name)' already exists with the engine \(existing.specification); "
+          + "omit --engine to restore into it")
     }
-    guard found.entries == 0 || merge else {
+    guard existing.entries == 0 || merge else {
       throw CommandFailure(
         .refused,
-        "the store '\(found.name)' has entries (\(found.entries)); restore into another store, drop this one, or add to it with --merge"
-      )
+        "the store '\(existing.name)' has entries (\(existing.entries)); restore into another store, drop this one, "
+          + "or add to it with --merge")
     }
   }
 
-  /// On the main thread, which may wait for input while other threads send.
+  /// Runs on the main thread, which may block on the input while other threads send.
   @MainActor
-  private static func run(_ store: RemoteStore, from source: consuming BackupSource) async throws {
-    var progress = Progress(total: source.size)
-    var sender = BatchSender(store, of: .backup)
+  private static func restore(_ input: consuming BackupInput, into store: RemoteStore) async throws {
+    var progress = Progress(total: input.size)
+    var writer = BatchWriter(store, itemNoun: .entry)
     do {
-      while let entry = try source.next() {
+      while let entry = try input.next() {
         let now = wallMilliseconds()
         if entry.expiry != 0, entry.expiry <= now { continue }
-        guard let value = EntryValue(entry.kind, entry.value) else {
-          throw CommandFailure(.damaged, "entry \(source.entries) is no list; \(sender.loaded) entries are restored")
+        guard let value = EntryValue(entry.kind, backupBytes: entry.value) else {
+          throw CommandFailure(
+            .damaged, "entry \(input.entryCount) is not a valid list; \(writer.acknowledgedCount) entries are restored")
         }
-        let left = entry.expiry == 0 ? nil : min(entry.expiry - now, UInt64(TimeSpan.range.upperBound))
-        let write = Write(entry.key, value, expiresIn: left.map { .milliseconds($0) })
-        let lane = BatchSender.lane(of: write.key)
-        if sender.isFull(lane, for: write.byteCount) {
-          try await sender.send(lane)
-          progress.show(sender.loaded, done: source.offset)
+        let remaining = entry.expiry == 0 ? nil : min(entry.expiry - now, UInt64(DurationArgument.range.upperBound))
+        let write = Write(entry.key, value, expiresIn: remaining.map { .milliseconds($0) })
+        let partition = BatchWriter.partition(of: write.key)
+        if writer.isFull(partition, for: write.byteCount) {
+          try await writer.send(partition)
+          progress.show(writer.acknowledgedCount, done: input.offset)
         }
-        sender.add(write, of: write.byteCount, number: source.entries, to: lane)
+        writer.add(write, byteCount: write.byteCount, number: input.entryCount, to: partition)
       }
-      try await sender.finish()
+      try await writer.finish()
     } catch let damage as BackupDamage {
       progress.clear()
-      try await sender.finish()
-      throw source.failure(damage, "the entries before it are restored (\(sender.loaded))")
+      try await writer.finish()
+      throw input.failure(damage, "the entries before it are restored (\(writer.acknowledgedCount))")
     } catch {
       progress.clear()
       throw error
     }
-    progress.finish("restored", sender.loaded, bytes: source.offset)
+    progress.finish("restored", writer.acknowledgedCount, bytes: input.offset)
   }
 }

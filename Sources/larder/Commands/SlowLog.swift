@@ -4,18 +4,20 @@ import Larder
 struct SlowLog: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "slowlog",
-    abstract: "Shows when the server took long lately, and for what.",
+    abstract: "Shows recent slow requests.",
     discussion: """
-      The latest 128 times at which a worker was busy for 10 ms or more before it answered, the latest first. Requests that come together are \
-      served together: a line with one request is about that request, one with many about all of them. Keys and values are not recorded. \
-      Waiting for the disk is not counted: larderd's metrics have the times of commits.
+      Shows the last 128 times that a worker was busy for at least 10 ms (or the setting log.slow) before it replied, \
+      latest first. Requests that arrive together are processed together: a line with one request is about that \
+      request, a line with several is about all of them. Keys and values are not recorded. Waiting for the disk does \
+      not count; larderd's metrics include commit times.
 
-      A table on a terminal, else one line of JSON each: {"millisecondsAgo","microseconds","requests","receivedBytes","operations","store"}.
+      Prints a table on a terminal, otherwise one line of JSON each: \
+      {"millisecondsAgo","microseconds","requests","receivedBytes","operations","store"}.
 
       Example: larder slowlog
       """)
 
-  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup private var connection: ConnectionOptions
 
   func run() async throws {
     let entries = try await connection.client().slowLog()
@@ -24,7 +26,7 @@ struct SlowLog: AsyncParsableCommand {
       for entry in entries { Self.append(entry, to: &output.bytes) }
       return try output.flush()
     }
-    guard !entries.isEmpty else { return try output.writeLine("Nothing has taken long.") }
+    guard !entries.isEmpty else { return try output.writeLine("The slow log is empty.") }
     var table = Table("AGO", "TOOK", "REQUESTS", "RECEIVED", "STORE", "OPERATIONS")
     for entry in entries {
       table.add(

@@ -1,61 +1,101 @@
 import ArgumentParser
 import Larder
+import Platform
 
 struct Stats: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows the figures of the server, or of a store.",
+    abstract: "Shows statistics of the server or of a store.",
     discussion: """
-      A table on a terminal, else one line of JSON, whose members are the figures. Their names end in their units. The server's \
-      are at least uptime_milliseconds, connections, connections_accepted_total, requests_total, stores, memory_bytes, \
-      output_bytes, received_bytes_total, sent_bytes_total, request_p50_nanoseconds, request_p99_nanoseconds and \
-      request_p999_nanoseconds (of the last ten seconds); a store's are at least entries, revision, key_bytes, value_bytes, \
-      memory_bytes, expiring, snapshots, watches. Stores that survive the server's end have more, of their files: all are listed in \
-      Protocol/wire.md, section 6.1.
+      Prints a table on a terminal, otherwise one line of JSON with a member for each statistic. Names end in their \
+      units. The server's statistics include uptime_milliseconds, connections, connections_accepted_total, \
+      requests_total, stores, memory_bytes, output_bytes, received_bytes_total, sent_bytes_total, \
+      request_p50_nanoseconds, request_p99_nanoseconds and request_p999_nanoseconds (the last three for the last ten \
+      seconds). A store's statistics include entries, revision, key_bytes, value_bytes, memory_bytes, expiring, \
+      snapshots and watches; durable stores have more, about their files. Protocol/wire.md, section 6.1, lists all of \
+      them.
 
-      With --watch they are shown again and again until the command is interrupted: on a terminal as a page with rates, durations \
-      and all stores, elsewhere as a line of JSON each time.
+      With --watch, repeats the output until interrupted: on a terminal, a page with rates, latencies and all stores; \
+      otherwise, a line of JSON each time.
 
       Example: larder stats items
       """)
 
-  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup private var connection: ConnectionOptions
 
   @Argument(
-    help: "A store's name; without it, the figures are the server's.", completion: .custom(StoreCompletion.names))
-  var store: String?
+    help: "A store's name. (default: show the server's statistics)", completion: .custom(StoreNameCompletion.names))
+  private var store: String?
 
-  @OptionGroup var watching: WatchingOptions
+  @OptionGroup private var watching: WatchingOptions
 
   func run() async throws {
     let client = try connection.client()
     if watching.watch { return try await watch(client, address: connection.address()) }
-    try Self.write(try await figures(client))
+    try Self.print(try await statistics(from: client))
   }
 
-  func figures(_ client: LarderClient) async throws(LarderError) -> [String: UInt64] {
+  private func statistics(from client: LarderClient) async throws(LarderError) -> [String: UInt64] {
     if let store { return try await client.store(store).stats() }
     return try await client.stats()
   }
 
-  private static func write(_ figures: [String: UInt64]) throws {
-    guard Output.showsTables else { return try writeLine(figures) }
-    var table = Table("FIGURE", "VALUE", "")
-    for (name, value) in figures.sorted(by: { $0.key < $1.key }) {
-      table.add(name, String(value), HumanReadable.figure(name, value))
+  private static func print(_ statistics: [String: UInt64]) throws {
+    guard Output.showsTables else { return try printLine(statistics) }
+    var table = Table("STATISTIC", "VALUE", "")
+    for (name, value) in statistics.sorted(by: { $0.key < $1.key }) {
+      table.add(name, String(value), HumanReadable.statistic(name, value))
     }
     var output = Output()
     try output.writeLine(table.text)
   }
 
-  static func writeLine(_ figures: [String: UInt64]) throws {
-    let sorted = figures.sorted { $0.key < $1.key }
+  private static func printLine(_ statistics: [String: UInt64]) throws {
+    let sorted = statistics.sorted { $0.key < $1.key }
     var output = Output()
-    for (index, figure) in sorted.enumerated() {
+    for (index, statistic) in sorted.enumerated() {
       output.bytes.append(index == 0 ? "{" : ",")
-      output.bytes.append(jsonString: figure.key)
+      output.bytes.append(jsonString: statistic.key)
       output.bytes.append(":")
-      output.bytes.append(number: figure.value)
+      output.bytes.append(number: statistic.value)
     }
     try output.writeLine(sorted.isEmpty ? "{}" : "}")
+  }
+
+  // MARK: Watching
+
+  /// Shows the statistics repeatedly until interrupted: a page on a terminal, otherwise a line of JSON each time.
+  private func watch(_ client: LarderClient, address: Address) async throws {
+    let pause = watching.pause
+    try await runUntilInterrupted { [self] in
+      guard Output.showsTables else {
+        while true {
+          try Self.printLine(try await statistics(from: client))
+          try await Task.sleep(for: pause)
+        }
+      }
+      var page = StatsPage(address: "\(address)")
+      let screen = AlternateScreen()
+      while true {
+        // Keep running while the server can't be reached.
+        do throws(LarderError) {
+          page.add(try await Self.sample(client))
+        } catch {
+          page.add(failure: CommandFailure(error).message)
+        }
+        screen.show(page.lines(height: screen.size.height))
+        try await Task.sleep(for: pause)
+      }
+    }
+  }
+
+  private static func sample(_ client: LarderClient) async throws(LarderError) -> StatsPage.Sample {
+    let server = try await client.stats()
+    var stores: [StatsPage.StoreSample] = []
+    for store in try await client.stores() {
+      // The store may have been dropped since.
+      guard let statistics = try? await client.store(store.name).stats() else { continue }
+      stores.append(.init(name: store.name, engine: store.engine, statistics: statistics))
+    }
+    return StatsPage.Sample(time: Double(monotonicMilliseconds()) / 1_000, server: server, stores: stores)
   }
 }

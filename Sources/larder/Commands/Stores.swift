@@ -5,13 +5,13 @@ struct Stores: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the stores.",
     discussion: """
-      A table on a terminal, else one line of JSON a store: {"name","engine","entries"}, "durability" in those that survive \
-      the server's end, and "limit" in those that have one.
+      Prints a table on a terminal, otherwise one line of JSON for each store: {"name","engine","entries"}, with \
+      "durability" if the store is durable and "limit" if it has a limit.
 
       Example: larder stores
       """)
 
-  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup private var connection: ConnectionOptions
 
   func run() async throws {
     let stores = try await connection.client().stores()
@@ -21,7 +21,8 @@ struct Stores: AsyncParsableCommand {
       for store in stores {
         table.add(store.name, store.engine, store.durability ?? "-", store.limit ?? "-", String(store.entries))
       }
-      try output.writeLine(stores.isEmpty ? "There are no stores; 'larder create NAME memory' makes one." : table.text)
+      try output.writeLine(
+        stores.isEmpty ? "There are no stores; 'larder create NAME memory' creates one." : table.text)
     } else {
       for store in stores {
         output.bytes.append("{\"name\":")
@@ -47,39 +48,42 @@ struct Stores: AsyncParsableCommand {
 
 struct Create: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes a store.",
+    abstract: "Creates a store.",
     discussion: """
-      An ENGINE keeps the store: memory, which nothing survives, or on a server with a data directory (larderd --data) log or \
-      directory, a file for each entry. These two take a durability: what is promised of a write that was answered.
-        log?durability=always       it is on the disk; this is the default
-        log?durability=interval:1s  it will be within that time: 1ms to 3600s
-        log?durability=none         it will be when the system sees fit
-      Memory takes a limit: what its entries may take, a whole number of KiB, MiB or GiB. Beyond it entries go that were not used lately.
+      The ENGINE is memory, whose stores do not survive a restart, or, on a server with a data directory (larderd \
+      --data), log or directory, which has one file for each entry. The durable engines, log and directory, take a \
+      durability, which states when a write is on disk:
+        log?durability=always       before the server replies (default)
+        log?durability=interval:1s  at most this much later: 1ms to 3600s
+        log?durability=none         when the operating system writes it
+      The memory engine takes a limit on the memory of its entries, a whole number of KiB, MiB or GiB. Above the \
+      limit, it evicts the least recently used entries (approximately).
         memory?limit=256MiB
-      Put it in quotes, since shells have a meaning for question marks. A store that is there already is refused with exit status 3.
+      Quote an ENGINE with options, because shells interpret question marks. If the store already exists, the exit \
+      status is 3.
 
       Example: larder create items memory
       Example: larder create sessions 'log?durability=interval:1s'
       """)
 
-  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup private var connection: ConnectionOptions
 
-  @Argument(help: "1 to 128 ASCII letters, digits, '.', '_' and '-', the first of them a letter, a digit or '_'.")
-  var name: String
+  @Argument(help: "1 to 128 ASCII letters, digits, '.', '_' and '-'; the first is a letter, a digit or '_'.")
+  private var name: String
 
   @Argument(
-    help: "What keeps the store: memory, log or directory, perhaps with a limit or a durability.",
-    completion: .list(EngineChoices.all))
-  var engine: String
+    help: "The store's engine: memory, log or directory, with an optional limit or durability.",
+    completion: .list(EngineCompletion.specifications))
+  private var engine: String
 
   func run() async throws {
     try await connection.client().createStore(name, engine: engine)
   }
 }
 
-/// What a shell offers for an engine.
-enum EngineChoices {
-  static let all =
+/// The engines that completion offers.
+enum EngineCompletion {
+  static let specifications =
     ["memory", "memory?limit=256MiB"]
     + ["log", "directory"].flatMap { engine in
       [engine] + ["always", "interval:1s", "none"].map { "\(engine)?durability=\($0)" }
@@ -88,11 +92,11 @@ enum EngineChoices {
 
 struct Drop: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Drops a store and all its entries, for everyone.",
+    abstract: "Drops a store and all its entries.",
     discussion: "Example: larder drop items")
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   func run() async throws {
     try await connection.client().dropStore(store.name)

@@ -3,49 +3,52 @@ import Storage
 
 struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Reads a backup from beginning to end, and tells whether it is intact.",
+    abstract: "Checks a backup for damage.",
     discussion: """
-      No server is needed. A file that is damaged or not whole is exit status 5, and the place is told. Prints what the backup is \
-      of: lines on a terminal, else one line of JSON, {"store","engine","made","entries","bytes","intact"}; "bytes" are those of keys \
-      and values. Of a damaged backup, it is what comes before the "offset" of the damage.
+      Reads the whole file; needs no server. If the file is damaged or incomplete, reports the position of the damage, \
+      and the exit status is 5. Prints what the backup contains: text on a terminal, otherwise one line of JSON, \
+      {"store","engine","made","entries","bytes","intact"}, where "bytes" counts keys and values. For a damaged \
+      backup, the numbers cover what precedes the "offset" of the damage.
 
       Example: larder verify sessions.backup
       """)
 
-  @Argument(help: "A file that 'larder backup' has written, or - for standard input.", completion: .file())
-  var file: String
+  @Argument(help: "A file that 'larder backup' wrote, or - for standard input.", completion: .file())
+  private var file: String
 
   func run() throws {
-    var source = try BackupSource(path: file)
-    var progress = Progress(total: source.size)
+    var input = try BackupInput(path: file)
+    var progress = Progress(total: input.size)
     do {
-      while try source.next() != nil { progress.show(source.entries, done: source.offset) }
+      while try input.next() != nil { progress.show(input.entryCount, done: input.offset) }
     } catch let damage as BackupDamage {
       progress.clear()
-      if let header = source.header { try Self.tell(header, source, damage) }
-      throw source.failure(
-        damage, "use another one; 'larder restore STORE - < FILE' takes what comes before the damage")
+      if let header = input.header { try Self.printSummary(header, input, damage) }
+      throw input.failure(
+        damage, "use another backup; 'larder restore STORE - < FILE' restores what precedes the damage")
     }
     progress.clear()
-    if let header = source.header { try Self.tell(header, source, nil) }
+    if let header = input.header { try Self.printSummary(header, input, nil) }
   }
 
-  private static func tell(_ header: BackupHeader, _ source: borrowing BackupSource, _ damage: BackupDamage?) throws {
+  private static func printSummary(
+    _ header: BackupHeader, _ input: borrowing BackupInput, _ damage: BackupDamage?
+  ) throws {
     var output = Output()
-    let made = HumanReadable.moment(milliseconds: header.made)
+    let made = HumanReadable.dateAndTime(milliseconds: header.made)
     guard !Output.isTerminal else {
-      let amount = "\(HumanReadable.number(source.entries)) entries (\(HumanReadable.bytes(UInt64(source.byteCount))))"
-      try output.writeLine("Store   \(header.store), kept by \(header.specification)")
-      try output.writeLine("Made    \(made.date) \(made.time) UTC")
-      try output.writeLine("Holds   \(amount)\(damage == nil ? "" : " before the damage")")
-      return try output.writeLine(damage == nil ? "It is intact." : "It is damaged.")
+      let amount = "\(HumanReadable.number(input.entryCount)) entries (\(HumanReadable.bytes(UInt64(input.byteCount))))"
+      try output.writeLine("Store     \(header.store), engine \(header.specification)")
+      try output.writeLine("Made      \(made.date) \(made.time) UTC")
+      try output.writeLine("Contains  \(amount)\(damage == nil ? "" : " before the damage")")
+      return try output.writeLine(damage == nil ? "The backup is intact." : "The backup is damaged.")
     }
     output.bytes.append("{\"store\":")
     output.bytes.append(jsonString: header.store)
     output.bytes.append(",\"engine\":")
     output.bytes.append(jsonString: header.specification)
-    output.bytes.append(contentsOf: ",\"made\":\"\(made.date)T\(made.time)Z\",\"entries\":\(source.entries)".utf8)
-    output.bytes.append(contentsOf: ",\"bytes\":\(source.byteCount),\"intact\":\(damage == nil)".utf8)
+    output.bytes.append(contentsOf: ",\"made\":\"\(made.date)T\(made.time)Z\",\"entries\":\(input.entryCount)".utf8)
+    output.bytes.append(contentsOf: ",\"bytes\":\(input.byteCount),\"intact\":\(damage == nil)".utf8)
     if let damage {
       output.bytes.append(contentsOf: ",\"offset\":\(damage.offset),\"damage\":".utf8)
       output.bytes.append(jsonString: damage.reason)

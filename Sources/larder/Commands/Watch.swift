@@ -3,40 +3,41 @@ import Larder
 
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prints the changes of a store as they are made, one line of JSON each, until it is interrupted.",
+    abstract: "Prints the changes of a store as they happen, one line of JSON each, until interrupted.",
     discussion: """
-      An entry that was put is printed as 'larder page' prints it, and "revision" with it. A deletion is \
-      {"key":…,"deleted":true,"revision":…}, that of all entries {"deletedAll":true,"revision":…}. Changes of one request have one revision and \
-      stand together. An entry that expires has no line of its own: "expiresInMilliseconds" said so when it was put.
+      A written entry is printed as in 'larder page', with its "revision". A deletion is \
+      {"key":…,"deleted":true,"revision":…}; the deletion of all entries is {"deletedAll":true,"revision":…}. The \
+      changes of one request have the same revision and follow each other. Expiry prints no line: \
+      "expiresInMilliseconds" announced it when the entry was written.
 
-      A lost connection is made anew, and no change is left out. When the server does not keep changes any more that were not printed, the \
-      command ends with status 3: dump the store, and watch it from then on.
+      Reconnects if the connection is lost, without missing a change. If the server no longer keeps changes that were \
+      not printed yet, the exit status is 3: dump the store, then watch it again.
 
       Example: larder watch items --prefix a
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var store: StoreArgument
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var store: StoreArgument
 
   @Option(
     help: ArgumentHelp(
-      "The first revision whose changes are wanted, of those the server has kept. (default: those from now on)",
+      "The first revision to print, if the server still keeps it. (default: print only new changes)",
       valueName: "revision"))
-  var from: UInt64?
+  private var from: UInt64?
 
-  @Option(help: "Only keys that begin with this, and the deletion of all entries.")
-  var prefix = ""
+  @Option(parsing: .unconditional, help: "Print only keys with this prefix, and the deletion of all entries.")
+  private var prefix = ""
 
-  @Flag(help: "Leave the values out.")
-  var keysOnly = false
+  @Flag(help: "Omit values.")
+  private var keysOnly = false
 
   func validate() throws {
-    guard from != 0 else { throw ValidationError("revisions begin at 1; leave --from out for changes from now on") }
+    guard from != 0 else { throw ValidationError("revisions start at 1; omit --from to print only new changes") }
   }
 
   func run() async throws {
     let commits = try connection.client().store(store.name).watch(from: from, prefix: prefix, keysOnly: keysOnly)
-    try await untilInterrupted { [keysOnly] in try await Self.print(commits, keysOnly: keysOnly) }
+    try await runUntilInterrupted { [keysOnly] in try await Self.print(commits, keysOnly: keysOnly) }
   }
 
   private static func print(_ commits: RemoteStore.Watch, keysOnly: Bool) async throws {

@@ -1,33 +1,35 @@
 import ArgumentParser
 import Foundation
 
-/// What a command takes, as the parser itself tells it in JSON. Only what a console needs is read.
+/// The syntax of a command, decoded from the JSON in which the argument parser describes it. Only what the console
+/// needs.
 struct CommandSyntax: Decodable {
   let commandName: String
-  let subcommands: [CommandSyntax]?
-  let arguments: [Argument]?
+  private let subcommands: [CommandSyntax]?
+  private let arguments: [Argument]?
 
   struct Argument: Decodable {
     let kind: Kind
     let isRepeating: Bool
-    let names: [Name]?
+    private let names: [Name]?
     let valueName: String
     let completionKind: Values?
 
     enum Kind: String, Decodable { case positional, option, flag }
 
-    /// Such as `--limit` and `-h`.
+    /// The option's names with their dashes, such as `--limit` and `-h`.
     var options: [String] { (names ?? []).map { ($0.kind == .short ? "-" : "--") + $0.name } }
   }
 
-  struct Name: Decodable {
+  private struct Name: Decodable {
     let kind: Kind
     let name: String
 
     enum Kind: String, Decodable { case long, short, longWithSingleDash }
   }
 
-  /// What is offered for an argument. Names of stores are known by the argument's name.
+  /// The values that completion offers for an argument. The names of stores are `other`; the argument's name identifies
+  /// them.
   enum Values: Decodable {
     case list([String])
     case file, directory, other
@@ -45,11 +47,11 @@ struct CommandSyntax: Decodable {
     }
   }
 
-  /// All of `larder`, `help` included.
+  /// The syntax of `larder` and all its commands, including `help`.
   static let larder: CommandSyntax = {
     struct Tool: Decodable { let command: CommandSyntax }
     do { return try JSONDecoder().decode(Tool.self, from: Data(LarderCommand._dumpHelp().utf8)).command } catch {
-      preconditionFailure("the parser describes its commands in another way: \(error)")
+      preconditionFailure("the argument parser's description of the commands has another format: \(error)")
     }
   }()
 
@@ -57,7 +59,89 @@ struct CommandSyntax: Decodable {
 
   func command(_ name: String) -> CommandSyntax? { commands.first { $0.commandName == name } }
 
+  /// The names of all options with their dashes.
+  var options: [String] { (arguments ?? []).flatMap(\.options) }
+
   func option(_ name: String) -> Argument? { (arguments ?? []).first { $0.options.contains(name) } }
 
   var positionals: [Argument] { (arguments ?? []).filter { $0.kind == .positional } }
+}
+
+/// The position after some words of a command line. It implements the rule for dashes: a word that begins with a dash
+/// is an option, unless it follows `--` or is the value of the option before it.
+struct CommandLinePosition {
+  private(set) var command = CommandSyntax.larder
+  /// The arguments so far, without options and their values.
+  private(set) var arguments: [String] = []
+  /// The option whose value comes next.
+  private(set) var pendingOption: CommandSyntax.Argument?
+  /// A Boolean value that indicates whether `--` has not come yet.
+  private(set) var acceptsOptions = true
+
+  init(after words: some Sequence<String>) {
+    for word in words { advance(past: word) }
+  }
+
+  /// The command that shows the help of this position's command.
+  var helpCommand: String {
+    let larder = CommandSyntax.larder.commandName
+    return command.commandName == larder ? "\(larder) --help" : "\(larder) \(command.commandName) --help"
+  }
+
+  /// The first argument with this name, if there is one.
+  func argument(named name: String) -> String? {
+    zip(command.positionals, arguments).first { $0.0.valueName == name }?.1
+  }
+
+  /// Returns whether the word would be an option here, known or not.
+  private func isOption(_ word: String) -> Bool {
+    pendingOption == nil && acceptsOptions && word.hasPrefix("-") && word.count > 1 && word != "--"
+  }
+
+  private mutating func advance(past word: String) {
+    if pendingOption.take() != nil { return }
+    if isOption(word) {
+      if let option = option(word), option.kind == .option { pendingOption = option }
+    } else if acceptsOptions, word == "--" {
+      acceptsOptions = false
+    } else if let subcommand = command.command(word) {
+      command = subcommand
+    } else {
+      arguments.append(word)
+    }
+  }
+
+  /// Returns the command's option with this name, or the one that every command accepts.
+  private func option(_ name: String) -> CommandSyntax.Argument? {
+    command.option(name) ?? CommandSyntax.larder.option(name)
+  }
+
+  // MARK: Built-in options
+
+  /// The options that the parser answers itself instead of running a command.
+  private static let builtInOptions: Set<String> = [
+    "-h", "-help", "--help", "--help-hidden", "--version", "--experimental-dump-help", "--generate-completion-script",
+    "---completion",
+  ]
+
+  /// Returns the option that makes a command line invalid although the parser answered one of its built-in options.
+  ///
+  /// The parser finds these options anywhere, even where a key or value was meant, as in `put STORE KEY -h`. They are
+  /// valid only before the command's arguments. Returns nil if the first of them is valid.
+  static func misplacedOption(in words: [String]) -> String? {
+    var position = CommandLinePosition(after: [])
+    var misplacedValue: String?
+    for word in words {
+      let name = String(word.prefix { $0 != "=" })
+      let isBuiltIn = builtInOptions.contains(name)
+      if position.isOption(word) {
+        if isBuiltIn, position.arguments.isEmpty || position.command.commandName == "help" { return nil }
+        if isBuiltIn || position.option(name) == nil { return word }
+      } else if isBuiltIn, position.pendingOption != nil {
+        misplacedValue = word
+      }
+      position.advance(past: word)
+    }
+    return misplacedValue
+  }
 }

@@ -1,21 +1,43 @@
-/// A line of the console as words, by a shell's rules: spaces part words, single quotes keep everything, double quotes keep all but a
-/// backslash before `"`, `\`, `$` and the backtick, and a backslash elsewhere keeps what follows it. Nothing else has a meaning.
+/// The words of a console line, by the rules of a shell: white space separates words, single quotes preserve
+/// everything, double quotes preserve everything but a backslash before `"`, `\`, `$` and a backtick, and an unquoted
+/// backslash preserves the next character. No other character is special.
 struct CommandWords: Equatable {
-  /// The words that are whole: something stands behind them.
+  /// The complete words: those followed by white space.
   private(set) var words: [String] = []
-  /// The last word, if nothing stands behind it; what is typed now when a line is completed.
+  /// The word at the end of the line, unless white space follows it. Completion extends this word.
   private(set) var last: Word?
 
   /// A word at the end of a line.
   struct Word: Equatable {
-    /// Without its quotes.
-    var text = ""
-    /// Where it begins in the line.
+    /// The word without its quotes.
+    private(set) var text = ""
+    /// The word's position in the line.
     let start: String.Index
-    /// The quote that is not closed yet.
-    var quote: Unicode.Scalar?
-    /// Whether a backslash stands at the end.
-    var isEscaping = false
+    /// The quote that is still open.
+    private(set) var quote: Unicode.Scalar?
+    /// A Boolean value that indicates whether a backslash precedes the next character.
+    fileprivate var isEscaping = false
+
+    /// The characters that a backslash escapes in double quotes.
+    fileprivate static let escapable = "\"\\$`".unicodeScalars
+
+    fileprivate init(start: String.Index) { self.start = start }
+
+    fileprivate mutating func append(_ scalar: Unicode.Scalar) {
+      if isEscaping {
+        isEscaping = false
+        if quote == "\"", !Self.escapable.contains(scalar) { text.unicodeScalars.append("\\") }
+        text.unicodeScalars.append(scalar)
+      } else if scalar == "\\", quote != "'" {
+        isEscaping = true
+      } else if scalar == quote {
+        quote = nil
+      } else if quote == nil, scalar == "'" || scalar == "\"" {
+        quote = scalar
+      } else {
+        text.unicodeScalars.append(scalar)
+      }
+    }
   }
 
   init(_ line: String) {
@@ -27,30 +49,30 @@ struct CommandWords: Equatable {
         continue
       }
       var word = last ?? Word(start: index)
-      word.take(scalar)
+      word.append(scalar)
       last = word
     }
   }
 
-  /// All words.
-  /// - Throws: for a quote without its end.
+  /// Returns all words of a line.
+  /// - Throws: `CommandFailure` for an unclosed quote or a backslash at the end.
   static func split(_ line: String) throws(CommandFailure) -> [String] {
     let line = CommandWords(line)
     guard let last = line.last else { return line.words }
-    if let quote = last.quote { throw CommandFailure(.usage, "a quote is not closed: put another \(quote) at its end") }
+    if let quote = last.quote { throw CommandFailure(.usage, "a quote is not closed; add a closing \(quote)") }
     if last.isEscaping {
-      throw CommandFailure(.usage, "a backslash stands at the end; write two for the character itself")
+      throw CommandFailure(.usage, "the line ends in a backslash; type two for the character itself")
     }
     return line.words + [last.text]
   }
 
-  /// How a word is typed.
+  /// Returns a word in the form in which it can be typed.
   /// - Parameters:
-  ///   - quote: the one that it begins with already; nil for any or none.
-  ///   - isWhole: whether the quote is closed.
-  static func quoted(_ word: String, with quote: Unicode.Scalar? = nil, isWhole: Bool = true) -> String {
+  ///   - quote: The quote with which the word already begins; nil to choose one if needed.
+  ///   - isComplete: Whether to close the quote.
+  static func quoted(_ word: String, with quote: Unicode.Scalar? = nil, isComplete: Bool = true) -> String {
     let plain = word.unicodeScalars.allSatisfy { !isSpace($0) && !"'\"\\".unicodeScalars.contains($0) }
-    if quote == nil, plain, !word.isEmpty || !isWhole { return word }
+    if quote == nil, plain, !word.isEmpty || !isComplete { return word }
     let quote = quote ?? (word.unicodeScalars.contains("'") ? "\"" : "'")
     var text = String.UnicodeScalarView([quote])
     for scalar in word.unicodeScalars {
@@ -61,32 +83,9 @@ struct CommandWords: Equatable {
       if quote == "\"", Word.escapable.contains(scalar) { text.append("\\") }
       text.append(scalar)
     }
-    if isWhole { text.append(quote) }
+    if isComplete { text.append(quote) }
     return String(text)
   }
 
   private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" || scalar == "\n" }
-}
-
-extension CommandWords.Word {
-  /// What a backslash in double quotes takes its meaning from.
-  fileprivate static let escapable = "\"\\$`".unicodeScalars
-
-  init(start: String.Index) { self.start = start }
-
-  fileprivate mutating func take(_ scalar: Unicode.Scalar) {
-    if isEscaping {
-      isEscaping = false
-      if quote == "\"", !Self.escapable.contains(scalar) { text.unicodeScalars.append("\\") }
-      text.unicodeScalars.append(scalar)
-    } else if scalar == "\\", quote != "'" {
-      isEscaping = true
-    } else if scalar == quote {
-      quote = nil
-    } else if quote == nil, scalar == "'" || scalar == "\"" {
-      quote = scalar
-    } else {
-      text.unicodeScalars.append(scalar)
-    }
-  }
 }

@@ -1,22 +1,21 @@
 import CLibedit
-import Dispatch
 import Glibc
 
-/// Lines that a person types, edited by libedit on the terminal that standard input and output are. Used on the main thread only, which
-/// waits in it; there is one in a process.
+/// Reads lines from the terminal, with editing by libedit. Used only on the main thread, which it blocks; a process has
+/// at most one.
 @MainActor
 @safe
 final class LineEditor {
   enum Input: Equatable {
     case line(String)
-    /// Ctrl-C: whatever was typed doesn't count.
+    /// Ctrl-C, which discards the line.
     case abandoned
-    /// Ctrl-D on an empty line, or the terminal is gone.
+    /// Ctrl-D on an empty line, or a closed terminal.
     case end
   }
 
-  /// What Tab does: asked for the line up to the cursor.
-  var complete: (String) -> Completion = { _ in .none }
+  /// Completes the line up to the cursor.
+  private var complete: (String) -> Completion = { _ in .none }
 
   private let editor: OpaquePointer
   private let history: OpaquePointer
@@ -24,11 +23,11 @@ final class LineEditor {
   nonisolated(unsafe) private var prompt: UnsafeMutablePointer<CChar>?
   private var isAbandoned = false
 
-  /// - Parameter historyLimit: how many lines the arrow keys go back.
+  /// - Parameter historyLimit: The number of lines that the arrow keys can recall.
   init(historyLimit: Int) throws(CommandFailure) {
     _ = Terminal.isUTF8
     guard let editor = unsafe editor_make("larder"), let history = unsafe history_init() else {
-      throw CommandFailure(.usage, "this terminal can't be used; is TERM right?")
+      throw CommandFailure(.usage, "this terminal can't be used; check the variable TERM")
     }
     unsafe (self.editor, self.history) = (editor, history)
     unsafe editor_set_owner(editor, Unmanaged.passUnretained(self).toOpaque())
@@ -42,6 +41,11 @@ final class LineEditor {
     unsafe el_end(editor)
     unsafe history_end(history)
     unsafe free(prompt)
+  }
+
+  /// Sets what Tab does, given the line up to the cursor.
+  func onTab(_ complete: @escaping (String) -> Completion) {
+    self.complete = complete
   }
 
   func read(prompt text: String) -> Input {
@@ -59,7 +63,7 @@ final class LineEditor {
     return .line(line.last == "\n" ? String(line.dropLast()) : line)
   }
 
-  /// Makes a line one that the arrow keys go back to.
+  /// Adds a line to those that the arrow keys recall.
   func remember(_ line: String) {
     unsafe history_enter(history, line)
   }
@@ -80,7 +84,7 @@ final class LineEditor {
       "\\e[3~": "ed-delete-next-char", "\\e[1;5C": "em-next-word", "\\e[1;5D": "ed-prev-word",
     ]
     for (key, command) in keys { unsafe editor_bind(editor, key, command) }
-    // What a person has said about all editors goes before.
+    // The person's own settings for libedit override these.
     unsafe el_source(editor, nil)
   }
 
@@ -101,11 +105,10 @@ final class LineEditor {
 
   private func write(_ text: String) {
     flush_standard_output()
-    var text = text
-    text.withUTF8 { _ = unsafe Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+    Terminal.write(text)
   }
 
-  /// Safe because an editor's owner outlives it.
+  /// Safe because the owner outlives the editor.
   nonisolated private static func of(_ editor: OpaquePointer?) -> LineEditor {
     unsafe Unmanaged<LineEditor>.fromOpaque(editor_owner(editor)).takeUnretainedValue()
   }

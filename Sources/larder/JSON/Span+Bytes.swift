@@ -1,13 +1,13 @@
 import Glibc
 
-/// The one place where spans become memory again.
+/// Conversions from spans to arrays, strings and C functions: the only unsafe code of the JSON types.
 extension Span<UInt8> {
   @inline(__always)
   func toArray() -> [UInt8] {
     unsafe withUnsafeBufferPointer { unsafe Array($0) }
   }
 
-  /// The text of bytes that are UTF-8.
+  /// Returns the text of UTF-8 bytes.
   @inline(__always)
   func toString() -> String {
     unsafe withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
@@ -21,7 +21,7 @@ extension Span<UInt8> {
     }
   }
 
-  /// Whether the bytes are UTF-8 as Unicode defines it: no surrogates, no overlong forms.
+  /// A Boolean value that indicates whether the bytes are valid UTF-8, without surrogates and overlong forms.
   var isUTF8: Bool { (try? UTF8Span(validating: self)) != nil }
 
   @inline(__always)

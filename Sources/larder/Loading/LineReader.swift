@@ -1,21 +1,22 @@
 import Glibc
 
-/// Reads a file or pipe line by line into one buffer, which grows to the longest line and no further.
+/// Reads a file or pipe line by line into one buffer, which grows to the length of the longest line.
+///
+/// The bytes from `start` to `end` are unread; `scanned` divides them: no line ends before it.
 struct LineReader: ~Copyable {
-  /// Every entry fits: the largest frame a client takes, each byte of it written as an escape of six.
+  /// Every entry fits: the client's maximum frame size, times six for escapes.
   static let maxLineLength = 6 * (64 << 20) + 65_536
 
   private let input: InputFile
   private(set) var buffer: [UInt8]
   private var start = 0
   private var end = 0
-  /// Up to here there is no line's end.
   private var scanned = 0
   private var isAtEnd = false
 
-  /// Bytes of the lines so far.
+  /// The size of the lines so far.
   private(set) var bytesRead = 0
-  /// The number of the last line, from 1.
+  /// The number of the current line, from 1.
   private(set) var number = 0
 
   init(_ input: consuming InputFile, chunk: Int = 256 << 10) {
@@ -23,30 +24,31 @@ struct LineReader: ~Copyable {
     buffer = [UInt8](repeating: 0, count: chunk)
   }
 
-  /// Whether `fill` would not wait for whoever writes the input.
+  /// A Boolean value that indicates whether `fill` would return without waiting for input.
   var isReady: Bool { input.isReady }
 
-  /// Where in `buffer` the next line is, without its line feed and a carriage return before that; nil when no whole line is there.
+  /// Returns the next line's range in `buffer`, without its line feed and a preceding carriage return; nil if no
+  /// complete line is buffered.
   mutating func next() -> Range<Int>? {
     if let length = buffer.span.extracting(scanned..<end).firstIndex(of: UInt8(ascii: "\n")) {
-      return take(upTo: scanned + length, skipping: 1)
+      return consume(upTo: scanned + length, skipping: 1)
     }
     scanned = end
-    return isAtEnd && start < end ? take(upTo: end, skipping: 0) : nil
+    return isAtEnd && start < end ? consume(upTo: end, skipping: 0) : nil
   }
 
-  private mutating func take(upTo lineEnd: Int, skipping: Int) -> Range<Int> {
+  private mutating func consume(upTo lineEnd: Int, skipping: Int) -> Range<Int> {
     let lineStart = start
     start = lineEnd + skipping
     scanned = start
     number += 1
     bytesRead += start - lineStart
-    let isWindows = lineEnd > lineStart && buffer[lineEnd - 1] == UInt8(ascii: "\r")
-    return lineStart..<(isWindows ? lineEnd - 1 : lineEnd)
+    let endsInCarriageReturn = lineEnd > lineStart && buffer[lineEnd - 1] == UInt8(ascii: "\r")
+    return lineStart..<(endsInCarriageReturn ? lineEnd - 1 : lineEnd)
   }
 
-  /// Reads more.
-  /// - Returns: whether there may be another line.
+  /// Reads more bytes.
+  /// - Returns: Whether another line is possible.
   mutating func fill() throws -> Bool {
     if isAtEnd { return false }
     if start > 0 {
@@ -58,7 +60,7 @@ struct LineReader: ~Copyable {
     if end == buffer.count {
       guard buffer.count < Self.maxLineLength else {
         number += 1
-        throw JSONError("it is longer than any entry can be")
+        throw JSONError("the line is longer than any entry can be")
       }
       buffer += [UInt8](repeating: 0, count: min(buffer.count, Self.maxLineLength - buffer.count))
     }

@@ -1,20 +1,21 @@
 import Larder
 
-/// What a command says to the shell.
+/// The exit status of `larder`. A contract with scripts.
 enum ExitStatus: Int32 {
-  case done = 0
-  /// No such key.
+  case success = 0
+  /// The key has no entry.
   case notFound = 1
-  /// The command line or the input is not right.
+  /// The command line or the input is invalid.
   case usage = 2
+  /// The server refused the request.
   case refused = 3
-  /// The server can't be reached, or did not answer in time.
+  /// The server can't be reached, or did not reply in time.
   case unreachable = 4
-  /// Files are not what was written.
+  /// Files are damaged.
   case damaged = 5
 }
 
-/// Why a command has not done its work, in one line: what happened and what to do next.
+/// Why a command failed, in one line: what happened, and what to do next.
 struct CommandFailure: Error {
   let status: ExitStatus
   let message: String
@@ -26,45 +27,45 @@ struct CommandFailure: Error {
 
   init(_ error: LarderError) {
     status = ExitStatus(error.kind)
-    let isSilent = error.message.isEmpty || error.kind == .cancelled
-    message = "\(isSilent ? Self.words(error.kind) : error.message); \(Self.advice(error))"
+    let needsText = error.message.isEmpty || error.kind == .cancelled
+    message = "\(needsText ? Self.text(error.kind) : error.message); \(Self.advice(error))"
   }
 
-  /// What to say when the server has left it to the code.
-  private static func words(_ kind: LarderError.Kind) -> String {
+  /// Returns the text for an error that has no message of its own.
+  private static func text(_ kind: LarderError.Kind) -> String {
     switch kind {
     case .conditionFailed: "the condition does not hold"
-    case .storeExists: "there is a store of that name already"
+    case .storeExists: "the store already exists"
     case .storeUnknown: "there is no such store"
-    case .storeFull: "the store has no room for it"
-    case .cancelled: "it was stopped"
+    case .storeFull: "the store is full"
+    case .cancelled: "interrupted"
     case .shuttingDown: "the server is shutting down"
-    case .tooManyConnections: "the server has as many connections as it takes"
-    case .notPermitted: "the server's rules don't allow it"
-    default: "it was refused (\(kind))"
+    case .tooManyConnections: "the server has reached its connection limit"
+    case .notPermitted: "the server's access rules don't permit this"
+    default: "the server refused the request (\(kind))"
     }
   }
 
   private static func advice(_ error: LarderError) -> String {
     switch error.kind {
     case .connectFailed:
-      "is larderd running there? Its address is given with --server or LARDER_SERVER"
-    case .storeUnknown: "'larder stores' lists the stores, 'larder create NAME memory' makes one"
+      "is larderd running there? Set its address with --server or LARDER_SERVER"
+    case .storeUnknown: "'larder stores' lists the stores, 'larder create NAME memory' creates one"
     case .storeExists: "use it as it is, or drop it first"
-    case .conditionFailed: "nothing was changed; 'larder get-many' shows the entry as it is now"
-    case .changesLost: "'larder dump' shows the store as it is now"
+    case .conditionFailed: "nothing was changed; 'larder get-many' shows the current entry"
+    case .changesLost: "'larder dump' prints the store's current entries"
     case .notPermitted:
-      "nothing was changed; run it as a user who may, or have the administrator add a rule to larderd's setting access"
-    case .answerExpired: "what came is not all of it: write the output to a file, or read it faster"
-    case .protocolViolation, .versionNotSupported: "is it a larderd of this version that listens there?"
+      "nothing was changed; run it as a user with that right, or ask for a rule in larderd's setting access"
+    case .answerExpired: "the output is incomplete; write it to a file, or read it faster"
+    case .protocolViolation, .versionNotSupported: "check that a larderd of this version is listening there"
     case .cancelled where error.isSafeToRetry: "nothing was changed"
     case .timedOut where error.isSafeToRetry, .disconnected where error.isSafeToRetry:
       "try again, with a longer --timeout if the server is busy"
     default:
       switch error.outcome {
-      case .notExecuted: "nothing was changed, try again"
+      case .notExecuted: "nothing was changed; try again"
       case .rejected: "nothing was changed"
-      case .unknown: "it may have been carried out or not: look before you try again"
+      case .unknown: "the request may or may not have been executed; check before you try again"
       }
     }
   }
@@ -76,8 +77,7 @@ extension ExitStatus {
       switch kind {
       case .notFound: .notFound
       case .connectFailed, .timedOut, .disconnected, .closed, .cancelled, .protocolViolation, .tooManyConnections,
-        .shuttingDown,
-        .serverTimedOut, .answerExpired:
+        .shuttingDown, .serverTimedOut, .answerExpired:
         .unreachable
       default: .refused
       }

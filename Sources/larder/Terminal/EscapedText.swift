@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// Text as a terminal may have it: nothing in it steers the terminal or breaks a line, and its width is known.
+/// Text that is safe to print on a terminal: it contains no control characters, and its width is known.
 enum EscapedText {
-  /// Bytes in one line, with what is no character, or none that shows, as an escape: `\n`, `\u001b`, `\xff`.
+  /// Returns bytes as one line. Control characters and invalid UTF-8 become escapes such as `\n`, `\u001b` and `\xff`.
   static func line(_ bytes: some Collection<UInt8>) -> String {
     text(bytes, keeping: [])
   }
@@ -12,24 +12,24 @@ enum EscapedText {
     line(text.utf8)
   }
 
-  /// As `line`, but line feeds and tabs stay.
+  /// Returns bytes like `line`, but keeps line feeds and tabs.
   static func lines(_ bytes: some Collection<UInt8>) -> String {
     text(bytes, keeping: ["\n", "\t"])
   }
 
-  /// How many columns of a terminal a text takes.
+  /// Returns the width of a text in columns of a terminal.
   static func width(_ text: String) -> Int {
     text.unicodeScalars.reduce(0) { $0 + width($1) }
   }
 
-  /// The text, or its beginning and an ellipsis where it is wider than so many columns.
+  /// Returns the text, shortened with an ellipsis if it is wider than `columns`.
   static func cut(_ text: String, to columns: Int) -> String {
     guard text.utf8.count > columns, width(text) > columns else { return text }
     var cut = String.UnicodeScalarView()
-    var left = columns - 1
+    var remaining = columns - 1
     for scalar in text.unicodeScalars {
-      left -= width(scalar)
-      if left < 0 { break }
+      remaining -= width(scalar)
+      if remaining < 0 { break }
       cut.append(scalar)
     }
     return String(cut) + (columns > 0 ? "…" : "")
@@ -39,13 +39,13 @@ enum EscapedText {
     var text = String.UnicodeScalarView()
     var decoder = Unicode.UTF8.ForwardParser()
     var input = bytes.makeIterator()
-    var place = bytes.startIndex
+    var index = bytes.startIndex
     while true {
       switch decoder.parseScalar(from: &input) {
       case .emptyInput: return String(text)
       case .valid(let encoded):
         let scalar = Unicode.UTF8.decode(encoded)
-        place = bytes.index(place, offsetBy: encoded.count)
+        index = bytes.index(index, offsetBy: encoded.count)
         if kept.contains(scalar) || isHarmless(scalar) {
           text.append(scalar)
         } else {
@@ -53,14 +53,15 @@ enum EscapedText {
         }
       case .error(let length):
         for _ in 0..<length {
-          text.append(contentsOf: ("\\x" + hex(UInt32(bytes[place]), digits: 2)).unicodeScalars)
-          place = bytes.index(after: place)
+          text.append(contentsOf: ("\\x" + hex(UInt32(bytes[index]), digits: 2)).unicodeScalars)
+          index = bytes.index(after: index)
         }
       }
     }
   }
 
-  /// Whether a terminal shows the character and does nothing else. Those that turn the direction of what follows are not harmless.
+  /// Returns whether a terminal only shows the character. Characters that change the direction of the following text
+  /// are not harmless.
   private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x20...0x7E: true

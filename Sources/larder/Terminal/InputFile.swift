@@ -1,17 +1,17 @@
 import Glibc
 import Platform
 
-/// A file that is read, or standard input.
+/// A file that is open for reading, or standard input.
 struct InputFile: ~Copyable {
-  /// How often a task that waits for input looks whether it was cancelled.
-  private static let glanceMilliseconds: Int32 = 100
+  /// How often a task that waits for input checks whether it was cancelled.
+  private static let cancellationCheckMilliseconds: Int32 = 100
 
-  /// Closed with the value; standard input stays open.
+  /// The descriptor to close with this value; nil for standard input, which stays open.
   private let owned: Descriptor?
   private let number: Int32
   private let name: String
 
-  /// - Parameter path: `-` for standard input.
+  /// - Parameter path: The file's path, or `-` for standard input.
   init(path: String) throws {
     if path == "-" {
       self.init()
@@ -24,7 +24,7 @@ struct InputFile: ~Copyable {
     self.init(Descriptor(owning: number), number, name: "'\(path)'")
   }
 
-  /// Standard input.
+  /// Opens standard input.
   init() {
     self.init(nil, STDIN_FILENO, name: "standard input")
   }
@@ -37,23 +37,24 @@ struct InputFile: ~Copyable {
 
   var isTerminal: Bool { isatty(number) == 1 }
 
-  /// Bytes in all, when that is known beforehand.
+  /// The total size in bytes, if it is known.
   var size: Int? {
     var status = stat()
     guard unsafe fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     return status.st_size
   }
 
-  /// Whether reading would not wait.
+  /// A Boolean value that indicates whether a read would return without waiting.
   var isReady: Bool { isReady(within: 0) }
 
   private func isReady(within milliseconds: Int32) -> Bool {
-    var wanted = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-    return unsafe poll(&wanted, 1, milliseconds) > 0
+    var descriptor = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+    return unsafe poll(&descriptor, 1, milliseconds) > 0
   }
 
-  /// - Returns: how many bytes came; 0 at the end.
-  /// - Throws: `CommandFailure`; `CancellationError` in a task that is cancelled, also while nothing comes.
+  /// Reads bytes, waiting for them if necessary.
+  /// - Returns: The number of bytes read; 0 at the end.
+  /// - Throws: `CommandFailure` if reading fails; `CancellationError` if the task is cancelled, even while it waits.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     while true {
       try waitUntilReady()
@@ -62,8 +63,8 @@ struct InputFile: ~Copyable {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        var wanted = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-        _ = unsafe poll(&wanted, 1, -1)
+        var descriptor = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        _ = unsafe poll(&descriptor, 1, -1)
       default: throw CommandFailure(.usage, "can't read \(name): \(systemMessage())")
       }
     }
@@ -72,11 +73,11 @@ struct InputFile: ~Copyable {
   private func waitUntilReady() throws(CancellationError) {
     repeat {
       if Task.isCancelled { throw CancellationError() }
-    } while !isReady(within: Self.glanceMilliseconds)
+    } while !isReady(within: Self.cancellationCheckMilliseconds)
   }
 
-  /// Everything up to the end.
-  /// - Throws: when there is more than `limit`.
+  /// Returns all bytes up to the end.
+  /// - Throws: `CommandFailure` if there are more than `limit` bytes.
   func readAll(limit: Int) throws -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
@@ -87,8 +88,23 @@ struct InputFile: ~Copyable {
       guard bytes.count <= limit else {
         throw CommandFailure(
           .refused,
-          "\(name) is longer than \(limit) bytes, which no server takes as a value; split it over several keys")
+          "\(name) is longer than \(limit) bytes, which no server accepts as a value; split it into several entries")
       }
     }
   }
+}
+
+// MARK: Paths
+
+/// Returns a path that does not depend on the current folder.
+func absolutePath(_ path: String) -> String {
+  var path = path.hasPrefix("/") ? path : currentFolder() + "/" + path
+  while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+  return path
+}
+
+/// Returns the folder that contains the last component of an absolute path.
+func folder(of path: String) -> String {
+  let slash = path.lastIndex(of: "/")!
+  return slash == path.startIndex ? "/" : String(path[..<slash])
 }

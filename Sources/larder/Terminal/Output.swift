@@ -1,23 +1,23 @@
 import Glibc
 import Platform
 
-/// Standard output, written in large pieces. What reaches a terminal doesn't steer it: see `EscapedText`.
+/// Buffered standard output. Text for a terminal is escaped first: see `EscapedText`.
 struct Output: ~Copyable {
-  /// What waits to be written. Append to it, and call `written` now and then.
+  /// The bytes to write. Append to them, and call `flushIfLarge` regularly and `flush` at the end.
   var bytes: [UInt8] = []
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Whether a person reads it, who has not asked for JSON in the console.
+  /// A Boolean value that indicates whether to print tables: on a terminal, unless the console's format is JSON.
   static var showsTables: Bool { isTerminal && ConsoleSession.current?.format != .json }
 
-  /// Writes what waits if there is enough of it to be worth a call.
+  /// Writes the bytes if there are enough of them to be worth a system call.
   @inline(__always)
   mutating func flushIfLarge() throws {
     if bytes.count >= 64 << 10 { try flush() }
   }
 
-  /// What waits must not end within a character.
+  /// Writes the bytes. They must not end inside a character.
   mutating func flush() throws {
     if Self.isTerminal { bytes = Array(EscapedText.lines(bytes).utf8) }
     try unsafe bytes.withUnsafeBytes { try unsafe Self.write($0) }
@@ -41,8 +41,8 @@ struct Output: ~Copyable {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        var wanted = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-        _ = unsafe poll(&wanted, 1, -1)
+        var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        _ = unsafe poll(&descriptor, 1, -1)
       case EPIPE: throw OutputClosed()
       default: throw CommandFailure(.usage, "can't write to standard output: \(systemMessage())")
       }
@@ -50,10 +50,10 @@ struct Output: ~Copyable {
   }
 }
 
-/// Whoever read the output has had enough: the command ends quietly, and has done its work.
+/// The reader of the output has closed its end. The command ends silently and successfully.
 struct OutputClosed: Error {}
 
-/// What `errno` stands for, in words.
+/// Returns the message for `errno`.
 func systemMessage() -> String {
   unsafe String(cString: strerror(errno))
 }

@@ -1,8 +1,8 @@
-/// What `larder stats --watch` shows: a plain value that figures go into, and lines come out of.
+/// The page that `larder stats --watch` shows. A plain value: statistics go in, lines come out.
 struct StatsPage {
-  /// What was read of a server at one time.
+  /// The statistics of a server and its stores at one time.
   struct Sample {
-    /// In seconds, of a clock that never goes back.
+    /// The time of a monotonic clock, in seconds.
     let time: Double
     let server: [String: UInt64]
     let stores: [StoreSample]
@@ -11,20 +11,20 @@ struct StatsPage {
   struct StoreSample {
     let name: String
     let engine: String
-    let figures: [String: UInt64]
+    let statistics: [String: UInt64]
   }
 
-  private static let sparks = Array("▁▂▃▄▅▆▇█")
-  private static let mostRates = 60
-  /// Whoever calls itself a server can tell of more, which no integer might hold.
-  private static let highestRate = 1e15
+  private static let sparklineLevels = Array("▁▂▃▄▅▆▇█")
+  private static let maxRateCount = 60
+  /// Limits the rates that a malicious server can cause, so that they fit an integer.
+  private static let maxRate = 1e15
 
   private let address: String
-  private var last: Sample?
-  private var before: Sample?
-  /// Requests a second, between one sample and the next.
+  private var latest: Sample?
+  private var previous: Sample?
+  /// The requests per second between consecutive samples.
   private var rates: [Double] = []
-  /// Why there is no newer sample.
+  /// Why there is no newer sample, if there is none.
   private var failure: String?
 
   init(address: String) {
@@ -32,21 +32,21 @@ struct StatsPage {
   }
 
   mutating func add(_ sample: Sample) {
-    // The counts of a server that was started anew begin anew.
-    let isSame = last.map {
+    // A restarted server counts from 0 again.
+    let isSameProcess = latest.map {
       $0.server["uptime_milliseconds", default: 0] <= sample.server["uptime_milliseconds", default: 0]
     }
-    before = isSame == true ? last : nil
-    last = sample
+    previous = isSameProcess == true ? latest : nil
+    latest = sample
     failure = nil
-    if let rate = rate("requests_total") { rates = rates.suffix(Self.mostRates - 1) + [rate] }
+    if let rate = rate("requests_total") { rates = rates.suffix(Self.maxRateCount - 1) + [rate] }
   }
 
   mutating func add(failure: String) { self.failure = failure }
 
   func lines(height: Int) -> [String] {
-    guard let last else { return ["larderd at \(address)", failure ?? "…"] }
-    let server = last.server
+    guard let latest else { return ["larderd at \(address)", failure ?? "…"] }
+    let server = latest.server
     var lines = [
       "larderd at \(address), up \(HumanReadable.time(seconds: server["uptime_milliseconds", default: 0] / 1_000))"
     ]
@@ -58,7 +58,7 @@ struct StatsPage {
         ("p50", "request_p50_nanoseconds"), ("p99", "request_p99_nanoseconds"), ("p99.9", "request_p999_nanoseconds"),
       ]
       lines.append(
-        "took less    "
+        "latency      "
           + names.map { "\($0.0) \(HumanReadable.duration(nanoseconds: server[$0.1, default: 0]))" }.joined(
             separator: "   ")
       )
@@ -66,54 +66,56 @@ struct StatsPage {
     let traffic = ["received", "sent"].map { "\($0) \(bytesRate("\($0)_bytes_total"))" }.joined(separator: "   ")
     lines.append("traffic      \(traffic)   waiting \(HumanReadable.bytes(server["output_bytes", default: 0]))")
     lines.append(
-      "connections  \(server["connections", default: 0])   memory of stores \(HumanReadable.bytes(server["memory_bytes", default: 0]))"
+      "connections  \(server["connections", default: 0])   "
+        + "store memory \(HumanReadable.bytes(server["memory_bytes", default: 0]))"
     )
     lines.append("")
-    return lines + storeLines(last.stores, room: height - lines.count - 2) + ["", "^C ends"]
+    return lines + storeLines(latest.stores, maxLineCount: height - lines.count - 2) + ["", "Press Ctrl-C to quit"]
   }
 
-  private func storeLines(_ stores: [StoreSample], room: Int) -> [String] {
-    func have(_ name: String) -> Bool { stores.contains { $0.figures[name] != nil } }
-    let (haveLimits, haveLogs) = (have("limit_bytes"), have("log_bytes"))
-    // Only what some store has, for a terminal is narrow.
+  private func storeLines(_ stores: [StoreSample], maxLineCount: Int) -> [String] {
+    func isPresent(_ name: String) -> Bool { stores.contains { $0.statistics[name] != nil } }
+    let (haveLimits, haveLogs) = (isPresent("limit_bytes"), isPresent("log_bytes"))
+    // A terminal is narrow, so omit columns that would be empty.
     var table = Table(
       header: ["STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY"]
         + (haveLimits ? ["LIMIT", "EVICTED/S"] : [])
         + (haveLogs ? ["LOG", "DEAD"] : []))
     for store in stores {
-      let figures = store.figures
-      func bytes(_ name: String) -> String { figures[name].map { HumanReadable.bytes($0) } ?? "–" }
+      let statistics = store.statistics
+      func bytes(_ name: String) -> String { statistics[name].map { HumanReadable.bytes($0) } ?? "–" }
       func rate(_ name: String) -> String { self.rate(name, of: store).map { "\(Int($0))" } ?? "–" }
-      // Every write takes a revision.
-      var cells = [store.name, store.engine, "\(figures["entries", default: 0])", rate("revision")]
-      cells += ["\(figures["watches", default: 0])", bytes("memory_bytes")]
+      // Every write increments the revision.
+      var cells = [store.name, store.engine, "\(statistics["entries", default: 0])", rate("revision")]
+      cells += ["\(statistics["watches", default: 0])", bytes("memory_bytes")]
       if haveLimits { cells += [bytes("limit_bytes"), rate("evicted_total")] }
       if haveLogs { cells += [bytes("log_bytes"), bytes("log_dead_bytes")] }
       table.add(cells)
     }
     let lines = table.text.split(separator: "\n").map(String.init)
-    guard lines.count > max(2, room) else { return lines }
-    let shown = max(2, room) - 1
+    guard lines.count > max(2, maxLineCount) else { return lines }
+    let shown = max(2, maxLineCount) - 1
     return lines.prefix(shown) + ["… and \(lines.count - shown) more"]
   }
 
   private func rate(_ name: String, of store: StoreSample) -> Double? {
-    rate(store.figures[name], before?.stores.first { $0.name == store.name }?.figures[name])
+    rate(store.statistics[name], previous?.stores.first { $0.name == store.name }?.statistics[name])
   }
 
-  private func rate(_ name: String) -> Double? { rate(last?.server[name], before?.server[name]) }
+  private func rate(_ name: String) -> Double? { rate(latest?.server[name], previous?.server[name]) }
 
   private func rate(_ new: UInt64?, _ old: UInt64?) -> Double? {
-    guard let new, let old, new >= old, let last, let before, last.time > before.time else { return nil }
-    return min(Double(new - old) / (last.time - before.time), Self.highestRate)
+    guard let new, let old, new >= old, let latest, let previous, latest.time > previous.time else { return nil }
+    return min(Double(new - old) / (latest.time - previous.time), Self.maxRate)
   }
 
   private func bytesRate(_ name: String) -> String { rate(name).map { "\(HumanReadable.bytes(UInt64($0)))/s" } ?? "–" }
 
   static func sparkline(_ values: [Double]) -> String {
-    let most = values.max() ?? 0
-    guard most > 0 else { return String(repeating: sparks[0], count: values.count) }
-    return String(values.map { sparks[min(sparks.count - 1, Int($0 / most * Double(sparks.count - 1) + 0.5))] })
+    let maximum = values.max() ?? 0
+    guard maximum > 0 else { return String(repeating: sparklineLevels[0], count: values.count) }
+    let top = Double(sparklineLevels.count - 1)
+    return String(values.map { sparklineLevels[Int(min(top, $0 / maximum * top + 0.5))] })
   }
 
   private static func pad(_ text: String, _ width: Int) -> String {

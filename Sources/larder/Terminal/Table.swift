@@ -1,9 +1,11 @@
-/// Columns that are aligned for a person's eye: text to the left, numbers and quantities to the right. Cells may hold anything; see
-/// `EscapedText`.
+import Larder
+
+/// A table of aligned columns: text on the left, numbers and quantities on the right. Cells may contain anything; they
+/// are escaped.
 struct Table {
-  private static let gap = "  "
-  /// No cell shows more bytes than this, however wide the terminal.
-  static let longestCell = 4_096
+  private static let columnGap = "  "
+  /// The maximum number of bytes that a cell shows, even on a wide terminal.
+  static let maxCellBytes = 4_096
 
   private let header: [String]
   private var rows: [[String]] = []
@@ -21,41 +23,42 @@ struct Table {
   }
 
   mutating func add(_ cells: [String]) {
-    rows.append(cells.map { EscapedText.line($0.utf8.prefix(Self.longestCell)) })
+    rows.append(cells.map { EscapedText.line($0.utf8.prefix(Self.maxCellBytes)) })
   }
 
-  /// Cut to the terminal's width.
+  /// The table's lines, cut to the terminal's width.
   var text: String { text(width: Terminal.width) }
 
   func text(width: Int) -> String {
     let all = [header] + rows
-    let natural = header.indices.map { column in all.map { EscapedText.width($0[column]) }.max() ?? 0 }
-    let most = Self.widestColumn(natural, in: width - Self.gap.count * (header.count - 1))
+    let widths = header.indices.map { column in all.map { EscapedText.width($0[column]) }.max() ?? 0 }
+    let maxWidth = Self.maxColumnWidth(widths, available: width - Self.columnGap.count * (header.count - 1))
     let isNumber = header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
     return all.map { row in
       var line = ""
       for (column, cell) in row.enumerated() {
-        let cell = EscapedText.cut(cell, to: most)
-        let space = String(repeating: " ", count: min(most, natural[column]) - EscapedText.width(cell))
-        line += (column > 0 ? Self.gap : "") + (isNumber[column] ? space + cell : cell + space)
+        let cell = EscapedText.cut(cell, to: maxWidth)
+        let space = String(repeating: " ", count: min(maxWidth, widths[column]) - EscapedText.width(cell))
+        line += (column > 0 ? Self.columnGap : "") + (isNumber[column] ? space + cell : cell + space)
       }
       while line.last == " " { line.removeLast() }
       return line
     }.joined(separator: "\n")
   }
 
-  /// How wide columns may be for all of them to fit: the widest give way first, down to what still says something.
-  private static func widestColumn(_ widths: [Int], in room: Int) -> Int {
-    var left = room
+  /// Returns the maximum width of a column with which all columns fit. The widest columns shrink first, to no less than
+  /// 8 columns.
+  private static func maxColumnWidth(_ widths: [Int], available: Int) -> Int {
+    var remaining = available
     for (index, width) in widths.sorted().enumerated() {
-      let share = left / (widths.count - index)
+      let share = remaining / (widths.count - index)
       if width > share { return max(8, share) }
-      left -= width
+      remaining -= width
     }
     return .max
   }
 
-  /// Whether a cell is a number, perhaps with a unit behind a space, or says that there is none.
+  /// Returns whether a cell is a number, with or without a unit after a space, or a dash for no number.
   private static func isQuantity(_ cell: String) -> Bool {
     let words = cell.split(separator: " ", omittingEmptySubsequences: false)
     guard cell != "–" else { return true }
@@ -65,4 +68,47 @@ struct Table {
   }
 
   private static let units: Set<Substring> = ["B", "KiB", "MiB", "GiB", "TiB", "µs", "ms", "s"]
+}
+
+/// A table of entries: one per line, with as much of the value as fits.
+struct EntryTable {
+  private typealias Row = (key: String, revision: String, expiry: String, value: String)
+
+  private let keysOnly: Bool
+  private var rows: [Row] = []
+
+  init(keysOnly: Bool = false) {
+    self.keysOnly = keysOnly
+  }
+
+  mutating func add(_ entry: Entry) {
+    let expiry = entry.expiresIn.map { HumanReadable.time(seconds: ($0.wholeMilliseconds + 999) / 1_000) }
+    rows.append((entry.key, String(entry.revision), expiry ?? "", keysOnly ? "" : Self.text(entry.value)))
+  }
+
+  mutating func add(missing key: String) {
+    rows.append((key, "-", "", "(missing)"))
+  }
+
+  var text: String {
+    let showsExpiry = rows.contains { !$0.expiry.isEmpty }
+    func cells(_ row: Row) -> [String] {
+      [row.key, row.revision] + (showsExpiry ? [row.expiry] : []) + (keysOnly ? [] : [row.value])
+    }
+    var table = Table(header: cells(("KEY", "REVISION", "EXPIRES IN", "VALUE")))
+    for row in rows { table.add(cells(row)) }
+    return table.text
+  }
+
+  private static func text(_ value: EntryValue) -> String {
+    switch value {
+    case .single(let bytes): return text(bytes)
+    case .list(let elements):
+      return "[" + elements.prefix(Table.maxCellBytes).map(text).joined(separator: ", ") + "]"
+    }
+  }
+
+  private static func text(_ bytes: [UInt8]) -> String {
+    EscapedText.line(bytes.prefix(Table.maxCellBytes))
+  }
 }

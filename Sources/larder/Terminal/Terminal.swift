@@ -1,16 +1,54 @@
 import Glibc
 
-/// The terminal that standard output is.
+/// The terminal on standard output.
 enum Terminal {
-  /// Columns of one that does not say.
-  private static let usualWidth = 80
-
-  static var width: Int {
+  /// The size in columns and rows; 80 by 24 if it is unknown.
+  static var size: (width: Int, height: Int) {
     var size = winsize()
-    guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return usualWidth }
-    return Int(size.ws_col)
+    guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
+    return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// Has the C library take text for UTF-8, as all that is written here is, whatever the environment says. It holds for the process.
+  static var width: Int { size.width }
+
+  /// Sets the process's character set to UTF-8, whatever the environment says, because all output is UTF-8. True on
+  /// success.
   static let isUTF8: Bool = unsafe setlocale(LC_CTYPE, "C.UTF-8") != nil
+
+  static func write(_ text: String, to descriptor: Int32 = STDOUT_FILENO) {
+    var text = text
+    text.withUTF8 { _ = unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+  }
+}
+
+/// The terminal's alternate screen, which shows one page after another. The normal screen returns when the value goes
+/// out of scope.
+struct AlternateScreen: ~Copyable {
+  init() {
+    // Switch to the alternate screen, and hide the cursor.
+    Terminal.write("\u{1B}[?1049h\u{1B}[?25l")
+  }
+
+  deinit { Terminal.write("\u{1B}[?25h\u{1B}[?1049l") }
+
+  var size: (width: Int, height: Int) { Terminal.size }
+
+  /// Replaces the page with as many of the lines as fit, without flicker.
+  func show(_ lines: [String]) {
+    let (width, height) = size
+    Terminal.write(Self.page(lines, width: width, height: height))
+  }
+
+  /// Returns the text and control sequences that show lines. The lines may contain anything, including text from the
+  /// server: see `EscapedText`.
+  static func page(_ lines: [String], width: Int, height: Int) -> String {
+    var page = "\u{1B}[H"
+    for (row, line) in lines.prefix(height).enumerated() {
+      let line = EscapedText.cut(EscapedText.line(line), to: width)
+      // After a line that fills its row, the cursor is still on the last character, which "erase to the end of the
+      // line" would erase.
+      page += (row == 0 ? "" : "\r\n") + line + (EscapedText.width(line) < width ? "\u{1B}[K" : "")
+    }
+    return lines.count < height ? page + "\r\n\u{1B}[J" : page
+  }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import larder
 
-@Suite struct `A line's words` {
+@Suite struct `The words of a line` {
   @Test(arguments: [
     ("", []), ("  \t ", []), ("ping", ["ping"]), ("  get  items\tapple ", ["get", "items", "apple"]),
     ("put items 'two words'", ["put", "items", "two words"]), (#"a\ b c"#, ["a b", "c"]), ("''", [""]), (#""""#, [""]),
@@ -12,17 +12,18 @@ import Testing
     (#"put a '{"x":"y z"}'"#, ["put", "a", #"{"x":"y z"}"#]), ("größe 漢字 👩‍👩‍👧", ["größe", "漢字", "👩‍👩‍👧"]),
     ("e\u{301} 'o\u{308}'", ["e\u{301}", "o\u{308}"]), ("a' '\u{301}", ["a \u{301}"]), ("$HOME *", ["$HOME", "*"]),
     ("a > b | c; d # e", ["a", ">", "b", "|", "c;", "d", "#", "e"]),
-  ]) func `are parted as a shell does`(line: String, words: [String]) throws {
+  ]) func `are split as in a shell`(line: String, words: [String]) throws {
     #expect(try CommandWords.split(line) == words)
   }
 
-  @Test(arguments: ["'a", "\"a", "a 'b\" c", #"a\"#, #""a\""#, #"'it\'s'"#]) func `are refused without an end`(
+  @Test(arguments: ["'a", "\"a", "a 'b\" c", #"a\"#, #""a\""#, #"'it\'s'"#])
+  func `are refused if a quote is not closed`(
     line: String
   ) {
     #expect(throws: CommandFailure.self) { try CommandWords.split(line) }
   }
 
-  @Test func `are what was quoted`() throws {
+  @Test func `are the same after quoting`() throws {
     let pieces = ["a", " ", "'", "\"", "\\", "$", "`", "é", "漢", "-", "👩‍👩‍👧", "\t"]
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
@@ -31,7 +32,7 @@ import Testing
       for quote in [nil, "'", "\""] as [Unicode.Scalar?] {
         let line = CommandWords.quoted(word, with: quote)
         #expect(try CommandWords.split("x \(line) y") == ["x", word, "y"], "seed \(seed): \(line)")
-        let open = CommandWords(CommandWords.quoted(word, with: quote, isWhole: false))
+        let open = CommandWords(CommandWords.quoted(word, with: quote, isComplete: false))
         #expect((open.words, open.last?.text ?? "") == ([], word), "seed \(seed): \(line)")
       }
     }
@@ -47,15 +48,15 @@ import Testing
   }
 }
 
-@Suite struct `A word that nobody knows` {
+@Suite struct `An unknown command` {
   @Test(arguments: [
     ("pagee", "page"), ("gte", "get"), ("Stores", "stores"), ("storse", "stores"), ("dele", "delete"),
     ("get_many", "get-many"),
-  ]) func `is near to one`(word: String, near: String) {
-    #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == near)
+  ]) func `is similar to a known one`(word: String, similar: String) {
+    #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == similar)
   }
 
-  @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)]) func `is near to none`(
+  @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)]) func `is not similar to any`(
     word: String
   ) {
     #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == nil)

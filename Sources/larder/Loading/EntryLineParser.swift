@@ -1,33 +1,34 @@
 import Larder
 
-/// Makes writes of lines: those of `EntryLine`, or any objects, of which one member is the key and the whole line is the value.
-struct WriteReader {
-  /// The name of the member that holds the key; nil for lines of `EntryLine`.
+/// Parses lines of JSON into writes: lines as `EntryLine` formats them, or any objects, where one member is the key and
+/// the whole line is the value.
+struct EntryLineParser {
+  /// The name of the member that contains the key; nil for lines of `EntryLine`.
   private let keyField: [UInt8]?
-  /// Used again for every line.
+  /// The members of the current line; the array is reused to avoid allocations.
   private var members: [JSONScanner.Member] = []
 
   init(keyField: String?) {
     self.keyField = keyField.map { Array($0.utf8) }
   }
 
-  mutating func read(_ line: Span<UInt8>) throws(JSONError) -> Write {
-    guard line.isUTF8 else { throw JSONError("the line is not UTF-8") }
+  mutating func parse(_ line: Span<UInt8>) throws(JSONError) -> Write {
+    guard line.isUTF8 else { throw JSONError("the line is not valid UTF-8") }
     try JSONScanner.members(of: line, into: &members)
-    if let keyField { return try write(line, keyField) }
-    return try write(line)
+    if let keyField { return try object(line, keyField) }
+    return try entry(line)
   }
 
   // MARK: Any object
 
-  private func write(_ line: Span<UInt8>, _ keyField: [UInt8]) throws(JSONError) -> Write {
+  private func object(_ line: Span<UInt8>, _ keyField: [UInt8]) throws(JSONError) -> Write {
     var key: Range<Int>?
     for member in members where try isNamed(keyField, member, in: line) {
-      guard key == nil else { throw JSONError("it has '\(text(keyField))' twice") }
+      guard key == nil else { throw JSONError("the member '\(text(keyField))' occurs twice") }
       key = member.value
     }
-    guard let key else { throw JSONError("it has no member '\(text(keyField))'") }
-    return Write(try self.key(line.extracting(key)), line.toArray())
+    guard let key else { throw JSONError("there is no member '\(text(keyField))'") }
+    return Write(try self.key(line.extracting(key), allowsIntegers: true), line.toArray())
   }
 
   private func isNamed(_ name: [UInt8], _ member: JSONScanner.Member, in line: Span<UInt8>) throws(JSONError) -> Bool {
@@ -42,7 +43,7 @@ struct WriteReader {
 
   private enum Field { case key, value, valueBase64, values, valuesBase64, expiry, revision }
 
-  private func write(_ line: Span<UInt8>) throws(JSONError) -> Write {
+  private func entry(_ line: Span<UInt8>) throws(JSONError) -> Write {
     var key: String?
     var value: EntryValue?
     var expiry: Duration?
@@ -51,19 +52,19 @@ struct WriteReader {
       let field = try field(member, in: line)
       switch field {
       case .key:
-        guard key == nil else { throw JSONError("it has 'key' twice") }
-        key = try self.key(content, numbers: false)
+        guard key == nil else { throw JSONError("the member 'key' occurs twice") }
+        key = try self.key(content, allowsIntegers: false)
       case .expiry:
-        guard expiry == nil else { throw JSONError("it has 'expiresInMilliseconds' twice") }
+        guard expiry == nil else { throw JSONError("the member 'expiresInMilliseconds' occurs twice") }
         expiry = .milliseconds(try milliseconds(content))
       case .revision: break
       case .value, .valueBase64, .values, .valuesBase64:
-        guard value == nil else { throw JSONError("it has more than one value") }
+        guard value == nil else { throw JSONError("the entry has more than one value") }
         value = try self.value(content, field)
       }
     }
-    guard let key else { throw JSONError("it has no 'key'; with --key FIELD, any objects can be loaded") }
-    guard let value else { throw JSONError("it has no 'value', 'valueBase64', 'values' or 'valuesBase64'") }
+    guard let key else { throw JSONError("the entry has no 'key'; use --key FIELD to load other objects") }
+    guard let value else { throw JSONError("the entry has no 'value', 'valueBase64', 'values' or 'valuesBase64'") }
     return Write(key, value, expiresIn: expiry)
   }
 
@@ -77,7 +78,7 @@ struct WriteReader {
     if plain.equals("values") { return .values }
     if plain.equals("valuesBase64") { return .valuesBase64 }
     throw JSONError(
-      "an entry has no member \(line.extracting(member.name).toString()); with --key FIELD, any objects can be loaded")
+      "an entry has no member \(line.extracting(member.name).toString()); use --key FIELD to load other objects")
   }
 
   private func value(_ content: Span<UInt8>, _ field: Field) throws(JSONError) -> EntryValue {
@@ -96,36 +97,36 @@ struct WriteReader {
 
   // MARK: Parts
 
-  /// A string's text, and anything else as it stands.
+  /// Returns the text of a string, or the bytes of any other value unchanged.
   private func bytes(_ content: Span<UInt8>) throws(JSONError) -> [UInt8] {
     content[0] == UInt8(ascii: "\"") ? try JSONString.decode(content) : content.toArray()
   }
 
   private func base64(_ content: Span<UInt8>) throws(JSONError) -> [UInt8] {
     guard content[0] == UInt8(ascii: "\""), let bytes = Base64.decode(try JSONString.decode(content)) else {
-      throw JSONError("a value is not Base64")
+      throw JSONError("a value is not valid Base64")
     }
     return bytes
   }
 
-  private func key(_ content: Span<UInt8>, numbers: Bool = true) throws(JSONError) -> String {
-    let key = try keyText(content, numbers: numbers)
-    guard KeyRule.allows(key.utf8.count) else {
-      throw JSONError("the key has \(key.utf8.count) bytes; \(KeyRule.text)")
+  private func key(_ content: Span<UInt8>, allowsIntegers: Bool) throws(JSONError) -> String {
+    let key = try keyText(content, allowsIntegers: allowsIntegers)
+    guard KeyLength.isValid(key.utf8.count) else {
+      throw JSONError("the key has \(key.utf8.count) bytes, but \(KeyLength.rule)")
     }
     return key
   }
 
-  private func keyText(_ content: Span<UInt8>, numbers: Bool) throws(JSONError) -> String {
-    if numbers && isInteger(content) { return content.toString() }
+  private func keyText(_ content: Span<UInt8>, allowsIntegers: Bool) throws(JSONError) -> String {
+    if allowsIntegers && isInteger(content) { return content.toString() }
     guard content[0] == UInt8(ascii: "\"") else {
-      throw JSONError(numbers ? "the key is neither a string nor an integer" : "the key is not a string")
+      throw JSONError(allowsIntegers ? "the key is neither a string nor an integer" : "the key is not a string")
     }
     if content.firstIndex(of: UInt8(ascii: "\\")) != nil { return text(try JSONString.decode(content)) }
     return content.extracting(1..<content.count - 1).toString()
   }
 
-  /// Of a value that a scanner has passed over: digits, perhaps behind a minus.
+  /// Returns whether a value that the scanner has validated consists of digits, with an optional minus sign.
   private func isInteger(_ content: Span<UInt8>) -> Bool {
     for index in 0..<content.count where content[index] &- UInt8(ascii: "0") > 9 {
       guard index == 0, content[0] == UInt8(ascii: "-") else { return false }
@@ -134,7 +135,7 @@ struct WriteReader {
   }
 
   private func milliseconds(_ content: Span<UInt8>) throws(JSONError) -> Int64 {
-    guard let number = Int64(content.toString()), TimeSpan.range.contains(number) else {
+    guard let number = Int64(content.toString()), DurationArgument.range.contains(number) else {
       throw JSONError("'expiresInMilliseconds' is not a whole number from 1 to 2^53")
     }
     return number

@@ -1,8 +1,8 @@
 import Storage
 
-/// How the reports of stores are shown: a table and what is to be said of it, or lines of JSON.
+/// Prints the reports of `larder check`: a table with remarks, or lines of JSON.
 enum CheckOutput {
-  static func tell(_ reports: [StoreReport], in dir: String, salvagedTo out: String?) throws {
+  static func print(_ reports: [StoreReport], in dir: String, salvagedTo out: String?) throws {
     var output = Output()
     guard Output.showsTables else {
       for report in reports { appendLine(report, to: &output.bytes) }
@@ -11,10 +11,10 @@ enum CheckOutput {
     guard !reports.isEmpty else { return try output.writeLine("There are no stores in \(dir).") }
     try output.writeLine(table(reports))
     for report in reports {
-      for text in report.damage.map(words) + report.remarks { try output.writeLine(line(report, text)) }
+      for text in report.damage.map(describe) + report.remarks { try output.writeLine(line(report, text)) }
     }
     guard let out else { return }
-    for report in reports { try output.writeLine(line(report, words(report, salvagedTo: out))) }
+    for report in reports { try output.writeLine(line(report, salvageSummary(report, out))) }
   }
 
   // MARK: For people
@@ -24,7 +24,7 @@ enum CheckOutput {
   }
 
   private static func table(_ reports: [StoreReport]) -> String {
-    var table = Table("STORE", "ENGINE", "FILES", "HOLDS", "BYTES", "REVISION", "STATE")
+    var table = Table("STORE", "ENGINE", "FILES", "CONTENTS", "BYTES", "REVISION", "STATE")
     for report in reports {
       table.add(
         report.name, report.engine?.rawValue ?? "-", String(report.files),
@@ -39,19 +39,19 @@ enum CheckOutput {
     return "\(HumanReadable.number(count)) \(noun)"
   }
 
-  private static func words(_ damage: StoreReport.Damage) -> String {
+  private static func describe(_ damage: StoreReport.Damage) -> String {
     guard let offset = damage.offset else { return "\(damage.path): \(damage.what)" }
     return "\(damage.path) is damaged at byte \(offset): \(damage.what)"
   }
 
-  private static func words(_ report: StoreReport, salvagedTo out: String) -> String {
+  private static func salvageSummary(_ report: StoreReport, _ out: String) -> String {
     guard let salvage = report.salvage else { return "nothing could be copied" }
     var lost: [String] = []
     if salvage.lostBytes > 0 { lost.append(HumanReadable.bytes(UInt64(salvage.lostBytes)) + " of records") }
     if salvage.lostEntries > 0 { lost.append(amount(salvage.lostEntries, .directory)) }
     if salvage.lostFiles > 0 { lost.append(salvage.lostFiles == 1 ? "a segment" : "\(salvage.lostFiles) segments") }
-    if lost.isEmpty, !report.isIntact { lost.append("as much as the damage above") }
-    let loss = lost.isEmpty ? "nothing is lost" : "lost: \(lost.joined(separator: ", "))"
+    if lost.isEmpty, !report.isIntact { lost.append("what the damage above affects") }
+    let loss = lost.isEmpty ? "nothing was lost" : "lost: \(lost.joined(separator: ", "))"
     return "copied \(amount(salvage.copied, report.engine)) to \(out); \(loss)"
   }
 

@@ -1,0 +1,115 @@
+import Foundation
+import Larder
+
+/// An entry as one line of JSON, from which `EntryLineParser` restores the same bytes:
+///
+///     {"key":"apple","value":{"colour":"red"},"revision":7}
+///
+/// A value that is a JSON object or array on one line is part of the line unchanged; other text is a JSON string; bytes
+/// that are not UTF-8 are `valueBase64`. A list has `values`, by the same rule for each element, or `valuesBase64` if
+/// any element is not UTF-8.
+enum EntryLine {
+  static let help = """
+    A line is {"key","value"|"valueBase64","revision"}, with "expiresInMilliseconds" if the entry expires. A value \
+    that is a JSON object or array on one line is printed unchanged, other text as a string, and bytes that are not \
+    UTF-8 as "valueBase64". Lists have an array, "values" or "valuesBase64".
+    """
+
+  static let helpWithTable = "Prints a table on a terminal, otherwise one line of JSON for each entry. " + help
+
+  static func append(_ entry: Entry, keysOnly: Bool = false, to output: inout [UInt8]) {
+    beginLine(key: entry.key, &output)
+    if !keysOnly {
+      switch entry.value {
+      case .single(let bytes): append(single: bytes.span, to: &output)
+      case .list(let elements): append(list: elements, to: &output)
+      }
+    }
+    output.append(",\"revision\":")
+    output.append(number: entry.revision)
+    if let expiry = entry.expiresIn {
+      output.append(",\"expiresInMilliseconds\":")
+      output.append(number: max(1, expiry.wholeMilliseconds))
+    }
+    output.append("}\n")
+  }
+
+  /// Appends the line of a key that has no entry.
+  static func append(missing key: String, to output: inout [UInt8]) {
+    beginLine(key: key, &output)
+    output.append(",\"missing\":true}\n")
+  }
+
+  private static func beginLine(key: String, _ output: inout [UInt8]) {
+    output.append("{\"key\":")
+    output.append(jsonString: key)
+  }
+
+  private static func append(single bytes: Span<UInt8>, to output: inout [UInt8]) {
+    if bytes.isUTF8 {
+      output.append(",\"value\":")
+      append(text: bytes, to: &output)
+    } else {
+      output.append(",\"valueBase64\":\"")
+      Base64.append(bytes, to: &output)
+      output.append("\"")
+    }
+  }
+
+  private static func append(list elements: [[UInt8]], to output: inout [UInt8]) {
+    let isText = elements.allSatisfy { $0.span.isUTF8 }
+    output.append(isText ? ",\"values\":[" : ",\"valuesBase64\":[")
+    for (index, element) in elements.enumerated() {
+      if index > 0 { output.append(",") }
+      if isText {
+        append(text: element.span, to: &output)
+      } else {
+        output.append("\"")
+        Base64.append(element.span, to: &output)
+        output.append("\"")
+      }
+    }
+    output.append("]")
+  }
+
+  private static func append(text bytes: Span<UInt8>, to output: inout [UInt8]) {
+    if bytes.firstIndex(of: UInt8(ascii: "\n")) == nil, JSONScanner.isContainer(bytes) {
+      output.append(bytes)
+    } else {
+      JSONString.append(bytes, to: &output)
+    }
+  }
+}
+
+/// A change as one line of JSON: a written entry as in `EntryLine`, a deletion as
+/// `{"key":"apple","deleted":true,"revision":8}`, and the deletion of all entries as
+/// `{"deletedAll":true,"revision":9}`.
+enum ChangeLine {
+  static func append(_ change: Change, revision: UInt64, keysOnly: Bool, to output: inout [UInt8]) {
+    switch change {
+    case .put(let entry): return EntryLine.append(entry, keysOnly: keysOnly, to: &output)
+    case .delete(let key):
+      output.append("{\"key\":")
+      output.append(jsonString: key)
+      output.append(",\"deleted\":true")
+    case .deleteAll: output.append("{\"deletedAll\":true")
+    }
+    output.append(",\"revision\":")
+    output.append(number: revision)
+    output.append("}\n")
+  }
+}
+
+/// Padded Base64 as in RFC 4648 §4. Decoding is strict: it accepts only what encoding produces.
+enum Base64 {
+  static func append(_ bytes: Span<UInt8>, to output: inout [UInt8]) {
+    output.append(contentsOf: Data(bytes.toArray()).base64EncodedData())
+  }
+
+  /// Returns the decoded bytes, or nil if the text is not strict Base64.
+  static func decode(_ text: [UInt8]) -> [UInt8]? {
+    let encoded = Data(text)
+    guard let bytes = Data(base64Encoded: encoded), bytes.base64EncodedData() == encoded else { return nil }
+    return [UInt8](bytes)
+  }
+}

@@ -1,0 +1,71 @@
+import Dispatch
+import Glibc
+import Platform
+
+/// Runs a command that has no end of its own until the process gets SIGINT or SIGTERM or the task is cancelled, which
+/// is not an error.
+func runUntilInterrupted(_ body: @escaping @Sendable () async throws -> Void) async throws {
+  let running = Task(operation: body)
+  // Once Dispatch has a source for a signal, it handles that signal for the life of the process. The console has its
+  // own source for SIGINT, which cancels its commands, and SIGTERM must keep ending the console.
+  let signals = ConsoleSession.current == nil ? [SIGINT, SIGTERM] : []
+  let sources = signals.map { number in
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    source.setEventHandler { running.cancel() }
+    source.activate()
+    return source
+  }
+  defer { for source in sources { source.cancel() } }
+  do {
+    try await withTaskCancellationHandler {
+      try await running.value
+    } onCancel: {
+      running.cancel()
+    }
+  } catch  where running.isCancelled {}
+}
+
+/// Makes Ctrl-C cancel the console's current command instead of ending the process, for as long as the handler exists.
+final class InterruptHandler: Sendable {
+  private struct State: Sendable {
+    var command: Task<Void, Never>?
+    var interruptCount = 0
+  }
+
+  private let state = Lock(State())
+  /// Safe because only `init` and `deinit` access it.
+  nonisolated(unsafe) private let source: any DispatchSourceSignal
+
+  init() {
+    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+    unsafe self.source = source
+    source.setEventHandler { [weak self] in self?.interrupt() }
+    source.activate()
+  }
+
+  deinit {
+    unsafe source.cancel()
+    signal(SIGINT, SIG_DFL)
+  }
+
+  /// Waits for a command, which Ctrl-C cancels.
+  func wait(for command: Task<Void, Never>) async {
+    state.withLock { $0 = State(command: command) }
+    await command.value
+    state.withLock { $0 = State() }
+  }
+
+  private func interrupt() {
+    let command = state.withLock { state in
+      state.interruptCount += 1
+      // The terminal has printed ^C. End that line under the lock, before `wait` can return to a prompt.
+      if state.command != nil {
+        logLine(
+          state.interruptCount < 2
+            ? "" : "\nlarder: the command has not stopped yet; press Ctrl-\\ to end larder at once")
+      }
+      return state.command
+    }
+    command?.cancel()
+  }
+}
