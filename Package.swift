@@ -1,6 +1,24 @@
 // swift-tools-version: 6.3
 
+import Foundation
 import PackageDescription
+
+/// Whether another package is being built, and this one only as its dependency. SwiftPM does not say so, but it reads
+/// the manifest of a remote dependency from a repository, as if from `/`, and then from a checkout; and the package that
+/// uses a local dependency is the one that the shell is in.
+let isDependency: Bool = {
+  let folder = URL(fileURLWithPath: Context.packageDirectory).resolvingSymlinksInPath()
+  if folder.path == "/" || folder.deletingLastPathComponent().lastPathComponent == "checkouts" { return true }
+  guard let shell = Context.environment["PWD"] else { return false }
+  var ancestor = URL(fileURLWithPath: shell).resolvingSymlinksInPath()
+  while ancestor.path != "/" {
+    if FileManager.default.fileExists(atPath: ancestor.appendingPathComponent("Package.swift").path) {
+      return ancestor.path != folder.path
+    }
+    ancestor.deleteLastPathComponent()
+  }
+  return false
+}()
 
 /// What every Swift target is built with. Continuous integration sets LARDER_WARNINGS=error; a newer compiler's new
 /// warning then fails our build and nobody else's.
@@ -8,7 +26,15 @@ let settings: [SwiftSetting] =
   [.swiftLanguageMode(.v6), .strictMemorySafety()]
   + (Context.environment["LARDER_WARNINGS"] == "error" ? [.treatAllWarnings(as: .error)] : [])
 
-let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+// Dependencies of single products are behind traits, so that a package that uses the others need not fetch them. The
+// traits are enabled in this package's own builds. A package that depends on this one enables those of the products
+// that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
+let commands = TargetDependencyCondition.when(traits: ["Commands"])
+let secretDataSource = TargetDependencyCondition.when(traits: ["SecretDataSource"])
+let sqliteDataSource = TargetDependencyCondition.when(traits: ["SQLiteDataSource"])
+
+let argumentParser: Target.Dependency = .product(
+  name: "ArgumentParser", package: "swift-argument-parser", condition: commands)
 
 let package = Package(
   name: "larder",
@@ -22,6 +48,12 @@ let package = Package(
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
     .executable(name: "bench-echo", targets: ["bench-echo"]),
+  ],
+  traits: [
+    .trait(name: "Commands", description: "larderd, larder and the benchmarks"),
+    .trait(name: "SecretDataSource", description: "The product SecretDataSource, which needs swift-crypto"),
+    .trait(name: "SQLiteDataSource", description: "The product SQLiteDataSource, which needs GRDB"),
+    .default(enabledTraits: isDependency ? [] : ["Commands", "SecretDataSource", "SQLiteDataSource"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -44,16 +76,23 @@ let package = Package(
     .target(
       name: "LarderService",
       dependencies: [
-        "LarderServer", "Storage", "Systemd", "Platform", "Yams",
-        .product(name: "Configuration", package: "swift-configuration"),
+        "LarderServer", "Storage", "Systemd", "Platform",
+        .product(name: "Yams", package: "Yams", condition: commands),
+        .product(name: "Configuration", package: "swift-configuration", condition: commands),
       ],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(
-      name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
+      name: "SecretDataSource",
+      dependencies: [
+        "DataSources", .product(name: "Crypto", package: "swift-crypto", condition: secretDataSource),
+      ],
       swiftSettings: settings),
     .target(
-      name: "SQLiteDataSource", dependencies: ["DataSources", .product(name: "GRDB", package: "GRDB.swift")],
+      name: "SQLiteDataSource",
+      dependencies: [
+        "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
+      ],
       swiftSettings: settings),
     .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
@@ -67,7 +106,7 @@ let package = Package(
       name: "larder-bench",
       dependencies: [
         "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
