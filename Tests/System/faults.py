@@ -1,9 +1,9 @@
-"""Has the n-th call of a kind kill the server, or fail in it, for every n, and checks what it says, and what it still knows afterwards.
+"""Injects a failure or a kill at the n-th system call of a kind, for every n, and checks the server's errors and data.
 
     python3 faults.py --server PATH [--engine log] [--every 1] [--fault kill|EIO|ENOSPC] [--keep]
 
-A short trace of writes, each sent when the one before is answered, runs against a larderd under strace(1), which begins with the server
-(`start`) or is attached when it accepts (`run`). strace counts each thread's calls by itself, and a store's journal has a thread of its own.
+A short sequence of writes, one at a time, runs against a larderd under strace(1), which either starts the server (`start`) or is
+attached once the server is ready (`run`). strace counts calls per thread, and each store's commit writer has its own thread.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from session import Server
 
 CHANGES = ("pwrite64", "fdatasync", "fsync", "renameat", "ftruncate", "fallocate", "unlinkat", "mkdirat")
 CALLS = {"kill": CHANGES, "EIO": ("pwrite64", "fdatasync", "fsync"), "ENOSPC": ("pwrite64", "fallocate")}
-# A failure that lasts is how a full disk is; one that doesn't shows who tries again what must not be tried again.
+# ENOSPC persists, as on a full disk. EIO happens once, which exposes retries that must not happen.
 INJECTIONS = {"kill": "signal=SIGKILL:when={n}", "EIO": "error=EIO:when={n}", "ENOSPC": "error=ENOSPC:when={n}+"}
 
 
 class Strace:
-    """Follows a server, counts one kind of call, and interferes from the n-th on."""
+    """Traces a server, counts one kind of call, and injects a fault at the n-th."""
 
     def __init__(self, fault: str, call: str, number: int, directory: Path) -> None:
         self.report = directory / "calls"
@@ -50,12 +50,12 @@ class Strace:
             time.sleep(0.005)
 
     def detach(self) -> None:
-        """The calls go through from now on."""
+        """Stops injecting faults."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=5)
 
-    def end(self) -> None:
-        """However it is: with a server that was killed, strace may wait for ever for one of its threads."""
+    def kill(self) -> None:
+        """Kills strace, which may wait forever for a thread of a server that was killed."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -69,7 +69,7 @@ class Strace:
 
 
 class Point:
-    """One run of the trace: which call, of what number, and what becomes of it."""
+    """One run of the trace, with a fault at one numbered call, and its result."""
 
     def __init__(self, options: argparse.Namespace, fault: str, phase: str, call: str, number: int) -> None:
         self.options, self.fault, self.phase, self.call, self.number = options, fault, phase, call, number
@@ -86,55 +86,55 @@ class Point:
         program = self.options.server.resolve()
         if not traced:
             return Server(program, self.directory, *self.trace.server_options)
-        # The server is strace's child then, so that it is strace that this process starts and ends.
+        # The server is then a child of strace, which is the process that this script starts and kills.
         return Server(program, self.directory, *self.trace.server_options, prefix=self.strace.command)
 
     def run(self) -> None:
         server = self.start(traced=self.phase == "start")
         try:
             try:
-                server.wait_until_it_accepts(pause=0.002)
+                server.wait_until_ready(pause=0.002)
             except SystemExit as error:
-                self.look_at_refusal(server, str(error))
+                self.check_failed_start(server, str(error))
             else:
                 if self.phase == "run":
                     self.strace.attach(server)
                 self.trace.run()
-                self.look_at_run(server)
+                self.check_run(server)
         finally:
-            self.end(server)
-        self.look_at_restart()
+            self.kill_server(server)
+        self.check_restart()
 
-    def look_at_refusal(self, server: Server, message: str) -> None:
-        """A start that fails must say why."""
+    def check_failed_start(self, server: Server, message: str) -> None:
+        """Checks that a failed start reports why."""
         self.was_hit = True
         expected = {"kill": "", "EIO": "Input/output error", "ENOSPC": "No space left on device"}[self.fault]
         if expected not in message:
-            self.violations.append(f"the server didn't start, and doesn't say why: {message}")
+            self.violations.append(f"the server didn't start and doesn't report why: {message}")
 
-    def look_at_run(self, server: Server) -> None:
+    def check_run(self, server: Server) -> None:
         trace = self.trace
         if self.fault == "kill":
             self.was_hit = trace.lost_connection
             return
         self.was_hit = bool(self.strace.injected())
         if trace.lost_connection:
-            self.violations.append(f"the server has ended: {server.log()}")
+            self.violations.append(f"the server has exited: {server.log()}")
             return
         if self.was_hit:
             trace.check_reads()
-            self.check_no_second_try()
+            self.check_no_retry()
         if self.fault == "ENOSPC" and self.was_hit:
             if self.call == "fallocate" and trace.is_read_only:
-                self.violations.append("a full disk has ended writing")
+                self.violations.append("a full disk has made the store read-only")
             if self.phase == "run":
                 self.strace.detach()
                 if not trace.is_read_only:
-                    trace.check_writes_go_on()
+                    trace.check_writes_resume()
         self.violations += trace.violations
 
-    def check_no_second_try(self) -> None:
-        """What has failed in a file of the store is final there; but a full disk isn't, while only space is asked for."""
+    def check_no_retry(self) -> None:
+        """Checks that the server never retries a failed call on a file of the store, except to allocate space."""
         lines = self.strace.lines()
         first = next(index for index, line in enumerate(lines) if "(INJECTED)" in line)
         path = re.search(r"<(/[^>]*)>", lines[first])
@@ -142,42 +142,42 @@ class Point:
             return
         again = [line for line in lines[first + 1 :] if f"<{path[1]}>" in line and self.call in line]
         if again:
-            self.violations.append(f"after {lines[first]} came {again[0]}")
+            self.violations.append(f"{lines[first]} was followed by {again[0]}")
         if not self.trace.is_read_only:
-            self.violations.append(f"{lines[first]} has had no consequence")
+            self.violations.append(f"{lines[first]} had no consequence")
 
-    def look_at_restart(self) -> None:
-        """Without strace."""
+    def check_restart(self) -> None:
+        """Restarts the server without strace and checks its data."""
         server = self.start(traced=False)
         try:
-            server.wait_until_it_accepts(pause=0.002)
+            server.wait_until_ready(pause=0.002)
             self.trace.check_restart()
             self.violations += self.trace.violations
         except (SystemExit, LarderError) as error:
             self.violations.append(f"after the restart: {error}")
         finally:
-            server.end()
+            server.kill()
 
-    def end(self, server: Server) -> None:
-        self.strace.end()
+    def kill_server(self, server: Server) -> None:
+        self.strace.kill()
         if self.phase == "start":
-            # What was started is strace, and without it the server would live on.
+            # This script started strace, without which the server would keep running.
             with suppress(OSError):
                 for child in Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split():
-                    ending = os.pidfd_open(int(child))
-                    signal.pidfd_send_signal(ending, signal.SIGKILL)
-                    select.select([ending], [], [], 10)
-                    os.close(ending)
-        server.end()
+                    descriptor = os.pidfd_open(int(child))
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    select.select([descriptor], [], [], 10)
+                    os.close(descriptor)
+        server.kill()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Has every call that changes files kill a Larder server or fail in it.")
+    parser = argparse.ArgumentParser(description="Makes every system call that changes files fail in a Larder server, or kill it.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     parser.add_argument("--engine", choices=("log", "directory"), default="log")
-    parser.add_argument("--fault", choices=tuple(CALLS), action="append", help="what happens; all of them unless said otherwise")
+    parser.add_argument("--fault", choices=tuple(CALLS), action="append", help="the fault to inject (default: all of them)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="try only every N-th call")
-    parser.add_argument("--keep", action="store_true", help="leave the data of what fails")
+    parser.add_argument("--keep", action="store_true", help="keep the data of failed runs")
     options = parser.parse_args()
     points, violations = 0, []
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""File systems for tests that need one of their own. Only root can mount them."""
+"""File systems for tests that need their own. Only root can mount them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def mounted(folder: Path, *options: str) -> Iterator[Path]:
-    """Mounts what the options of mount(8) name on a new folder, for as long as it is used."""
+    """Mounts a file system, given by options of mount(8), on a new folder for the duration of the context."""
     folder.mkdir()
     subprocess.run(["mount", *options, str(folder)], check=True, capture_output=True)
     try:
@@ -21,8 +21,8 @@ def mounted(folder: Path, *options: str) -> Iterator[Path]:
         folder.rmdir()
 
 
-def why_not(directory: Path, *options: str) -> str | None:
-    """Why this process can't mount such a thing; None if it can."""
+def mount_error(directory: Path, *options: str) -> str | None:
+    """Returns why this process can't mount such a file system, or None if it can."""
     if os.geteuid() != 0:
         return "only root can mount file systems"
     try:

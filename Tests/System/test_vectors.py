@@ -1,4 +1,4 @@
-"""The encoders and decoders of larder_wire.py against the golden vectors.
+"""Checks the encoders and decoders of larder_wire.py against the golden vectors.
 
 Run with `python3 test_vectors.py`.
 """
@@ -59,7 +59,7 @@ def range_of(frame: Frame) -> dict[str, Any]:
 
 
 def encode_body(frame: Frame) -> bytes:
-    """The body of a request, by the encoder of its operation."""
+    """Encodes the body of a request."""
     match operation_named(frame["operation"]):
         case Operation.hello:
             return wire.encode_hello(
@@ -100,12 +100,12 @@ def hello_fields(body: bytes) -> Frame:
     return {
         "version": hello.version,
         "features": hello.features,
-        "largestFrame": hello.largest_frame,
-        "largestValue": hello.largest_value,
-        "largestKey": hello.largest_key,
-        "mostStores": hello.most_stores,
-        "mostRequests": hello.most_requests,
-        "mostKeys": hello.most_keys,
+        "largestFrame": hello.max_frame_size,
+        "largestValue": hello.max_value_size,
+        "largestKey": hello.max_key_size,
+        "mostStores": hello.max_stores,
+        "mostRequests": hello.max_requests,
+        "mostKeys": hello.max_keys,
         "name": hello.name,
     }
 
@@ -124,7 +124,7 @@ def record_fields(entry: Entry | None) -> Frame:
     return fields
 
 
-def answer_fields(body: bytes) -> Frame:
+def reply_fields(body: bytes) -> Frame:
     return {"records": [record_fields(entry) for entry in wire.decode_records(body)]}
 
 
@@ -173,10 +173,10 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.connections: connection_fields,
     Operation.store_open: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
-    Operation.get: answer_fields,
-    Operation.get_many: answer_fields,
-    Operation.page: answer_fields,
-    Operation.all: answer_fields,
+    Operation.get: reply_fields,
+    Operation.get_many: reply_fields,
+    Operation.page: reply_fields,
+    Operation.all: reply_fields,
     Operation.watch: watch_fields,
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
@@ -188,7 +188,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
 
 
 def decode_frame(to: str, frame_bytes: bytes) -> Frame:
-    """The fields of a reply to the operation `to`, by its decoder."""
+    """Decodes the fields of a reply to the operation `to`."""
     received = bytearray(frame_bytes)
     reply = wire.take_reply(received)
     assert reply is not None and not received, "not one whole frame"
@@ -199,7 +199,7 @@ def decode_frame(to: str, frame_bytes: bytes) -> Frame:
 
 
 class RequestVectorTests(BriefCase):
-    """One test for each vector, added below."""
+    """One test per vector, added below."""
 
     def check(self, vector: dict[str, Any]) -> None:
         frame = vector["frame"]
@@ -208,17 +208,17 @@ class RequestVectorTests(BriefCase):
 
 
 class ReplyVectorTests(BriefCase):
-    """One test for each vector, added below."""
+    """One test per vector, added below."""
 
     def check(self, vector: dict[str, Any]) -> None:
         whole = bytes.fromhex(vector["hex"])
         self.assertEqual(decode_frame(vector["frame"]["to"], whole), vector["frame"])
         for size in range(len(whole)):
-            self.assertIsNone(wire.take_reply(bytearray(whole[:size])), f"a frame is taken before its last byte is there, at {size}")
+            self.assertIsNone(wire.take_reply(bytearray(whole[:size])), f"an incomplete frame of {size} bytes was accepted")
 
 
 class MalformedVectorTests(BriefCase):
-    """One test for each vector, added below. Whether a server answers as they say, a session checks."""
+    """One test per vector, added below. session.py checks a server's replies to them."""
 
     def check(self, vector: dict[str, Any]) -> None:
         answer = vector["answer"]

@@ -1,4 +1,4 @@
-"""The connection and its stores: Protocol/wire.md §3, §6.1 to §6.3 and §8."""
+"""Connections and stores: Protocol/wire.md §3, §6.1 to §6.3 and §8."""
 
 import os
 import socket
@@ -13,13 +13,13 @@ from session_case import Case
 class ConnectionChecks(Case):
     def test_hello(self) -> None:
         hello = self.client.hello
-        self.assertEqual((hello.version, hello.features, hello.largest_key), (1, 0, 4096))
-        self.assertGreaterEqual(hello.largest_frame, 4096)
-        self.assertLessEqual(hello.largest_value, hello.largest_frame - 8192)
-        self.assertGreater(min(hello.largest_value, hello.most_stores, hello.most_requests, hello.most_keys), 0)
+        self.assertEqual((hello.version, hello.features, hello.max_key_size), (1, 0, 4096))
+        self.assertGreaterEqual(hello.max_frame_size, 4096)
+        self.assertLessEqual(hello.max_value_size, hello.max_frame_size - 8192)
+        self.assertGreater(min(hello.max_value_size, hello.max_stores, hello.max_requests, hello.max_keys), 0)
         self.assertTrue(hello.name)
 
-    def test_hello_of_a_client_that_speaks_later_versions(self) -> None:
+    def test_hello_of_a_newer_client(self) -> None:
         raw = self.raw(greeted=False)
         body = wire.encode_hello(0, 65535, 0xFFFF_FFFF, "a" * 255, features=0xFFFF_FFFF) + b"later fields"
         raw.send(wire.encode_frame(Operation.hello, 0xFFFF_FFFF, body))
@@ -31,9 +31,9 @@ class ConnectionChecks(Case):
         hello = wire.encode_hello(1, 1, 1, "session")
         raw.send(wire.FRAME.pack(8 + len(hello), Operation.hello, 0xFF, 0xFFFF, 1) + hello)
         raw.done(1)
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)
 
-    def test_the_id_of_the_hello_is_free_again(self) -> None:
+    def test_the_id_of_the_hello_can_be_reused(self) -> None:
         raw = self.raw()
         raw.done(raw.send_request(Operation.ping, id=1))
 
@@ -42,7 +42,7 @@ class ConnectionChecks(Case):
         hello = wire.encode_hello(1, 1, 1, "session")
         raw.send(wire.encode_frame(Operation.hello, 1, hello.ljust(4096 - 8, b"\xff")))
         raw.done(1)
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)
 
     def test_requests_right_behind_the_hello(self) -> None:
         raw = self.raw(greeted=False)
@@ -56,7 +56,7 @@ class ConnectionChecks(Case):
         raw.send(hello + wire.encode_frame(Operation.store_drop, 2, self.store.name.encode()))
         reply = raw.reply()
         self.assert_error(reply, 1, Code.versionNotSupported)
-        self.assertIn("1", reply.message, "the message names the server's versions")
+        self.assertIn("1", reply.message, "the message must name the server's versions")
         self.assert_closed(raw)
         self.assertIn(self.store.name, {store.name for store in self.client.stores()})
 
@@ -74,7 +74,7 @@ class ConnectionChecks(Case):
         before = after = self.client.stats()
         deadline = time.monotonic() + 5
         while after["requests_total"] == before["requests_total"] and time.monotonic() < deadline:
-            after = self.client.stats()  # Requests are counted some time after they were answered.
+            after = self.client.stats()  # Requests are counted shortly after their replies.
         names = {"uptime_milliseconds", "connections", "connections_accepted_total", "requests_total", "stores", "memory_bytes"}
         self.assertLessEqual(names | {"output_bytes"}, set(after))
         self.assertGreaterEqual(after["connections"], 1)
@@ -103,10 +103,10 @@ class ConnectionChecks(Case):
         self.assertEqual((stats["key_bytes"], stats["value_bytes"]), (len("key") + len("expiring"), 10))
 
     def test_pipelining(self) -> None:
-        """A thousand requests in one send. They are executed in their order: each get sees the put before it."""
+        """Sends a thousand requests at once. They are executed in order: each get sees the preceding put."""
         raw = self.raw()
         handle = raw.open(self.store.name)
-        requests = min(1000, raw.limits.most_requests)
+        requests = min(1000, raw.limits.max_requests)
         frames = []
         for id in range(1, requests, 2):
             write = wire.encode_write(wire.Write("key", str(id).encode()))
@@ -119,16 +119,16 @@ class ConnectionChecks(Case):
             self.assertEqual(reply.outcome, Outcome.done)
             if reply.id % 2 == 0:
                 self.assertEqual(wire.decode_records(reply.body)[0].value, str(reply.id - 1).encode())
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)
 
-    def test_a_client_that_has_sent_everything_still_gets_all_answers(self) -> None:
+    def test_a_half_closed_connection_gets_all_replies(self) -> None:
         raw = self.raw()
         raw.send(b"".join(wire.encode_frame(Operation.ping, id) for id in range(1, 301)))
         raw.socket.shutdown(socket.SHUT_WR)
         self.assertEqual({raw.reply().id for _ in range(300)}, set(range(1, 301)))
         self.assert_closed(raw)
 
-    def test_a_client_that_has_sent_everything_still_gets_whole_answers(self) -> None:
+    def test_a_half_closed_connection_gets_whole_reply_streams(self) -> None:
         self.store.put_many([wire.Write(f"{number}", bytes(50_000)) for number in range(100)])
         raw = self.raw(credit=1)
         handle = raw.open(self.store.name)
@@ -142,12 +142,12 @@ class ConnectionChecks(Case):
         self.assert_closed(raw)
 
     def test_a_client_that_does_not_read(self) -> None:
-        """It holds up nobody else, and gets all its answers once it reads."""
+        """It delays no other client, and gets all its replies once it reads."""
         value = b"x" * 60_000
         self.store.put("key", value)
         raw = self.raw()
         handle = raw.open(self.store.name)
-        count = min(500, raw.limits.most_requests)
+        count = min(500, raw.limits.max_requests)
         raw.send(b"".join(wire.encode_frame(Operation.get, id, b"key", handle) for id in range(1, count + 1)))
         for _ in range(3):
             self.client.ping()
@@ -158,7 +158,7 @@ class ConnectionChecks(Case):
             self.assertEqual((reply.outcome, reply.body[16:]), (Outcome.done, value))
             ids.add(reply.id)
         self.assertEqual(ids, set(range(1, count + 1)))
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)
 
 
 class StoreChecks(Case):
@@ -197,7 +197,7 @@ class StoreChecks(Case):
             self.client.open(name).put("key", name.encode())
             self.client.drop(name)
 
-    def test_opening_again_gives_the_same_handle(self) -> None:
+    def test_reopening_returns_the_same_handle(self) -> None:
         self.assertEqual(self.client.open(self.store.name).handle, self.store.handle)
 
     def test_handles_belong_to_their_connection(self) -> None:
@@ -221,11 +221,11 @@ class StoreChecks(Case):
         with self.refuses(Code.storeUnknown):
             self.store.close()
         self.client.create(self.store.name)
-        anew = self.client.open(self.store.name)
-        self.assertNotEqual(anew.handle, 0)
-        self.assertEqual(anew.put("key", b"value"), 1)
+        recreated = self.client.open(self.store.name)
+        self.assertNotEqual(recreated.handle, 0)
+        self.assertEqual(recreated.put("key", b"value"), 1)
 
-    def test_drop_is_for_everyone(self) -> None:
+    def test_dropping_affects_every_connection(self) -> None:
         other = self.second_client().open(self.store.name)
         other.put("key", b"value")
         self.client.drop(self.store.name)
@@ -235,7 +235,7 @@ class StoreChecks(Case):
             with self.refuses(Code.storeUnknown):
                 store.stats()
 
-    def test_a_store_created_anew_is_another_one(self) -> None:
+    def test_a_recreated_store_is_a_different_store(self) -> None:
         revision = self.store.put("key", b"value")
         self.client.drop(self.store.name)
         self.client.create(self.store.name)
@@ -245,26 +245,26 @@ class StoreChecks(Case):
             self.store.stats()
         with self.refuses(Code.storeUnknown):
             list(self.store.all())
-        anew = self.client.open(self.store.name)
-        self.assertEqual(anew.handle, self.store.handle)
-        self.assertIsNone(anew.get("key"))
+        recreated = self.client.open(self.store.name)
+        self.assertEqual(recreated.handle, self.store.handle)
+        self.assertIsNone(recreated.get("key"))
 
     def test_too_many_stores(self) -> None:
-        """As many as the hello allows can be open, and no more; unless the server has its fill of stores before."""
+        """A connection can open as many stores as the hello allows, unless the server reaches its own limit first."""
         client = Client(self.address)
         self.addCleanup(client.close)
-        most = client.hello.most_stores
-        if most > 4096:
-            self.skipTest(f"{most} stores are too many to try")
-        for _ in range(most):
-            with_room = self.unique_name()
+        max_stores = client.hello.max_stores
+        if max_stores > 4096:
+            self.skipTest(f"{max_stores} stores are too many to try")
+        for _ in range(max_stores):
+            name = self.unique_name()
             try:
-                client.create(with_room)
+                client.create(name)
             except LarderError as error:
                 self.assertEqual((error.code, error.outcome), (Code.tooManyStores, Outcome.rejected))
                 return
-            client.open(with_room)
+            client.open(name)
         with self.refuses(Code.tooManyStores):
             client.open(self.store.name)
         client.ping()
-        self.assertEqual(client.open(with_room).count(), 0)
+        self.assertEqual(client.open(name).count(), 0)

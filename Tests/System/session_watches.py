@@ -13,7 +13,7 @@ class WatchChecks(Case):
             seen += watch.next_changes()
         return seen
 
-    def test_changes_come_as_they_are_made(self) -> None:
+    def test_changes_arrive_as_they_are_made(self) -> None:
         self.store.put("before", b"")
         watch = self.second_client().open(self.store.name).watch()
         self.assertEqual(watch.through, 1)
@@ -43,7 +43,7 @@ class WatchChecks(Case):
         watch.cancel()
         self.assertEqual(self.store.stats()["watches"], 0)
 
-    def test_from_a_revision_and_under_a_prefix(self) -> None:
+    def test_from_a_revision_with_a_prefix(self) -> None:
         other = self.second_client().open(self.store.name)
         with other.watch():
             for key in ("a1", "b1", "a2", "a3"):
@@ -53,7 +53,7 @@ class WatchChecks(Case):
             seen = self.changes(watch, 2)
             self.assertEqual([(change.key, change.value, change.revision) for change in seen], [("a2", b"", 3), ("a3", b"", 4)])
 
-    def test_changes_that_are_not_kept(self) -> None:
+    def test_changes_that_are_no_longer_available(self) -> None:
         self.store.put("a", b"")
         self.store.put("a", b"")
         for start in (1, 2, 4, 2**64 - 1):
@@ -62,7 +62,7 @@ class WatchChecks(Case):
             through, changes = wire.decode_changes(raw.done(id).body)
             self.assertEqual((through, changes), (start - 1, [Change(ChangeKind.lost, "", b"", 2)]))
             self.assert_error(raw.reply(), id, Code.changesLost)
-            self.assert_goes_on(raw)
+            self.assert_usable(raw)
 
     def test_frames_need_credit(self) -> None:
         raw = self.raw(credit=1)
@@ -73,7 +73,7 @@ class WatchChecks(Case):
         raw.send(wire.encode_frame(Operation.credit, id, wire.encode_credit(1000)))
         self.assertEqual([change.key for change in wire.decode_changes(raw.done(id).body)[1]], ["a"])
 
-    def test_through_holds_a_commit_together(self) -> None:
+    def test_through_marks_complete_commits(self) -> None:
         raw = self.raw()
         id = raw.send_request(Operation.watch, wire.encode_watch(), raw.open(self.store.name))
         raw.done(id)
@@ -82,10 +82,10 @@ class WatchChecks(Case):
         self.assertEqual([through for through, _ in frames], [0, 0, 0, 0, 1])
         self.assertEqual([change.key for _, changes in frames for change in changes], [f"{number:03}" for number in range(300)])
 
-    def test_the_end_of_the_store(self) -> None:
+    def test_dropping_the_store_ends_the_watch(self) -> None:
         raw = self.raw()
         id = raw.send_request(Operation.watch, wire.encode_watch(), raw.open(self.store.name))
         raw.done(id)
         self.client.drop(self.store.name)
         self.assert_error(raw.reply(), id, Code.storeUnknown)
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)

@@ -1,4 +1,4 @@
-"""What takes its time, and runs beside the other checks: Protocol/wire.md §9."""
+"""Slow checks, which run concurrently with the others: Protocol/wire.md §9."""
 
 import time
 
@@ -7,9 +7,9 @@ from larder_wire import Code, Operation, Outcome
 from session_case import Case
 
 
-class TimeChecks(Case):
+class TimeoutChecks(Case):
     def test_no_hello_within_five_seconds(self) -> None:
-        """Nothing, a part of a hello, and a hello that comes a byte a second are all no hello."""
+        """Silence, a partial hello and a hello of one byte per second all time out."""
         hello = wire.encode_frame(Operation.hello, 1, wire.encode_hello(1, 1, 1, "slow"))
         start = time.monotonic()
         silent, partial, slow = (self.raw(greeted=False) for _ in range(3))

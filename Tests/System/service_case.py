@@ -1,4 +1,4 @@
-"""A larderd that systemd-socket-activate starts, and this process as the service manager that it talks to."""
+"""A larderd that systemd-socket-activate starts, with this process as its service manager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ stores:
 
 
 class Notices:
-    """A service manager's socket, and what came to it: each notice with its time."""
+    """A service manager's socket and the notices that it received, each with its time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,27 +38,27 @@ class Notices:
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.socket, 65_536, 16)
             fields = dict(line.split("=", 1) for line in data.decode().splitlines())
-            self.take(fields, descriptors)
+            self.handle(fields, descriptors)
             self.all.append((time.monotonic(), fields))
 
-    def take(self, fields: dict[str, str], descriptors: list[int]) -> None:
-        """Descriptors that are a barrier are to be closed once everything before them is dealt with."""
+    def handle(self, fields: dict[str, str], descriptors: list[int]) -> None:
+        """Closes barrier descriptors, which signals that all earlier notices have been processed."""
         for descriptor in descriptors:
             os.close(descriptor)
 
     def wait_for(self, key: str, value: str | None = None, after: int = 0, timeout: float = 20) -> dict[str, str]:
-        """The first notice from the one numbered `after` on that has the key, with the value if there is one."""
+        """Returns the first notice, starting at index `after`, that has the key (and the value, unless it is None)."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for _, fields in self.all[after:]:
                 if key in fields and value in (None, fields[key]):
                     return fields
             time.sleep(0.005)
-        raise AssertionError(f"no {key}={value} came within {timeout} s; there are {self.all[after:]}")
+        raise AssertionError(f"no {key}={value} arrived within {timeout} s, only {self.all[after:]}")
 
 
 class Service:
-    """A larderd that systemd-socket-activate starts with the first connection."""
+    """A larderd that systemd-socket-activate starts at the first connection."""
 
     def __init__(self, server: Path, folder: Path, watchdog: float | None = None, second: str = "remote") -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Service:
         end = time.monotonic() + 20
         while "Listening on 127.0.0.1" not in self.log():
             if self.process.poll() is not None or time.monotonic() > end:
-                self.end()
+                self.kill()
                 raise AssertionError(f"systemd-socket-activate doesn't listen: {self.log()}")
             time.sleep(0.005)
 
@@ -94,7 +94,7 @@ class Service:
         return Client(self.addresses[address], timeout=60)
 
     def reload(self) -> dict[str, str]:
-        """The notice that ends the reload."""
+        """Reloads the configuration and returns the notice that ends the reload."""
         before = len(self.notices.all)
         self.process.send_signal(signal.SIGHUP)
         self.notices.wait_for("RELOADING", "1", before)
@@ -104,14 +104,14 @@ class Service:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=20)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
 
 class ServiceCase(BriefCase):
-    """A check that starts larderd; who runs the checks says which one."""
+    """A check that starts larderd. The script that runs the checks sets its path."""
 
     server: Path
 
@@ -122,5 +122,5 @@ class ServiceCase(BriefCase):
 
     def start(self, **options: Any) -> Service:
         service = Service(self.server, self.folder, **options)
-        self.addCleanup(service.end)
+        self.addCleanup(service.kill)
         return service

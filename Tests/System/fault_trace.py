@@ -1,4 +1,4 @@
-"""A fixed trace of writes, and what a store may hold after it was cut off."""
+"""A fixed sequence of writes, and the contents that a store may have after an interruption."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Contents = dict[str, bytes]
 
 
 class Trace:
-    """One write at a time. It goes on when one is refused, and ends when the server does.
+    """Sends one write at a time, continues after a refusal, and stops when the server ends.
 
-    `model` has what was acknowledged; `maybe` the outcomes that a write without an answer, or with one that it may or may not have been
-    executed, leaves possible.
+    `model` holds the acknowledged contents. `maybe` holds the further contents that are possible after a write without a
+    reply, or with a reply that leaves its outcome unknown.
     """
 
     store_name = "faults"
@@ -66,7 +66,7 @@ class Trace:
             values = {f"small{step % 5}": b"%d" % step, f"other{step}": b"%d" % step}
             self.write(dict(values), lambda: store.put_many([Write(*item) for item in values.items()]))
         else:
-            # Segments have a mebibyte at first: this seals some, and soon has them compacted.
+            # The first segments are 1 MiB: this seals some, and soon triggers their compaction.
             key, value = f"large{step % 3}", self.random.randbytes(30_000 if step % 2 else 150_000)
             self.write({key: value}, lambda: store.put(key, value))
 
@@ -80,18 +80,18 @@ class Trace:
                 raise
             self.note_refusal(error, after)
         else:
-            # A deletion of what isn't there is none.
+            # Deleting a missing entry writes nothing.
             if self.is_read_only and after != self.model:
                 self.violations.append("a write was acknowledged after a failure")
             self.model = after
 
     def note_refusal(self, error: LarderError, after: Contents) -> None:
         if error.code == Code.failed and not self.is_read_only:
-            # The one that was under way; it may have come to the disk.
+            # This write was in flight and may have reached the disk.
             self.maybe.append(after)
             self.is_read_only = True
         elif error.code == Code.failed and after in (self.model, *self.maybe):
-            # There was nothing to delete, if what was done to the entry before comes to be.
+            # There is nothing to delete if the earlier, uncertain write took effect.
             pass
         elif error.code == Code.storeReadOnly:
             self.is_read_only = True
@@ -103,7 +103,7 @@ class Trace:
     # Checks
 
     def check_reads(self) -> None:
-        """Entries that nobody has tried to change since are read as before; of the others it may be unknown what they are."""
+        """Checks that untouched entries can be read. Reads of entries with an uncertain write may fail."""
         with Client(self.address, timeout=10) as client:
             store = client.open(self.store_name)
             for key in sorted(self.model.keys() | {key for maybe in self.maybe for key in maybe}):
@@ -114,12 +114,12 @@ class Trace:
                         self.violations.append(f"{key} can't be read: {error}")
                 else:
                     if (entry.value if entry else None) != self.model.get(key):
-                        self.violations.append(f"{key} is not what was acknowledged")
+                        self.violations.append(f"{key} differs from what was acknowledged")
             if store.stats().get("read_only", 0) != int(self.is_read_only):
                 self.violations.append(f"stats don't say that the store is {'' if self.is_read_only else 'not '}read-only")
 
-    def check_writes_go_on(self) -> None:
-        """There is space again: without a restart, writes come through."""
+    def check_writes_resume(self) -> None:
+        """Checks that writes succeed without a restart once there is space again."""
         deadline = time.monotonic() + 5
         with Client(self.address, timeout=10) as client:
             store = client.open(self.store_name)
@@ -130,17 +130,17 @@ class Trace:
                     return
                 except LarderError as error:
                     if error.code != Code.storeFull or time.monotonic() > deadline:
-                        return self.violations.append(f"writes don't go on: {error}")
+                        return self.violations.append(f"writes don't resume: {error}")
                 time.sleep(0.05)
 
     def check_restart(self) -> None:
         with Client(self.address, timeout=10) as client:
             has_extra = self.extra_name in {description.name for description in client.stores()}
             if has_extra not in self.may_have_extra:
-                self.violations.append(f"the store {self.extra_name} is {'there' if has_extra else 'not there'}")
+                self.violations.append(f"the store {self.extra_name} {'exists' if has_extra else 'does not exist'}")
             store = client.open(self.store_name)
             found = {entry.key: entry.value for entry in store.all() if entry}
             if found != self.model and found not in self.maybe:
                 wrong = sorted(key for key in found.keys() | self.model.keys() if found.get(key) != self.model.get(key))
-                self.violations.append(f"after the restart these are not as acknowledged: {', '.join(wrong)}")
+                self.violations.append(f"after the restart these differ from what was acknowledged: {', '.join(wrong)}")
             store.put("again", b"again")

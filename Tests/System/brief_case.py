@@ -1,7 +1,7 @@
-"""A test case that says in a few lines what failed, however large the things are that it compared, and the count of a run.
+"""A test case with short failure messages, however large the compared values are, and a runner that counts results.
 
-unittest compares sequences line by line to show their difference, which takes minutes for the bytes of a large value. Here only the first
-difference is shown.
+unittest shows how two sequences differ line by line, which takes minutes for the bytes of a large value. This test case
+shows only the first difference.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-REPORT_LIMIT = 2_000  # Characters of one report.
-REPORTS_PER_TEST = 2  # Subtests mostly fail for the same reason.
+REPORT_LIMIT = 2_000  # In characters.
+REPORTS_PER_TEST = 2  # Subtests usually fail for the same reason.
 
 
 def clip(text: str, limit: int = 160) -> str:
-    """The two ends of a text that is longer than the limit."""
+    """Returns the text, or its beginning and end if it exceeds the limit."""
     if len(text) <= limit:
         return text
     return f"{text[: limit // 2]} … {text[-(limit // 2) :]}"
 
 
 def excerpt(value: object) -> str:
-    """A short form of any value; the size of it where that is cut off."""
+    """Returns a short form of any value, with its size if it is truncated."""
     if isinstance(value, (bytes, bytearray, str)) and len(value) > 120:
         return f"{value[:40]!r} … {value[-20:]!r} (size {len(value)})"
     return clip(repr(value))
 
 
 def first_difference(seen: Sequence[object], expected: Sequence[object]) -> int:
-    """The index at which the two differ first; the size of the shorter one if it is how the other begins."""
+    """Returns the first index at which the two differ, or the shorter size if one is a prefix of the other."""
     low, high = 0, min(len(seen), len(expected))
     while low < high:
         middle = (low + high) // 2
@@ -42,15 +42,15 @@ def first_difference(seen: Sequence[object], expected: Sequence[object]) -> int:
 
 
 def difference(seen: object, expected: object) -> str:
-    """Where the two differ first, for two that are not equal."""
+    """Describes the first difference between two values that are not equal."""
     if isinstance(seen, dict) and isinstance(expected, dict):
         for key in [*expected, *seen]:
             if key not in seen or key not in expected:
-                return f"{excerpt(key)} is {'missing' if key in expected else 'too much'}"
+                return f"{excerpt(key)} is {'missing' if key in expected else 'unexpected'}"
             if seen[key] != expected[key]:
                 return f"at {excerpt(key)}: {difference(seen[key], expected[key])}"
     if isinstance(seen, (set, frozenset)) and isinstance(expected, (set, frozenset)):
-        return f"{excerpt(seen - expected)} are too much, {excerpt(expected - seen)} are missing"
+        return f"{excerpt(seen - expected)} are unexpected, {excerpt(expected - seen)} are missing"
     if type(seen) is type(expected) and isinstance(seen, (list, tuple, bytes, str)):
         first = first_difference(seen, expected)
         if isinstance(seen, (list, tuple)) and first < min(len(seen), len(expected)):
@@ -58,8 +58,8 @@ def difference(seen: object, expected: object) -> str:
         if max(len(seen), len(expected)) > 40:
             window = slice(max(first - 8, 0), first + 24)
             sizes = f"sizes {len(seen)} and {len(expected)}, first difference at {first}"
-            return f"{sizes}: {excerpt(seen[window])} was seen, {excerpt(expected[window])} expected"
-    return f"{excerpt(seen)} was seen, {excerpt(expected)} expected"
+            return f"{sizes}: got {excerpt(seen[window])}, expected {excerpt(expected[window])}"
+    return f"got {excerpt(seen)}, expected {excerpt(expected)}"
 
 
 class BriefCase(unittest.TestCase):
@@ -69,7 +69,7 @@ class BriefCase(unittest.TestCase):
 
 
 def run(*suites: unittest.TestSuite) -> tuple[int, int]:
-    """Runs the suites beside each other. How many tests passed and how many failed, with a report of those that did."""
+    """Runs the suites concurrently, reports the failures, and returns how many tests passed and failed."""
     with ThreadPoolExecutor(len(suites)) as pool:
         results = list(pool.map(result_of, suites))
     passed = failed = 0
@@ -87,7 +87,7 @@ def result_of(suite: unittest.TestSuite) -> unittest.TestResult:
 
 
 def report(result: unittest.TestResult) -> int:
-    """Prints what failed; how many tests did."""
+    """Prints the failures and returns the number of failed tests."""
     reports: Counter[str] = Counter()
     for case, text in result.failures + result.errors:
         name = getattr(case, "test_case", case).id()

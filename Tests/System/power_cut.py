@@ -1,9 +1,10 @@
-"""Copies a disk as a power cut would leave it, while a server writes to it, and checks what a server finds on the copy.
+"""Copies a disk as a power cut would leave it while a server writes to it, and checks what a server finds on the copy.
 
     python3 power_cut.py --server PATH [--engine log] [--durability always] [--cuts 10] [--seed N]
 
-The disk is an ext4 image behind a loop device. While the server is stopped, the image's file has all that was given to the device, and
-nothing that only the mounted file system has in its memory. Needs root and loop devices.
+The disk is an ext4 image behind a loop device. While the server is stopped, the image contains everything that was
+written to the device and nothing that only the page cache of the mounted file system holds. Requires root and loop
+devices.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ from pathlib import Path
 import larder_wire as wire
 from larder import Client, LarderError
 from larder_wire import Operation, Write
-from mounted import mounted, why_not
+from mounted import mounted, mount_error
 from session import Server
 
-# What a relaxed store may lose beyond its interval: a sync of what was written meanwhile.
+# How much a store with an interval may lose beyond it: the duration of one sync.
 SYNC_SECONDS = 0.5
 
 
 class Writer(threading.Thread):
-    """Overwrites some keys, in a known order. All are numbered, and each value begins with its number."""
+    """Overwrites some keys in a known order. Writes are numbered, and each value begins with its number."""
 
     def __init__(self, address: str, seed: int) -> None:
         super().__init__(daemon=True)
         self.address = address
         self.random = random.Random(seed)
-        # The key of each write, and when it was acknowledged; writes are acknowledged in order.
+        # The key and the acknowledgment time of each write; writes are acknowledged in order.
         self.keys: list[str] = []
         self.acknowledged: list[float] = []
-        self.ended = threading.Event()
+        self.stopped = threading.Event()
 
     def run(self) -> None:
         try:
             with Client(self.address, timeout=30) as client:
                 store = client.open("power")
-                while not self.ended.is_set():
+                while not self.stopped.is_set():
                     ids = [self.send(client, store.handle) for _ in range(self.random.choice((1, 4, 16)))]
                     for id in ids:
                         client.receive(id)
                         self.acknowledged.append(time.monotonic())
         except LarderError:
-            # The server was killed; or it refuses writes, which shows in what is acknowledged.
+            # The server was killed, or it refuses writes, which shows in the number of acknowledged writes.
             pass
 
     def send(self, client: Client, handle: int) -> int:
@@ -68,15 +69,15 @@ class PowerCut:
         self.image = directory / "image"
         self.copy = directory / "copy"
         self.checked = 0
-        self.longest_loss = 0.0
+        self.max_loss = 0.0
         self.violations: list[str] = []
 
-    def server(self, name: str, disk: Path) -> Server:
+    def start_server(self, name: str, disk: Path) -> Server:
         folder = self.directory / name
         folder.mkdir(exist_ok=True)
         store = f"power={self.options.engine}?durability={self.options.durability}"
         server = Server(self.options.server.resolve(), folder, "--data", str(disk / "data"), "--store", store)
-        server.wait_until_it_accepts()
+        server.wait_until_ready()
         return server
 
     def run(self) -> None:
@@ -84,7 +85,7 @@ class PowerCut:
             image.truncate(256 << 20)
         subprocess.run(["mkfs.ext4", "-q", str(self.image)], check=True, capture_output=True)
         with mounted(self.directory / "disk", "-o", "loop", str(self.image)) as disk:
-            server = self.server("written", disk)
+            server = self.start_server("written", disk)
             writer = Writer(server.address, self.options.seed)
             writer.start()
             try:
@@ -94,12 +95,12 @@ class PowerCut:
                     if self.violations:
                         break
             finally:
-                writer.ended.set()
-                server.end()
+                writer.stopped.set()
+                server.kill()
 
     def cut(self, cut: int, server: Server, writer: Writer) -> None:
-        # What a relaxed store had acknowledged up to here is lost from here on, and not from when the copy is done.
-        moment, acknowledged = time.monotonic(), len(writer.acknowledged)
+        # The loss of acknowledged writes is measured from here, not from the end of the copy.
+        cut_time, acknowledged = time.monotonic(), len(writer.acknowledged)
         server.process.send_signal(signal.SIGSTOP)
         try:
             self.take_copy()
@@ -108,52 +109,52 @@ class PowerCut:
         finally:
             server.process.send_signal(signal.SIGCONT)
         with mounted(self.directory / "mounted-copy", "-o", "loop", str(self.copy)) as disk:
-            other = self.server("found", disk)
+            other = self.start_server("found", disk)
             try:
                 with Client(other.address, timeout=30) as client:
                     found = {entry.key: int(entry.value.split(b" ")[0]) for entry in client.open("power").all() if entry}
             finally:
-                other.end()
+                other.kill()
         survived = max(found.values(), default=0)
         expected = {key: number for number, key in enumerate(writer.keys[:survived], 1)}
         self.checked += acknowledged
         if found != expected:
-            self.violations.append(f"cut {cut}: what was found is no first part of what was written")
+            self.violations.append(f"cut {cut}: the contents are not a prefix of the writes")
         elif survived > sent:
-            self.violations.append(f"cut {cut}: {survived} writes were found of {sent}")
+            self.violations.append(f"cut {cut}: found {survived} writes of only {sent}")
         elif survived < acknowledged:
-            loss = moment - times[survived]
-            self.longest_loss = max(self.longest_loss, loss)
+            loss = cut_time - times[survived]
+            self.max_loss = max(self.max_loss, loss)
             if not self.interval or loss > self.interval + SYNC_SECONDS:
-                self.violations.append(f"cut {cut}: {acknowledged - survived} acknowledged writes are lost, of the last {loss:.3f} s")
+                self.violations.append(f"cut {cut}: {acknowledged - survived} acknowledged writes of the last {loss:.3f} s are lost")
 
     def take_copy(self) -> None:
-        """Until it is the same as the image: then the file system has written nothing of its own accord meanwhile."""
+        """Copies the image until the copy equals it, which means that the file system was not writing meanwhile."""
         for _ in range(10):
             subprocess.run(["cp", "--sparse=always", str(self.image), str(self.copy)], check=True)
             if subprocess.run(["cmp", "--quiet", str(self.image), str(self.copy)], check=False).returncode == 0:
                 return
-        raise SystemExit("the disk doesn't come to rest")
+        raise SystemExit("the file system does not stop writing")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Cuts the power of a Larder server's disk.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     parser.add_argument("--engine", choices=("log", "directory"), default="log")
-    parser.add_argument("--durability", default="always", help="always, or interval: and a number of seconds, as interval:1s")
+    parser.add_argument("--durability", default="always", help="always, or an interval in seconds such as interval:1s")
     parser.add_argument("--cuts", type=int, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    what = f"{options.engine} ({options.durability})"
+    store = f"{options.engine} ({options.durability})"
     with tempfile.TemporaryDirectory(prefix="larder-power-") as name:
         directory = Path(name)
         probe = directory / "probe-image"
         with open(probe, "wb") as image:
             image.truncate(8 << 20)
         subprocess.run(["mkfs.ext4", "-q", str(probe)], check=True, capture_output=True)
-        reason = why_not(directory, "-o", "loop", str(probe))
+        reason = mount_error(directory, "-o", "loop", str(probe))
         if reason:
-            print(f"{what}, power cut: left out, for {reason}\n0 passed, 0 failed")
+            print(f"{store}, power cut: skipped, because {reason}\n0 passed, 0 failed")
             return 0
         test = PowerCut(options, directory)
         try:
@@ -161,9 +162,9 @@ def main() -> int:
         except (LarderError, SystemExit) as error:
             test.violations.append(f"{error}")
     for violation in test.violations:
-        print(f"FAILED {what}, seed {options.seed}: {violation}")
-    loss = f", the longest loss {test.longest_loss:.2f} s" if test.interval else " and none lost"
-    print(f"{what}, seed {options.seed}: {options.cuts} power cuts, {test.checked:,} acknowledged writes looked for{loss}")
+        print(f"FAILED {store}, seed {options.seed}: {violation}")
+    loss = f", at most the last {test.max_loss:.2f} s lost" if test.interval else " and none lost"
+    print(f"{store}, seed {options.seed}: {options.cuts} power cuts, {test.checked:,} acknowledged writes checked{loss}")
     print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
     return 1 if test.violations else 0
 

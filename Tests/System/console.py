@@ -1,8 +1,8 @@
-"""Checks the console of larder, on a pseudo terminal, as somebody types into it.
+"""Checks the console of larder by typing into it on a pseudo terminal.
 
     python3 console.py --server PATH --larder PATH
 
-Starts that larderd in a temporary directory, and consoles of that larder, whose history is there too.
+Starts this larderd in a temporary directory, which also holds the history of the consoles.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from session import Server
 
 CTRL_C, CTRL_D, TAB, ENTER, UP = "\x03", "\x04", "\t", "\r", "\x1b[A"
 HOSTILE = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31mred\x7f\ntwo\tlines \xe2\x80\xaeevil"
-# What a terminal makes of it: each of these would steer one.
-STEERING = (b"\x1b]", b"\x1b[2J", b"\xc2\x9b", b"\x9b31m", b"\x7f", b"\xe2\x80\xae")
+# Parts of it that would control a terminal.
+CONTROL_SEQUENCES = (b"\x1b]", b"\x1b[2J", b"\xc2\x9b", b"\x9b31m", b"\x7f", b"\xe2\x80\xae")
 PROMPT = re.compile(r"\S*larder\.sock> ")
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]|[\r\x07\x08]")
 
 
 class Console:
-    """A running console. What it prints is kept as the bytes that a terminal gets."""
+    """A running console. Keeps its output as the bytes that a terminal receives."""
 
     def __init__(self, program: Path, environment: dict[str, str], *arguments: str, columns: int = 100) -> None:
         self.process, self.terminal = pty.fork()
@@ -54,16 +54,16 @@ class Console:
         os.write(self.terminal, keys.encode())
 
     def text(self) -> str:
-        """What was printed since the last call of `wait`, without what moves the cursor."""
+        """Returns the output since the last call of `wait`, without escape sequences."""
         return ESCAPES.sub(b"", self.raw[self.seen :]).decode(errors="replace")
 
     def wait(self, wanted: str | re.Pattern[str], seconds: float = 10) -> str:
-        """Reads until the text is there; what was printed up to then."""
+        """Waits for the text and returns the output up to that point."""
         pattern = wanted if isinstance(wanted, re.Pattern) else re.compile(re.escape(wanted))
         deadline = time.monotonic() + seconds
         while not pattern.search(self.text()):
             if not self.read(deadline - time.monotonic()):
-                raise AssertionError(f"{pattern.pattern!r} did not come, but {self.text()[-600:]!r}")
+                raise AssertionError(f"got {self.text()[-600:]!r} instead of {pattern.pattern!r}")
         text = self.text()
         self.seen = len(self.raw)
         return text
@@ -73,26 +73,26 @@ class Console:
             return False
         try:
             piece = os.read(self.terminal, 65_536)
-        except OSError:  # It has ended.
+        except OSError:  # The console has exited.
             piece = b""
         self.raw += piece
         return piece != b""
 
     def do(self, line: str, seconds: float = 10) -> str:
-        """Types a line and waits for the next prompt; what the command has printed."""
+        """Types a line, waits for the next prompt and returns the command's output."""
         self.type(line + ENTER)
         return self.wait_for_prompt(seconds).partition("\n")[2].rpartition("\n")[0]
 
     def wait_for_prompt(self, seconds: float = 10) -> str:
-        """The prompt that comes behind a line's end."""
+        """Waits for a prompt at the start of a line."""
         return self.wait(re.compile("\n" + PROMPT.pattern), seconds)
 
-    def end(self, seconds: float = 10) -> int:
-        """The exit status, once it has ended by itself."""
+    def wait_for_exit(self, seconds: float = 10) -> int:
+        """Returns the exit status once the console has exited."""
         deadline = time.monotonic() + seconds
         while self.status is None:
             if time.monotonic() > deadline:
-                raise AssertionError(f"it does not end, but prints {self.text()[-600:]!r}")
+                raise AssertionError(f"the console does not exit; it printed {self.text()[-600:]!r}")
             self.read(0.05)
             process, status = os.waitpid(self.process, os.WNOHANG)
             if process:
@@ -116,7 +116,7 @@ class ConsoleCase(BriefCase):
         self.folder = Path(tempfile.mkdtemp(prefix="lc-"))
         self.addCleanup(shutil.rmtree, self.folder)
         self.start_server()
-        self.addCleanup(lambda: self.server.end())
+        self.addCleanup(lambda: self.server.kill())
         with Client(self.server.address) as client:
             items = client.open("items")
             items.put("apple", b"red")
@@ -129,7 +129,7 @@ class ConsoleCase(BriefCase):
 
     def start_server(self) -> None:
         self.server = Server(self.larderd, self.folder, "--store", "items=memory", "--store", "sessions=memory")
-        self.server.wait_until_it_accepts()
+        self.server.wait_until_ready()
 
     def console(self, *arguments: str, columns: int = 100) -> Console:
         console = Console(self.larder, self.environment, *arguments, columns=columns)
@@ -137,21 +137,21 @@ class ConsoleCase(BriefCase):
         self.greeting = console.wait(PROMPT)
         return console
 
-    def test_greets_and_leaves(self) -> None:
-        for leave in ("quit" + ENTER, " exit " + ENTER, CTRL_D):
+    def test_greeting_and_exit(self) -> None:
+        for exit_keys in ("quit" + ENTER, " exit " + ENTER, CTRL_D):
             console = self.console()
             self.assertIn("2 stores", self.greeting)
             self.assertIn("larderd/", self.greeting)
             self.assertIn("'help'", self.greeting)
             before = termios.tcgetattr(console.terminal)
             self.assertRegex(console.do("ping"), r"^\d+\.\d{3} ms$")
-            console.type(leave)
-            self.assertEqual(console.end(), 0)
+            console.type(exit_keys)
+            self.assertEqual(console.wait_for_exit(), 0)
             after = termios.tcgetattr(console.terminal)
             self.assertTrue(after[3] & termios.ICANON and after[3] & termios.ECHO and after[3] & termios.ISIG)
-            self.assertFalse(before[3] & termios.ICANON, "the line is edited meanwhile")
+            self.assertFalse(before[3] & termios.ICANON, "the line editor must turn canonical mode off")
 
-    def test_takes_options_and_other_servers(self) -> None:
+    def test_options_and_other_servers(self) -> None:
         self.environment["LARDER_SERVER"] = "unix:/nowhere/larder.sock"
         console = self.console("--server", self.server.address, "--timeout", "2s")
         self.assertEqual(console.do("larder count items"), "5")
@@ -159,7 +159,7 @@ class ConsoleCase(BriefCase):
         self.assertEqual(console.do("count --timeout 1s items"), "5")
         self.assertIn("a command is missing", console.do("--timeout 1s"))
 
-    def test_keeps_its_connection(self) -> None:
+    def test_commands_share_a_connection(self) -> None:
         console = self.console()
         console.do("format json")
         first = json.loads(console.do("stats"))
@@ -167,7 +167,7 @@ class ConsoleCase(BriefCase):
             console.do("get items apple")
         self.assertEqual(json.loads(console.do("stats"))["connections_accepted_total"], first["connections_accepted_total"])
 
-    def test_tab(self) -> None:
+    def test_tab_completion(self) -> None:
         console = self.console()
         (self.folder / "entries.jsonl").write_text('{"key":"new","value":1}\n')
         console.type("sto" + TAB + ENTER)
@@ -193,7 +193,7 @@ class ConsoleCase(BriefCase):
         for line in ("ping", "ping", " get items secret", "count items"):
             console.do(line)
         console.type(CTRL_D)
-        console.end()
+        console.wait_for_exit()
         self.assertEqual(self.history.read_text(), "ping\ncount items\n")
         self.assertEqual(stat.S_IMODE(self.history.stat().st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(self.history.parent.stat().st_mode), 0o700)
@@ -240,7 +240,7 @@ class ConsoleCase(BriefCase):
     def test_ctrl_c_stops_loading(self) -> None:
         console = self.console()
         os.mkfifo(self.folder / "fifo")
-        fifo = os.open(self.folder / "fifo", os.O_RDWR)  # So that the input never ends.
+        fifo = os.open(self.folder / "fifo", os.O_RDWR)  # Open for writing, too, so that the input never ends.
         self.addCleanup(os.close, fifo)
         os.write(fifo, b"".join(b'{"key":"k%d","value":"new"}\n' % number for number in range(500)))
         console.type(f"load items {self.folder}/fifo" + ENTER)
@@ -253,8 +253,8 @@ class ConsoleCase(BriefCase):
         self.assertIn("it was stopped", console.wait_for_prompt(3))
         self.assertEqual(console.do("count items"), "505")
 
-    def test_ended_by_a_signal(self) -> None:
-        """The terminal is left as it was, also when a command that handles signals itself has been run before."""
+    def test_termination_by_a_signal(self) -> None:
+        """The console restores the terminal, even after a command that handles signals itself."""
         for command in (None, "watch items"):
             console = self.console()
             if command:
@@ -264,21 +264,21 @@ class ConsoleCase(BriefCase):
                 console.type(CTRL_C)
                 console.wait_for_prompt(3)
             os.kill(console.process, signal.SIGTERM)
-            self.assertEqual(console.end(), -signal.SIGTERM)
+            self.assertEqual(console.wait_for_exit(), -signal.SIGTERM)
             modes = termios.tcgetattr(console.terminal)[3]
             self.assertTrue(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG)
 
-    def test_server_comes_and_goes(self) -> None:
+    def test_server_restarts(self) -> None:
         console = self.console()
         self.assertEqual(console.do("count items"), "5")
-        self.server.end()
+        self.server.kill()
         for _ in range(3):
             self.assertIn("is larderd running there?", console.do("count items"))
         console.type("count " + TAB + CTRL_C)
         console.wait_for_prompt()
         self.start_server()
         self.assertEqual(console.do("count items"), "0")
-        self.server.end()
+        self.server.kill()
         late = self.console()
         self.assertIn("is larderd running there?", self.greeting)
         self.start_server()
@@ -294,12 +294,12 @@ class ConsoleCase(BriefCase):
         console.do("get items 'not\x16\x1bthere'")
         console.do("format json")
         lines = console.do("page items").splitlines()
-        by_itself = Console(self.larder, self.environment, "get", "items", "hostile")
-        self.addCleanup(by_itself.close)
-        self.assertEqual(by_itself.end(), 0)
-        self.assertIn("two", by_itself.text())
-        for steering in STEERING:
-            self.assertNotIn(steering, console.raw + by_itself.raw, f"{steering!r} reached the terminal")
+        standalone = Console(self.larder, self.environment, "get", "items", "hostile")
+        self.addCleanup(standalone.close)
+        self.assertEqual(standalone.wait_for_exit(), 0)
+        self.assertIn("two", standalone.text())
+        for sequence in CONTROL_SEQUENCES:
+            self.assertNotIn(sequence, console.raw + standalone.raw, f"{sequence!r} reached the terminal")
         self.assertIn(r"\u001b]0;owned\u0007\u001b[2J\u009b31mred\u007f\ntwo\tlines \u202eevil", printed["page items"])
         self.assertIn("\ntwo\tlines", printed["get items hostile"])
         self.assertIn(HOSTILE.decode(), [json.loads(line)["value"] for line in lines if '"hostile"' in line])
@@ -332,7 +332,7 @@ class ConsoleCase(BriefCase):
         self.assertEqual(console.do(""), "")
 
     def test_without_a_terminal(self) -> None:
-        """Commands are not read from what is no terminal, and a console is no program's output."""
+        """Without a terminal for input and output, larder does not start a console."""
         done = subprocess.run([self.larder], input=b"ping\n", env=self.environment, capture_output=True, timeout=10)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertTrue(done.stderr.startswith(b"OVERVIEW"))
@@ -347,9 +347,9 @@ class ConsoleCase(BriefCase):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks the console of larder.")
+    parser = argparse.ArgumentParser(description="Checks larder's console.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
-    parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder whose console it is")
+    parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder to run")
     options = parser.parse_args()
     ConsoleCase.larderd, ConsoleCase.larder = options.server.resolve(), options.larder.resolve()
     passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(ConsoleCase))

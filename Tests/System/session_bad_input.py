@@ -14,7 +14,7 @@ VECTORS = Path(__file__).resolve().parents[2] / "Protocol" / "vectors" / "malfor
 
 
 class MalformedVectorChecks(Case):
-    """One check for each vector, added below."""
+    """One check per vector, added below."""
 
     def check(self, vector: dict[str, Any]) -> None:
         greeted = vector.get("hello", True)
@@ -30,7 +30,7 @@ class MalformedVectorChecks(Case):
         if answer["closes"]:
             self.assert_closed(raw)
         else:
-            self.assert_goes_on(raw)
+            self.assert_usable(raw)
         self.client.ping()
         self.assertEqual(self.store.count(), 0)
 
@@ -46,12 +46,12 @@ for each in json.loads(VECTORS.read_text()):
 class BadInputChecks(Case):
     def test_a_length_just_over_the_limit(self) -> None:
         raw = self.raw()
-        raw.send(wire.FRAME.pack(raw.limits.largest_frame + 1, Operation.ping, 0, 0, 5))
+        raw.send(wire.FRAME.pack(raw.limits.max_frame_size + 1, Operation.ping, 0, 0, 5))
         self.assert_error(raw.reply(), 0, Code.frameLength)
         self.assert_closed(raw)
         self.client.ping()
 
-    def test_what_came_before_a_notice_is_answered(self) -> None:
+    def test_requests_before_a_notice_are_answered(self) -> None:
         raw = self.raw()
         pings = b"".join(wire.encode_frame(Operation.ping, id) for id in range(1, 51))
         raw.send(pings + wire.encode_frame(Operation.ping, 0) + wire.encode_frame(Operation.store_drop, 51, self.store.name.encode()))
@@ -80,12 +80,12 @@ class BadInputChecks(Case):
         self.assert_closed(raw)
         self.client.ping()
 
-    def test_a_declared_length_costs_nothing(self) -> None:
-        """A hundred connections that each announce the largest frame, and the server's figures go on."""
+    def test_a_declared_length_allocates_nothing(self) -> None:
+        """A hundred connections each announce a frame of the maximum size."""
         connections = [self.raw() for _ in range(100)]
         before = self.client.stats()["memory_bytes"]
         for raw in connections:
-            raw.send(wire.FRAME.pack(raw.limits.largest_frame, Operation.put, 0, 1, 5))
+            raw.send(wire.FRAME.pack(raw.limits.max_frame_size, Operation.put, 0, 1, 5))
         self.client.ping()
         self.assertLess(self.client.stats()["memory_bytes"] - before, 1 << 20)
         for raw in connections:

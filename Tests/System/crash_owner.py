@@ -1,4 +1,4 @@
-"""The writer of some keys of one store, and reader of the others' counters."""
+"""A crash test's client process that writes its own keys of one store and reads the counters of the others."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from crash_process import ClientProcess, Figures
 from larder import Client, LarderError, Store
 from larder_wire import Entry, Operation, Write
 
-# What an operation makes of keys: their values, or None for those that it deletes.
+# The result of an operation: new values by key, or None for deleted keys.
 Effect = dict[str, bytes | None]
-# What a store holds: values and their revisions.
+# The contents of a store: values and their revisions by key.
 Contents = dict[str, tuple[bytes, int]]
 
 
 class Owner(ClientProcess):
-    """It sends writes in batches that it does not wait for one by one, and notes what was acknowledged.
+    """Sends pipelined batches of writes and records which were acknowledged.
 
-    Afterwards its keys must be as acknowledged, and then some first part of what was not, in its order and with writes of many keys as a
-    whole; no counter may be older than anyone has seen it.
+    After a restart its keys must show all acknowledged writes followed by a prefix of the unacknowledged ones, in order
+    and with each multi-key write whole. No counter may be lower than any process has seen it.
     """
 
     store_name = "crash"
@@ -37,7 +37,7 @@ class Owner(ClientProcess):
         self.counted = 0
         self.store: Store | None = None
 
-    # The check
+    # Verification
 
     def verify(self, client: Client, figures: Figures) -> None:
         self.store = client.open(self.store_name)
@@ -49,14 +49,14 @@ class Owner(ClientProcess):
         figures.survived += survived
         self.model, self.pending = found, []
         self.last_revision = max([self.last_revision, *(revision for _, revision in found.values())])
-        strangers = [entry.key for entry in self.store.all(keys_only=True) if entry and not entry.key.startswith(self.prefixes)]
-        if strangers:
-            figures.violations.append(f"keys that nobody wrote: {strangers[:5]}")
+        unknown = [entry.key for entry in self.store.all(keys_only=True) if entry and not entry.key.startswith(self.prefixes)]
+        if unknown:
+            figures.violations.append(f"unknown keys: {unknown[:5]}")
         for name, entry in zip(self.counters, self.store.get_many(self.counters)):
             self.check_counter(name, entry, figures)
 
     def explains(self, found: Contents, survivors: list[Effect]) -> bool:
-        """Whether those are what was acknowledged and the survivors, with revisions in their order."""
+        """Returns whether `found` is the acknowledged writes followed by the survivors, with increasing revisions."""
         expected: dict[str, tuple[bytes, int | None]] = dict(self.model)
         for number, effect in enumerate(survivors):
             for key, value in effect.items():
@@ -82,22 +82,22 @@ class Owner(ClientProcess):
             figures.violations.append(f"{name} was seen at {self.seen[name]} and is {value}")
         self.seen[name] = value
 
-    # The load
+    # Load
 
     def work(self, client: Client, figures: Figures) -> None:
-        """A batch of writes, all sent before the first answer is waited for."""
-        if self.choose.random() < 0.2:
-            # The same few keys, so that most of the log is soon worth nothing and is compacted.
+        """Sends a batch of writes, then waits for the replies."""
+        if self.rng.random() < 0.2:
+            # Overwrite a few keys, so that most of the log is soon garbage and compaction starts.
             sent = [self.send_large(client) for _ in range(16)]
         else:
-            sent = [self.send_write(client) for _ in range(self.choose.choice((1, 2, 8, 32)))]
+            sent = [self.send_write(client) for _ in range(self.rng.choice((1, 2, 8, 32)))]
         reads = [client.send(Operation.get, wire.encode_key(name), self.store.handle) for name in self.counters]
         stats = client.send(Operation.stats, b"", self.store.handle)
         for id, returns_revision in sent:
             number = wire.decode_integer(client.receive(id).body)
             if returns_revision:
                 if number <= self.last_revision:
-                    figures.violations.append(f"revision {number} comes behind {self.last_revision}")
+                    figures.violations.append(f"revision {number} follows {self.last_revision}")
                 self.last_revision = number
             apply(self.pending.pop(0), self.model, number)
             figures.acknowledged += 1
@@ -112,32 +112,32 @@ class Owner(ClientProcess):
         figures.compactions = wire.decode_stats(client.receive(stats).body).get("log_compactions_total", 0)
 
     def send_write(self, client: Client) -> tuple[int, bool]:
-        """Sends one write. Its id, and whether the answer is a revision."""
-        kind = self.choose.random()
+        """Sends one write. Returns its id and whether the reply contains a revision."""
+        kind = self.rng.random()
         if kind < 0.1:
-            key = self.choose.choice(self.keys)
+            key = self.rng.choice(self.keys)
             self.pending.append({key: None})
             return client.send(Operation.delete, wire.encode_delete(key), self.store.handle), False
         if kind < 0.2:
-            effect: Effect = {key: self.value() for key in self.choose.sample(self.keys, 8)}
+            effect: Effect = {key: self.value() for key in self.rng.sample(self.keys, 8)}
             writes = [Write(key, value) for key, value in effect.items()]
             self.pending.append(effect)
             return client.send(Operation.put_many, wire.encode_writes(writes), self.store.handle), True
         if kind < 0.4:
             self.counted += 1
             return self.send_put(client, self.counter, b"%d" % self.counted)
-        return self.send_put(client, self.choose.choice(self.keys), self.value())
+        return self.send_put(client, self.rng.choice(self.keys), self.value())
 
     def send_large(self, client: Client) -> tuple[int, bool]:
-        return self.send_put(client, self.choose.choice(self.large_keys), self.choose.randbytes(self.choose.randrange(4_000, 50_000)))
+        return self.send_put(client, self.rng.choice(self.large_keys), self.rng.randbytes(self.rng.randrange(4_000, 50_000)))
 
     def send_put(self, client: Client, key: str, value: bytes) -> tuple[int, bool]:
         self.pending.append({key: value})
         return client.send(Operation.put, wire.encode_write(Write(key, value)), self.store.handle), True
 
     def value(self) -> bytes:
-        size = self.choose.choices((0, 10, 100, 2_000, 40_000), weights=(1, 5, 20, 5, 0.3))[0]
-        return self.choose.randbytes(size)
+        size = self.rng.choices((0, 10, 100, 2_000, 40_000), weights=(1, 5, 20, 5, 0.3))[0]
+        return self.rng.randbytes(size)
 
 
 def apply(effect: Effect, model: Contents, revision: int) -> None:
@@ -149,7 +149,7 @@ def apply(effect: Effect, model: Contents, revision: int) -> None:
 
 
 def describe(found: Contents, model: Contents, pending: list[Effect], last_revision: int) -> str:
-    """Where what was found is closest to: how many of the unacknowledged writes, and what is different then."""
+    """Describes the closest match: the number of unacknowledged writes, and the remaining differences."""
     expected, best = {key: value for key, (value, _) in model.items()}, ""
     values = {key: value for key, (value, _) in found.items()}
     fewest = len(found) + len(model) + 1
@@ -159,17 +159,17 @@ def describe(found: Contents, model: Contents, pending: list[Effect], last_revis
         wrong = sorted(key for key in values.keys() | expected.keys() if values.get(key) != expected.get(key))
         if len(wrong) < fewest:
             fewest = len(wrong)
-            parts = [f"{key} {origin(key, values.get(key), model, pending)} and not {origin(key, expected.get(key), model, pending)}" for key in wrong]
-            best = f"closest to {count} of {len(pending)} unacknowledged writes, but for " + "; ".join(parts[:5])
+            parts = [f"{key} {origin(key, values.get(key), model, pending)} instead of {origin(key, expected.get(key), model, pending)}" for key in wrong]
+            best = f"closest to {count} of {len(pending)} unacknowledged writes, except " + "; ".join(parts[:5])
     if fewest == 0:
-        return f"the values are right, but not their revisions, of which {last_revision} was the last to be acknowledged"
+        return f"the values are right but their revisions are not; the last acknowledged revision is {last_revision}"
     return best
 
 
 def origin(key: str, value: bytes | None, model: Contents, pending: list[Effect]) -> str:
-    """Which write has made the value."""
+    """Describes which write produced the value."""
     writes = [str(index) for index, effect in enumerate(pending) if key in effect and effect[key] == value]
     if key in model and model[key][0] == value:
-        writes.insert(0, "what was acknowledged")
+        writes.insert(0, "acknowledged")
     size = "nothing" if value is None else f"{len(value)} bytes"
-    return f"is {size} of write {' or '.join(writes) or 'unknown'}"
+    return f"({size} of write {' or '.join(writes) or 'unknown'})"

@@ -1,4 +1,4 @@
-"""What the checks of a session share: a client, a store that is theirs alone, and a connection on which any bytes can be sent."""
+"""The base class of a session's checks: a client, a store of its own, and connections that can send any bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from larder_wire import Code, Hello, Operation, Outcome, Reply
 
 
 class RawConnection:
-    """Sends any bytes, and gives the frames that come back, in their order."""
+    """A connection that sends any bytes and returns the received frames in order."""
 
     limits: Hello
 
@@ -44,7 +44,7 @@ class RawConnection:
         return id
 
     def reply(self, timeout: float = 5) -> Reply | None:
-        """The next frame, or None when the server has closed the connection. A `TimeoutError` when nothing comes."""
+        """Returns the next frame, or None if the connection is closed. Raises `TimeoutError` if nothing arrives."""
         deadline = time.monotonic() + timeout
         while (reply := wire.take_reply(self._received)) is None:
             self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -60,10 +60,10 @@ class RawConnection:
         return reply
 
     def done(self, id: int) -> Reply:
-        """The next frame, which answers `id` with *done*."""
+        """Returns the next frame, which must be a *done* reply to `id`."""
         reply = self.reply()
-        assert reply is not None, f"closed, instead of an answer to {id}"
-        assert reply.id == id and reply.outcome == Outcome.done, f"{excerpt(reply)}, instead of an answer to {id}"
+        assert reply is not None, f"the connection was closed instead of a reply to {id}"
+        assert reply.id == id and reply.outcome == Outcome.done, f"{excerpt(reply)} instead of a reply to {id}"
         return reply
 
     def open(self, name: str) -> int:
@@ -74,7 +74,7 @@ class RawConnection:
 
 
 class Case(BriefCase):
-    """A check that has a client, and a store that goes when it is over."""
+    """A check with a client and a store, both of which it cleans up."""
 
     address: str
     client: Client
@@ -97,7 +97,7 @@ class Case(BriefCase):
                         raise
 
     def unique_name(self) -> str:
-        """A name of seven characters for a store that goes with the others."""
+        """Returns a store name of seven characters. The store is dropped when the test ends."""
         name = "_" + "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(6))
         self._names.append(name)
         return name
@@ -118,16 +118,16 @@ class Case(BriefCase):
         return raw
 
     def refuses(self, code: Code, outcome: Outcome = Outcome.rejected) -> _Refusal:
-        """A context in which a `LarderError` with this code is to be raised."""
+        """Returns a context in which a `LarderError` with this code must be raised."""
         return _Refusal(self, code, outcome)
 
     def assert_error(self, reply: Reply | None, id: int, code: Code, outcome: Outcome = Outcome.rejected) -> None:
-        self.assertIsNotNone(reply, f"closed without the error {code.name}")
+        self.assertIsNotNone(reply, f"the connection was closed without the error {code.name}")
         seen = (reply.code.name, reply.outcome.name, reply.id, reply.more)
         self.assertEqual(seen, (code.name, outcome.name, id, False), f"body {reply.body[:200]!r}")
         reply.body.decode()
 
-    def assert_goes_on(self, raw: RawConnection) -> None:
+    def assert_usable(self, raw: RawConnection) -> None:
         raw.ping()
         self.client.ping()
 
@@ -137,14 +137,14 @@ class Case(BriefCase):
         except TimeoutError:
             self.fail("the connection is still open")
         if reply is not None:
-            self.fail(f"{excerpt(reply)}, where the connection was to be closed")
+            self.fail(f"got {excerpt(reply)} instead of a closed connection")
 
     def assert_quiet(self, raw: RawConnection, seconds: float = 0.1) -> None:
         try:
             reply = raw.reply(timeout=seconds)
         except TimeoutError:
             return
-        self.fail(f"{excerpt(reply)}, where nothing was to come")
+        self.fail(f"got {excerpt(reply)} instead of nothing")
 
 
 class _Refusal:
@@ -158,8 +158,8 @@ class _Refusal:
         if error is not None and not isinstance(error, LarderError):
             return False
         if error is None:
-            self._case.fail(f"done, where {self._code.name} was expected")
+            self._case.fail(f"got done instead of {self._code.name}")
         if (error.code, error.outcome) != (self._code, self._outcome):
             seen = f"{clip(str(error))} (outcome {error.outcome.name})"
-            self._case.fail(f"{seen}, where {self._code.name} (outcome {self._outcome.name}) was expected")
+            self._case.fail(f"got {seen} instead of {self._code.name} (outcome {self._outcome.name})")
         return True

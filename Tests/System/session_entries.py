@@ -1,4 +1,4 @@
-"""Entries: Protocol/wire.md §4 and §6.4, in answers of one frame."""
+"""Entries: Protocol/wire.md §4 and §6.4, in replies of one frame."""
 
 import random
 import threading
@@ -9,7 +9,7 @@ from larder import Write
 from larder_wire import Code, Operation
 from session_case import Case
 
-PAST = 0.25  # Seconds after which an expiry of 150 milliseconds is surely over.
+PAST = 0.25  # Seconds after which an entry that expires in 150 milliseconds has certainly expired.
 
 
 class EntryChecks(Case):
@@ -26,7 +26,7 @@ class EntryChecks(Case):
             self.assertEqual(self.store.get("key").value, value)
             self.assertEqual(next(self.store.all()).value, value)
 
-    def test_revisions_count_the_requests_that_change_the_store(self) -> None:
+    def test_revisions_count_requests_that_change_the_store(self) -> None:
         first = self.store.put("a", b"1")
         self.assertEqual(first, 1)
         self.assertEqual(self.store.put("a", b"1"), first + 1)
@@ -38,7 +38,7 @@ class EntryChecks(Case):
         self.assertEqual(self.store.delete_all(), 3)
         self.assertEqual(self.store.put("a", b"6"), first + 6)
 
-    def test_what_changes_nothing_does_not_count(self) -> None:
+    def test_requests_that_change_nothing_do_not_count(self) -> None:
         revision = self.store.put("a", b"1")
         self.assertEqual(self.store.put_many([]), 0)
         self.assertFalse(self.store.delete("b"))
@@ -89,7 +89,7 @@ class EntryChecks(Case):
         both = self.store.put_many([Write("a", b"3", if_absent=True), Write("b", b"3", if_revision=revision)])
         self.assertEqual([(entry.key, entry.value, entry.revision) for entry in self.store.all()], [("a", b"3", both), ("b", b"3", both)])
 
-    def test_put_many_judges_conditions_on_the_store_before_it(self) -> None:
+    def test_put_many_checks_conditions_against_the_previous_state(self) -> None:
         self.store.put_many([Write("a", b"1", if_absent=True), Write("a", b"2", if_absent=True), Write("a", b"3")])
         self.assertEqual((self.store.get("a").value, self.store.count()), (b"3", 1))
         with self.refuses(Code.conditionFailed):
@@ -116,7 +116,7 @@ class EntryChecks(Case):
         self.assertEqual({prefix: self.store.count(prefix) for prefix in counts}, counts)
 
     def test_multi_key_requests_are_atomic(self) -> None:
-        """Two connections, one of which always writes the same value to two keys."""
+        """One connection always writes the same value to two keys while another reads both."""
         other = self.second_client().open(self.store.name)
         stop = threading.Event()
 
@@ -141,7 +141,7 @@ class EntryChecks(Case):
 
 
 class ExpiryChecks(Case):
-    def test_an_entry_past_its_expiry_is_absent_in_every_respect(self) -> None:
+    def test_an_expired_entry_is_absent_from_every_request(self) -> None:
         revision = self.store.put("key", b"value", expire_after_milliseconds=150)
         entry = self.store.get("key")
         self.assertIn(entry.expire_after_milliseconds, range(1, 151))
@@ -163,14 +163,14 @@ class ExpiryChecks(Case):
         self.store.put("key", b"other", if_absent=True)
         self.assertEqual(self.store.get("key").value, b"other")
 
-    def test_expired_entries_are_no_part_of_a_page(self) -> None:
+    def test_expired_entries_are_left_out_of_pages(self) -> None:
         self.store.put_many([Write(f"{number}", b"", expire_after_milliseconds=150 if number % 2 else None) for number in range(10)])
         self.assertEqual([entry.key for entry in self.store.page(limit=3, offset=3)], ["3", "4", "5"])
         time.sleep(PAST)
         self.assertEqual([entry.key for entry in self.store.page(limit=3, offset=3)], ["6", "8"])
         self.assertEqual([entry.key for entry in self.store.page(limit=9, offset=1, reverse=True)], ["6", "4", "2", "0"])
 
-    def test_a_write_without_an_expiry_ends_it(self) -> None:
+    def test_a_write_replaces_the_expiry(self) -> None:
         self.store.put("key", b"1", expire_after_milliseconds=150)
         self.store.put("key", b"2")
         self.store.put("later", b"1", expire_after_milliseconds=150)
@@ -179,7 +179,7 @@ class ExpiryChecks(Case):
         self.assertEqual((self.store.get("key").value, self.store.get("key").expire_after_milliseconds), (b"2", None))
         self.assertIn(self.store.get("later").expire_after_milliseconds, range(50_000, 60_001))
 
-    def test_the_shortest_and_the_longest(self) -> None:
+    def test_the_shortest_and_longest_expiry(self) -> None:
         self.store.put("short", b"", expire_after_milliseconds=1)
         self.store.put("long", b"", expire_after_milliseconds=2**53)
         time.sleep(0.05)
@@ -187,7 +187,7 @@ class ExpiryChecks(Case):
         self.assertEqual(entry.key, "long")
         self.assertIn(entry.expire_after_milliseconds, range(2**53 - 60_000, 2**53 + 1))
 
-    def test_what_is_no_expiry(self) -> None:
+    def test_invalid_expiries(self) -> None:
         for milliseconds in (0, 2**53 + 1, 2**64 - 1):
             with self.subTest(milliseconds), self.refuses(Code.illegalArgument):
                 self.store.put("key", b"", expire_after_milliseconds=milliseconds)
@@ -220,7 +220,7 @@ class KeyChecks(Case):
             self.assertEqual([entry.key for entry in before], in_order[max(index - 1, 0) : index])
         self.assertEqual(self.store.delete_many(self.keys), len(self.keys))
 
-    def test_a_prefix_or_cursor_past_the_longest_key(self) -> None:
+    def test_a_prefix_or_cursor_longer_than_a_key(self) -> None:
         with self.refuses(Code.illegalArgument):
             self.store.count("k" * 4097)
         for size in (4097, 65_535):
@@ -232,7 +232,7 @@ class KeyChecks(Case):
 
 
 class PageChecks(Case):
-    """Pages against the same pages of a Python list."""
+    """Compares pages with the same slices of a Python list."""
 
     prefixes = ["", "0", "01", "014", "zz", "é", b"\xc3", b"\xff\xff", "0" * 4096]
     cursors = [None, "", "0", "0100", "0100\0", "0299", "é", b"\xff", b"\0", "0" * 4096]
@@ -288,27 +288,27 @@ class PageChecks(Case):
 
 
 class LargeValueChecks(Case):
-    def test_values_up_to_the_largest(self) -> None:
-        largest = self.client.hello.largest_value
-        for size in (65_535, 65_536, 65_537, largest // 2, largest):
+    def test_values_up_to_the_maximum_size(self) -> None:
+        max_size = self.client.hello.max_value_size
+        for size in (65_535, 65_536, 65_537, max_size // 2, max_size):
             value = (b"%08d" % size) * (size // 8) + b"x" * (size % 8)
             self.store.put("large", value)
-            self.assertTrue(self.store.get("large").value == value, f"another value of {size} bytes")
+            self.assertTrue(self.store.get("large").value == value, f"a value of {size} bytes differs")
         self.store.put("after", b"small")
         sizes = [(entry.key, len(entry.value)) for entry in self.store.all()]
-        self.assertEqual(sizes, [("after", 5), ("large", largest)])
+        self.assertEqual(sizes, [("after", 5), ("large", max_size)])
         self.assertTrue(self.store.get_many(["large"])[0].value == value)
 
-    def test_the_largest_value_under_the_longest_key(self) -> None:
-        """It fits into every frame, with all that can be beside it."""
-        key, value = "k" * 4096, bytes(self.client.hello.largest_value)
+    def test_the_maximum_value_with_the_longest_key(self) -> None:
+        """It fits into every frame together with every optional field."""
+        key, value = "k" * 4096, bytes(self.client.hello.max_value_size)
         revision = self.store.put(key, value, expire_after_milliseconds=60_000, if_absent=True)
         both = self.store.put_many([Write(key, value, 60_000, if_revision=revision)])
         for entry in (self.store.get(key), *self.store.get_many([key]), *self.store.all(), *self.store.page(limit=1)):
             self.assertEqual((entry.key, entry.value, entry.revision), (key, value, both))
 
-    def test_a_value_over_the_largest(self) -> None:
-        value = bytes(self.client.hello.largest_value + 1)
+    def test_a_value_over_the_maximum_size(self) -> None:
+        value = bytes(self.client.hello.max_value_size + 1)
         with self.refuses(Code.valueTooLarge):
             self.store.put("key", value)
         with self.refuses(Code.valueTooLarge):
@@ -316,12 +316,12 @@ class LargeValueChecks(Case):
         self.client.ping()
         self.assertEqual(self.store.count(), 0)
 
-    def test_the_most_keys_of_a_request(self) -> None:
-        most = self.client.hello.most_keys
-        keys = [f"{number:x}" for number in range(most + 1)]
+    def test_the_maximum_number_of_keys(self) -> None:
+        max_keys = self.client.hello.max_keys
+        keys = [f"{number:x}" for number in range(max_keys + 1)]
         writes = wire.encode_writes(Write(key, b"") for key in keys)
-        if len(writes) + 8 > self.client.hello.largest_frame:
-            self.skipTest("the largest frame has no room for them")
+        if len(writes) + 8 > self.client.hello.max_frame_size:
+            self.skipTest("a frame has no room for so many keys")
         for refused in (self.store.get_many, self.store.delete_many):
             with self.refuses(Code.illegalArgument):
                 refused(keys)
@@ -332,10 +332,10 @@ class LargeValueChecks(Case):
         self.assertEqual(self.store.count(), 0)
         self.store.put_many(Write(key, key.encode()) for key in keys)
         self.assertEqual([entry.value.decode() for entry in self.store.get_many(keys)], keys)
-        self.assertEqual(self.store.delete_many(keys), most)
+        self.assertEqual(self.store.delete_many(keys), max_keys)
 
-    def test_a_request_of_the_largest_frame(self) -> None:
+    def test_a_request_of_the_maximum_frame_size(self) -> None:
         raw = self.raw()
-        id = raw.send_request(Operation.ping, bytes(raw.limits.largest_frame - 8))
+        id = raw.send_request(Operation.ping, bytes(raw.limits.max_frame_size - 8))
         self.assert_error(raw.reply(), id, Code.malformed)
-        self.assert_goes_on(raw)
+        self.assert_usable(raw)

@@ -1,10 +1,10 @@
-"""A session of every operation, and of every kind of bad input, against a running server.
+"""Checks every operation and every kind of bad input against a server.
 
-    python3 session.py unix:/run/larder.sock        against a server that runs already
-    python3 session.py --server PATH                starts that larderd in a temporary directory, and ends it afterwards
+    python3 session.py unix:/run/larder.sock        checks a server that is already running
+    python3 session.py --server PATH                starts this larderd in a temporary directory and stops it afterwards
 
-Prints what went otherwise than Protocol/wire.md says, and at the end how many checks passed; exits with 1 if any did not. It leaves
-alone the stores that it did not create.
+Reports where the server deviates from Protocol/wire.md, then prints how many checks passed; exits with 1 if any failed.
+Touches only the stores that it creates.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import larder_wire as wire
-import session_answers
+import session_reply_streams
 import session_bad_input
 import session_entries
 import session_stores
-import session_time
-import session_watching
+import session_timeouts
+import session_watches
 from brief_case import run
 from larder import Client, LarderError, Write
 from larder_wire import Code, Operation, Outcome
 from session_case import Case
 
-MODULES = (session_stores, session_entries, session_answers, session_bad_input, session_watching)
+MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches)
 
 
 class Server:
-    """A larderd of our own on a Unix socket in `directory`, with fewer connections and more stores than it has by default."""
+    """A larderd on a Unix socket in `directory` that allows fewer connections and more stores than by default."""
 
-    most_connections = 300
+    max_connections = 300
 
     def __init__(self, program: Path, directory: Path, *options: str, prefix: Sequence[str] = ()) -> None:
         self.address = f"unix:{directory}/larder.sock"
         self._log = directory / "log"
-        limits = ["--max-connections", str(self.most_connections), "--max-stores", "4096"]
+        limits = ["--max-connections", str(self.max_connections), "--max-stores", "4096"]
         with open(self._log, "wb") as log:
             command = [*prefix, program, "--listen", self.address, *limits, *options]
             self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
 
-    def wait_until_it_accepts(self, pause: float = 0.02) -> None:
+    def wait_until_ready(self, pause: float = 0.02) -> None:
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -55,30 +55,30 @@ class Server:
                 return
             except LarderError as error:
                 if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit(f"{self.process.args[0]} does not accept: {error}\n{self.log()}") from error
+                    raise SystemExit(f"{self.process.args[0]} does not accept connections: {error}\n{self.log()}") from error
                 time.sleep(pause)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
 
-    def end(self) -> None:
+    def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
 
 class ServerChecks(Case):
-    """What needs a server of our own: its limit of connections, and how it ends (§8). The end comes last, by the order of the names."""
+    """Checks that need their own server: the connection limit and, last in the order of names, shutdown (§8)."""
 
     server: Server
 
-    def test_connections_one_too_many(self) -> None:
-        """The self.client is one of those that there can be. Those before it may not all have gone yet."""
+    def test_one_connection_too_many(self) -> None:
+        """`self.client` counts toward the limit, and connections of earlier tests may not be closed yet."""
         connections = []
         with self.refuses(Code.tooManyConnections, Outcome.not_executed):
-            while len(connections) < self.server.most_connections:
+            while len(connections) < self.server.max_connections:
                 connections.append(self.second_client())
-        self.assertGreater(len(connections), self.server.most_connections - 50)
+        self.assertGreater(len(connections), self.server.max_connections - 50)
         for client in (self.client, *connections):
             client.ping()
         connections.pop().close()
@@ -88,17 +88,17 @@ class ServerChecks(Case):
                 return self.second_client().ping()
             except LarderError as error:
                 self.assertEqual(error.code, Code.tooManyConnections)
-                self.assertLess(time.monotonic(), deadline, "the place of a connection that has gone is not free again")
+                self.assertLess(time.monotonic(), deadline, "closing a connection does not make room for another")
 
-    def test_server_ran_until_now(self) -> None:
-        self.assertIsNone(self.server.process.poll(), "the server has ended by itself")
+    def test_server_is_still_running(self) -> None:
+        self.assertIsNone(self.server.process.poll(), "the server has exited")
 
     def test_sigterm(self) -> None:
-        """What has reached the server is answered, an open answer goes on, nobody new is let in, and everybody gets the notice."""
+        """The server answers received requests, continues reply streams, refuses new clients and notifies all others."""
         self.store.put_many([Write(f"{number}", bytes(50_000)) for number in range(20)])
         reader, busy, idle = self.raw(credit=1), self.raw(), self.raw()
-        answer = reader.send_request(Operation.all, wire.encode_all(), reader.open(self.store.name))
-        frames = [reader.done(answer)]
+        stream = reader.send_request(Operation.all, wire.encode_all(), reader.open(self.store.name))
+        frames = [reader.done(stream)]
         busy.send(b"".join(wire.encode_frame(Operation.ping, id) for id in range(1, 51)))
         self.server.process.send_signal(signal.SIGTERM)
         self.assertEqual({busy.reply().id for _ in range(50)}, set(range(1, 51)))
@@ -107,19 +107,19 @@ class ServerChecks(Case):
             self.assert_closed(raw)
         with self.assertRaises(LarderError):
             Client(self.address, timeout=0.2).close()
-        reader.send(wire.encode_frame(Operation.credit, answer, wire.encode_credit(1 << 30)))
+        reader.send(wire.encode_frame(Operation.credit, stream, wire.encode_credit(1 << 30)))
         while frames[-1].more:
-            frames.append(reader.done(answer))
+            frames.append(reader.done(stream))
         self.assertEqual(sum(len(wire.decode_records(frame.body)) for frame in frames), 20)
         self.assert_error(reader.reply(timeout=10), 0, Code.shuttingDown, Outcome.not_executed)
         self.assert_closed(reader)
         try:
             self.assertEqual(self.server.process.wait(timeout=10), 0, "exit status")
         except subprocess.TimeoutExpired:
-            self.fail("the server still runs 10 seconds after SIGTERM")
+            self.fail("the server is still running 10 seconds after SIGTERM")
 
     def clean_up_stores(self) -> None:
-        """They go with the server."""
+        """Does nothing, because the stores disappear with the server."""
 
 
 def load(*modules: object) -> unittest.TestSuite:
@@ -139,20 +139,20 @@ def main() -> int:
         except (LarderError, ValueError) as error:
             parser.exit(1, f"{error}\n")
         Case.address = options.address
-        passed, failed = run(load(*MODULES), load(session_time))
+        passed, failed = run(load(*MODULES), load(session_timeouts))
     else:
         with tempfile.TemporaryDirectory(prefix="larder-session-") as directory:
             server = Server(options.server.resolve(), Path(directory))
             try:
-                server.wait_until_it_accepts()
+                server.wait_until_ready()
                 Case.address, ServerChecks.server = server.address, server
-                passed, failed = run(load(*MODULES), load(session_time))
+                passed, failed = run(load(*MODULES), load(session_timeouts))
                 last_passed, last_failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(ServerChecks))
                 passed, failed = passed + last_passed, failed + last_failed
                 if failed:
-                    print(f"The server said (exit status {server.process.poll()}):\n{server.log()}")
+                    print(f"The server's log (exit status {server.process.poll()}):\n{server.log()}")
             finally:
-                server.end()
+                server.kill()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

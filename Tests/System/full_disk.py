@@ -1,9 +1,10 @@
-"""Fills a small file system through a server, and checks what it does then.
+"""Fills a small file system through a server and checks its behavior.
 
     python3 full_disk.py --server PATH [--engine log]
 
-Writes must fail with the code for it, reads go on, writes come back with the space and without a restart, overwriting must never fill a
-disk that what is live fits on, and what was acknowledged must survive a SIGKILL. Needs root, to mount a tmpfs.
+On a full disk, writes must fail with *storeFull* while reads succeed. Writes must resume without a restart once
+there is space. Overwriting must never fill a disk that has room for the live data, and acknowledged writes must
+survive SIGKILL. Requires root, to mount a tmpfs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from larder import Client, LarderError, Store
 from larder_wire import Code
-from mounted import mounted, why_not
+from mounted import mounted, mount_error
 from session import Server
 
 MEBIBYTE = 1 << 20
@@ -34,7 +35,7 @@ class FullDisk:
     def start(self) -> Server:
         data = ["--data", str(self.disk / "data"), "--store", f"full={self.options.engine}"]
         server = Server(self.options.server.resolve(), self.directory, *data)
-        server.wait_until_it_accepts()
+        server.wait_until_ready()
         return server
 
     def run(self) -> None:
@@ -50,22 +51,22 @@ class FullDisk:
                 ballast.unlink()
                 self.expect_space(server)
             self.fill(server)
-            server.end()
-            # On a disk that is full.
+            server.kill()
+            # Restart on the full disk.
             server = self.start()
             self.check(server, "after a restart on the full disk")
             ballasts[2].unlink()
             self.expect_space(server)
             self.delete(server)
             self.fill(server)
-            server.end()
+            server.kill()
             server = self.start()
-            self.check(server, "after another")
+            self.check(server, "after another restart")
         finally:
-            server.end()
+            server.kill()
 
     def put(self, store: Store, key: str, value: bytes) -> bool:
-        """False when the disk is full."""
+        """Returns False if the disk is full."""
         try:
             store.put(key, value)
         except LarderError as error:
@@ -76,12 +77,12 @@ class FullDisk:
         return True
 
     def overwrite(self, server: Server) -> None:
-        """Many times what the disk has, in a few keys."""
+        """Writes many times the size of the disk to a few keys."""
         with self.client(server) as client:
             store = client.open("full")
             for number in range(2_000):
                 if not self.put(store, f"same {number % 20}", self.random.randbytes(20_000)):
-                    return self.violations.append(f"overwriting has filled the disk, after {number} writes")
+                    return self.violations.append(f"overwriting filled the disk after {number} writes")
 
     def fill(self, server: Server) -> int:
         with self.client(server) as client:
@@ -99,7 +100,7 @@ class FullDisk:
             store = client.open("full")
             while not self.put(store, "space", b"again"):
                 if time.monotonic() > deadline:
-                    return self.violations.append("there is space, and writes don't come back")
+                    return self.violations.append("writes don't resume although there is space")
                 time.sleep(0.02)
 
     def delete(self, server: Server) -> None:
@@ -114,7 +115,7 @@ class FullDisk:
             found = {entry.key: entry.value for entry in client.open("full").all() if entry}
         if found != self.model:
             wrong = sorted(key for key in found.keys() | self.model.keys() if found.get(key) != self.model.get(key))
-            self.violations.append(f"{when}, {len(wrong)} entries are not as acknowledged: {', '.join(wrong[:5])}")
+            self.violations.append(f"{when}, {len(wrong)} entries differ from what was acknowledged: {', '.join(wrong[:5])}")
 
     def client(self, server: Server) -> Client:
         return Client(server.address, timeout=20)
@@ -128,9 +129,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="larder-full-") as name:
         directory = Path(name)
         tmpfs = ("-t", "tmpfs", "-o", "size=48m", "tmpfs")
-        reason = why_not(directory, *tmpfs)
+        reason = mount_error(directory, *tmpfs)
         if reason:
-            print(f"{options.engine}, full disk: left out, for {reason}\n0 passed, 0 failed")
+            print(f"{options.engine}, full disk: skipped, because {reason}\n0 passed, 0 failed")
             return 0
         with mounted(directory / "disk", *tmpfs) as disk:
             test = FullDisk(options, directory, disk)
@@ -140,7 +141,7 @@ def main() -> int:
                 test.violations.append(f"{error}")
     for violation in test.violations:
         print(f"FAILED {options.engine}: {violation}")
-    print(f"{options.engine}: a full disk took {len(test.model)} entries")
+    print(f"{options.engine}: the full disk held {len(test.model)} entries")
     print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
     return 1 if test.violations else 0
 

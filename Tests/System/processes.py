@@ -1,10 +1,10 @@
-"""Many client processes at once, and a model of what they must leave behind.
+"""Runs many client processes at once and checks the store against a model.
 
     python3 processes.py --server PATH [--processes 8] [--operations 10000] [--seed N]
 
-Starts that larderd with two workers. Each process owns some keys, on which it does random operations and keeps a dictionary as the model,
-checking every answer against it; and all of them raise shared counters, by writes that want the revision they read. In the end the
-store is what the dictionaries say together, and no raise of a counter is lost or done twice.
+Starts this larderd with two workers. Each process owns some keys: it performs random operations on them and compares
+every reply with a dictionary that serves as the model. All processes also increment shared counters by conditional
+writes. At the end the store must equal the dictionaries combined, and no increment may be lost or applied twice.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from session import Server
 COUNTERS = [f"counter:{number}" for number in range(3)]
 
 
-def raise_counter(store: Store, key: str) -> None:
-    """Adds one, again and again until nobody else has written in between."""
+def increment_counter(store: Store, key: str) -> None:
+    """Increments a counter, retrying until no other process writes in between."""
     while True:
         entry = store.get(key)
         assert entry is not None
@@ -38,30 +38,30 @@ def raise_counter(store: Store, key: str) -> None:
 
 
 def work(address: str, number: int, operations: int, seed: int) -> tuple[dict[str, bytes], int]:
-    """One process's operations: what its keys hold in the end, and how often it raised a counter."""
-    choose = random.Random(seed * 1_000 + number)
+    """Performs one process's operations. Returns the final contents of its keys and the number of increments."""
+    rng = random.Random(seed * 1_000 + number)
     own = [f"p{number}:{index:03}" for index in range(300)]
     model: dict[str, bytes] = {}
-    raised = 0
+    increments = 0
     with Client(address, timeout=30) as client:
         store = client.open("shared")
         for _ in range(operations):
-            key = choose.choice(own)
-            match choose.randrange(20):
+            key = rng.choice(own)
+            match rng.randrange(20):
                 case 0 | 1 | 2 | 3 | 4 | 5 | 6:
                     entry = store.get(key)
                     assert (entry and entry.value) == model.get(key), key
                 case 7 | 8 | 9 | 10 | 11 | 12:
-                    model[key] = choose.randbytes(choose.choice((0, 1, 10, 100, 1_000)))
+                    model[key] = rng.randbytes(rng.choice((0, 1, 10, 100, 1_000)))
                     store.put(key, model[key])
                 case 13 | 14:
                     assert store.delete(key) == (model.pop(key, None) is not None), key
                 case 15:
-                    some = {name: choose.randbytes(20) for name in choose.sample(own, 10)}
+                    some = {name: rng.randbytes(20) for name in rng.sample(own, 10)}
                     store.put_many([Write(name, value) for name, value in some.items()])
                     model.update(some)
                 case 16:
-                    names = choose.sample(own, 10)
+                    names = rng.sample(own, 10)
                     found = store.get_many(names)
                     assert [entry and entry.value for entry in found] == [model.get(name) for name in names]
                 case 17:
@@ -71,9 +71,9 @@ def work(address: str, number: int, operations: int, seed: int) -> tuple[dict[st
                 case 18:
                     assert store.count(f"p{number}:") == len(model)
                 case _:
-                    raise_counter(store, choose.choice(COUNTERS))
-                    raised += 1
-    return model, raised
+                    increment_counter(store, rng.choice(COUNTERS))
+                    increments += 1
+    return model, increments
 
 
 def main() -> int:
@@ -87,7 +87,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="larder-processes-") as directory:
         server = Server(options.server.resolve(), Path(directory), "--workers", "2")
         try:
-            server.wait_until_it_accepts()
+            server.wait_until_ready()
             with Client(server.address) as client:
                 client.create("shared")
                 store = client.open("shared")
@@ -99,9 +99,12 @@ def main() -> int:
                 found = {entry.key: entry.value for entry in store.all()}
                 counted = sum(int(found.pop(key)) for key in COUNTERS)
         finally:
-            server.end()
-    raised = sum(raised for _, raised in results)
-    checks = {"the store is what the models say": found == expected, f"{raised} raises, {counted} counted": raised == counted}
+            server.kill()
+    increments = sum(count for _, count in results)
+    checks = {
+        "the store equals the models": found == expected,
+        f"{increments} increments, {counted} counted": increments == counted,
+    }
     for name, holds in checks.items():
         if not holds:
             print(f"FAILED {name}")

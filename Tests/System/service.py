@@ -1,8 +1,8 @@
-"""larderd as a service: started by socket activation, with a readiness socket of our own, from its start to its stop.
+"""Checks larderd as a service, from socket activation to shutdown.
 
     python3 service.py --server PATH
 
-systemd-socket-activate passes two sockets, and this script is the service manager that larderd talks to.
+systemd-socket-activate passes two sockets, and this script plays the service manager that larderd notifies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from service_store import StoreChecks
 
 
 class ServiceChecks(ServiceCase):
-    def test_both_sockets_are_served_by_name_and_stay(self) -> None:
+    def test_both_passed_sockets_are_served_and_kept(self) -> None:
         service = self.start()
         with service.client(0) as local, service.client(1) as remote:
             local.open("sessions").put("a", b"1")
@@ -37,12 +37,12 @@ class ServiceChecks(ServiceCase):
         for address, name in zip(service.addresses, ("clients", "remote")):
             self.assertIn(address, ready["STATUS"])
             self.assertIn(f"listening address={address} name={name}", service.log())
-        self.assertEqual(service.log().count("listening"), 2, "nothing else is listened on")
+        self.assertEqual(service.log().count("listening"), 2, "larderd must not listen on other sockets")
         self.assertEqual(service.stop(), 0)
-        self.assertTrue((self.folder / "s").is_socket(), "the socket's file belongs to whoever made it")
+        self.assertTrue((self.folder / "s").is_socket(), "larderd must not remove the file of a passed socket")
 
-    def test_the_environment_is_cleared_and_meant_for_one_process(self) -> None:
-        """A process that the sockets are not meant for leaves them alone, and listens where it is told to."""
+    def test_sockets_for_another_process_are_ignored(self) -> None:
+        """A process whose PID is not LISTEN_PID ignores the sockets and listens at its own addresses."""
         environment = {**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b"}
         with (self.folder / "log").open("w") as log:
             process = subprocess.Popen([self.server, f"--listen=unix:{self.folder}/own"], env=environment, stderr=log)
@@ -54,32 +54,32 @@ class ServiceChecks(ServiceCase):
         with Client(f"unix:{self.folder}/own") as client:
             client.ping()
 
-    def test_metrics_are_served_on_a_socket_of_that_name(self) -> None:
+    def test_metrics_are_served_on_the_socket_named_metrics(self) -> None:
         service = self.start(second="metrics")
         with service.client(0) as client:
             service.notices.wait_for("READY", "1")
             client.ping()
             address = service.addresses[1].replace("tcp:", "http://")
-            with urllib.request.urlopen(f"{address}/readyz", timeout=5) as answer:
-                self.assertEqual(answer.read(), b"ok\n")
+            with urllib.request.urlopen(f"{address}/readyz", timeout=5) as response:
+                self.assertEqual(response.read(), b"ok\n")
         self.assertIn(f"serving metrics address={service.addresses[1]}", service.log())
         self.assertEqual(service.stop(), 0)
 
-    def test_passed_sockets_that_nobody_can_count_keep_larderd_from_starting(self) -> None:
+    def test_invalid_socket_variables_prevent_the_start(self) -> None:
         environment = {**os.environ, "LISTEN_PID": "me", "LISTEN_FDS": "2"}
         command = [str(self.server), f"--listen=unix:{self.folder}/own"]
         result = subprocess.run(command, env=environment, capture_output=True, timeout=10, check=False)
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES don't say which sockets were passed", result.stderr)
 
-    def test_a_socket_that_does_not_listen_is_refused(self) -> None:
+    def test_a_passed_socket_that_does_not_listen_is_refused(self) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wrong:
             command = f'exec 3<&{wrong.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=odd exec "{self.server}"'
             result = subprocess.run(["bash", "-c", command], pass_fds=[wrong.fileno()], capture_output=True, timeout=10)
         self.assertEqual(result.returncode, 1)
         self.assertIn(b'can\'t use the passed descriptor 3 ("odd"): it is not a stream socket', result.stderr)
 
-    def test_ready_comes_after_the_replay_with_progress(self) -> None:
+    def test_ready_follows_the_replay_and_its_progress(self) -> None:
         service = self.start()
         with service.client() as client:
             store = client.open("orders")
@@ -88,7 +88,7 @@ class ServiceChecks(ServiceCase):
         service.notices.wait_for("READY", "1")
         self.assertEqual(service.stop(), 0)
         service = self.start()
-        with service.client() as client:  # It was waiting all the while.
+        with service.client() as client:  # The connection waited during the replay.
             self.assertEqual(client.open("orders").count(), 60_000)
         service.notices.wait_for("READY", "1")
         notices = [fields for _, fields in service.notices.all]
@@ -97,7 +97,7 @@ class ServiceChecks(ServiceCase):
         self.assertEqual(opening, notices[:ready])
         percents = [int(re.search(r": (\d+)% read$", fields["STATUS"]).group(1)) for fields in opening]
         self.assertEqual(percents, sorted(percents))
-        self.assertGreater(percents[-1], 0, f"no progress was told: {percents}")
+        self.assertGreater(percents[-1], 0, f"no progress was reported: {percents}")
         for fields in opening:
             self.assertGreaterEqual(int(fields["EXTEND_TIMEOUT_USEC"]), 10_000_000)
         self.assertIn("opened a store store=orders entries=60000", service.log())
@@ -108,9 +108,9 @@ class ServiceChecks(ServiceCase):
             service.notices.wait_for("READY", "1")
             text = service.configuration.read_text()
             service.configuration.write_text(text + "- invoices=log\nlimits:\n  connections: 2\n")
-            before, began = len(service.notices.all), time.clock_gettime(time.CLOCK_MONOTONIC)
+            count_before, began = len(service.notices.all), time.clock_gettime(time.CLOCK_MONOTONIC)
             ready = service.reload()
-            reloading = service.notices.wait_for("RELOADING", "1", before)
+            reloading = service.notices.wait_for("RELOADING", "1", count_before)
             ended = time.clock_gettime(time.CLOCK_MONOTONIC)
             self.assertTrue(began <= int(reloading["MONOTONIC_USEC"]) / 1e6 + 1e-3 <= ended + 1e-3)
             self.assertTrue(ready["STATUS"].startswith("serving on "))
@@ -121,7 +121,7 @@ class ServiceChecks(ServiceCase):
                 with self.assertRaises(LarderError):
                     service.client()
 
-    def test_a_reload_of_what_is_wrong_changes_nothing(self) -> None:
+    def test_a_reload_with_errors_changes_nothing(self) -> None:
         service = self.start()
         with service.client() as client:
             service.notices.wait_for("READY", "1")
@@ -134,7 +134,7 @@ class ServiceChecks(ServiceCase):
                 service.configuration.write_text(text + wrong)
                 self.assertIn(complaint, service.reload()["STATUS"])
                 self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders"})
-            # This is only found out when the stores are made, of which the first is good.
+            # This error is found only while the stores are created, and the first one is valid.
             service.configuration.write_text(text.replace("sessions=memory", "first=memory\n- sessions=log"))
             self.assertIn('there is a store "sessions" already', service.reload()["STATUS"])
             self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders"})
@@ -163,7 +163,7 @@ class ServiceChecks(ServiceCase):
         self.assertEqual(last["STOPPING"], "1")
         self.assertRegex(service.log(), r"larderd: stopping\n.*larderd: stopped\n")
 
-    def test_the_reason_for_not_starting_is_told(self) -> None:
+    def test_a_failed_start_reports_its_reason(self) -> None:
         (self.folder / "data").write_text("a file")
         service = self.start()
         with socket.create_connection(("127.0.0.1", int(service.addresses[1].rsplit(":", 1)[1]))):
@@ -173,12 +173,12 @@ class ServiceChecks(ServiceCase):
 
 
 class JournalChecks(BriefCase):
-    """What the log looks like when standard error is the journal's."""
+    """The format of the log when standard error is connected to the journal."""
 
     server: Path
 
     def log(self, *before: str) -> str:
-        """What larderd writes to a standard error that the journal is said to have, with a configuration that can't start it."""
+        """Starts larderd with an invalid configuration and returns what it writes to standard error, a pretended journal."""
         reader, writer = os.pipe()
         status = os.fstat(writer)
         environment = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
@@ -188,19 +188,19 @@ class JournalChecks(BriefCase):
         with os.fdopen(reader) as text:
             return text.read()
 
-    def test_lines_have_their_priority_where_the_journal_cannot_be_reached(self) -> None:
+    def test_lines_have_a_priority_if_the_journal_is_unreachable(self) -> None:
         hidden = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
         self.skip_unless_possible(hidden)
         self.assertTrue(self.log(*hidden).startswith("<3>can't start: "))
 
-    def test_the_journal_gets_fields(self) -> None:
+    def test_the_journal_receives_fields(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
             journal.bind(f"{folder}/socket")
             os.chmod(f"{folder}/socket", 0o666)
             mount = 'mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal && exec "$@"'
             private = ["unshare", "--map-root-user", "--mount", "sh", "-c", f"mount -t tmpfs none /run/systemd && {mount}", folder]
             self.skip_unless_possible(private)
-            self.assertEqual(self.log(*private), "", "nothing goes to standard error itself")
+            self.assertEqual(self.log(*private), "", "larderd must write nothing to standard error itself")
             journal.settimeout(5)
             fields = dict(line.split(b"=", 1) for line in journal.recv(65_536).splitlines() if b"=" in line)
         self.assertTrue(fields[b"MESSAGE"].startswith(b"can't start: "))
@@ -209,7 +209,7 @@ class JournalChecks(BriefCase):
 
     def skip_unless_possible(self, before: list[str]) -> None:
         if subprocess.run([*before, "true"], capture_output=True, check=False).returncode:
-            self.skipTest("this machine lets nobody mount in a namespace")
+            self.skipTest("this machine does not allow mounts in a namespace")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A client that makes and drops stores."""
+"""A crash test's client process that creates and drops stores."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from larder import Client
 
 
 class StoreMaker(ClientProcess):
-    """One step at a time: at most one may be unfinished when the server ends, and that one is either done or not."""
+    """Takes one step at a time: at most one is unfinished when the server ends, and that one is done or not."""
 
     key = "key"
 
     def __init__(self, number: int, address: str, seed: int) -> None:
         super().__init__(number, address, seed)
         self.names = [f"extra-{index}" for index in range(6)]
-        # By name: the engine, and what the one key has, if anything.
+        # The engine and the value of the only key, if any, by store name.
         self.stores: dict[str, tuple[str, bytes | None]] = {}
-        # A name, and what it would stand for after the unfinished step: None for a store that is dropped.
+        # The store that the unfinished step changes, and its state after that step: None if the step drops it.
         self.pending: tuple[str, tuple[str, bytes | None] | None] | None = None
 
     def verify(self, client: Client, figures: Figures) -> None:
@@ -38,24 +38,24 @@ class StoreMaker(ClientProcess):
             else:
                 expected.pop(name)
         if found != expected:
-            figures.violations.append(f"the stores are {summary(found)} and not {summary(expected)}; unfinished: {self.pending and self.pending[0]}")
+            figures.violations.append(f"the stores are {summary(found)} instead of {summary(expected)}; unfinished: {self.pending and self.pending[0]}")
         self.stores, self.pending = found, None
 
     def work(self, client: Client, figures: Figures) -> None:
-        name = self.choose.choice(self.names)
+        name = self.rng.choice(self.names)
         if name not in self.stores:
-            engine = self.choose.choice(("log", "directory"))
+            engine = self.rng.choice(("log", "directory"))
             self.pending = name, (engine, None)
             client.create(name, engine)
             self.finish(figures)
             if client.open(name).count() != 0:
                 figures.violations.append(f"{name} is new and has entries")
-        elif self.choose.random() < 0.5:
+        elif self.rng.random() < 0.5:
             self.pending = name, None
             client.drop(name)
             self.finish(figures)
         else:
-            value = self.choose.randbytes(self.choose.choice((1, 100, 40_000)))
+            value = self.rng.randbytes(self.rng.choice((1, 100, 40_000)))
             self.pending = name, (self.stores[name][0], value)
             store = client.open(name)
             store.put(self.key, value)

@@ -1,4 +1,4 @@
-"""A client of the crash test, in a process of its own, that goes on with each server that takes the place of one that was ended."""
+"""A crash test's client process, which reconnects to each restarted server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from larder_wire import Code
 
 @dataclass
 class Figures:
-    """What one process did in one cycle, and what it found wrong."""
+    """The work of one process in one cycle, and the violations that it found."""
 
     acknowledged: int = 0
     survived: int = 0
@@ -23,14 +23,14 @@ class Figures:
 
 
 class ClientProcess:
-    """`work` goes on until the server ends, and `verify` compares what the next one has with what was acknowledged until then."""
+    """Calls `work` until the server ends; `verify` then compares the next server's data with the acknowledged writes."""
 
     def __init__(self, number: int, address: str, seed: int) -> None:
         self.address = address
-        self.choose = random.Random(seed * 1_000 + number)
+        self.rng = random.Random(seed * 1_000 + number)
 
     def serve(self, pipe: Connection) -> None:
-        """Runs whenever it is told to, and says what came of it."""
+        """Runs one cycle for each true value from the pipe and sends its figures back."""
         while pipe.recv():
             pipe.send(self.run())
 

@@ -1,4 +1,4 @@
-"""Who may do what: real users and groups, as the kernel tells larderd of them."""
+"""Access rules for real users and groups, as the kernel reports them to larderd."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ USERS = grp.getgrnam("users").gr_gid
 
 
 @contextmanager
-def being(user: int, group: int = NOGROUP, others: tuple[int, ...] = ()) -> Iterator[None]:
-    """What connects in here does so as this user: the kernel notes the effective one."""
+def acting_as(user: int, group: int = NOGROUP, others: tuple[int, ...] = ()) -> Iterator[None]:
+    """Acts as this user within the context: the kernel reports the effective user of whoever connects."""
     before = os.getgroups()
     os.setgroups(others)
     os.setegid(group)
@@ -39,7 +39,7 @@ def being(user: int, group: int = NOGROUP, others: tuple[int, ...] = ()) -> Iter
 class AccessChecks(ServiceCase):
     def setUp(self) -> None:
         if os.geteuid():
-            self.skipTest("only root can be other users")
+            self.skipTest("only root can act as other users")
         super().setUp()
 
     def serve(self, *rules: str) -> Service:
@@ -54,7 +54,7 @@ class AccessChecks(ServiceCase):
         (self.folder / "larderd.yaml").write_text(text + "access:\n" + "".join(f"- {rule}\n" for rule in rules))
 
     def client(self, service: Service, user: int, group: int = NOGROUP, *others: int, credit: int = 1 << 20) -> Client:
-        with being(user, group, others):
+        with acting_as(user, group, others):
             client = Client(service.addresses[0], timeout=20, credit=credit)
         self.addCleanup(client.close)
         return client
@@ -77,7 +77,7 @@ class AccessChecks(ServiceCase):
             writer.open("sessions").put("a", b"1")
             with self.assertRaises(LarderError):
                 writer.drop("sessions")
-        # Rules add up, and there may be more groups than anybody would expect.
+        # Rules are cumulative, and a client may have hundreds of groups.
         many = self.client(service, NOBODY, NOGROUP, *range(100_000, 100_500), DAEMON)
         many.create("new")
         many.open("new").put("a", b"1")
@@ -85,7 +85,7 @@ class AccessChecks(ServiceCase):
         with service.client() as root:
             root.create("of-root")
 
-    def test_who_is_named_by_no_rule_is_refused_and_the_connection_closed(self) -> None:
+    def test_clients_without_a_rule_are_refused_and_disconnected(self) -> None:
         service = self.serve("user:daemon=read")
         message = f"user nobody (uid {NOBODY}) may not use this server"
         self.assertRefused(message, self.client, service, NOBODY)
@@ -98,7 +98,7 @@ class AccessChecks(ServiceCase):
                 time.sleep(0.01)
             self.assertEqual(root.stats()["connections"], 1)
 
-    def test_rights_of_single_stores(self) -> None:
+    def test_rights_for_single_stores(self) -> None:
         service = self.serve("user:nobody=write:sessions", "user:nobody=admin:scratch", "unix=read:orders")
         nobody = f"user nobody (uid {NOBODY})"
         client = self.client(service, NOBODY)
@@ -115,7 +115,7 @@ class AccessChecks(ServiceCase):
         }
         for operation, body in writes.items():
             self.assertRefused(f"{nobody} may not write to store orders", client.request, operation, body, orders.handle)
-        # Requests that came together are judged one by one.
+        # Requests that arrive together are checked one by one.
         ids = [client.send(Operation.count, b"", handle) for handle in (orders.handle, sessions.handle)]
         refused = client.send(Operation.delete_all, b"", orders.handle)
         ids.append(client.send(Operation.count, b"", orders.handle))
@@ -126,7 +126,7 @@ class AccessChecks(ServiceCase):
         self.assertRefused(f"{nobody} may not ask the server for stats", client.stats)
         self.assertEqual(orders.stats()["entries"], 0)
         self.assertRefused(f"{nobody} may not drop store sessions", client.drop, "sessions")
-        # Whether there is such a store is not told.
+        # The error does not reveal whether the store exists.
         with service.client() as root:
             root.create("secret")
         for name in ("secret", "nothing"):
@@ -137,7 +137,7 @@ class AccessChecks(ServiceCase):
         client.drop("scratch")
         self.assertEqual(self.client(service, DAEMON).open("orders").count(), 0)
 
-    def test_rules_of_single_listeners(self) -> None:
+    def test_rules_for_single_listeners(self) -> None:
         service = self.serve("user:nobody=read@clients", f"unix=write:sessions@unix:{self.folder}/s", "tcp=read@remote")
         self.assertEqual(self.client(service, NOBODY).open("orders").count(), 0)
         self.client(service, NOBODY).open("sessions").put("a", b"1")
@@ -152,7 +152,7 @@ class AccessChecks(ServiceCase):
         self.assertRegex(result.stderr, "^larder: a client of TCP may not write to store orders; nothing was changed; run it as a user who may")
         self.assertEqual(subprocess.run([*command, "count", "orders"], capture_output=True, timeout=20).stdout, b"0\n")
 
-    def test_a_rule_for_no_socket_keeps_larderd_from_starting(self) -> None:
+    def test_a_rule_without_a_matching_socket_prevents_the_start(self) -> None:
         for rule, complaint in (
             ("unix=read@client", "nothing that is listened on is called 'client'; there is clients (unix:"),
             ("user:nobody=read@remote", "'remote' is TCP, which doesn't tell who connects: rules for it begin with tcp"),
@@ -164,17 +164,17 @@ class AccessChecks(ServiceCase):
             self.assertEqual(service.process.wait(timeout=10), 78)
             self.assertIn(complaint, service.log())
 
-    def test_a_reload_takes_rights_from_open_connections(self) -> None:
+    def test_a_reload_revokes_rights_of_open_connections(self) -> None:
         service = self.serve("user:nobody=write", "user:daemon=read")
         with service.client() as root:
             orders = root.open("orders")
             orders.put_many([Write(f"{number}", bytes(1_000)) for number in range(1_000)])
         nobody = self.client(service, NOBODY, credit=1_000)
-        gone = self.client(service, DAEMON)
+        other = self.client(service, DAEMON)
         stores = {name: nobody.open(name) for name in ("orders", "sessions")}
-        gone.open("orders").count()
-        answer = stores["orders"].all()
-        answer.next_frame()
+        other.open("orders").count()
+        stream = stores["orders"].all()
+        stream.next_frame()
         service.notices.wait_for("READY", "1")
         self.write("user:nobody=read:sessions", "user:daemon=read@nowhere")
         self.assertIn("nothing that is listened on is called 'nowhere'", service.reload()["STATUS"])
@@ -183,11 +183,11 @@ class AccessChecks(ServiceCase):
         self.assertTrue(service.reload()["STATUS"].startswith("serving on "))
         self.assertIn('read the configuration anew changed=access', service.log())
         me = f"user nobody (uid {NOBODY})"
-        self.assertRefused(f"{me} may not read store orders", answer.next_frame)
+        self.assertRefused(f"{me} may not read store orders", stream.next_frame)
         self.assertRefused(f"{me} may not read store orders", stores["orders"].count)
         self.assertRefused(f"{me} may not write to store sessions", stores["sessions"].put, "a", b"2")
         self.assertEqual(stores["sessions"].get("a").value, b"1")
-        self.assertRefused(f"user daemon (uid {DAEMON}) may not use this server", gone.ping)
+        self.assertRefused(f"user daemon (uid {DAEMON}) may not use this server", other.ping)
         self.write("user:nobody=admin")
         service.reload()
         stores["orders"].delete_all()
@@ -196,7 +196,7 @@ class AccessChecks(ServiceCase):
         service.reload()
         self.assertIn("whoever can connect may do everything now, for access has no rules any more", service.log())
 
-    def test_without_rules_everybody_may_do_everything(self) -> None:
+    def test_without_rules_every_client_has_all_rights(self) -> None:
         service = self.serve("user:daemon=read")
         with service.client():
             service.notices.wait_for("READY", "1")
@@ -206,7 +206,7 @@ class AccessChecks(ServiceCase):
             with service.client(1) as remote:
                 remote.drop("new")
 
-    def test_refusals_are_in_the_log_but_do_not_fill_it(self) -> None:
+    def test_refusals_are_logged_at_a_limited_rate(self) -> None:
         service = self.serve("user:daemon=read")
         client = self.client(service, DAEMON)
         store = client.open("sessions")
@@ -219,8 +219,8 @@ class AccessChecks(ServiceCase):
             service.client(1)
         at = re.escape(f'listener="clients ({service.addresses[0]})"')
         who = re.escape(f'client="user daemon (uid {DAEMON})" action="write to store sessions"') + f" {at}"
-        told = re.findall(f"larderd: warning: refused a client {who} pid={os.getpid()} uid={DAEMON} gid={NOGROUP}\n", service.log())
-        self.assertEqual(len(told), 10)
+        logged = re.findall(f"larderd: warning: refused a client {who} pid={os.getpid()} uid={DAEMON} gid={NOGROUP}\n", service.log())
+        self.assertEqual(len(logged), 10)
         who = f'client="user nobody (uid {NOBODY})" action="use this server"'
         self.assertIn(f"refused a client {who}", service.log())
         self.assertIn('refused a client client="a client of TCP" action="use this server" listener="remote (', service.log())

@@ -1,8 +1,8 @@
-"""Checks the metrics of a larderd with the parser that Prometheus's own Python client has.
+"""Checks the metrics of a larderd with the parser of Prometheus's own Python client.
 
-    python3 metrics.py --server PATH        starts that larderd in a temporary directory, and ends it afterwards
+    python3 metrics.py --server PATH        starts this larderd in a temporary directory and stops it afterwards
 
-Needs `prometheus_client` from PyPI. Prints how many checks passed, and ends with status 1 if any failed.
+Requires `prometheus_client` from PyPI. Prints how many checks passed and exits with status 1 if any failed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class MetricsChecks(BriefCase):
     address: str
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(self.url + path, timeout=5) as answer:
-            return answer.read().decode()
+        with urllib.request.urlopen(self.url + path, timeout=5) as response:
+            return response.read().decode()
 
     def scrape(self) -> dict[str, Metric]:
         text = self.get("/metrics")
         families = list(text_string_to_metric_families(text))
-        self.assertEqual(len({family.name for family in families}), len(families), "families come once")
+        self.assertEqual(len({family.name for family in families}), len(families), "each family must appear once")
         return {family.name: family for family in families}
 
     def value(self, families: dict[str, Metric], sample: str, **labels: str) -> float:
@@ -52,7 +52,7 @@ class MetricsChecks(BriefCase):
             self.assertIn(family.type, ("counter", "gauge", "histogram"), name)
             self.assertTrue(family.documentation, name)
             self.assertTrue(family.samples, name)
-            # Base units only, and what only grows says so (the parser takes "_total" off the names of counters).
+            # Base units only; the names of counters end in "_total" (which the parser removes).
             self.assertFalse(re.search("(milli|micro|nano)seconds|kilobytes|percent", name), name)
             self.assertTrue(re.fullmatch("[a-z_]+", name), name)
             if family.type != "counter":
@@ -60,7 +60,7 @@ class MetricsChecks(BriefCase):
             elif not name.startswith("process_"):
                 self.assertTrue(all(sample.name.endswith("_total") for sample in family.samples), name)
 
-    def test_what_is_done_is_counted(self) -> None:
+    def test_counters(self) -> None:
         before = self.scrape()
         with Client(self.address) as client:
             for name in ("brief", "lasting"):
@@ -72,7 +72,7 @@ class MetricsChecks(BriefCase):
         after = self.scrape()
         deadline = time.monotonic() + 5
         while self.value(after, "larder_requests_total", operation="get", outcome="rejected") < 2 and time.monotonic() < deadline:
-            after = self.scrape()  # Requests are counted some time after they were answered.
+            after = self.scrape()  # Requests are counted shortly after their replies.
         for operation, outcome, count in (("put", "done", 100), ("get", "done", 2), ("get", "rejected", 2)):
             labels = {"operation": operation, "outcome": outcome}
             self.assertEqual(self.value(after, "larder_requests_total", **labels), count, f"{labels}")
@@ -87,7 +87,7 @@ class MetricsChecks(BriefCase):
             if family.type == "gauge":
                 continue
             for sample in family.samples:
-                self.assertTrue(self.value(after, sample.name, **sample.labels) >= sample.value, f"{sample.name} went down")
+                self.assertTrue(self.value(after, sample.name, **sample.labels) >= sample.value, f"{sample.name} decreased")
 
     def test_evictions_are_counted(self) -> None:
         labels = {"store": "small", "engine": "memory"}
@@ -137,7 +137,7 @@ def main() -> int:
                     if found := re.search(r"serving metrics address=tcp:(\S+)", line):
                         MetricsChecks.url = f"http://{found[1]}"
                         break
-                wait_until_it_accepts(MetricsChecks.address)
+                wait_until_ready(MetricsChecks.address)
                 passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(MetricsChecks))
             finally:
                 server.terminate()
@@ -145,7 +145,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def wait_until_it_accepts(address: str) -> None:
+def wait_until_ready(address: str) -> None:
     for _ in range(100):
         try:
             return Client(address).close()

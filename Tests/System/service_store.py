@@ -1,4 +1,4 @@
-"""Sockets that larderd opened itself and gives into the keeping of its service manager, which is this process."""
+"""Sockets that larderd opens and hands to its service manager (this process), which keeps them across restarts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service_case import Notices, ServiceCase
 
 
 class DescriptorStore(Notices):
-    """A service manager that keeps descriptors."""
+    """A service manager with a descriptor store."""
 
     def __init__(self, path: Path) -> None:
         self.kept: list[tuple[str, int]] = []
         super().__init__(path)
 
-    def take(self, fields: dict[str, str], descriptors: list[int]) -> None:
+    def handle(self, fields: dict[str, str], descriptors: list[int]) -> None:
         if fields.get("FDSTORE") == "1":
             self.kept += [(fields["FDNAME"], descriptor) for descriptor in descriptors]
             return
@@ -28,7 +28,7 @@ class DescriptorStore(Notices):
             for kept in [kept for kept in self.kept if kept[0] == fields["FDNAME"]]:
                 self.kept.remove(kept)
                 os.close(kept[1])
-        super().take(fields, descriptors)
+        super().handle(fields, descriptors)
 
 
 class StoreChecks(ServiceCase):
@@ -41,9 +41,9 @@ class StoreChecks(ServiceCase):
             self.addresses = [f"unix:{self.folder}/s", f"tcp:127.0.0.1:{probe.getsockname()[1]}"]
 
     def run_larderd(self, *options: str, size: int | None = 8) -> subprocess.Popen[bytes]:
-        """Starts it with what is kept, as systemd would, and waits until it serves."""
+        """Starts larderd with the stored descriptors, as systemd does, and waits until it is ready."""
         kept = list(self.manager.kept)
-        # The descriptors are taken to high numbers first, for they might be among those that they are to become.
+        # Move the descriptors to high numbers first, because their numbers may be among the target numbers.
         moves = [f"exec {100 + index}<&{descriptor}" for index, (_, descriptor) in enumerate(kept)]
         moves += [f"exec {3 + index}<&{100 + index} {100 + index}<&-" for index in range(len(kept))]
         environment = {**os.environ, "NOTIFY_SOCKET": str(self.manager.path)}
@@ -68,7 +68,7 @@ class StoreChecks(ServiceCase):
     def listening(self) -> list[str]:
         return [f"--listen={address}" for address in self.addresses]
 
-    def test_no_client_is_refused_over_restarts(self) -> None:
+    def test_no_client_is_refused_during_restarts(self) -> None:
         process = self.run_larderd(*self.listening())
         self.assertEqual(len(self.manager.kept), 2)
         names = {name for name, _ in self.manager.kept}
@@ -78,7 +78,7 @@ class StoreChecks(ServiceCase):
                 local.open("items").put("a", b"1")
                 self.assertEqual(remote.open("items").count(), 1)
             self.stop(process)
-            # Both say hello while nobody serves.
+            # Both send a hello while no server is running.
             waiting = []
             for address in self.addresses:
                 place = address.partition(":")[2]
@@ -89,13 +89,13 @@ class StoreChecks(ServiceCase):
             process = self.run_larderd(*self.listening())
             for client in waiting:
                 client.settimeout(10)
-                self.assertEqual(client.recv(5)[4], 0, "the hello was answered with done")
+                self.assertEqual(client.recv(5)[4], 0, "the reply to the hello must be done")
                 client.close()
         self.assertEqual((self.folder / "s").stat().st_ino, inode)
         self.assertEqual(({name for name, _ in self.manager.kept}, len(self.manager.kept)), (names, 2))
         self.stop(process)
 
-    def test_an_address_that_is_no_longer_wanted_is_given_up(self) -> None:
+    def test_a_removed_address_is_closed(self) -> None:
         self.stop(self.run_larderd(*self.listening()))
         process = self.run_larderd(f"--listen={self.addresses[1]}")
         self.assertEqual(len(self.manager.kept), 1)
@@ -110,7 +110,7 @@ class StoreChecks(ServiceCase):
         with Client(self.addresses[0]) as client:
             client.ping()
 
-    def test_a_socket_whose_file_is_another_is_opened_anew(self) -> None:
+    def test_a_socket_whose_file_was_replaced_is_reopened(self) -> None:
         options = [self.listening()[0], "--socket-mode=600"]
         self.stop(self.run_larderd(*options))
         (name, _) = self.manager.kept[0]
@@ -125,7 +125,7 @@ class StoreChecks(ServiceCase):
         with Client(self.addresses[0]) as client:
             client.ping()
 
-    def test_without_a_store_nothing_is_kept(self) -> None:
+    def test_without_a_descriptor_store_nothing_is_kept(self) -> None:
         for size in (None, 0):
             process = self.run_larderd(*self.listening(), size=size)
             self.stop(process)
