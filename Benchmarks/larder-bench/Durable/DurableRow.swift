@@ -1,4 +1,4 @@
-/// A figure of Larder's beside what it is measured by.
+/// One of Larder's figures and the anchor that it is compared with.
 struct DurableRow: Codable, Sendable {
   let title: String
   let anchor: MeasuredFigure?
@@ -6,7 +6,7 @@ struct DurableRow: Codable, Sendable {
   let goal: DurableGoal?
   /// Larder ÷ anchor.
   let ratio: Double?
-  /// Nil without a goal, or without what it is about.
+  /// Whether the goal is reached; nil without a goal or its anchor.
   let isReached: Bool?
 
   init(_ title: String, _ larder: MeasuredFigure, beside anchor: MeasuredFigure?, _ goal: DurableGoal?) {
@@ -22,12 +22,12 @@ struct DurableRow: Codable, Sendable {
   }
 }
 
-/// What a figure is to be.
+/// A goal for a figure.
 struct DurableGoal: Codable, Sendable {
   var limit: Double
-  /// Whether it is about Larder ÷ anchor, or about Larder's figure itself.
+  /// Whether the limit applies to Larder ÷ anchor rather than to Larder's figure.
   var isOfRatio: Bool
-  /// Whether more is better.
+  /// Whether the limit is a minimum rather than a maximum.
   var isLeast: Bool
 
   static func atLeast(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: true) }
@@ -36,7 +36,7 @@ struct DurableGoal: Codable, Sendable {
 }
 
 extension DurableRow {
-  /// The rows whose figures were measured.
+  /// Returns the rows whose figures were measured.
   static func all(of report: DurableReport) -> [DurableRow] {
     typealias R = DurableReport
     let (larder, redis) = (Contender.larder, Contender.redis)
@@ -62,7 +62,7 @@ extension DurableRow {
       row(.restart, R.firstGet, beside: redis, .atMost(figure: 0.35)),
       row(.restartKilled, R.firstGet, beside: redis, .atMost(figure: 0.35)),
       row(.garbage, R.writtenBytes, .atMost(figure: 2.5)),
-      row(.garbage, R.writtenBytesSeen),
+      row(.garbage, R.writtenBytesObserved),
       row(.single, R.throughput, of: Contender.directoryStore),
       row(.always, R.throughput, of: Contender.directoryStore),
     ].compactMap(\.self)
@@ -72,7 +72,7 @@ extension DurableRow {
 extension MeasuredFigure {
   fileprivate var title: String {
     switch unit {
-    case "requests/s": "requests a second"
+    case "requests/s": "requests per second"
     case "bytes": figure
     default: "\(figure), \(unit)"
     }

@@ -2,11 +2,11 @@ import Glibc
 import Platform
 import Wire
 
-/// A connection that is asked one thing at a time, for greetings and for checks before a run.
-struct SetupLine: ~Copyable {
+/// A blocking connection with one request at a time, for handshakes and for checks before a run.
+struct SetupConnection: ~Copyable {
   let descriptor: Descriptor
-  /// How long a server may take to answer.
-  static let patienceMicroseconds = 5_000_000
+  /// The timeout for a reply.
+  private static let timeoutMicroseconds = 5_000_000
 
   init(to address: Address) throws {
     switch try Socket.connect(to: address) {
@@ -16,7 +16,7 @@ struct SetupLine: ~Copyable {
       try poll.add(socket.number, .writing, token: 0)
       var events = Poll.Events(capacity: 1)
       guard poll.wait(timeoutMilliseconds: 5_000, into: &events) == 1 else {
-        throw BenchError("can't connect to \(address): no answer")
+        throw BenchError("can't connect to \(address): no reply within 5 seconds")
       }
       if let error = Socket.connectionError(of: socket) { throw BenchError("can't connect to \(address): \(error)") }
       descriptor = socket
@@ -25,8 +25,9 @@ struct SetupLine: ~Copyable {
 
   consuming func release() -> Descriptor { descriptor }
 
-  /// Sends a request and reads until `end` finds the end of its reply.
-  func ask(_ request: [UInt8], end: (RawSpan) throws -> Int?) throws -> [UInt8] {
+  /// Sends a request and returns its reply.
+  /// - Parameter end: Returns the size of the reply, or nil if the received bytes are incomplete.
+  func exchange(_ request: [UInt8], end: (RawSpan) throws -> Int?) throws -> [UInt8] {
     try send(request)
     var reply = ByteBuffer()
     while true {
@@ -39,11 +40,11 @@ struct SetupLine: ~Copyable {
   }
 
   private func send(_ request: [UInt8]) throws {
-    var rest = ByteBuffer()
-    rest.append(request)
-    while !rest.isEmpty {
-      switch unsafe descriptor.send(rest.bytes) {
-      case .moved(let count): rest.consume(count)
+    var remaining = ByteBuffer()
+    remaining.append(request)
+    while !remaining.isEmpty {
+      switch unsafe descriptor.send(remaining.bytes) {
+      case .moved(let count): remaining.consume(count)
       case .wouldBlock: usleep(100)
       case .failed(let error): throw BenchError("the connection was lost: \(error)")
       }
@@ -51,8 +52,8 @@ struct SetupLine: ~Copyable {
   }
 
   private func receive(into reply: inout ByteBuffer) throws {
-    guard descriptor.waitUntilReadable(microseconds: Self.patienceMicroseconds) else {
-      throw BenchError("the server does not answer")
+    guard descriptor.waitUntilReadable(microseconds: Self.timeoutMicroseconds) else {
+      throw BenchError("the server does not reply")
     }
     let transfer = unsafe reply.fill(65_536) { room -> (written: Int, result: Transfer) in
       let transfer = unsafe descriptor.receive(into: room)
@@ -67,7 +68,7 @@ struct SetupLine: ~Copyable {
   }
 }
 
-/// What ends a run, in words for whoever started it.
+/// An error that ends a run, with a message for the user.
 struct BenchError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
