@@ -62,7 +62,7 @@ import Testing
       func figure(_ value: Double) -> MeasuredFigure {
         MeasuredFigure("set", "rate", of: "larder", unit: "requests/s", isBetterLower: false, [value])
       }
-      return DurableRow("set", figure(larder), beside: anchor.map(figure), goal)
+      return DurableRow("set", figure(larder), against: anchor.map(figure), goal)
     }
     #expect(row(150, 100, .atLeast(1.5)).isReached == true)
     #expect(row(149, 100, .atLeast(1.5)).isReached == false)

@@ -73,8 +73,8 @@ import Wire
     #expect(unsafe target.scan(notice.span.bytes, at: 0) == .malformed)
   }
 
-  /// Checks that every prefix of a reply is incomplete and requires no more bytes than the reply has, and that the whole reply
-  /// is found at any offset, with others after it.
+  /// Checks that every prefix of a reply is incomplete and requires no more bytes than the reply has, and that the
+  /// whole reply is found at any offset, with others after it.
   private func check<T: Target>(
     _ bytes: [UInt8], _ target: T, _ entries: Int32, _ misses: Int32, _ failure: Reply.Failure?, sequence: UInt32? = nil
   ) {

@@ -23,7 +23,7 @@ USERS = grp.getgrnam("users").gr_gid
 
 @contextmanager
 def acting_as(user: int, group: int = NOGROUP, others: tuple[int, ...] = ()) -> Iterator[None]:
-    """Acts as this user within the context: the kernel reports the effective user of whoever connects."""
+    """Acts as this user within the context: the kernel reports the effective user of a connecting client."""
     before = os.getgroups()
     os.setgroups(others)
     os.setegid(group)

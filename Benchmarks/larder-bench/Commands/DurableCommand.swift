@@ -12,7 +12,7 @@ struct DurableCommand: ParsableCommand {
       """)
 
   @Option(
-    help: "A folder on a disk for the servers' data, which is removed afterwards. (default: .build)")
+    help: "The folder, on a disk, for the servers' data. The data is removed afterwards. (default: .build)")
   private var directory: String?
   @Option(help: "The folder for durable.md and durable.json. (default: only print the table)")
   private var results: String?

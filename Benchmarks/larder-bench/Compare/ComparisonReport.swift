@@ -1,12 +1,12 @@
 /// The result of `larder-bench compare`, as written to JSON.
 struct ComparisonReport: Codable, Sendable {
-  var surroundings = Surroundings()
+  private var surroundings = Surroundings()
   var settings: Settings
   var contenders: [Description]
   /// The total duration, in seconds.
   var seconds = 0.0
-  /// The numbers of turns measured, repeated because other processes used more than a fifth of a core, and kept in spite
-  /// of that.
+  /// The numbers of turns measured, repeated because other processes used more than a fifth of a core, and kept in
+  /// spite of that.
   var turns = 0
   var retakenTurns = 0
   var disturbedTurns = 0

@@ -14,7 +14,8 @@ struct Contender: Sendable {
   static let larder = "larder"
   static let echo = "echo"
 
-  /// Returns the installed contenders, Larder and the echo first. Each serves with one thread and keeps all data in memory.
+  /// Returns the installed contenders, Larder and the echo first. Each serves with one thread and keeps all data in
+  /// memory.
   /// - Throws: `BenchError` if Larder or the echo is missing.
   static func installed() throws -> [Contender] {
     let redis = ["--port", "0", "--unixsocket", "$SOCKET", "--save", "", "--appendonly", "no", "--daemonize", "no"]

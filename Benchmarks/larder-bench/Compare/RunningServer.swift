@@ -36,7 +36,8 @@ final class RunningServer {
 
   deinit { stop() }
 
-  /// Starts a process with no blocked signals. It inherits the mask of this thread, and Dispatch's threads block SIGTERM.
+  /// Starts a process with no blocked signals. It inherits the mask of this thread, and Dispatch's threads block
+  /// SIGTERM.
   private static func start(_ process: Process) throws {
     var (none, before) = (sigset_t(), sigset_t())
     unsafe sigemptyset(&none)

@@ -45,7 +45,8 @@ struct TargetCheck {
     guard missing.misses == 1, missing.failure == nil else { throw BenchError("a missing key was found") }
   }
 
-  /// Returns whether the server returns a value of the given size for the key. It does not while it is still recovering.
+  /// Returns whether the server returns a value of the given size for the key. It does not while it is still
+  /// recovering.
   func canRead(_ key: UInt64, valueSize: Int, _ protocolName: TargetProtocol) -> Bool {
     switch protocolName {
     case .larder: canRead(key, LarderTarget(store: "bench", valueSize: valueSize, keysInGetMany: 1))

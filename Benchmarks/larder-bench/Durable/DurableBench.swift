@@ -163,7 +163,8 @@ extension DurableBench {
 extension DurableBench {
   private static let log = "log?durability=always"
 
-  /// Measures sets at a constant rate on a new store per round, first without garbage and then during steady compaction.
+  /// Measures sets at a constant rate on a new store per round, first without garbage and then during steady
+  /// compaction.
   private mutating func measureCompaction() throws {
     let rate = try latencyRate()
     var rounds: [DurableWork: [LogTurn]] = [:]

@@ -1,14 +1,14 @@
 /// The result of `larder-bench durable`, as written to JSON.
 struct DurableReport: Codable, Sendable {
-  var surroundings = Surroundings()
-  var settings: Settings
+  private var surroundings = Surroundings()
+  private var settings: Settings
   /// The file system of the servers' data.
-  var fileSystem: String
+  private var fileSystem: String
   var contenders: [ComparisonReport.Description] = []
   /// The total duration, in seconds.
-  var seconds = 0.0
+  private var seconds = 0.0
   /// The load by other processes in each turn, in cores, sorted. It includes the kernel threads that write to the disk.
-  var othersLoads: [Double] = []
+  private var othersLoads: [Double] = []
   var figures: [MeasuredFigure] = []
   /// The figures that are compared or have goals.
   var rows: [DurableRow] = []
@@ -166,7 +166,7 @@ extension DurableReport {
     var lines = [["Work", "Anchor", "Larder", "Larder ÷ anchor", "Goal", "Reached"]]
     for row in rows {
       lines.append([
-        row.title, row.anchor.map { "\(name(of: $0, beside: row.larder)): \($0.cell)" } ?? "–", row.larder.cell,
+        row.title, row.anchor.map { "\(name(of: $0, against: row.larder)): \($0.cell)" } ?? "–", row.larder.cell,
         row.ratio.map { decimal($0, 3) } ?? "–", row.goal?.text ?? "–",
         row.isReached.map { $0 ? "yes" : "**no**" } ?? "–",
       ])
@@ -174,7 +174,7 @@ extension DurableReport {
     return MarkdownTable(lines).text
   }
 
-  private func name(of anchor: MeasuredFigure, beside larder: MeasuredFigure) -> String {
+  private func name(of anchor: MeasuredFigure, against larder: MeasuredFigure) -> String {
     anchor.contender == larder.contender ? "not compacting" : anchor.contender
   }
 

@@ -9,7 +9,7 @@ struct DurableRow: Codable, Sendable {
   /// Whether the goal is reached; nil without a goal or its anchor.
   let isReached: Bool?
 
-  init(_ title: String, _ larder: MeasuredFigure, beside anchor: MeasuredFigure?, _ goal: DurableGoal?) {
+  init(_ title: String, _ larder: MeasuredFigure, against anchor: MeasuredFigure?, _ goal: DurableGoal?) {
     self.title = title
     self.anchor = anchor
     self.larder = larder
@@ -41,26 +41,27 @@ extension DurableRow {
     typealias R = DurableReport
     let (larder, redis) = (Contender.larder, Contender.redis)
     func row(
-      _ work: DurableWork, _ figure: String, of contender: String = larder, beside anchor: String? = nil,
+      _ work: DurableWork, _ figure: String, of contender: String = larder, against anchor: String? = nil,
       at anchorWork: DurableWork? = nil, _ goal: DurableGoal? = nil
     ) -> DurableRow? {
       guard let measured = report.figure(work, figure, contender) else { return nil }
       let title = work.rawValue + (contender == larder ? "" : " (\(contender))") + ": " + measured.title
-      return DurableRow(title, measured, beside: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
+      return DurableRow(
+        title, measured, against: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
     }
     return [
-      row(.always, R.throughput, beside: redis, .atLeast(1.5)),
-      row(.always, R.cpu, beside: redis, .atMost(0.6)),
-      row(.single, R.throughput, beside: R.barePreallocated, .atLeast(0.9)),
-      row(.single, R.throughput, beside: R.bareAppending, .atLeast(0.9)),
-      row(.single, R.throughput, beside: redis),
-      row(.interval, R.throughput, beside: redis, .atLeast(2)),
-      row(.interval, R.cpu, beside: redis),
-      row(.get, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
-      row(.getPipelined, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
-      row(.compacting, R.p99, beside: larder, at: .quiet, report.hasComparedCompaction ? .atMost(2) : nil),
-      row(.restart, R.firstGet, beside: redis, .atMost(figure: 0.35)),
-      row(.restartKilled, R.firstGet, beside: redis, .atMost(figure: 0.35)),
+      row(.always, R.throughput, against: redis, .atLeast(1.5)),
+      row(.always, R.cpu, against: redis, .atMost(0.6)),
+      row(.single, R.throughput, against: R.barePreallocated, .atLeast(0.9)),
+      row(.single, R.throughput, against: R.bareAppending, .atLeast(0.9)),
+      row(.single, R.throughput, against: redis),
+      row(.interval, R.throughput, against: redis, .atLeast(2)),
+      row(.interval, R.cpu, against: redis),
+      row(.get, R.cpu, against: Contender.memoryStore, .atMost(1.1)),
+      row(.getPipelined, R.cpu, against: Contender.memoryStore, .atMost(1.1)),
+      row(.compacting, R.p99, against: larder, at: .quiet, report.hasComparedCompaction ? .atMost(2) : nil),
+      row(.restart, R.firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.restartKilled, R.firstGet, against: redis, .atMost(figure: 0.35)),
       row(.garbage, R.writtenBytes, .atMost(figure: 2.5)),
       row(.garbage, R.writtenBytesObserved),
       row(.single, R.throughput, of: Contender.directoryStore),

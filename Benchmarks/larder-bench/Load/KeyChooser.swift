@@ -68,7 +68,8 @@ struct KeyChooser {
 
 /// A generator of ranks from 0 to `count` − 1, which draws rank r with a probability proportional to 1 / (r + 1)^theta.
 ///
-/// The algorithm of Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994), with YCSB's theta.
+/// The algorithm of Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994), with YCSB's
+/// theta.
 struct Zipf {
   static let theta = 0.99
 

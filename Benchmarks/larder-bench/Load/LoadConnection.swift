@@ -9,8 +9,8 @@ struct LoadConnection<Session: BitwiseCopyable>: ~Copyable {
   private var input = ByteBuffer()
   /// Bytes that the socket has not accepted yet.
   var unsent = ByteBuffer()
-  /// The time from which each outstanding request's latency counts, by sequence number. The count is a power of two, with
-  /// room for replies that overtake each other.
+  /// The time from which each outstanding request's latency counts, by sequence number. The count is a power of two,
+  /// with room for replies that overtake each other.
   private var times: [UInt64]
   /// The numbers of requests sent and answered, which wrap around.
   private(set) var sent: UInt32 = 0

@@ -242,8 +242,8 @@ final class LoadProgress: Sendable {
   var failures: Int { failureCount.load(ordering: .relaxed) }
 }
 
-/// A schedule of one thread's requests at a constant rate. Requests go to the connections in rotation, so that the time of
-/// a connection's n-th request follows from n.
+/// A schedule of one thread's requests at a constant rate. Requests go to the connections in rotation, so that the time
+/// of a connection's n-th request follows from n.
 struct Pace: Sendable {
   /// Nanoseconds between two requests of the thread.
   let interval: Double

@@ -2,7 +2,7 @@ import Histogram
 
 /// The percentiles of a histogram, in microseconds.
 struct LatencyReport: Codable, Equatable, Sendable {
-  var mean: Double
+  private var mean: Double
   var p50: Double
   var p90: Double
   var p99: Double

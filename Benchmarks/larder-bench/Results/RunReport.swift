@@ -2,11 +2,11 @@ import Foundation
 
 /// The result of `larder-bench run`, as written to JSON.
 struct RunReport: Codable, Sendable {
-  var target: String
-  var workload: String
+  private var target: String
+  private var workload: String
   var settings: Settings
-  var surroundings: Surroundings
-  var seconds: Double
+  private var surroundings: Surroundings
+  private var seconds: Double
   var requests: Int
   var requestsPerSecond: Double
   /// The number of returned entries, for workloads that read.
@@ -15,7 +15,7 @@ struct RunReport: Codable, Sendable {
   var errors: Errors
   var server: ServerReport?
   var generator: GeneratorReport
-  var warnings: [String]
+  private var warnings: [String]
   var figures: [MeasuredFigure]
 
   struct Settings: Codable, Sendable {

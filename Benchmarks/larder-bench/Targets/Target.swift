@@ -19,8 +19,8 @@ protocol Target: Sendable {
   /// Patches the fields that differ in every request of a connection, in the request that starts at `offset`.
   func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session)
 
-  /// Scans received bytes for a reply that starts at `offset`. Keeps no state: an incomplete reply is scanned again once
-  /// there are more bytes.
+  /// Scans received bytes for a reply that starts at `offset`. Keeps no state: an incomplete reply is scanned again
+  /// once there are more bytes.
   func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan
 
   /// Returns the value in a whole reply to a get, or nil if it contains none.
