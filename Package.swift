@@ -3,19 +3,20 @@
 import Foundation
 import PackageDescription
 
-/// Whether another package is being built, and this one only as its dependency. SwiftPM does not say so, but it reads
-/// the manifest of a remote dependency from a repository, as if from `/`, and then from a checkout; and the package that
-/// uses a local dependency is the one that the shell is in.
+/// Whether this package is a dependency of the package that is being built, which SwiftPM does not reveal.
+///
+/// SwiftPM reads the manifest of a remote dependency from a repository, with `/` as the package's folder, and later from
+/// a checkout. Where this package is a local dependency, the shell is usually in the folder of the package being built.
 let isDependency: Bool = {
-  let folder = URL(fileURLWithPath: Context.packageDirectory).resolvingSymlinksInPath()
-  if folder.path == "/" || folder.deletingLastPathComponent().lastPathComponent == "checkouts" { return true }
+  let package = URL(fileURLWithPath: Context.packageDirectory).resolvingSymlinksInPath()
+  if package.path == "/" || package.deletingLastPathComponent().lastPathComponent == "checkouts" { return true }
   guard let shell = Context.environment["PWD"] else { return false }
-  var ancestor = URL(fileURLWithPath: shell).resolvingSymlinksInPath()
-  while ancestor.path != "/" {
-    if FileManager.default.fileExists(atPath: ancestor.appendingPathComponent("Package.swift").path) {
-      return ancestor.path != folder.path
+  var folder = URL(fileURLWithPath: shell).resolvingSymlinksInPath()
+  while folder.path != "/" {
+    if FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path) {
+      return folder.path != package.path
     }
-    ancestor.deleteLastPathComponent()
+    folder.deleteLastPathComponent()
   }
   return false
 }()
@@ -26,9 +27,9 @@ let settings: [SwiftSetting] =
   [.swiftLanguageMode(.v6), .strictMemorySafety()]
   + (Context.environment["LARDER_WARNINGS"] == "error" ? [.treatAllWarnings(as: .error)] : [])
 
-// Dependencies of single products are behind traits, so that a package that uses the others need not fetch them. The
-// traits are enabled in this package's own builds. A package that depends on this one enables those of the products
-// that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
+// Traits guard the dependencies of single products, so that packages that use other products need not fetch them. All
+// traits are enabled by default when this package is built itself, and none when it is a dependency. A package enables
+// the traits of the products that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
 let commands = TargetDependencyCondition.when(traits: ["Commands"])
 let secretDataSource = TargetDependencyCondition.when(traits: ["SecretDataSource"])
 let sqliteDataSource = TargetDependencyCondition.when(traits: ["SQLiteDataSource"])

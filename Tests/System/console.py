@@ -28,7 +28,7 @@ from pathlib import Path
 
 from brief_case import BriefCase, run
 from larder import Client
-from session import Server
+from server_process import Server
 
 CTRL_C, CTRL_D, TAB, ENTER, UP = "\x03", "\x04", "\t", "\r", "\x1b[A"
 HOSTILE = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31mred\x7f\ntwo\tlines \xe2\x80\xaeevil"

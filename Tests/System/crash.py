@@ -26,7 +26,7 @@ from pathlib import Path
 from crash_owner import Owner
 from crash_process import Figures
 from crash_stores import StoreMaker
-from session import Server
+from server_process import Server
 
 
 @dataclass

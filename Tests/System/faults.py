@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fault_trace import Trace
 from larder import LarderError
-from session import Server
+from server_process import Server
 
 CHANGES = ("pwrite64", "fdatasync", "fsync", "renameat", "ftruncate", "fallocate", "unlinkat", "mkdirat")
 CALLS = {"kill": CHANGES, "EIO": ("pwrite64", "fdatasync", "fsync"), "ENOSPC": ("pwrite64", "fallocate")}

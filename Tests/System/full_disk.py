@@ -18,8 +18,8 @@ from pathlib import Path
 
 from larder import Client, LarderError, Store
 from larder_wire import Code
-from mounted import mounted, mount_error
-from session import Server
+from mounted import mount_error, mounted
+from server_process import Server
 
 MEBIBYTE = 1 << 20
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import larder_wire as wire
 from larder import Client, LarderError
 from larder_wire import Operation, Write
-from mounted import mounted, mount_error
-from session import Server
+from mounted import mount_error, mounted
+from server_process import Server
 
 # How much a store with an interval may lose beyond it: the duration of one sync.
 SYNC_SECONDS = 0.5

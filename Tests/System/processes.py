@@ -19,7 +19,7 @@ from pathlib import Path
 
 from larder import Client, LarderError, Store
 from larder_wire import Code, Write
-from session import Server
+from server_process import Server
 
 COUNTERS = [f"counter:{number}" for number in range(3)]
 

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Self
 
 import larder_wire as wire
-from larder_wire import BusyConnection, Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, SlowWakeUp
+from larder_wire import Change, Code, ConnectionStatistics, Entry, Hello, Key, Operation, Outcome, Reply, SlowLogRecord
 from larder_wire import StoreDescription, Value, Write
 
 __all__ = ["ReplyStream", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
@@ -120,11 +120,11 @@ class Client:
     def stats(self) -> dict[str, int]:
         return wire.decode_stats(self.request(Operation.stats))
 
-    def slow_log(self) -> list[SlowWakeUp]:
+    def slow_log(self) -> list[SlowLogRecord]:
         """Returns slow wakeups, the latest first."""
         return wire.decode_slow_log(self.request(Operation.slow_log))
 
-    def connections(self, limit: int = 256) -> list[BusyConnection]:
+    def connections(self, limit: int = 256) -> list[ConnectionStatistics]:
         """Returns connections, the busiest (in requests per second) first."""
         return wire.decode_connections(self.request(Operation.connections, wire.encode_connections(limit)))
 

@@ -110,7 +110,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class SlowWakeUp:
+class SlowLogRecord:
     """§6.1: a slow wakeup of a worker. `operations` has a bit for each operation's number."""
 
     milliseconds_ago: int
@@ -122,7 +122,7 @@ class SlowWakeUp:
 
 
 @dataclass(frozen=True)
-class BusyConnection:
+class ConnectionStatistics:
     """§6.1. Without credentials, `process` is 0 and `user` is 2³² − 1."""
 
     number: int
@@ -346,11 +346,11 @@ def decode_stats(body: bytes) -> dict[str, int]:
     return figures
 
 
-def decode_slow_log(body: bytes) -> list[SlowWakeUp]:
+def decode_slow_log(body: bytes) -> list[SlowLogRecord]:
     reader, entries = Reader(body), []
     while reader:
         numbers = [reader.integer(size) for size in (8, 8, 8, 4, 4)]
-        entries.append(SlowWakeUp(*numbers, reader.text(reader.integer(1))))
+        entries.append(SlowLogRecord(*numbers, reader.text(reader.integer(1))))
     return entries
 
 
@@ -358,11 +358,11 @@ def encode_connections(limit: int) -> bytes:
     return limit.to_bytes(4, "little")
 
 
-def decode_connections(body: bytes) -> list[BusyConnection]:
+def decode_connections(body: bytes) -> list[ConnectionStatistics]:
     reader, connections = Reader(body), []
     while reader:
         numbers = [reader.integer(size) for size in (8, 8, 8, 8, 8, 8, 8, 4, 4)]
-        connections.append(BusyConnection(*numbers, *(reader.text(reader.integer(1)) for _ in range(3))))
+        connections.append(ConnectionStatistics(*numbers, *(reader.text(reader.integer(1)) for _ in range(3))))
     return connections
 
 

@@ -23,7 +23,7 @@ struct LoadLoop<T: Target>: ~Copyable {
   private var outstanding = 0
   private var openConnections: Int
   private var now: UInt64 = 0
-  private var lastAnswer: UInt64 = 0
+  private var lastReply: UInt64 = 0
   /// Nanoseconds of busy waiting for the next scheduled request, which count as CPU time but not as work.
   private var idle: UInt64 = 0
 
@@ -46,7 +46,7 @@ struct LoadLoop<T: Target>: ~Copyable {
   mutating func run(progress: LoadProgress) -> ThreadOutcome {
     let cpu = Clocks.threadCPU()
     let start = Clocks.now()
-    (now, lastAnswer) = (start, start)
+    (now, lastReply) = (start, start)
     pace?.start = start
     tally.latenciesCountFrom = start &+ goal.warmUp
     if pace == nil {
@@ -64,12 +64,12 @@ struct LoadLoop<T: Target>: ~Copyable {
       progress.publish(answered: tally.answered, failures: tally.refusals + tally.protocolErrors)
       if isDone { break }
       // Stop if the server is silent for too long or all connections are lost.
-      if (outstanding > 0 && now &- lastAnswer > goal.timeout) || openConnections == 0 { break }
+      if (outstanding > 0 && now &- lastReply > goal.timeout) || openConnections == 0 { break }
     }
     tally.unanswered += outstanding
     tally.flush()
     return ThreadOutcome(
-      tally: tally, start: start, end: lastAnswer, cpuNanoseconds: Clocks.threadCPU() - cpu, idleNanoseconds: idle)
+      tally: tally, start: start, end: lastReply, cpuNanoseconds: Clocks.threadCPU() - cpu, idleNanoseconds: idle)
   }
 
   private var isDone: Bool { remaining == 0 && outstanding == 0 }
@@ -121,7 +121,7 @@ struct LoadLoop<T: Target>: ~Copyable {
     case .moved(0), .failed: closeConnection(index)
     case .moved:
       now = Clocks.now()
-      lastAnswer = now
+      lastReply = now
       let before = connections[index].outstanding
       let isValid = connections[index].processReplies(of: writer.target, into: &tally, now: now)
       outstanding &-= before &- connections[index].outstanding
