@@ -1,6 +1,25 @@
 // swift-tools-version: 6.3
 
+import Foundation
 import PackageDescription
+
+/// Whether this package is a dependency of the package that is being built, which SwiftPM does not reveal.
+///
+/// SwiftPM reads the manifest of a remote dependency from a repository, with `/` as the package's folder, and later from
+/// a checkout. Where this package is a local dependency, the shell is usually in the folder of the package being built.
+let isDependency: Bool = {
+  let package = URL(fileURLWithPath: Context.packageDirectory).resolvingSymlinksInPath()
+  if package.path == "/" || package.deletingLastPathComponent().lastPathComponent == "checkouts" { return true }
+  guard let shell = Context.environment["PWD"] else { return false }
+  var folder = URL(fileURLWithPath: shell).resolvingSymlinksInPath()
+  while folder.path != "/" {
+    if FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path) {
+      return folder.path != package.path
+    }
+    folder.deleteLastPathComponent()
+  }
+  return false
+}()
 
 /// What every Swift target is built with. Continuous integration sets LARDER_WARNINGS=error; a newer compiler's new
 /// warning then fails our build and nobody else's.
@@ -8,7 +27,15 @@ let settings: [SwiftSetting] =
   [.swiftLanguageMode(.v6), .strictMemorySafety()]
   + (Context.environment["LARDER_WARNINGS"] == "error" ? [.treatAllWarnings(as: .error)] : [])
 
-let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+// Traits guard the dependencies of single products, so that packages that use other products need not fetch them. All
+// traits are enabled by default when this package is built itself, and none when it is a dependency. A package enables
+// the traits of the products that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
+let commands = TargetDependencyCondition.when(traits: ["Commands"])
+let secretDataSource = TargetDependencyCondition.when(traits: ["SecretDataSource"])
+let sqliteDataSource = TargetDependencyCondition.when(traits: ["SQLiteDataSource"])
+
+let argumentParser: Target.Dependency = .product(
+  name: "ArgumentParser", package: "swift-argument-parser", condition: commands)
 
 let package = Package(
   name: "larder",
@@ -22,6 +49,12 @@ let package = Package(
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
     .executable(name: "bench-echo", targets: ["bench-echo"]),
+  ],
+  traits: [
+    .trait(name: "Commands", description: "larderd, larder and the benchmarks"),
+    .trait(name: "SecretDataSource", description: "The product SecretDataSource, which needs swift-crypto"),
+    .trait(name: "SQLiteDataSource", description: "The product SQLiteDataSource, which needs GRDB"),
+    .default(enabledTraits: isDependency ? [] : ["Commands", "SecretDataSource", "SQLiteDataSource"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -44,16 +77,23 @@ let package = Package(
     .target(
       name: "LarderService",
       dependencies: [
-        "LarderServer", "Storage", "Systemd", "Platform", "Yams",
-        .product(name: "Configuration", package: "swift-configuration"),
+        "LarderServer", "Storage", "Systemd", "Platform",
+        .product(name: "Yams", package: "Yams", condition: commands),
+        .product(name: "Configuration", package: "swift-configuration", condition: commands),
       ],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(
-      name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
+      name: "SecretDataSource",
+      dependencies: [
+        "DataSources", .product(name: "Crypto", package: "swift-crypto", condition: secretDataSource),
+      ],
       swiftSettings: settings),
     .target(
-      name: "SQLiteDataSource", dependencies: ["DataSources", .product(name: "GRDB", package: "GRDB.swift")],
+      name: "SQLiteDataSource",
+      dependencies: [
+        "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
+      ],
       swiftSettings: settings),
     .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
@@ -67,7 +107,7 @@ let package = Package(
       name: "larder-bench",
       dependencies: [
         "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),

@@ -1,4 +1,4 @@
-// The least that any server can do: an epoll loop that sends back what it reads. It is the floor that larder-bench compares servers with.
+// The minimum that any server does: an epoll loop that sends back what it reads. larder-bench compares servers with it.
 //
 // usage: bench-echo SOCKET-PATH
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ static void watch(int poll, int descriptor) {
 static int listen_on(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) {
-    fprintf(stderr, "bench-echo: the path is too long\n");
+    fprintf(stderr, "bench-echo: the socket path is too long\n");
     exit(2);
   }
   strcpy(address.sun_path, path);
@@ -43,7 +43,7 @@ static void echo(int client) {
     close(client);
     return;
   }
-  // Clients read what they are sent before they send more than a socket holds, so a write is never cut short.
+  // Clients read replies before they send more than a socket buffer holds, so that a write is never partial.
   if (count > 0 && write(client, bytes, (size_t)count) != count) close(client);
 }
 

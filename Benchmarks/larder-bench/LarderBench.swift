@@ -4,7 +4,7 @@ import ArgumentParser
 struct LarderBench: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "larder-bench",
-    abstract: "Measures Larder and its peers with the same load.",
+    abstract: "Measures Larder and its peers under the same load.",
     discussion: """
       Example: larder-bench run --target larder:unix:/run/larder.sock --workload get --server-pid "$(pidof larderd)"
       """,

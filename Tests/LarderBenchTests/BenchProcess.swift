@@ -2,7 +2,7 @@ import Foundation
 
 @testable import larder_bench
 
-/// `larder-bench` of this build, as a process of its own, with pipes for its output.
+/// `larder-bench` of this build, run as a separate process with pipes for its output.
 enum BenchProcess {
   static func run(_ arguments: [String]) throws -> (status: Int32, output: String, errors: String) {
     let process = Process()
@@ -13,10 +13,10 @@ enum BenchProcess {
     process.standardError = errors
     try process.run()
     let text = output.fileHandleForReading.readDataToEndOfFile()
-    let complaints = errors.fileHandleForReading.readDataToEndOfFile()
+    let errorText = errors.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     return (
-      process.terminationStatus, String(decoding: text, as: UTF8.self), String(decoding: complaints, as: UTF8.self)
+      process.terminationStatus, String(decoding: text, as: UTF8.self), String(decoding: errorText, as: UTF8.self)
     )
   }
 }

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `The echo and Larder take part, and serve with one thread`() throws {
+  @Test func `Larder and the echo are the first contenders`() throws {
     let contenders = try Contender.installed()
     #expect(contenders.prefix(2).map(\.name) == [Contender.larder, Contender.echo])
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import larder_bench
 
-/// Every part of `larder-bench durable` on real servers, with as few keys and as little time as there can be.
+/// Every part of `larder-bench durable` on real servers, with few keys and short turns.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct DurableTests {
   @Test func `All works are measured, and all rows have their anchors`() throws {
     let report = try measure(DurablePart.allCases)
@@ -18,7 +18,7 @@ import Testing
       }
     }
     #expect(report.rows.count { $0.anchor?.contender == Contender.redis } == (hasRedis ? 7 : 0))
-    // Whether anything is compacted in so short a turn is a matter of luck.
+    // Whether compaction runs in such short turns depends on timing.
     #expect(report.rows.count { $0.goal != nil } == (report.hasComparedCompaction ? 11 : 10))
 
     for contender in report.contenders { #expect(report.markdown.contains(contender.commandLine)) }
@@ -26,16 +26,16 @@ import Testing
     #expect(decoded.markdown == report.markdown)
   }
 
-  @Test func `A log writes its records, and not many times more`() throws {
+  @Test func `A log writes little more than its records`() throws {
     let report = try measure([.bytes])
-    let told = try #require(report.figure(.garbage, DurableReport.writtenBytes))
-    // A record is 140 bytes for 116 of key and value, and what is left of a segment is written once more.
-    #expect(told.lowest >= 140.0 / 116 - 0.001 && told.highest < 4)
+    let reported = try #require(report.figure(.garbage, DurableReport.writtenBytes))
+    // A record takes 140 bytes for a key and value of 116, and compaction rewrites the live records of a segment.
+    #expect(reported.lowest >= 140.0 / 116 - 0.001 && reported.highest < 4)
     let garbage = try #require(report.figure(.garbage, DurableReport.garbage))
     #expect(garbage.lowest >= 0 && garbage.highest < 1)
   }
 
-  @Test func `Servers are started again with what they had`() throws {
+  @Test func `Servers restart with their data`() throws {
     let report = try measure([.restart])
     for work in [DurableWork.restart, .restartKilled] {
       let time = try #require(report.figure(work, DurableReport.firstGet))
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `A bare writer's file has everything it wrote`() throws {
+  @Test func `A bare writer's file contains everything it wrote`() throws {
     let folder = try TemporaryFolder(in: Programs.folder)
     for isPreallocated in [false, true] {
       let path = folder.makePath("bare")
@@ -57,12 +57,12 @@ import Testing
     }
   }
 
-  @Test func `A goal is reached at its limit, and not beyond`() {
+  @Test func `A goal includes its limit`() {
     func row(_ larder: Double, _ anchor: Double?, _ goal: DurableGoal?) -> DurableRow {
       func figure(_ value: Double) -> MeasuredFigure {
         MeasuredFigure("set", "rate", of: "larder", unit: "requests/s", isBetterLower: false, [value])
       }
-      return DurableRow("set", figure(larder), beside: anchor.map(figure), goal)
+      return DurableRow("set", figure(larder), against: anchor.map(figure), goal)
     }
     #expect(row(150, 100, .atLeast(1.5)).isReached == true)
     #expect(row(149, 100, .atLeast(1.5)).isReached == false)
@@ -74,7 +74,7 @@ import Testing
     #expect(row(150, 100, nil).isReached == nil)
   }
 
-  @Test func `The command measures the parts it is asked for, and leaves nothing behind`() throws {
+  @Test func `The command measures the given parts and leaves no files behind`() throws {
     let folder = try TemporaryFolder(in: Programs.folder)
     let (directory, results) = ("\(folder.path)/data", "\(folder.path)/results")
     let result = try BenchProcess.run([
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(.enabled(if: Mount(holding: "/dev/shm")?.kind == "tmpfs"))
-  func `A folder in memory is refused`() throws {
+  func `A folder on a memory file system is refused`() throws {
     let result = try BenchProcess.run(["durable", "--directory", "/dev/shm"])
     #expect(result.status == 1 && result.output.isEmpty && result.errors.contains("/dev/shm is on a tmpfs"))
   }

@@ -12,31 +12,31 @@ import Testing
     #expect(!gate(old, old).hasFailed)
   }
 
-  @Test func `A figure past the threshold fails and is named`() {
+  @Test func `A figure that exceeds the threshold fails and is named`() {
     let gate = gate(old, [figure("cpu", 2.3), old[1], old[2]])
     #expect(gate.hasFailed)
     #expect(gate.text.contains("FAIL  larder: get: cpu: 2.00 → 2.30 µs, worse by 15.0%"))
   }
 
-  @Test func `Within the threshold, and better by any amount, passes`() {
+  @Test func `Figures within the threshold or better pass`() {
     #expect(!gate(old, [figure("cpu", 2.19), figure("throughput", 5_000, lower: false), old[2]]).hasFailed)
   }
 
-  @Test func `Less throughput is worse`() {
+  @Test func `Lower throughput is worse`() {
     #expect(gate(old, [old[0], figure("throughput", 899, lower: false), old[2]]).hasFailed)
   }
 
-  @Test func `A figure that vanished fails`() {
+  @Test func `A missing figure fails`() {
     #expect(gate(old, [old[0], old[2]]).hasFailed)
   }
 
-  @Test func `Figures of peers count only when all do`() {
+  @Test func `Figures of peers count only with --all`() {
     let new = [old[0], old[1], figure("cpu", 9, of: "redis")]
     #expect(!gate(old, new).hasFailed)
-    #expect(gate(old, new, ofAll: true).hasFailed)
+    #expect(gate(old, new, includesPeers: true).hasFailed)
   }
 
-  @Test func `The command tells by its status`() throws {
+  @Test func `The command reports the result by its exit status`() throws {
     let folder = try TemporaryFolder()
     func file(_ name: String, _ figures: [MeasuredFigure]) throws -> String {
       let path = "\(folder.path)/\(name)"
@@ -52,8 +52,8 @@ import Testing
     #expect(try BenchProcess.run(["gate", good, "/nonexistent", "--threshold", "10%"]).status == 2)
   }
 
-  private func gate(_ old: [MeasuredFigure], _ new: [MeasuredFigure], ofAll: Bool = false) -> Gate {
-    Gate(old: Gate.Result(figures: old), new: Gate.Result(figures: new), threshold: 0.1, ofAll: ofAll)
+  private func gate(_ old: [MeasuredFigure], _ new: [MeasuredFigure], includesPeers: Bool = false) -> Gate {
+    Gate(old: Gate.Result(figures: old), new: Gate.Result(figures: new), threshold: 0.1, includesPeers: includesPeers)
   }
 }
 

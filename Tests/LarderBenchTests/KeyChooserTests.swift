@@ -3,12 +3,12 @@ import Testing
 @testable import larder_bench
 
 @Suite struct KeyChooserTests {
-  @Test func `Uniform keys are all alike`() {
+  @Test func `Uniform keys are equally likely`() {
     let counts = draw(.uniform, keys: 100, count: 100_000)
     #expect(counts.allSatisfy { (800...1_200).contains($0) })
   }
 
-  @Test func `Zipf's ranks come as often as the law says`() {
+  @Test func `Zipf ranks have the expected frequencies`() {
     let count = 200_000
     let zipf = Zipf(count: 1_000)
     var random = Random(seed: 5)
@@ -20,13 +20,13 @@ import Testing
     #expect(counts[999] > 0)
   }
 
-  @Test func `The sum of many ranks is as good as added up`() {
+  @Test func `The approximate sum of many ranks continues the exact one`() {
     let exact = Zipf.zeta(1_000_000)
     let more = Zipf.zeta(1_000_001)
     #expect(more > exact && more - exact < 2e-6)
   }
 
-  @Test func `Zipf's keys are few, and not the first ones`() {
+  @Test func `Zipf keys are few and scattered`() {
     let counts = draw(.zipf, keys: 10_000, count: 100_000)
     let hottest = counts.indices.sorted { counts[$0] > counts[$1] }.prefix(100)
     #expect(hottest.reduce(0) { $0 + counts[$1] } > 40_000)
@@ -40,14 +40,14 @@ import Testing
     for _ in 0..<1_000 { #expect(one.next() == other.next()) }
   }
 
-  @Test func `One key is always the same`() {
+  @Test func `A single key is always drawn`() {
     for distribution in Distribution.allCases {
       var chooser = KeyChooser(distribution, keys: 1, seed: 1)
       for _ in 0..<100 { #expect(chooser.next() == 0) }
     }
   }
 
-  @Test func `Threads insert keys of their own`() {
+  @Test func `Threads insert distinct keys`() {
     var choosers = (0..<3).map { KeyChooser(.latest, keys: 10, seed: 1, thread: $0, threads: 3) }
     var keys: Set<UInt64> = []
     for _ in 0..<20 {
@@ -56,7 +56,7 @@ import Testing
     #expect(keys == Set(10..<70))
   }
 
-  @Test func `The latest keys are answered ones`() {
+  @Test func `The latest keys have been acknowledged`() {
     var chooser = KeyChooser(.latest, keys: 1_000, seed: 1, unansweredInserts: 5)
     for _ in 0..<100 { _ = chooser.insert() }
     var newest = 0

@@ -5,7 +5,7 @@ import Testing
 
 @testable import larder_bench
 
-/// Short loads on real servers of this build, and on peers where they are installed.
+/// Short loads on real servers of this build, and on installed peers.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LoadTests {
   @Test(arguments: [
     "get", "put", "mixed:95", "get-many:100", "page", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f",
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `Every server gives back what it was given`() throws {
+  @Test func `Every server returns the values that were written`() throws {
     for contender in try Contender.installed() {
       try with(contender.name) { try TargetCheck(address: $0.address).run(contender.protocolName) }
     }
@@ -46,26 +46,26 @@ import Testing
     }
   }
 
-  @Test func `Missing keys are misses and no errors`() throws {
+  @Test func `Missing keys are misses, not errors`() throws {
     try with(Contender.larder) { server in
       let outcome = try plan(server, "get", requests: 500).run(probe: nil)
       #expect(outcome.tally.misses == 500 && !outcome.tally.hasFailures)
     }
   }
 
-  @Test func `A stalled server shows in the percentiles of a constant rate`() throws {
+  @Test func `A stall shows in the percentiles at a constant rate`() throws {
     try with(Contender.echo) { server in
       var plan = try plan(server, "get", requests: 1_000)
       plan.rate = 1_000
       plan.connections = 4
-      // Stops for 300 ms of the second: the requests that were planned meanwhile have waited for up to as long.
+      // The server stops for 300 ms of the second: requests scheduled meanwhile wait for up to that long.
       let outcome = try whileStalling(server, from: 0.3, to: 0.6) { try plan.run(probe: server.probe) }
       let latency = LatencyReport(outcome.tally.latencies)
       #expect(outcome.tally.answered == 1_000)
       #expect(latency.p90 > 150_000 && latency.p90 < 2_000_000)
       #expect(latency.max > 250_000)
 
-      // A closed loop hides the same stall: only one request of each connection was under way.
+      // A closed loop hides the same stall: only one request per connection is in flight.
       plan.rate = nil
       plan.requests = nil
       plan.duration = .seconds(1)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `A constant rate is kept`() throws {
+  @Test func `The generator keeps a constant rate`() throws {
     try with(Contender.echo) { server in
       var plan = try plan(server, "get", requests: 2_000)
       plan.rate = 5_000
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `A server that goes away ends the run with what was lost`() throws {
+  @Test func `A killed server ends the run and counts as lost connections`() throws {
     try with(Contender.echo) { server in
       var plan = try plan(server, "get", requests: 1_000_000_000)
       plan.requests = nil
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `The command prints JSON, and nothing else in a pipe`() throws {
+  @Test func `The command prints only the report to a pipe`() throws {
     try with(Contender.larder) { server in
       let arguments = [
         "run", "--target", "larder:\(server.address)", "--workload", "mixed:95", "--connections", "10", "--pipeline",
@@ -115,19 +115,19 @@ import Testing
 
       let text = try BenchProcess.run(arguments)
       #expect(text.status == 0 && text.errors.isEmpty)
-      for word in ["p99.99", "misses 0", "µs CPU a request", "context switches", "seed 1", "Linux"] {
+      for word in ["p99.99", "misses 0", "µs CPU per request", "context switches", "seed 1", "Linux"] {
         #expect(text.output.contains(word))
       }
     }
   }
 
-  @Test func `A server of another kind is told at once`() throws {
+  @Test func `A wrong protocol or address fails immediately`() throws {
     try with(Contender.larder) { server in
       let result = try BenchProcess.run(["run", "--target", "resp:\(server.address)", "--workload", "get"])
       #expect(result.status == 4 && result.errors.hasPrefix("larder-bench: ") && result.output.isEmpty)
     }
-    let nobody = try BenchProcess.run(["run", "--target", "larder:unix:/nonexistent", "--workload", "get"])
-    #expect(nobody.status == 4 && nobody.errors.contains("can't connect"))
+    let unreachable = try BenchProcess.run(["run", "--target", "larder:unix:/nonexistent", "--workload", "get"])
+    #expect(unreachable.status == 4 && unreachable.errors.contains("can't connect"))
   }
 
   private func checkSanity(_ report: RunReport, requests: Int) throws {
@@ -142,7 +142,7 @@ import Testing
     #expect(server.cpuMicrosecondsPerRequest > 0 && server.residentBytes > 1 << 20)
     #expect(report.generator.cpuMicrosecondsPerRequest > 0)
     #expect(report.figures.count == 4)
-    // What is written is read back equal.
+    // The report survives a round trip through JSON.
     let decoded = try JSONDecoder().decode(RunReport.self, from: Data(try JSON.encode(report).utf8))
     #expect(decoded.figures == report.figures && decoded.latencyMicroseconds == latency)
   }

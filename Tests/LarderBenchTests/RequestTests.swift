@@ -4,7 +4,7 @@ import Wire
 @testable import larder_bench
 
 @Suite struct RequestTests {
-  @Test func `Eight digits are those of the number`() {
+  @Test func `Eight digits match the number`() {
     for number in Array(0...20_000) + [99_999, 100_000, 12_345_678, 90_000_009, 99_999_999] {
       let digits = unsafe withUnsafeBytes(of: BenchKey.eightDigits(UInt64(number)).littleEndian) { unsafe Array($0) }
       let text = String(number)
@@ -15,11 +15,11 @@ import Wire
   @Test(arguments: [0, 7, 123_456_789_012, 999_999_999_999]) func `Keys are patched in place`(number: UInt64) {
     var buffer = ByteBuffer()
     buffer.append(BenchKey.bytes(1))
-    BenchKey.patch(&buffer, at: BenchKey.digitsPlace, number)
+    BenchKey.patch(&buffer, at: BenchKey.digitsOffset, number)
     #expect(buffer.toArray() == BenchKey.bytes(number))
   }
 
-  @Test func `Requests to Redis are its commands`() throws {
+  @Test func `Requests to Redis are RESP commands`() throws {
     let (get, put) = try (first("get", RespTarget.self), first("put", RespTarget.self))
     #expect(try get.wholeMatch(of: Regex(#"\*2\r\n\$3\r\nGET\r\n\$16\r\nkey:00000000000\d\r\n"#)) != nil)
     #expect(
@@ -28,7 +28,7 @@ import Wire
     #expect(try many.wholeMatch(of: Regex(#"\*3\r\n\$4\r\nMGET\r\n(\$16\r\nkey:00000000000\d\r\n){2}"#)) != nil)
   }
 
-  @Test func `Requests to memcached are its commands`() throws {
+  @Test func `Requests to memcached are text commands`() throws {
     #expect(try first("get", MemcachedTarget.self).wholeMatch(of: Regex(#"get key:00000000000\d\r\n"#)) != nil)
     #expect(
       try first("put", MemcachedTarget.self).wholeMatch(of: Regex(#"set key:00000000000\d 0 0 5\r\nabcde\r\n"#)) != nil)
@@ -36,7 +36,7 @@ import Wire
       try first("get-many:3", MemcachedTarget.self).wholeMatch(of: Regex(#"get( key:00000000000\d){3}\r\n"#)) != nil)
   }
 
-  @Test func `Requests to Larder are frames of its protocol`() throws {
+  @Test func `Requests to Larder are wire frames`() throws {
     let put = try bytes("put", LarderTarget.self, session: 513)
     guard case .frame(let header) = unsafe FrameScan(put.span.bytes, at: 0, largest: 4_096) else {
       Issue.record("no frame")
@@ -49,22 +49,22 @@ import Wire
     #expect(record.map { Array(body[$0.value]) } == Array("abcde".utf8))
 
     let scan = try bytes("ycsb-e", LarderTarget.self, session: 1, count: 50)
-    var place = 0
-    while place < scan.count {
-      guard case .frame(let header) = unsafe FrameScan(scan.span.bytes, at: place, largest: 4_096) else {
+    var offset = 0
+    while offset < scan.count {
+      guard case .frame(let header) = unsafe FrameScan(scan.span.bytes, at: offset, largest: 4_096) else {
         Issue.record("no frame")
         return
       }
-      let body = Array(scan[header.body(at: place)])
+      let body = Array(scan[header.body(at: offset)])
       if header.kind == Wire.Operation.page.rawValue {
         let request = unsafe ScanRequest(body.span.bytes, of: .page)
         #expect(request.map { (1...Int(Workload.scanLimit)).contains($0.limit) && $0.cursor?.count == 16 } == true)
       }
-      place += header.frameSize
+      offset += header.frameSize
     }
   }
 
-  @Test func `A read is followed by the write of the same key in YCSB F`() throws {
+  @Test func `In YCSB F, a write of the same key follows a read`() throws {
     let text = try first("ycsb-f", MemcachedTarget.self, count: 200)
     let lines = text.split(separator: "\r\n").filter { $0.hasPrefix("get") || $0.hasPrefix("set") }
     for (read, write) in zip(lines, lines.dropFirst()) where write.hasPrefix("set") {
@@ -73,7 +73,7 @@ import Wire
     #expect(lines.contains { $0.hasPrefix("set") })
   }
 
-  @Test func `A workload that a server can't do is refused`() throws {
+  @Test func `A workload with an unsupported operation is refused`() throws {
     for workload in ["page", "ycsb-e"] {
       #expect(throws: BenchError.self) { try first(workload, RespTarget.self) }
       #expect(throws: BenchError.self) { try first(workload, MemcachedTarget.self) }
@@ -82,11 +82,11 @@ import Wire
   }
 
   @Test(arguments: ["", "gets", "mixed", "mixed:101", "get-many:0", "get-many:x", "ycsb-g", "get:1", "ycsb-a:1"])
-  func `What is no workload is refused`(text: String) {
+  func `An invalid workload is refused`(text: String) {
     #expect(throws: BenchError.self) { try Workload(text) }
   }
 
-  @Test func `Shares of a mix come out`() throws {
+  @Test func `A mix has the given shares`() throws {
     let text = try first("mixed:75", MemcachedTarget.self, count: 10_000)
     let gets = text.split(separator: "\r\n").count { $0.hasPrefix("get") }
     #expect((7_200...7_800).contains(gets))
@@ -94,7 +94,7 @@ import Wire
 
   private func first<T: Target>(
     _ workload: String, _ type: T.Type, count: Int = 1
-  ) throws -> String where T.Session: Emptiness {
+  ) throws -> String where T.Session: DefaultInitializable {
     String(decoding: try bytes(workload, type, session: T.Session(), count: count), as: UTF8.self)
   }
 
@@ -114,8 +114,8 @@ import Wire
   }
 }
 
-/// A session of nothing.
-private protocol Emptiness { init() }
-extension RespTarget.Session: Emptiness {}
-extension MemcachedTarget.Session: Emptiness {}
-extension EchoTarget.Session: Emptiness {}
+/// A session without state.
+private protocol DefaultInitializable { init() }
+extension RespTarget.Session: DefaultInitializable {}
+extension MemcachedTarget.Session: DefaultInitializable {}
+extension EchoTarget.Session: DefaultInitializable {}

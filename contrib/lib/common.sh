@@ -1,9 +1,9 @@
-# Shared by the scripts in contrib/. Sourced from the project's folder, by scripts that have set -euo pipefail.
+# Functions for the scripts in contrib/, which source this file in the project's folder with set -euo pipefail.
 # shellcheck shell=bash
 
-# What building takes beyond Swift itself, as Debian names it.
+# The Debian packages that a build requires besides Swift.
 build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev pkg-config)
-# The servers that Larder is compared with, and what draws the plots.
+# The Debian packages of Larder's peers, and of the program that draws plots.
 bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 
 log=$(mktemp)
@@ -14,23 +14,24 @@ fail() {
   exit 1
 }
 
-# Builds a command for release, with the Swift runtime in it: so it is built once for all scripts, and runs where there is no Swift.
+# Builds a command for release, with the Swift runtime linked in: all scripts share this build, which runs without
+# Swift.
 release=(-c release --static-swift-stdlib)
 build_release() { quietly swift build "${release[@]}" --product "$1"; }
 
-# Runs a command without a word, unless it fails.
+# Runs a command and shows its output only if it fails.
 quietly() {
   "$@" >"$log" 2>&1 </dev/null || {
     cat "$log" >&2
-    fail "this failed: $*"
+    fail "command failed: $*"
   }
 }
 
 need_swift() {
-  command -v swift >/dev/null || fail 'there is no swift in PATH; https://www.swift.org/install/linux has it'
+  command -v swift >/dev/null || fail 'swift is not in PATH; install it from https://www.swift.org/install/linux'
 }
 
-# install_missing PACKAGE...: installs those of the Debian packages that are not there.
+# install_missing PACKAGE...: installs the Debian packages that are missing.
 install_missing() {
   local missing=() package as_root=()
   for package in "$@"; do
@@ -41,7 +42,7 @@ install_missing() {
     command -v sudo >/dev/null || fail "as root, run: apt-get install ${missing[*]}"
     as_root=(sudo)
   fi
-  # Debian starts the servers that it installs, unless this script says no (101).
+  # Debian starts the servers that it installs unless this script exits with 101.
   local policy=/usr/sbin/policy-rc.d
   [[ ! -e $policy ]] || policy=''
   if [[ -n $policy ]]; then printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"; fi
@@ -56,8 +57,8 @@ install_missing() {
 
 passed=0
 
-# step NAME COMMAND...: runs the command and prints a line about it; shows what it printed only if it fails, and ends the script then. Of
-# Swift suites it shows the tests that failed.
+# step NAME COMMAND...: runs the command and prints a line with the result. If it fails, shows its output (of Swift
+# suites, the failed tests) and exits.
 step() {
   local name=$1 start=$SECONDS
   shift
@@ -70,7 +71,7 @@ step() {
   printf '  %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(closing_line)"
 }
 
-# What a test runner said last, if it has a figure.
+# Prints the last summary line of the log, if any.
 closing_line() {
   grep -aoE -e 'Test run with [0-9]+ tests?.* passed' -e '^[0-9]+ passed, [0-9]+ failed.*' -e '[0-9,]+ executions.*' \
     -e '^[0-9]+ sources, .*' -e 'exposure level .*: [0-9.]+' "$log" | tail -n 1 || true

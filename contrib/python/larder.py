@@ -1,4 +1,4 @@
-"""A synchronous client for Larder, from the standard library alone.
+"""A synchronous client for Larder that needs only the standard library.
 
     with Client("unix:/run/larder.sock") as client:
         users = client.open("users")
@@ -7,9 +7,9 @@
         for entry in users.all(prefix="a"):
             print(entry.key)
 
-A client is one connection and belongs to one thread. Every call ends within `timeout` seconds or raises `LarderError`, whose
-`outcome` says whether the request was executed. After a timeout, a notice, or a lost connection the client is closed for good.
-A request that no frame can hold is a `ValueError`, and nothing is sent.
+A client is one connection and belongs to one thread. Every call returns within `timeout` seconds or raises
+`LarderError`, whose `outcome` says whether the request was executed. A timeout, a notice or a lost connection closes
+the client permanently. A request that does not fit into a frame raises `ValueError`, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from dataclasses import replace
 from typing import Self
 
 import larder_wire as wire
-from larder_wire import BusyConnection, Change, Code, Entry, Hello, Key, Operation, Outcome, Reply, SlowWakeUp, StoreDescription, Value, Write
+from larder_wire import Change, Code, ConnectionStatistics, Entry, Hello, Key, Operation, Outcome, Reply, SlowLogRecord
+from larder_wire import StoreDescription, Value, Write
 
-__all__ = ["Answer", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
+__all__ = ["ReplyStream", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
 
 
 class LarderError(Exception):
-    """A request that was not answered with *done*. `code` is None when it was the connection that failed."""
+    """A request whose reply was not *done*. `code` is None if the connection failed."""
 
     def __init__(self, outcome: Outcome, code: Code | None, message: str) -> None:
         super().__init__(f"{code.name if code is not None else 'connection'}: {message}" if message else code.name)
@@ -37,7 +38,7 @@ class LarderError(Exception):
 
 
 def connect(address: str, timeout: float | None) -> socket.socket:
-    """A connected socket for `unix:/path` or `tcp:host:port` (`tcp:[::1]:port` for IPv6)."""
+    """Connects to `unix:/path` or `tcp:host:port` (`tcp:[::1]:port` for IPv6)."""
     scheme, _, place = address.partition(":")
     if scheme == "unix":
         connected = socket.socket(socket.AF_UNIX)
@@ -57,21 +58,21 @@ def connect(address: str, timeout: float | None) -> socket.socket:
 
 
 def send_while_receiving(connected: socket.socket, data: bytes, received: bytearray, deadline: float) -> bool:
-    """Sends `data`, and meanwhile adds to `received` what comes: a server stops reading from a client that does not read (§9).
+    """Sends `data` and meanwhile appends incoming bytes to `received`.
 
-    Returns whether the server may send more; once it may not, `data` may not all have been sent.
+    A server stops reading from a client that does not read (§9). Returns False if the server closed the connection; part of `data` may then be unsent.
     """
-    left = memoryview(data)
+    remaining = memoryview(data)
     connected.settimeout(0)
-    while left:
+    while remaining:
         try:
-            left = left[connected.send(left) :]
+            remaining = remaining[connected.send(remaining) :]
         except BlockingIOError:
             if _is_readable_before_writable(connected, deadline):
-                some = connected.recv(1 << 18)
-                if not some:
+                chunk = connected.recv(1 << 18)
+                if not chunk:
                     return False
-                received += some
+                received += chunk
     return True
 
 
@@ -85,12 +86,12 @@ def _is_readable_before_writable(connected: socket.socket, deadline: float) -> b
 
 
 class Client:
-    """A connection that has been greeted. `credit` is how many bytes of an answer the server may send ahead of its reader."""
+    """An open connection. `credit` is how many bytes of a reply stream the server may send ahead of its reader."""
 
     def __init__(self, address: str, timeout: float = 5.0, credit: int = 1 << 20, name: str = "larder.py") -> None:
         self._timeout = timeout
         self._received = bytearray()
-        self._replies: dict[int, deque[Reply]] = {}  # Frames not yet asked for, by the id of each unfinished request.
+        self._replies: dict[int, deque[Reply]] = {}  # Received frames by the id of each unfinished request.
         self._last_id = 0
         self._failure: LarderError | None = None
         try:
@@ -119,20 +120,20 @@ class Client:
     def stats(self) -> dict[str, int]:
         return wire.decode_stats(self.request(Operation.stats))
 
-    def slow_log(self) -> list[SlowWakeUp]:
-        """The latest first."""
+    def slow_log(self) -> list[SlowLogRecord]:
+        """Returns slow wakeups, the latest first."""
         return wire.decode_slow_log(self.request(Operation.slow_log))
 
-    def connections(self, most: int = 256) -> list[BusyConnection]:
-        """Those with the most requests a second first."""
-        return wire.decode_connections(self.request(Operation.connections, wire.encode_connections(most)))
+    def connections(self, limit: int = 256) -> list[ConnectionStatistics]:
+        """Returns connections, the busiest (in requests per second) first."""
+        return wire.decode_connections(self.request(Operation.connections, wire.encode_connections(limit)))
 
     def open(self, name: str) -> Store:
         handle, engine = wire.decode_store_open(self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)
 
     def create(self, name: str, specification: str = "memory") -> None:
-        """What keeps it may have options: `log?durability=interval:1s` (§6.2)."""
+        """Creates a store with an engine and its options, such as `log?durability=interval:1s` (§6.2)."""
         wire.decode_nothing(self.request(Operation.store_create, wire.encode_store_create(name, specification)))
 
     def stores(self) -> list[StoreDescription]:
@@ -141,14 +142,14 @@ class Client:
     def drop(self, name: str) -> None:
         wire.decode_nothing(self.request(Operation.store_drop, name.encode()))
 
-    # Requests by hand: `request` for one reply, or `send` now and `receive` later, as many at once as `hello.most_requests`.
+    # Raw requests: `request` for a single reply, or `send` and `receive`, with up to `hello.max_requests` in flight.
 
     def request(self, operation: int, body: bytes = b"", store: int = 0) -> bytes:
-        """The body of the one reply."""
+        """Returns the body of a reply of one frame."""
         return self.receive(self.send(operation, body, store)).body
 
     def send(self, operation: int, body: bytes = b"", store: int = 0) -> int:
-        """Sends a request; its id. Every frame of its reply is then to be received."""
+        """Sends a request and returns its id. The caller must then receive every frame of its reply."""
         id = self._last_id % 0xFFFF_FFFF + 1
         while id in self._replies:
             id = id % 0xFFFF_FFFF + 1
@@ -160,22 +161,22 @@ class Client:
         if self._failure:
             raise LarderError(Outcome.not_executed, self._failure.code, self._failure.message)
         frame = wire.encode_frame(operation, id, body, store)
-        if operation != Operation.hello and len(frame) - 4 > self.hello.largest_frame:
-            raise ValueError(f"a request of {len(frame)} bytes; the server takes {self.hello.largest_frame + 4}")
+        if operation != Operation.hello and len(frame) - 4 > self.hello.max_frame_size:
+            raise ValueError(f"a request of {len(frame)} bytes exceeds the server's limit of {self.hello.max_frame_size + 4}")
         try:
-            goes_on = send_while_receiving(self._socket, frame, self._received, time.monotonic() + self._timeout)
+            is_open = send_while_receiving(self._socket, frame, self._received, time.monotonic() + self._timeout)
         except OSError as error:
-            self._receive_last_words()
+            self._receive_notice()
             self._fail(Outcome.unknown, None, f"sending: {error}")
         else:
             self._take_replies()
-            if not goes_on:
+            if not is_open:
                 self._fail(Outcome.unknown, None, "the server closed the connection")
         if self._failure:
             raise self._failure
 
     def receive(self, id: int) -> Reply:
-        """The next frame of the reply to request `id`. Frames that answer other requests are kept for them."""
+        """Returns the next frame of the reply to request `id`. Keeps frames of other replies for later."""
         deadline = time.monotonic() + self._timeout
         replies = self._replies[id]
         while not replies:
@@ -204,23 +205,23 @@ class Client:
         try:
             while not self._failure and (reply := wire.take_reply(self._received)):
                 if reply.id == 0:
-                    # What a notice leaves unanswered was not executed (§8), whatever the notice's own outcome is.
+                    # Requests without a reply before a notice were not executed (§8), whatever the notice's own outcome.
                     return self._fail(Outcome.not_executed, reply.code, reply.message)
                 if reply.id not in self._replies:
-                    raise wire.WireError(f"a reply to {reply.id}, which is no request")
+                    raise wire.WireError(f"a reply to unknown request {reply.id}")
                 self._replies[reply.id].append(reply)
         except wire.WireError as error:
             self._fail(Outcome.unknown, None, str(error))
 
-    def _receive_last_words(self) -> None:
-        """A server that stopped reading may have said why in a notice."""
+    def _receive_notice(self) -> None:
+        """Receives the notice in which a server that stopped reading may have given the reason."""
         self._take_replies()
         deadline = time.monotonic() + 0.1
         while not self._failure and time.monotonic() < deadline:
             self._receive_some(deadline)
 
     def _fail(self, outcome: Outcome, code: Code | None, message: str) -> None:
-        """Ends the client. Replies that came before are still to be had; the first failure is what the others follow from."""
+        """Closes the client. Earlier replies can still be received; later calls raise the first failure."""
         self._failure = self._failure or LarderError(outcome, code, message)
         self._socket.close()
 
@@ -247,9 +248,9 @@ class Store:
         return _named(entry, key)
 
     def get_many(self, keys: Iterable[Key]) -> list[Entry | None]:
-        """For each key its entry or None; all as they were at one moment."""
+        """Returns each key's entry or None, all from one snapshot."""
         keys = list(keys)
-        return [_named(entry, key) for key, entry in zip(keys, self._answer(Operation.get_many, wire.encode_keys(keys)), strict=True)]
+        return [_named(entry, key) for key, entry in zip(keys, self._stream(Operation.get_many, wire.encode_keys(keys)), strict=True)]
 
     def put(
         self,
@@ -259,24 +260,24 @@ class Store:
         if_absent: bool = False,
         if_revision: int | None = None,
     ) -> int:
-        """The revision of the entry."""
+        """Writes an entry and returns its revision."""
         write = Write(key, value, expire_after_milliseconds, if_absent, if_revision)
         return wire.decode_integer(self._request(Operation.put, wire.encode_write(write)))
 
     def put_many(self, writes: Iterable[Write]) -> int:
-        """Writes all of them or, where a condition does not hold, none; the revision of all (0 for no writes)."""
+        """Writes all entries, or none if a condition fails. Returns their common revision (0 for no writes)."""
         return wire.decode_integer(self._request(Operation.put_many, wire.encode_writes(writes)))
 
     def delete(self, key: Key, if_revision: int | None = None) -> bool:
-        """Whether there was such an entry."""
+        """Returns whether the entry existed."""
         return wire.decode_integer(self._request(Operation.delete, wire.encode_delete(key, if_revision))) == 1
 
     def delete_many(self, keys: Iterable[Key]) -> int:
-        """How many entries went."""
+        """Returns the number of deleted entries."""
         return wire.decode_integer(self._request(Operation.delete_many, wire.encode_keys(keys)))
 
     def delete_all(self) -> int:
-        """How many entries went."""
+        """Returns the number of deleted entries."""
         return wire.decode_integer(self._request(Operation.delete_all))
 
     def count(self, prefix: Key = b"") -> int:
@@ -290,23 +291,23 @@ class Store:
         cursor: Key | None = None,
         reverse: bool = False,
         keys_only: bool = False,
-    ) -> Answer:
-        """At most `limit` entries in order of their keys, after the `cursor` and `offset` entries more."""
-        return self._answer(Operation.page, wire.encode_page(limit, offset, prefix, cursor, reverse, keys_only))
+    ) -> ReplyStream:
+        """Returns at most `limit` entries in key order, after `cursor` and `offset` further entries."""
+        return self._stream(Operation.page, wire.encode_page(limit, offset, prefix, cursor, reverse, keys_only))
 
-    def all(self, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> Answer:
-        return self._answer(Operation.all, wire.encode_all(prefix, cursor, reverse, keys_only))
+    def all(self, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> ReplyStream:
+        return self._stream(Operation.all, wire.encode_all(prefix, cursor, reverse, keys_only))
 
     def watch(self, from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> Watch:
-        """The changes since a revision, or those that are still to come."""
+        """Watches the changes since a revision, or only future ones."""
         body = wire.encode_watch(from_revision, prefix, keys_only)
         return Watch(self.client, self.client.send(Operation.watch, body, self.handle))
 
     def _request(self, operation: Operation, body: bytes = b"") -> bytes:
         return self.client.request(operation, body, self.handle)
 
-    def _answer(self, operation: Operation, body: bytes) -> Answer:
-        return Answer(self.client, self.client.send(operation, body, self.handle))
+    def _stream(self, operation: Operation, body: bytes) -> ReplyStream:
+        return ReplyStream(self.client, self.client.send(operation, body, self.handle))
 
 
 def _named(entry: Entry | None, key: Key) -> Entry | None:
@@ -314,9 +315,10 @@ def _named(entry: Entry | None, key: Key) -> Entry | None:
 
 
 class Watch:
-    """The changes of a store (§6.5), which have no end but `cancel`, or an error such as *changesLost*.
+    """The changes of a store (§6.5). A watch ends only with `cancel` or an error such as *changesLost*.
 
-    `through` is the revision up to which everything has come. Once some changes were lost, `lost` is the newest revision of which one is missing.
+    `through` is the revision up to which all changes have arrived. After a loss, `lost` is the newest revision with a
+    missing change.
     """
 
     def __init__(self, client: Client, id: int) -> None:
@@ -332,7 +334,7 @@ class Watch:
         self.cancel()
 
     def next_changes(self) -> list[Change]:
-        """The changes of the next frame. None comes for as long as nothing changes: the client's timeout then ends the client."""
+        """Returns the changes of the next frame. If none arrives within the client's timeout, the client is closed."""
         self._client.send_frame(Operation.credit, self.id, wire.encode_credit(self._size))
         self.through, changes = self._take()
         if changes and changes[-1].kind == wire.ChangeKind.lost:
@@ -354,11 +356,11 @@ class Watch:
         return wire.decode_changes(reply.body)
 
 
-class Answer(Iterator[Entry | None]):
-    """The records of an answer, which show the store at the moment of the request however slowly they are read (§5).
+class ReplyStream(Iterator[Entry | None]):
+    """The records of a reply stream, which show the store as of the request, however slowly they are read (§5).
 
-    The server sends no more than the credit ahead: each frame's share is given back when the next frame is asked for. The client
-    can do other things in between. Read an answer to its end, or cancel it (which leaving a `with` does).
+    The server sends at most `credit` bytes ahead; reading the next frame returns the credit of the one before. The client
+    can make other requests in between. Read a stream to its end or cancel it (leaving a `with` block does so).
     """
 
     def __init__(self, client: Client, id: int) -> None:
@@ -381,7 +383,7 @@ class Answer(Iterator[Entry | None]):
         return self._records.popleft()
 
     def next_frame(self) -> list[Entry | None]:
-        """The records of the next frame; empty once the answer has ended."""
+        """Returns the records of the next frame, or an empty list after the end."""
         if self._ended:
             return []
         if self._frame:
@@ -389,7 +391,7 @@ class Answer(Iterator[Entry | None]):
         return wire.decode_records(self._receive().body)
 
     def cancel(self) -> None:
-        """Ends the answer and forgets what is left of it. Does nothing to an answer that has ended."""
+        """Ends the stream and discards its remaining records. Does nothing if the stream has ended."""
         self._records.clear()
         if self._ended:
             return
@@ -398,7 +400,7 @@ class Answer(Iterator[Entry | None]):
             while not self._ended:
                 self._receive()
         except LarderError as error:
-            # It may have come to another end before the server saw the cancel.
+            # The stream may have ended in another way before the server received the cancel.
             if error.code not in (Code.cancelled, Code.answerExpired, Code.storeUnknown, Code.notPermitted):
                 raise
 

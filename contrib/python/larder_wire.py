@@ -1,4 +1,4 @@
-"""Bytes to and from frames, as Protocol/wire.md says; the section is named beside what it describes. No sockets and no clocks."""
+"""Encoding and decoding of frames as Protocol/wire.md specifies; § refers to its sections. Uses no sockets and no clocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Operation(IntEnum):
 
 
 class Outcome(IntEnum):
-    """§7: what a client knows about its request. Values of later versions mean `unknown`."""
+    """§7: what a client knows about its request. Values from later versions map to `unknown`."""
 
     done, not_executed, rejected, unknown = 0, 1, 2, 3
 
@@ -31,7 +31,7 @@ class Outcome(IntEnum):
 
 
 class Code(IntEnum):
-    """§7. A code of a later version keeps its number and is named after it."""
+    """§7. A code from a later version keeps its number and is named after it."""
 
     unknown, notFound, illegalArgument, notImplemented, notValid, failed, queryNotSupported, dataSerialization = range(8)
     malformed, unknownOperation, frameLength, helloExpected, versionNotSupported, storeUnknown, storeExists = range(16, 23)
@@ -55,7 +55,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """One frame from the server. `body` is the message when the outcome is not `done`; `id` 0 makes it a notice (§8)."""
+    """One frame from the server. `body` is the message unless the outcome is `done`; `id` 0 denotes a notice (§8)."""
 
     outcome: Outcome
     more: bool
@@ -65,7 +65,7 @@ class Reply:
 
     @property
     def size(self) -> int:
-        """What the frame takes off its answer's credit."""
+        """The credit that the frame consumes."""
         return FRAME.size + len(self.body)
 
     @property
@@ -75,22 +75,22 @@ class Reply:
 
 @dataclass(frozen=True)
 class Hello:
-    """§3: the server's limits. `largest_frame` is the greatest `length`: four bytes less than the whole frame."""
+    """§3: the server's limits. `max_frame_size` is the maximum `length`, which is four bytes less than the whole frame."""
 
     version: int
     features: int
-    largest_frame: int
-    largest_value: int
-    largest_key: int
-    most_stores: int
-    most_requests: int
-    most_keys: int
+    max_frame_size: int
+    max_value_size: int
+    max_key_size: int
+    max_stores: int
+    max_requests: int
+    max_keys: int
     name: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """§4: an entry record. `key` is empty where the request named it."""
+    """§4: an entry record. `key` is empty if the request named it."""
 
     key: str
     value: Value
@@ -110,8 +110,8 @@ class Write:
 
 
 @dataclass(frozen=True)
-class SlowWakeUp:
-    """§6.1: a time at which a worker took long. `operations` has a bit for each operation's number."""
+class SlowLogRecord:
+    """§6.1: a slow wakeup of a worker. `operations` has a bit for each operation's number."""
 
     milliseconds_ago: int
     nanoseconds: int
@@ -122,8 +122,8 @@ class SlowWakeUp:
 
 
 @dataclass(frozen=True)
-class BusyConnection:
-    """§6.1. `process` is 0 and `user` 2³² − 1 where there is none."""
+class ConnectionStatistics:
+    """§6.1. Without credentials, `process` is 0 and `user` is 2³² − 1."""
 
     number: int
     open_milliseconds: int
@@ -147,7 +147,7 @@ class ChangeKind(IntEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """§6.5: a change record. With *keys only*, and where nothing was put, the value is empty."""
+    """§6.5: a change record. The value is empty with *keys only* and for deletions."""
 
     kind: ChangeKind
     key: str
@@ -174,7 +174,7 @@ def encode_frame(operation: int, id: int, body: bytes = b"", store: int = 0) -> 
 
 
 def take_reply(received: bytearray) -> Reply | None:
-    """Takes the first frame off `received`, or nothing while it is not all there."""
+    """Removes the first frame from `received` and returns it, or returns None if it is incomplete."""
     if len(received) < FRAME.size:
         return None
     length, outcome, flags, code, id = FRAME.unpack_from(received)
@@ -272,7 +272,7 @@ def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: boo
 
 
 class Reader:
-    """Takes fields off the front of a body; a body too short for them is a `WireError`."""
+    """Reads fields from the front of a body. Raises `WireError` if the body is too short."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._offset = body, 0
@@ -283,7 +283,7 @@ class Reader:
     def bytes(self, size: int) -> bytes:
         end = self._offset + size
         if end > len(self._body):
-            raise WireError("a body that ends inside a field")
+            raise WireError("the body ends inside a field")
         taken, self._offset = self._body[self._offset : end], end
         return taken
 
@@ -294,14 +294,14 @@ class Reader:
         try:
             return self.bytes(size).decode()
         except UnicodeDecodeError as error:
-            raise WireError("text that is not UTF-8") from error
+            raise WireError("text is not UTF-8") from error
 
     def rest(self) -> bytes:
         return self.bytes(len(self._body) - self._offset)
 
     def end(self) -> Self:
         if self:
-            raise WireError("a body with bytes left over")
+            raise WireError("the body has trailing bytes")
         return self
 
 
@@ -310,7 +310,7 @@ def decode_nothing(body: bytes) -> None:
 
 
 def decode_integer(body: bytes) -> int:
-    """A revision or a count."""
+    """Returns a revision or a count."""
     reader = Reader(body)
     value = reader.integer(8)
     reader.end()
@@ -325,7 +325,7 @@ def decode_hello(body: bytes) -> Hello:
 
 
 def decode_store_open(body: bytes) -> tuple[int, str]:
-    """The handle and the engine's name."""
+    """Returns the handle and the engine's name."""
     reader = Reader(body)
     return reader.integer(2), reader.rest().decode()
 
@@ -346,23 +346,23 @@ def decode_stats(body: bytes) -> dict[str, int]:
     return figures
 
 
-def decode_slow_log(body: bytes) -> list[SlowWakeUp]:
+def decode_slow_log(body: bytes) -> list[SlowLogRecord]:
     reader, entries = Reader(body), []
     while reader:
         numbers = [reader.integer(size) for size in (8, 8, 8, 4, 4)]
-        entries.append(SlowWakeUp(*numbers, reader.text(reader.integer(1))))
+        entries.append(SlowLogRecord(*numbers, reader.text(reader.integer(1))))
     return entries
 
 
-def encode_connections(most: int) -> bytes:
-    return most.to_bytes(4, "little")
+def encode_connections(limit: int) -> bytes:
+    return limit.to_bytes(4, "little")
 
 
-def decode_connections(body: bytes) -> list[BusyConnection]:
+def decode_connections(body: bytes) -> list[ConnectionStatistics]:
     reader, connections = Reader(body), []
     while reader:
         numbers = [reader.integer(size) for size in (8, 8, 8, 8, 8, 8, 8, 4, 4)]
-        connections.append(BusyConnection(*numbers, *(reader.text(reader.integer(1)) for _ in range(3))))
+        connections.append(ConnectionStatistics(*numbers, *(reader.text(reader.integer(1)) for _ in range(3))))
     return connections
 
 
@@ -374,7 +374,7 @@ def decode_list(value: bytes) -> list[bytes]:
 
 
 def decode_records(body: bytes) -> list[Entry | None]:
-    """The entries of one frame of an answer; None where get-many found none."""
+    """Returns the entries of one frame; None for keys that get-many did not find."""
     reader, entries = Reader(body), []
     while reader:
         kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
@@ -387,7 +387,7 @@ def decode_records(body: bytes) -> list[Entry | None]:
 
 
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:
-    """The revision up to which everything has come with this frame of a watch, and the frame's changes."""
+    """Returns the revision up to which this frame completes a watch, and the frame's changes."""
     reader, changes = Reader(body), []
     through = reader.integer(8)
     while reader:

@@ -1,18 +1,20 @@
+import Foundation
+import Glibc
 import Larder
 import Platform
 import Synchronization
 
-/// Calls of the client library: one process, one connection, and many tasks that call get one after the other.
+/// A benchmark of the client library: many tasks that call get over one connection.
 struct ClientBench: Sendable {
-  let store: RemoteStore
-  /// Keys are made beforehand: a caller has them.
+  private let store: RemoteStore
+  /// Keys drawn in advance, because a caller has its key.
   private let keys: [String]
 
-  /// What came of some tasks calling for a while.
+  /// The result of one turn.
   struct Outcome: Sendable {
     let calls: Int
     let seconds: Double
-    /// CPU seconds of this whole process.
+    /// The CPU time of the whole process, in seconds.
     let cpuSeconds: Double
 
     var callsPerSecond: Double { Double(calls) / seconds }
@@ -27,19 +29,20 @@ struct ClientBench: Sendable {
     }
   }
 
-  /// - Throws: when a call fails or a key is missing.
+  /// Calls get from concurrent tasks for a duration.
+  /// - Throws: `LarderError` if a call fails, `BenchError` if a key is missing.
   func run(tasks: Int, for duration: Duration) async throws -> Outcome {
-    let isOver = EndFlag()
+    let stopFlag = StopFlag()
     let timer = Task {
       try await Task.sleep(for: duration)
-      isOver.set()
+      stopFlag.set()
     }
     defer { timer.cancel() }
     let cpu = Clocks.processCPU()
     let start = Clocks.now()
     let calls = try await withThrowingTaskGroup(of: Int.self) { group in
       for task in 0..<tasks {
-        group.addTask { try await call(from: task &* 7_919, until: isOver) }
+        group.addTask { try await call(from: task &* 7_919, until: stopFlag) }
       }
       return try await group.reduce(0, +)
     }
@@ -47,7 +50,7 @@ struct ClientBench: Sendable {
       calls: calls, seconds: Double(Clocks.now() - start) / 1e9, cpuSeconds: Double(Clocks.processCPU() - cpu) / 1e9)
   }
 
-  /// One task with so many calls, for counting instructions.
+  /// Makes a fixed number of calls from concurrent tasks, for counting instructions.
   func run(tasks: Int, calls: Int) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<tasks {
@@ -59,9 +62,9 @@ struct ClientBench: Sendable {
     }
   }
 
-  private func call(from first: Int, until isOver: EndFlag) async throws -> Int {
+  private func call(from first: Int, until stopFlag: StopFlag) async throws -> Int {
     var count = 0
-    while !isOver.isSet {
+    while !stopFlag.isSet {
       try await get(first &+ count)
       count &+= 1
     }
@@ -74,8 +77,44 @@ struct ClientBench: Sendable {
   }
 }
 
-private final class EndFlag: Sendable {
+private final class StopFlag: Sendable {
   private let flag = Atomic(false)
   var isSet: Bool { flag.load(ordering: .relaxed) }
   func set() { flag.store(true, ordering: .relaxed) }
+}
+
+/// A run of redis-benchmark with one connection: the same calls from a client in C.
+struct RedisBenchmark {
+  private let server: RunningServer
+  private let keys: Int
+
+  init(server: RunningServer, keys: Int) {
+    self.server = server
+    self.keys = keys
+  }
+
+  static var isInstalled: Bool { Programs.find("redis-benchmark") != nil }
+
+  /// Gets random keys, which have the same names as those that the load loop writes.
+  func run(pipeline: Int, requests: Int) throws -> ClientBench.Outcome {
+    guard case .unix(let path) = server.address else { throw BenchError("the server has no Unix socket") }
+    let before = Self.cpuOfChildren()
+    let output = Programs.output(
+      "redis-benchmark",
+      ["-s", path, "-c", "1", "-P", "\(pipeline)", "-t", "get", "-n", "\(requests)", "-r", "\(keys)", "--csv"])
+    let cpu = Self.cpuOfChildren() - before
+    let line = output?.split(separator: "\n").last { $0.hasPrefix("\"GET\"") }
+    guard let field = line?.split(separator: ",").dropFirst().first, let rate = Double(field.filter { $0 != "\"" }),
+      rate > 0
+    else { throw BenchError("redis-benchmark printed no rate") }
+    return ClientBench.Outcome(calls: requests, seconds: Double(requests) / rate, cpuSeconds: cpu)
+  }
+
+  /// Returns the CPU time of children that have exited, which do not include the server.
+  private static func cpuOfChildren() -> Double {
+    var usage = rusage()
+    _ = unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
+    let times = [usage.ru_utime, usage.ru_stime]
+    return times.reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) * 1e-6 }
+  }
 }

@@ -1,4 +1,4 @@
-/// The result of `larder-bench client`, as JSON has it.
+/// The result of `larder-bench client`, as written to JSON.
 struct ClientReport: Codable, Sendable {
   var surroundings = Surroundings()
   var rounds: Int
@@ -27,13 +27,12 @@ struct ClientReport: Codable, Sendable {
     return """
       # The client library
 
-      \(surroundings.date) · \(surroundings.commit) · Linux \(surroundings.kernel) · \(surroundings.cores) × \(surroundings.processor) · load \
-      average at the start \(decimal(surroundings.loadAverage, 2))
+      \(surroundings.machine) · load average at the start \(decimal(surroundings.loadAverage, 2))
 
-      Gets of \(grouped(Double(keys))) keys with values of \(valueSize) bytes over one Unix connection. Cells are the median of \(rounds) rounds, taken in \
-      turns (lowest–highest). CPU is that of the whole client process.
+      Gets of \(grouped(Double(keys))) keys with values of \(valueSize) bytes over one Unix connection. Cells show the median of \
+      \(rounds) rounds (lowest–highest), in which the clients take turns. CPU is that of the whole client process.
 
-      | Client | Calls | Calls a second | Client CPU a call, in µs |
+      | Client | Calls | Calls per second | Client CPU per call, in µs |
       |---|---|---:|---:|
       \(rows.joined(separator: "\n"))
 
@@ -41,7 +40,7 @@ struct ClientReport: Codable, Sendable {
   }
 }
 
-/// Who calls, and how.
+/// A row of the table: a client and its concurrency.
 enum ClientRow {
   case tasks(Int)
   case redisBenchmark(pipeline: Int)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Platform
 
-/// A server and how it is spoken to: `larder:unix:/p`, `resp:tcp:127.0.0.1:6379` …
+/// A server's protocol and address, such as `larder:unix:/p` or `resp:tcp:127.0.0.1:6379`.
 struct TargetArgument {
   let protocolName: TargetProtocol
   let address: Address
@@ -10,14 +10,15 @@ struct TargetArgument {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 2, let name = TargetProtocol(rawValue: parts[0]) else {
       throw ValidationError(
-        "'\(text)' is not larder:, resp:, memcached: or echo: and an address, as in resp:unix:/run/redis.sock.")
+        "'\(text)' is not a target: give larder:, resp:, memcached: or echo: and an address, such as resp:unix:/run/redis.sock."
+      )
     }
     protocolName = name
     do { address = try Address(parts[1]) } catch { throw ValidationError("\(error)") }
   }
 }
 
-/// A length of time: `500ms`, `10s`, `2m`.
+/// A duration such as `500ms`, `10s` or `2m`.
 struct DurationArgument {
   let duration: Duration
 
@@ -28,20 +29,34 @@ struct DurationArgument {
       duration = .milliseconds(Int64((number * scale * 1_000).rounded(.up)))
       return
     }
-    throw ValidationError("'\(text)' is not a length of time up to a day, as 500ms, 10s and 2m are.")
+    throw ValidationError("'\(text)' is not a duration of up to a day, such as 500ms, 10s or 2m.")
   }
 }
 
-/// A part of the whole: `10%`.
+/// A percentage such as `10%`.
 struct PercentArgument {
-  let part: Double
+  let fraction: Double
 
   init(_ text: String) throws {
     guard text.hasSuffix("%"), let number = Double(text.dropLast()), number >= 0, number.isFinite else {
-      throw ValidationError("'\(text)' is not a percentage, as 10% is.")
+      throw ValidationError("'\(text)' is not a percentage such as 10%.")
     }
-    part = number / 100
+    fraction = number / 100
   }
 }
 
 extension Distribution: ExpressibleByArgument {}
+
+/// Numbers of tasks such as `1,64,1024`.
+struct TaskCounts {
+  let counts: [Int]
+
+  init(counts: [Int]) { self.counts = counts }
+
+  init(_ text: String) throws {
+    counts = text.split(separator: ",", omittingEmptySubsequences: false).compactMap { Int($0) }
+    guard counts.count == text.split(separator: ",", omittingEmptySubsequences: false).count,
+      counts.allSatisfy({ (1...100_000).contains($0) })
+    else { throw ValidationError("'\(text)' is not a list of task counts such as 1,64,1024.") }
+  }
+}

@@ -8,29 +8,30 @@ import Synchronization
 struct ClientCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "client",
-    abstract: "Measures the client library: many tasks that call get over one connection.",
+    abstract: "Measures the client library: many tasks call get over one connection.",
     discussion: """
-      Starts a larderd of its own, and side by side redis-server and redis-benchmark with one connection, when they are installed.
+      Starts its own larderd and, if they are installed, redis-server and redis-benchmark with one connection for \
+      comparison.
       """)
 
-  @Option(help: "Call this server instead, as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
-  var target: TargetArgument?
-  @Option(help: "How many tasks call, as 1,64,1024.", transform: TaskCounts.init)
-  var tasks = TaskCounts(counts: [1, 64, 1_024])
-  @Option(help: "How long each number of tasks calls at a time. (default: 2s)", transform: DurationArgument.init)
-  var turn: DurationArgument?
-  @Option(name: .customLong("repeat"), help: "Rounds.")
-  var repeats = 5
-  @Option(help: "How many keys there are.")
-  var keys = 200_000
+  @Option(help: "Call this server instead, such as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
+  private var target: TargetArgument?
+  @Option(help: "The numbers of concurrent tasks, such as 1,64,1024.", transform: TaskCounts.init)
+  private var tasks = TaskCounts(counts: [1, 64, 1_024])
+  @Option(help: "How long each number of tasks runs per round. (default: 2s)", transform: DurationArgument.init)
+  private var turn: DurationArgument?
+  @Option(name: .customLong("repeat"), help: "The number of rounds.")
+  private var repeats = 5
+  @Option(help: "The number of keys.")
+  private var keys = 200_000
   @Option(help: "The size of values, in bytes.")
-  var valueSize = 100
-  @Option(help: "Make exactly so many calls, once, and tell nothing; for counting instructions.")
-  var calls: Int?
-  @Option(help: "The folder for client.md and client.json.")
-  var results: String?
+  private var valueSize = 100
+  @Option(help: "Make exactly this many calls, once, and print nothing; for counting instructions.")
+  private var calls: Int?
+  @Option(help: "The folder for client.md and client.json. (default: only print the table)")
+  private var results: String?
   @Flag(help: "Print the result as JSON.")
-  var json = false
+  private var json = false
 
   func validate() throws {
     guard target.map({ $0.protocolName == .larder }) ?? true else {
@@ -45,9 +46,9 @@ struct ClientCommand: ParsableCommand {
     raiseDescriptorLimit()
     do {
       let folder = try TemporaryFolder()
-      let interruption = Interruption(folder)
+      let signalCleanup = SignalCleanup(folder)
       defer {
-        interruption.cancel()
+        signalCleanup.cancel()
         folder.remove()
       }
       guard let report = try measure(in: folder) else { return }
@@ -68,7 +69,9 @@ struct ClientCommand: ParsableCommand {
     let own =
       try target == nil
       ? contenders.first { $0.name == Contender.larder }.map { try RunningServer($0, in: folder) } : nil
-    guard let address = target?.address ?? own?.address else { throw BenchError("there is no server to call") }
+    guard let address = target?.address ?? own?.address else {
+      throw BenchError("there is no server to call; build larderd, or give --target")
+    }
     try load(address, .larder)
     let client = try LarderClient("\(address)")
     defer { client.close() }
@@ -96,7 +99,7 @@ struct ClientCommand: ParsableCommand {
           outcomes[index].append(try blocking { try await bench.run(tasks: count, for: turn) })
         case .redisBenchmark(let pipeline):
           guard let redis else { continue }
-          // About as many as it makes in the time, so that its start weighs as little as ours.
+          // About as many requests as fit into a turn, so that startup weighs no more than for the other clients.
           let requests = Int(turn.seconds * (pipeline == 1 ? 50_000 : 1_000_000))
           outcomes[index].append(
             try RedisBenchmark(server: redis, keys: keys).run(pipeline: pipeline, requests: requests))
@@ -115,7 +118,7 @@ struct ClientCommand: ParsableCommand {
     try plan.loadKeys()
   }
 
-  /// Runs tasks from the main thread, which is none of theirs.
+  /// Blocks the main thread, on which no task runs, until `body` returns.
   private func blocking<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
     let result = PendingResult<R>()
     Task.detached {
@@ -125,33 +128,21 @@ struct ClientCommand: ParsableCommand {
   }
 }
 
-/// A result that another thread waits for.
+/// A result for which another thread waits.
 private final class PendingResult<R: Sendable>: Sendable {
-  private let isThere = DispatchSemaphore(value: 0)
+  private let ready = DispatchSemaphore(value: 0)
   private let result = Mutex<Result<R, any Error>?>(nil)
 
   func set(_ result: Result<R, any Error>) {
     self.result.withLock { $0 = result }
-    isThere.signal()
+    ready.signal()
   }
 
   func get() throws -> R {
-    isThere.wait()
-    guard let result = result.withLock({ $0 }) else { preconditionFailure("the result was taken away") }
+    ready.wait()
+    guard let result = result.withLock({ $0 }) else {
+      preconditionFailure("the semaphore was signaled without a result")
+    }
     return try result.get()
-  }
-}
-
-/// `1,64,1024`
-struct TaskCounts {
-  let counts: [Int]
-
-  init(counts: [Int]) { self.counts = counts }
-
-  init(_ text: String) throws {
-    counts = text.split(separator: ",", omittingEmptySubsequences: false).compactMap { Int($0) }
-    guard counts.count == text.split(separator: ",", omittingEmptySubsequences: false).count,
-      counts.allSatisfy({ (1...100_000).contains($0) })
-    else { throw ValidationError("'\(text)' are not numbers of tasks, as 1,64,1024 are.") }
   }
 }

@@ -1,30 +1,30 @@
 import ArgumentParser
-import Dispatch
 import Foundation
 import Platform
 
 struct CompareCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compare",
-    abstract: "Does the same work with Larder, every peer that is installed and a bare echo, in turn.",
+    abstract: "Runs the same work on Larder, every installed peer and a bare echo server, in turns.",
     discussion: """
-      Starts larderd, redis-server, valkey-server, memcached and bench-echo, as far as they are there, on sockets of their own; checks that \
-      values are read back equal; and writes tables, JSON and, with gnuplot, plots. contrib/bench installs what is missing.
+      Starts larderd, bench-echo and, if they are installed, redis-server, valkey-server and memcached. Checks that \
+      each returns the values that were written. Writes tables, JSON and, if gnuplot is installed, plots. \
+      contrib/bench installs what is missing.
       """)
 
-  @Option(help: "The folder for compare.md, compare.json and the plots. (default: only print the tables)")
-  var results: String?
-  @Option(name: .customLong("repeat"), help: "Rounds. (default: 5, quick: 2)")
-  var repeats: Int?
+  @Option(help: "The folder for compare.md, compare.json and plots. (default: only print the tables)")
+  private var results: String?
+  @Option(name: .customLong("repeat"), help: "The number of rounds. (default: 5, quick: 2)")
+  private var repeats: Int?
   @Option(
-    help: "How long each contender works at a time. (default: 1s, quick: 250ms)", transform: DurationArgument.init)
-  var turn: DurationArgument?
-  @Option(help: "What all random numbers begin with.")
-  var seed: UInt64 = 1
-  @Flag(help: "Rough figures in less than half a minute.")
-  var quick = false
+    help: "How long each turn of a contender takes. (default: 1s, quick: 250ms)", transform: DurationArgument.init)
+  private var turn: DurationArgument?
+  @Option(help: "The seed of all random numbers.")
+  private var seed: UInt64 = 1
+  @Flag(help: "Take rough measurements in less than half a minute.")
+  private var quick = false
   @Flag(help: "Print the result as JSON instead of tables.")
-  var json = false
+  private var json = false
 
   func validate() throws {
     guard repeats.map({ (1...100).contains($0) }) ?? true else { throw ValidationError("--repeat takes 1 to 100.") }
@@ -49,9 +49,9 @@ struct CompareCommand: ParsableCommand {
 
   private func compare(_ plan: ComparisonPlan) throws -> ComparisonReport {
     let folder = try TemporaryFolder()
-    let interruption = Interruption(folder)
+    let signalCleanup = SignalCleanup(folder)
     defer {
-      interruption.cancel()
+      signalCleanup.cancel()
       folder.remove()
     }
     let contenders = try Contender.installed()
@@ -73,29 +73,5 @@ struct CompareCommand: ParsableCommand {
     } else {
       logLine("larder-bench: no plots, because gnuplot is not installed; contrib/bench installs it")
     }
-  }
-}
-
-/// Ends the servers and removes their folders when this process is asked to end.
-struct Interruption {
-  private let sources: [any DispatchSourceSignal]
-
-  init(_ folders: TemporaryFolder...) {
-    sources = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler {
-        RunningServer.killAll()
-        for folder in folders { folder.remove() }
-        exit(128 + number)
-      }
-      source.activate()
-      return source
-    }
-  }
-
-  func cancel() {
-    for source in sources { source.cancel() }
-    for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
   }
 }

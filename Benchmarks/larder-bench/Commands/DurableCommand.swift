@@ -5,30 +5,30 @@ import Platform
 struct DurableCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "durable",
-    abstract: "Measures durable stores beside Redis, the bare disk and memory stores, by their goals.",
+    abstract: "Compares durable stores with Redis, the bare disk and memory stores, and with their goals.",
     discussion: """
-      Starts larderd and, when it is installed, redis-server, with their data on one file system, and tells of each goal whether it is \
-      reached. That is what it measures: a goal that is not reached is no failure of the command.
+      Starts larderd and, if it is installed, redis-server, with their data on the same file system, and reports whether \
+      each goal is reached. A goal that is not reached does not make the command fail.
       """)
 
   @Option(
-    help: "Where the servers keep their data: a folder on a disk. What is made in it is removed. (default: .build)")
-  var directory: String?
+    help: "The folder, on a disk, for the servers' data. The data is removed afterwards. (default: .build)")
+  private var directory: String?
   @Option(help: "The folder for durable.md and durable.json. (default: only print the table)")
-  var results: String?
-  @Option(help: ArgumentHelp("Only this part. Can be repeated.", valueName: "part"))
-  var only: [DurablePart] = []
-  @Option(name: .customLong("repeat"), help: "Rounds. (default: 5, quick: 2)")
-  var repeats: Int?
+  private var results: String?
+  @Option(help: ArgumentHelp("Measure only this part. Can be repeated.", valueName: "part"))
+  private var only: [DurablePart] = []
+  @Option(name: .customLong("repeat"), help: "The number of rounds. (default: 5, quick: 2)")
+  private var repeats: Int?
   @Option(
-    help: "How long each contender works at a time. (default: 2s, quick: 500ms)", transform: DurationArgument.init)
-  var turn: DurationArgument?
-  @Option(help: "What all random numbers begin with.")
-  var seed: UInt64 = 1
-  @Flag(help: "Rough figures with fewer keys, in less than a minute.")
-  var quick = false
+    help: "How long each turn of a contender takes. (default: 2s, quick: 500ms)", transform: DurationArgument.init)
+  private var turn: DurationArgument?
+  @Option(help: "The seed of all random numbers.")
+  private var seed: UInt64 = 1
+  @Flag(help: "Take rough measurements with fewer keys, in less than a minute.")
+  private var quick = false
   @Flag(help: "Print the result as JSON instead of a table.")
-  var json = false
+  private var json = false
 
   func validate() throws {
     guard repeats.map({ (1...100).contains($0) }) ?? true else { throw ValidationError("--repeat takes 1 to 100.") }
@@ -56,14 +56,14 @@ struct DurableCommand: ParsableCommand {
     let parent = URL(fileURLWithPath: directory ?? ".build").path
     let sockets = try TemporaryFolder()
     let disk = try TemporaryFolder(in: parent)
-    let interruption = Interruption(sockets, disk)
+    let signalCleanup = SignalCleanup(sockets, disk)
     defer {
-      interruption.cancel()
+      signalCleanup.cancel()
       sockets.remove()
       disk.remove()
     }
     if let mount = Mount(holding: disk.path), mount.isMemory {
-      throw BenchError("\(parent) is on a \(mount.kind), which keeps nothing; give --directory a folder on a disk")
+      throw BenchError("\(parent) is on a \(mount.kind), which is not durable; give --directory a folder on a disk")
     }
     if Contender.redis(fsync: "always") == nil {
       logLine("larder-bench: Redis is not installed; contrib/bench installs it")

@@ -4,71 +4,72 @@ import Platform
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Puts a load on one server, and tells its latencies, throughput and cost.",
+    abstract: "Generates load on one server and reports latency, throughput and CPU cost.",
     discussion: """
-      A TARGET is larder:, resp: (Redis, Valkey), memcached: or echo:, and unix:/path or tcp:HOST:PORT.
-      A WORKLOAD is get, put, mixed:N (N percent gets), get-many:N, page, or one of ycsb-a to ycsb-f. Keys are uniform, for YCSB A, B, C, E \
-      and F Zipf's; YCSB D reads what was inserted last.
+      A TARGET is larder:, resp: (Redis, Valkey), memcached: or echo:, followed by unix:/path or tcp:HOST:PORT.
+      A WORKLOAD is get, put, mixed:N (N percent gets), get-many:N, page, or one of ycsb-a to ycsb-f. Keys are drawn \
+      uniformly; for YCSB A, B, C, E and F from a Zipf distribution; YCSB D prefers the latest inserts.
 
-      Without --rate, each connection sends its next requests when the last ones are answered. With it, requests are planned at a constant \
-      rate, and latency counts from the planned time: a server that stalls can't hide it.
+      Without --rate, each connection sends its next requests after the replies to the previous ones. With --rate, \
+      requests are scheduled at a constant rate, and latency counts from the scheduled time, so that a server can't \
+      hide a stall.
       """)
 
-  @Option(help: "The server, as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
-  var target: TargetArgument
-  @Option(help: "What to ask of it.", transform: Workload.init)
-  var workload: Workload
-  @Option(help: "Connections in all.")
-  var connections = 50
-  @Option(help: "Requests under way on a connection.")
-  var pipeline = 1
-  @Option(help: "Threads of the generator; the connections are divided among them.")
-  var threads = 1
-  @Option(help: "How many keys there are.")
-  var keys = 200_000
+  @Option(help: "The server, such as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
+  private var target: TargetArgument
+  @Option(help: "The mix of requests.", transform: Workload.init)
+  private var workload: Workload
+  @Option(help: "The number of connections.")
+  private var connections = 50
+  @Option(help: "The number of requests in flight per connection.")
+  private var pipeline = 1
+  @Option(help: "The number of generator threads, which share the connections.")
+  private var threads = 1
+  @Option(help: "The number of keys.")
+  private var keys = 200_000
   @Option(help: "The size of values, in bytes.")
-  var valueSize = 100
-  @Option(help: "End after so many requests.")
-  var requests: Int?
-  @Option(help: "End after so long, as 500ms, 10s, 2m. (default: 10s)", transform: DurationArgument.init)
-  var duration: DurationArgument?
+  private var valueSize = 100
+  @Option(help: "Stop after this many requests.")
+  private var requests: Int?
+  @Option(help: "Stop after this time, such as 500ms, 10s or 2m. (default: 10s)", transform: DurationArgument.init)
+  private var duration: DurationArgument?
   @Option(
-    help: "Leave so much of the beginning out of the latencies. (default: 100ms, with --requests nothing)",
+    help: "Ignore latencies for this long at the start. (default: 100ms; none with --requests)",
     transform: DurationArgument.init)
-  var warmUp: DurationArgument?
-  @Option(help: "Requests a second in all. (default: as many as the server answers)")
-  var rate: Double?
-  @Option(help: "How keys are drawn: uniform or zipf. (default: the workload's)")
-  var distribution: Distribution?
-  @Option(help: "What all random numbers begin with.")
-  var seed: UInt64 = 1
-  @Option(help: "The Larder store; it is made if it is missing.")
-  var store = "bench"
-  @Option(help: "The server's process, to tell its CPU time, memory and context switches.")
-  var serverPid: Int32?
-  @Option(help: "Give up when the server is silent for so long. (default: 10s)", transform: DurationArgument.init)
-  var timeout: DurationArgument?
-  @Flag(inversion: .prefixedNo, help: "Write all keys before the run.")
-  var load = true
+  private var warmUp: DurationArgument?
+  @Option(help: "The total number of requests per second. (default: as many as the server answers)")
+  private var rate: Double?
+  @Option(help: "The distribution of keys: uniform or zipf. (default: the workload's)")
+  private var distribution: Distribution?
+  @Option(help: "The seed of all random numbers.")
+  private var seed: UInt64 = 1
+  @Option(help: "The Larder store, which is created if it doesn't exist.")
+  private var store = "bench"
+  @Option(help: "The server's process ID, to report CPU time, memory and context switches.")
+  private var serverPid: Int32?
+  @Option(help: "Give up if the server is silent for this long. (default: 10s)", transform: DurationArgument.init)
+  private var timeout: DurationArgument?
+  @Flag(inversion: .prefixedNo, help: "Write all keys before the run starts.")
+  private var load = true
   @Flag(help: "Print the result as JSON.")
-  var json = false
+  private var json = false
 
   func validate() throws {
     guard (1...10_000).contains(connections) else { throw ValidationError("--connections takes 1 to 10000.") }
     guard (1...4_096).contains(pipeline) else { throw ValidationError("--pipeline takes 1 to 4096.") }
     guard (1...64).contains(threads), threads <= connections else {
-      throw ValidationError("--threads takes 1 to 64, and no more than there are connections.")
+      throw ValidationError("--threads takes 1 to 64, but no more than --connections.")
     }
     guard (1...1_000_000_000).contains(keys) else { throw ValidationError("--keys takes 1 to 1000000000.") }
     guard (0...8 << 20).contains(valueSize) else { throw ValidationError("--value-size takes 0 to 8388608.") }
     guard requests == nil || duration == nil else { throw ValidationError("Give --requests or --duration, not both.") }
     guard (warmUp?.duration ?? .zero) < (duration?.duration ?? .seconds(10)) else {
-      throw ValidationError("--warm-up has to be shorter than the run.")
+      throw ValidationError("--warm-up must be shorter than the run.")
     }
     guard requests.map({ $0 > 0 }) ?? true else { throw ValidationError("--requests takes 1 or more.") }
     guard rate.map({ $0 > 0 && $0 <= 1e8 }) ?? true else { throw ValidationError("--rate takes up to 100000000.") }
     guard distribution != .latest else {
-      throw ValidationError("--distribution takes uniform or zipf; ycsb-d has its own.")
+      throw ValidationError("--distribution takes uniform or zipf; only ycsb-d uses latest.")
     }
   }
 
@@ -87,7 +88,7 @@ struct RunCommand: ParsableCommand {
     plan.rate = rate
     plan.distribution = distribution
     plan.seed = seed
-    plan.patience = timeout?.duration ?? .seconds(10)
+    plan.timeout = timeout?.duration ?? .seconds(10)
     let surroundings = Surroundings()
     let outcome: LoadOutcome
     do {

@@ -1,17 +1,17 @@
 import Foundation
 import Platform
 
-/// Runs the same work against every contender, in turn, and again.
+/// A comparison, which runs the same work on every contender in turns, for several rounds.
 struct Comparison {
-  let plan: ComparisonPlan
-  let contenders: [Contender]
+  private let plan: ComparisonPlan
+  private let contenders: [Contender]
   private let folder: TemporaryFolder
   private let display: LiveProgress
   private let start = Clocks.now()
-  /// Turns, by which their random numbers differ.
-  private var turns = 0
-  /// Turns taken, taken once more because other processes disturbed them, and kept although they did.
-  private var (taken, retaken, disturbed) = (0, 0, 0)
+  /// The number of loads so far, which makes their random numbers differ.
+  private var loadCount = 0
+  /// The numbers of turns measured, repeated because of other processes, and kept in spite of them.
+  private var (measured, repeated, disturbed) = (0, 0, 0)
 
   init(_ plan: ComparisonPlan, _ contenders: [Contender], in folder: TemporaryFolder, display: LiveProgress) {
     self.plan = plan
@@ -21,7 +21,7 @@ struct Comparison {
   }
 
   mutating func run() throws -> ComparisonReport {
-    // What this thread starts keeps to the same processors: the servers, and not the generator, which says otherwise.
+    // Processes inherit this thread's processors: the servers do, and the generator's threads set their own.
     let all = try ProcessorSet.ofThread()
     try plan.processors?.servers.confineThread()
     defer { try? all.confineThread() }
@@ -31,21 +31,21 @@ struct Comparison {
 
     let servers = try start(contenders)
     try measure(plan.works, servers, &report)
-    let peak = report.bestPeerPeak ?? report.larderPeak
-    report.peakRate = peak
-    try measureLatency(servers, peak: peak, &report)
-    try measureLoadCurve(servers, peak: peak, &report)
+    let peakRate = report.bestPeerPeak ?? report.larderPeak
+    report.peakRate = peakRate
+    try measureLatency(servers, peakRate: peakRate, &report)
+    try measureLoadCurve(servers, peakRate: peakRate, &report)
     for server in servers { server.stop() }
 
     let setups = try ComparisonPlan.workerSetups.map { try Contender.larder(workers: $0.workers, stores: $0.stores) }
     report.workerSetups = setups.map(\.name)
     try measure(plan.workerWorks, start(setups), &report)
-    (report.turns, report.retakenTurns, report.disturbedTurns) = (taken, retaken, disturbed)
+    (report.turns, report.retakenTurns, report.disturbedTurns) = (measured, repeated, disturbed)
     report.seconds = rounded(Double(Clocks.now() - start) / 1e9)
     return report
   }
 
-  /// On a server of its own, so that what it writes is in no one's way.
+  /// Checks a contender on a separate server, so that the written keys do not interfere with measurements.
   private func check(_ contender: Contender) throws {
     show("checking \(contender.name)")
     let server = try RunningServer(contender, in: folder)
@@ -64,16 +64,16 @@ struct Comparison {
     }
   }
 
-  /// Each server's turn at each work, again and again; who begins changes.
+  /// Measures each work on each server, in rounds that start with a different server each time.
   private mutating func measure(
     _ works: [ComparisonPlan.Work], _ servers: [RunningServer], _ report: inout ComparisonReport
   ) throws {
     var samples: [String: [String: [LoadOutcome]]] = [:]
     for round in 0..<plan.repeats {
       for work in works {
-        for server in servers.rotated(by: round) where try isAble(server, work) {
+        for server in servers.rotated(by: round) where try supports(work, server) {
           show("round \(round + 1) of \(plan.repeats): \(work.name) on \(server.contender.name)")
-          let outcome = try take(load(work, server), server)
+          let outcome = try runLoad(load(work, server), server)
           samples[work.name, default: [:]][server.contender.name, default: []].append(outcome)
         }
       }
@@ -87,9 +87,9 @@ struct Comparison {
     }
   }
 
-  /// The percentiles at one rate for all, below anyone's peak.
+  /// Measures latency percentiles at the same rate for all servers, below every peak.
   private mutating func measureLatency(
-    _ servers: [RunningServer], peak: Double, _ report: inout ComparisonReport
+    _ servers: [RunningServer], peakRate: Double, _ report: inout ComparisonReport
   ) throws {
     let work = plan.works[0]
     var tallies: [String: Tally] = [:]
@@ -98,10 +98,10 @@ struct Comparison {
       for server in servers.rotated(by: round) {
         show("round \(round + 1) of \(plan.repeats * ComparisonPlan.latencyTurns): latency of \(server.contender.name)")
         var load = try load(work, server)
-        load.rate = peak * ComparisonPlan.comparedLoad
+        load.rate = peakRate * ComparisonPlan.comparedLoad
         load.duration = plan.turn / ComparisonPlan.latencyTurns
         load.warmUp = min(load.warmUp, load.duration / 5)
-        let outcome = try take(load, server)
+        let outcome = try runLoad(load, server)
         tallies[server.contender.name, default: Tally()].add(outcome.tally)
         outcomes[server.contender.name, default: []].append(outcome)
       }
@@ -112,29 +112,29 @@ struct Comparison {
     }
   }
 
-  /// Latency at rates up to and past the knee.
+  /// Measures latency at rates up to and beyond saturation.
   private mutating func measureLoadCurve(
-    _ servers: [RunningServer], peak: Double, _ report: inout ComparisonReport
+    _ servers: [RunningServer], peakRate: Double, _ report: inout ComparisonReport
   ) throws {
-    for part in plan.loadSteps {
+    for fraction in plan.loadSteps {
       var outcomes: [String: [LoadOutcome]] = [:]
       for round in 0..<min(3, plan.repeats) {
         for server in servers.rotated(by: round) {
-          show("load curve, \(percent(part)) of the best peer's peak: \(server.contender.name)")
+          show("load curve, \(percent(fraction)) of the best peer's peak: \(server.contender.name)")
           var load = try load(plan.works[0], server)
-          load.rate = peak * part
+          load.rate = peakRate * fraction
           load.duration = plan.turn / 2
-          outcomes[server.contender.name, default: []].append(try take(load, server))
+          outcomes[server.contender.name, default: []].append(try runLoad(load, server))
         }
       }
       for contender in contenders {
-        report.addLoadPoint(contender.name, planned: peak * part, outcomes[contender.name] ?? [])
+        report.addLoadPoint(contender.name, planned: peakRate * fraction, outcomes[contender.name] ?? [])
       }
     }
   }
 
-  /// What a server takes for its entries, beyond keys and values, by the growth of its resident memory. The first entries are not
-  /// counted, with which everything comes that a server needs just once.
+  /// Measures the memory per entry beyond key and value as growth of the resident set. The first entries do not count,
+  /// because they include one-time allocations.
   private mutating func measureMemory(_ report: inout ComparisonReport) throws {
     for contender in contenders where contender.protocolName != .echo {
       show("memory of \(plan.entriesInMemory) entries: \(contender.name)")
@@ -154,29 +154,29 @@ struct Comparison {
   }
 
   private mutating func load(_ work: ComparisonPlan.Work, _ server: RunningServer) throws -> LoadPlan {
-    turns += 1
-    return try plan.load(work, on: server.contender, at: server.address, turn: turns)
+    loadCount += 1
+    return try plan.load(work, on: server.contender, at: server.address, number: loadCount)
   }
 
-  /// Runs a load, and again when other processes took much of the machine meanwhile, as long as that does not happen all the time.
-  private mutating func take(_ load: LoadPlan, _ server: RunningServer) throws -> LoadOutcome {
+  /// Runs a load, and repeats it if other processes used much CPU time meanwhile, unless that happens all the time.
+  private mutating func runLoad(_ load: LoadPlan, _ server: RunningServer) throws -> LoadOutcome {
     var outcome = try load.run(probe: server.probe)
-    taken += 1
-    while let use = outcome.server, use.othersLoad > ServerUse.disturbance {
-      guard Double(retaken) < 10 + 0.25 * Double(taken) else {
+    measured += 1
+    while let use = outcome.server, use.othersLoad > ServerUse.disturbanceThreshold {
+      guard Double(repeated) < 10 + 0.25 * Double(measured) else {
         disturbed += 1
         break
       }
-      retaken += 1
+      repeated += 1
       outcome = try load.run(probe: server.probe)
     }
     guard !outcome.tally.hasFailures, outcome.tally.misses == 0 else {
-      throw BenchError("\(server.contender.name) failed at \(load.workload.name): \(outcome.tally.failures)")
+      throw BenchError("\(server.contender.name) failed in \(load.workload.name): \(outcome.tally.failures)")
     }
     return outcome
   }
 
-  private func isAble(_ server: RunningServer, _ work: ComparisonPlan.Work) throws -> Bool {
+  private func supports(_ work: ComparisonPlan.Work, _ server: RunningServer) throws -> Bool {
     let operations = try Workload(work.workload).operations
     switch server.contender.protocolName {
     case .larder: return true
@@ -191,10 +191,10 @@ struct Comparison {
 }
 
 extension Array {
-  /// The same elements, of which another one is the first.
-  func rotated(by turns: Int) -> Self {
+  /// Returns the elements rotated to the left.
+  func rotated(by distance: Int) -> Self {
     guard !isEmpty else { return [] }
-    let first = turns % count
+    let first = distance % count
     return Array(self[first...] + self[..<first])
   }
 }

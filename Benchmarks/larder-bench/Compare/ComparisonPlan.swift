@@ -1,42 +1,42 @@
 import Platform
 
-/// What a comparison measures, and for how long.
+/// The works that a comparison measures, and their parameters.
 struct ComparisonPlan: Sendable {
   var repeats = 5
-  /// How long each contender works at a time.
+  /// The duration of each turn of a contender.
   var turn: Duration = .seconds(1)
-  /// Which processors the generator and the servers keep to, so that neither takes the other's; nil where there is but one.
+  /// The separate processors of the generator and of the servers; nil on a machine with one processor.
   var processors: Processors?
-  /// The part of each turn that is left out of its latencies.
+  /// The start of each turn, in which latencies are ignored.
   var warmUp: Duration { min(.milliseconds(100), turn / 5) }
   var connections = 50
   var keys = 200_000
   var valueSize = 100
-  /// Entries of the servers whose memory is measured.
+  /// The number of entries for which memory is measured.
   var entriesInMemory = 1_000_000
-  /// Rates of the load curve, as parts of the best peer's peak.
+  /// The rates of the load curve, as fractions of the best peer's peak.
   var loadSteps = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6]
   var seed: UInt64 = 1
-  /// Turns at the rate at which latencies are compared, for each turn of other work: many short ones, because what the machine does to
-  /// one of them says nothing of the server.
+  /// The number of latency turns per turn of other work. Many short turns keep a disturbance by the machine in one of
+  /// them.
   static let latencyTurns = 3
   var works = [
     Work("get", pipeline: 1), Work("put", pipeline: 1), Work("get", pipeline: 16), Work("put", pipeline: 16),
     Work("get-many:100", pipeline: 1), Work("page", pipeline: 1),
   ]
 
-  /// Latencies are compared at this part of the best peer's peak.
+  /// The rate at which latencies are compared, as a fraction of the best peer's peak.
   static let comparedLoad = 0.7
-  /// How many workers serve how many stores, to see that a second one costs nothing.
+  /// The setups that show whether a second worker costs anything.
   static let workerSetups = [(workers: 1, stores: 1), (workers: 2, stores: 1), (workers: 2, stores: 2)]
-  /// What they do: the works with one key each.
+  /// The works of these setups: those with one key per request.
   var workerWorks: [Work] { Array(works.prefix(4)) }
 
   struct Processors: Sendable {
-    var generator: ProcessorSet
-    var servers: ProcessorSet
+    let generator: ProcessorSet
+    let servers: ProcessorSet
 
-    /// The last one for the generator, all others for the servers.
+    /// Assigns the last processor to the generator and all others to the servers.
     init?(dividing processors: ProcessorSet) {
       guard processors.numbers.count > 1 else { return nil }
       generator = ProcessorSet(processors.numbers.suffix(1))
@@ -55,7 +55,7 @@ struct ComparisonPlan: Sendable {
     }
   }
 
-  /// Rough figures in a fraction of the time.
+  /// A plan for rough measurements in a fraction of the time.
   static var quick: ComparisonPlan {
     var plan = ComparisonPlan()
     plan.repeats = 2
@@ -65,7 +65,7 @@ struct ComparisonPlan: Sendable {
     return plan
   }
 
-  func load(_ work: Work, on contender: Contender, at address: Address, turn number: Int) throws -> LoadPlan {
+  func load(_ work: Work, on contender: Contender, at address: Address, number: Int) throws -> LoadPlan {
     var plan = LoadPlan(
       address: address, protocolName: contender.protocolName, workload: try Workload(work.workload))
     plan.connections = connections

@@ -1,29 +1,30 @@
-/// The result of `larder-bench compare`, as JSON has it.
+/// The result of `larder-bench compare`, as written to JSON.
 struct ComparisonReport: Codable, Sendable {
-  var surroundings = Surroundings()
+  private var surroundings = Surroundings()
   var settings: Settings
   var contenders: [Description]
-  /// Seconds that the comparison took in all.
+  /// The total duration, in seconds.
   var seconds = 0.0
-  /// Turns that were measured, repeated because other processes took more than a fifth of a core, and kept although they did.
+  /// The numbers of turns measured, repeated because other processes used more than a fifth of a core, and kept in
+  /// spite of that.
   var turns = 0
   var retakenTurns = 0
   var disturbedTurns = 0
-  /// Gets a second, without pipelining, that the best peer answered: what the rates of the latencies are parts of.
+  /// The best peer's gets per second without pipelining, to which the rates of the latencies are relative.
   var peakRate = 0.0
   var figures: [MeasuredFigure] = []
-  /// Larder with other numbers of workers and stores, as they are named in the figures.
+  /// The names, in figures, of Larder with other numbers of workers and stores.
   var workerSetups: [String] = []
-  /// The percentiles at `comparedLoad` of that peak, over all rounds.
+  /// The percentiles at the fraction `comparedLoad` of that peak, over all rounds.
   var latencies: [String: LatencyReport] = [:]
   var loadCurve: [LoadPoint] = []
 
   struct Settings: Codable, Sendable {
     var repeats: Int
-    /// Whether the generator had a processor to itself.
+    /// Whether the generator had its own processor.
     var isPinned: Bool
     var secondsOfATurn: Double
-    /// The beginning of each turn, which does not count in the latencies.
+    /// The start of each turn, in which latencies are ignored.
     var secondsOfWarmUp: Double
     var connections: Int
     var keys: Int
@@ -43,7 +44,7 @@ struct ComparisonReport: Codable, Sendable {
     var contender: String
     var plannedPerSecond: Double
     var answeredPerSecond: Double
-    /// Microseconds from the planned time.
+    /// Microseconds from the scheduled time.
     var p50: Double
     var p99: Double
   }
@@ -95,7 +96,7 @@ struct ComparisonReport: Codable, Sendable {
     }
   }
 
-  /// The medians of some turns at one rate.
+  /// Adds the medians of turns at one rate.
   mutating func addLoadPoint(_ contender: String, planned: Double, _ outcomes: [LoadOutcome]) {
     func median(_ value: (LoadOutcome) -> Double) -> Double {
       let sorted = outcomes.map(value).sorted()
@@ -117,7 +118,7 @@ struct ComparisonReport: Codable, Sendable {
     figures.first { $0.work == work && $0.figure == figure && $0.contender == contender }
   }
 
-  /// The best of the peers, which are all but Larder and the echo.
+  /// Returns the figure of the best peer, that is, of any contender except Larder and the echo.
   func bestPeer(_ work: String, _ figure: String) -> MeasuredFigure? {
     let names = contenders.map(\.name).filter { $0 != Contender.larder && $0 != Contender.echo }
     let peers = figures.filter { $0.work == work && $0.figure == figure && names.contains($0.contender) }
@@ -128,4 +129,98 @@ struct ComparisonReport: Codable, Sendable {
   private static let peakWork = ComparisonPlan().works[0].name
   var bestPeerPeak: Double? { bestPeer(Self.peakWork, Self.throughput)?.median }
   var larderPeak: Double { figure(Self.peakWork, Self.throughput, Contender.larder)?.median ?? 1 }
+}
+
+extension ComparisonReport {
+  /// The report as Markdown.
+  var markdown: String {
+    let works = distinct(figures.filter { $0.figure == Self.cpu }.map(\.work))
+    return [
+      heading,
+      table("Server CPU per request, in µs", Self.cpu, works),
+      table("Server CPU per key, in µs", Self.cpuOfKey, works),
+      table("Requests per second in a closed loop", Self.throughput, works),
+      latencyTable,
+      workerTable,
+      table("Memory per entry beyond key and value, in bytes", Self.memory, [Self.loading]),
+      contenderList,
+    ].joined(separator: "\n\n") + "\n"
+  }
+
+  private var heading: String {
+    """
+    # Larder and its peers
+
+    \(surroundings.machine) · load average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
+
+    \(settings.connections) connections over Unix sockets, \(grouped(Double(settings.keys))) uniform keys of \(BenchKey.size) \
+    bytes, values of \(settings.valueSize) bytes, one generator thread\(settings.isPinned ? " with its own processor" : ""). \
+    In each of \(settings.repeats) rounds, every contender had a turn of \(decimal(settings.secondsOfATurn, 2)) s at each work. \
+    Cells show the median of the rounds (lowest–highest). Of \(turns) turns, \(retakenTurns) were repeated because other \
+    processes used more than \(percent(ServerUse.disturbanceThreshold)) of a core; \(disturbedTurns) were kept in spite of that.
+    """
+  }
+
+  private func table(_ title: String, _ name: String, _ works: [String]) -> String {
+    let names = contenders.map(\.name)
+    var rows = [["Work"] + names + ["Larder ÷ best peer", "Larder ÷ echo"]]
+    for work in works {
+      guard let larder = figure(work, name, Contender.larder) else { continue }
+      rows.append(
+        [work] + names.map { cell(figure(work, name, $0)) } + [
+          ratio(larder, bestPeer(work, name)), ratio(larder, figure(work, name, Contender.echo)),
+        ])
+    }
+    return "## \(title)\n\n" + MarkdownTable(rows).text
+  }
+
+  private var latencyTable: String {
+    var rows = [["Contender", "p50", "p90", "p99", "p99.9", "p99.99", "max", "p99 by turn"]]
+    for contender in contenders.map(\.name) {
+      guard let latency = latencies[contender] else { continue }
+      let points = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999, latency.max]
+      rows.append([contender] + points.map(grouped) + [cell(figure(Self.compared, Self.p99, contender))])
+    }
+    return """
+      ## Latency of get in µs, at \(percent(settings.comparedLoad)) of the best peer's peak: \
+      \(grouped(peakRate * settings.comparedLoad)) requests per second
+
+      \(MarkdownTable(rows).text)
+
+      Latency counts from the scheduled time of each request, so that stalls are not hidden. The columns cover all turns \
+      together, except the last one, which shows the median of the turns: a pause of the virtual machine for some \
+      milliseconds raises the maximum of every turn, and the p99 of some.
+      """
+  }
+
+  /// Server CPU per request and throughput with one and with two workers.
+  private var workerTable: String {
+    var rows = [["Work"] + workerSetups.map { "\($0): µs" } + workerSetups.map { "\($0): requests/s" }]
+    for work in distinct(figures.filter { $0.contender == workerSetups.first }.map(\.work)) {
+      rows.append(
+        [work] + workerSetups.map { cell(figure(work, Self.cpu, $0)) }
+          + workerSetups.map { cell(figure(work, Self.throughput, $0)) })
+    }
+    return "## More workers: server CPU per request, and requests per second\n\n" + MarkdownTable(rows).text
+  }
+
+  private var contenderList: String { "## Contenders\n\n" + contenders.map(\.markdown).joined(separator: "\n") }
+
+  private func cell(_ figure: MeasuredFigure?) -> String { figure?.cell ?? "–" }
+
+  private func ratio(_ one: MeasuredFigure, _ other: MeasuredFigure?) -> String {
+    guard let other, other.median != 0 else { return "–" }
+    let name = other.contender == Contender.echo ? "" : " (\(other.contender))"
+    return decimal(one.median / other.median, 2) + name
+  }
+}
+
+extension ComparisonReport.Description {
+  var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
+}
+
+/// Returns the distinct values in their order.
+private func distinct(_ values: [String]) -> [String] {
+  var seen: Set<String> = []
+  return values.filter { seen.insert($0).inserted }
 }

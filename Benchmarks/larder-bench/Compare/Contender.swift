@@ -1,24 +1,25 @@
 import Foundation
 
-/// A server that takes part in a comparison: how it is started, and spoken to.
+/// A server that takes part in a comparison: its program, arguments and protocol.
 struct Contender: Sendable {
   let name: String
   let protocolName: TargetProtocol
   let program: String
-  /// The program's arguments; `$SOCKET` stands for the socket's path, `$DATA` for a folder of the server's own.
+  /// The program's arguments. `$SOCKET` stands for the socket's path, `$DATA` for the server's data folder.
   let arguments: [String]
   let version: String
-  /// Larder's stores, which the connections use in turn.
+  /// Larder's stores, over which the connections are distributed.
   var stores = ["bench"]
 
   static let larder = "larder"
   static let echo = "echo"
 
-  /// All that are installed, Larder and the echo first. Each gets one thread that serves, and keeps everything in memory.
-  /// - Throws: when Larder or the echo is missing.
+  /// Returns the installed contenders, Larder and the echo first. Each serves with one thread and keeps all data in
+  /// memory.
+  /// - Throws: `BenchError` if Larder or the echo is missing.
   static func installed() throws -> [Contender] {
     let redis = ["--port", "0", "--unixsocket", "$SOCKET", "--save", "", "--appendonly", "no", "--daemonize", "no"]
-    // memcached refuses to run as root unless it is told to.
+    // memcached runs as root only with an explicit option.
     let user = NSUserName() == "root" ? ["-u", "root"] : []
     let found = [
       make(larder, .larder, "larderd", ["--listen", "unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
@@ -28,19 +29,20 @@ struct Contender: Sendable {
       make("memcached", .memcached, "memcached", ["-s", "$SOCKET", "-t", "1", "-m", "2048"] + user),
     ].compactMap { $0 }
     for name in [larder, echo] where !found.contains(where: { $0.name == name }) {
-      throw BenchError("\(name)'s server is not beside this program; build all with: swift build -c release")
+      throw BenchError(
+        "\(name)'s server is not in this program's folder; build everything with: swift build -c release")
     }
     return found
   }
 
-  /// Larder with so many workers and stores.
+  /// Returns a Larder contender with the given numbers of workers and stores.
   static func larder(workers: Int, stores: Int) throws -> Contender {
     let names = (1...stores).map { "bench\($0)" }
     let name = "\(workers) \(workers == 1 ? "worker" : "workers"), \(stores) \(stores == 1 ? "store" : "stores")"
     let arguments = ["--listen", "unix:$SOCKET"] + names.flatMap { ["--store", "\($0)=memory"] }
     guard
       var contender = make(name, .larder, "larderd", arguments + ["--workers", "\(workers)"])
-    else { throw BenchError("there is no larderd beside this program") }
+    else { throw BenchError("larderd is not in this program's folder; build it with: swift build -c release") }
     contender.stores = names
     return contender
   }
@@ -54,11 +56,40 @@ struct Contender: Sendable {
     return Contender(name: name, protocolName: protocolName, program: path, arguments: arguments, version: words)
   }
 
-  /// The command line, without folders, for whoever wants to do the same.
+  /// The command line without folders, for readers who want to repeat the measurement.
   var commandLine: String {
     ([URL(fileURLWithPath: program).lastPathComponent] + arguments.map { $0.isEmpty ? "''" : $0 })
       .joined(separator: " ")
   }
 
   var isPeer: Bool { name != Self.larder && name != Self.echo }
+}
+
+extension Contender {
+  static let memoryStore = "larder, memory store"
+  static let directoryStore = "larder, directory store"
+  static let redis = "redis"
+
+  /// Returns a Larder contender with one store of an engine such as `log?durability=interval:1s`.
+  /// - Throws: `BenchError` if larderd is missing.
+  static func larder(_ name: String = larder, engine: String) throws -> Contender {
+    let isDurable = !engine.hasPrefix("memory")
+    let arguments = ["--listen", "unix:$SOCKET"] + (isDurable ? ["--data", "$DATA"] : [])
+    guard let contender = make(name, .larder, "larderd", arguments + ["--store", "bench=\(engine)", "--workers", "1"])
+    else { throw BenchError("larderd is not in this program's folder; build it with: swift build -c release") }
+    return contender
+  }
+
+  /// Returns a Redis contender with an append-only file, or nil if Redis is not installed.
+  ///
+  /// Automatic rewriting of the file is off, because the process that does it would slow down random turns.
+  static func redis(fsync: String) -> Contender? {
+    make(
+      redis, .resp, "redis-server",
+      [
+        "--port", "0", "--unixsocket", "$SOCKET", "--dir", "$DATA", "--save", "", "--appendonly", "yes",
+        "--appendfsync",
+        fsync, "--auto-aof-rewrite-percentage", "0", "--daemonize", "no",
+      ])
+  }
 }

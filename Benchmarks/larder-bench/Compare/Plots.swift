@@ -1,11 +1,17 @@
 import Foundation
 
-/// The plots of a comparison, made by gnuplot.
+/// The plots of a comparison, which gnuplot draws.
 struct Plots {
-  let report: ComparisonReport
-  let folder: String
+  private let report: ComparisonReport
+  private let folder: String
   static let names = ["percentiles.svg", "load.svg", "cpu.svg"]
 
+  init(report: ComparisonReport, folder: String) {
+    self.report = report
+    self.folder = folder
+  }
+
+  /// Whether gnuplot is installed.
   static var isPossible: Bool { Programs.find("gnuplot") != nil }
 
   func write() throws {
@@ -20,7 +26,7 @@ struct Plots {
         """
       try "\(settings)\n\(script)\n".write(toFile: path, atomically: true, encoding: .utf8)
       defer { try? FileManager.default.removeItem(atPath: path) }
-      guard Programs.output("gnuplot", [path]) != nil else { throw BenchError("gnuplot did not make \(name)") }
+      guard Programs.output("gnuplot", [path]) != nil else { throw BenchError("gnuplot failed to draw \(name)") }
     }
   }
 
@@ -36,26 +42,26 @@ struct Plots {
     }
   }
 
-  /// The points of each contender, under its name.
+  /// Returns a data block with the points of each contender.
   private func data(_ points: (String) -> [(x: Double, y: Double)]) -> String {
     names.map { name in
       "$\(name) << END\n" + points(name).map { "\($0.x) \($0.y)" }.joined(separator: "\n") + "\nEND"
     }.joined(separator: "\n")
   }
 
-  /// A line through the points of each contender.
+  /// Returns plot commands that draw a line through each contender's points.
   private func lines(pointSize: Double) -> String {
     names.map {
       "$\($0) using 1:2 with linespoints pt 7 ps \(pointSize) lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
     }.joined(separator: ", ")
   }
 
-  /// Latency by percentile, with as much room for each nine as for the one before.
+  /// Latency by percentile, on an axis on which each nine takes the same space.
   private var percentiles: String {
     let data = data { report.latencies[$0]?.curve.map { (100 / (100 - $0.percentile), $0.microseconds) } ?? [] }
     return """
       \(data)
-      set title "Latency of get at \(grouped(report.peakRate * report.settings.comparedLoad)) requests a second, from the planned time"
+      set title "Latency of get at \(grouped(report.peakRate * report.settings.comparedLoad)) requests per second, from the scheduled time"
       set logscale xy
       set format y "%.0f"
       set xlabel "percentile of requests"
@@ -66,25 +72,25 @@ struct Plots {
       """
   }
 
-  /// p99 against the rate. A point whose rate was not reached is drawn where it was planned.
+  /// The 99th percentile by scheduled rate, even where that rate was not reached.
   private var load: String {
     let data = data { name in
       report.loadCurve.filter { $0.contender == name }.map { ($0.plannedPerSecond / 1_000, $0.p99) }
     }
     return """
       \(data)
-      set title "Latency of get against the planned rate: it turns up where a server, or the generator, can't keep pace"
+      set title "Latency of get by scheduled rate: it rises where a server or the generator can't keep up"
       set logscale y
       set format y "%.0f"
-      set xlabel "planned requests a second (thousands)"
-      set ylabel "p99 latency from the planned time (µs)"
+      set xlabel "scheduled requests per second (thousands)"
+      set ylabel "p99 latency from the scheduled time (µs)"
       set xrange [0:*]
       set key top left
       plot \(lines(pointSize: 0.6))
       """
   }
 
-  /// Bars of CPU a request; the lines on them reach from the lowest to the highest round.
+  /// CPU time per request as bars, with error bars from the lowest to the highest round.
   private var cpu: String {
     let works = ComparisonPlan().works.map(\.name).filter { work in
       report.figure(work, ComparisonReport.cpu, Contender.larder) != nil
@@ -106,13 +112,13 @@ struct Plots {
       $cpu << END
       \(rows.joined(separator: "\n"))
       END
-      set title "Server CPU a request: median, lowest and highest of \(report.settings.repeats) rounds"
+      set title "Server CPU per request: median, lowest and highest of \(report.settings.repeats) rounds"
       set style data histograms
       set style histogram errorbars gap 1.5 lw 1.2
       set errorbars 1 lc rgb "#222222"
       set style fill solid 0.9 noborder
       set xlabel "work"
-      set ylabel "server CPU a request (µs)"
+      set ylabel "server CPU per request (µs)"
       set yrange [0:*]
       set key top right
       plot \(bars.joined(separator: ", "))

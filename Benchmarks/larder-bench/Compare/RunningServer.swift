@@ -2,17 +2,17 @@ import Foundation
 import Platform
 import Synchronization
 
-/// A server process on a fresh Unix socket. It ends with the value's last use, and with this process when that is interrupted.
+/// A server process on a new Unix socket. It is stopped when this object is released or this process is interrupted.
 final class RunningServer {
   let contender: Contender
   let address: Address
   let probe: ServerProbe
-  /// The folder of what it keeps; nil when it keeps nothing.
+  /// The server's data folder; nil if it has none.
   let data: String?
   private let process = Process()
   private static let running = Mutex<Set<Int32>>([])
 
-  /// Starts it, and waits until it takes connections.
+  /// Starts the server and waits until it accepts connections.
   init(_ contender: Contender, in folder: TemporaryFolder, data: String? = nil) throws {
     self.contender = contender
     self.data = data
@@ -36,7 +36,8 @@ final class RunningServer {
 
   deinit { stop() }
 
-  /// A process inherits what signals its parent's thread has blocked, and threads of Dispatch block those that are to end it.
+  /// Starts a process with no blocked signals. It inherits the mask of this thread, and Dispatch's threads block
+  /// SIGTERM.
   private static func start(_ process: Process) throws {
     var (none, before) = (sigset_t(), sigset_t())
     unsafe sigemptyset(&none)
@@ -51,10 +52,10 @@ final class RunningServer {
       guard process.isRunning else { break }
       usleep(500)
     }
-    throw BenchError("\(contender.name) does not start: \(contender.commandLine)")
+    throw BenchError("\(contender.name) did not start: \(contender.commandLine)")
   }
 
-  /// Ends it; by force if it takes longer than any of these servers should.
+  /// Stops the server, with SIGKILL if it does not exit within 5 seconds.
   func stop(by signal: Int32 = SIGTERM) {
     guard process.isRunning else { return }
     let number = process.processIdentifier
@@ -65,7 +66,7 @@ final class RunningServer {
     Self.running.withLock { _ = $0.remove(number) }
   }
 
-  /// Ends all servers at once, for a process that is about to be ended itself.
+  /// Kills all servers, because this process is about to exit.
   static func killAll() {
     for number in running.withLock({ $0 }) { kill(number, SIGKILL) }
   }

@@ -1,18 +1,18 @@
 import Platform
 import Storage
 
-/// Writes as many bytes as a log does for a put, and has them on the disk, again and again: what a single client can't outrun.
+/// A loop that writes and syncs as many bytes as the log does for a put: the upper bound for a single client.
 struct BareWriter {
   private let file: any File
   private let bytes: [UInt8]
   private let isPreallocated: Bool
   private var end = 0
   private var capacity = 0
-  /// As much as a large log takes ahead.
+  /// The allocation step of a large log.
   private static let allocation = 64 << 20
 
-  /// Makes the file.
-  /// - Parameter isPreallocated: whether the disk's space is taken ahead, as a log does it.
+  /// Creates the file.
+  /// - Parameter isPreallocated: Whether space is allocated in advance, as the log does.
   init(_ path: String, keySize: Int, valueSize: Int, isPreallocated: Bool) throws {
     let revisionSize = 8
     bytes = BenchValue.bytes(
@@ -20,7 +20,7 @@ struct BareWriter {
         + valueSize)
     self.isPreallocated = isPreallocated
     file = try LocalFileSystem().open(path, .making)
-    try makeRoom()
+    try preallocate()
   }
 
   mutating func run(for duration: Duration) throws -> LoadOutcome {
@@ -31,7 +31,7 @@ struct BareWriter {
     let last = start &+ duration.nanoseconds
     while now < last {
       let before = now
-      try makeRoom()
+      try preallocate()
       unsafe try bytes.withUnsafeBytes { unsafe try file.write($0, at: end) }
       try file.sync()
       end += bytes.count
@@ -39,12 +39,12 @@ struct BareWriter {
       tally.record(since: before, now: now)
     }
     tally.flush()
-    let share = LoadShare(
+    let thread = ThreadOutcome(
       tally: tally, start: start, end: now, cpuNanoseconds: Clocks.threadCPU() - cpu, idleNanoseconds: 0)
-    return LoadOutcome(shares: [share], before: nil, after: nil)
+    return LoadOutcome(threads: [thread], before: nil, after: nil)
   }
 
-  private mutating func makeRoom() throws {
+  private mutating func preallocate() throws {
     guard isPreallocated, end + bytes.count > capacity else { return }
     capacity += Self.allocation
     try file.allocate(capacity)

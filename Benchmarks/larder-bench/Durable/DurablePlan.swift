@@ -1,34 +1,34 @@
 import Platform
 
-/// What of durable stores is measured, and for how long.
+/// The parts of the durable benchmark, and their parameters.
 struct DurablePlan: Sendable {
   var parts = DurablePart.allCases
   var repeats = 5
-  /// How long each contender works at a time.
+  /// The duration of each turn of a contender.
   var turn: Duration = .seconds(2)
   var keys = 200_000
-  /// Keys of the store whose latencies are taken while it is compacted. Its values are large and the sets that are timed are not, so
-  /// each of them makes much garbage.
+  /// The number of keys of the store whose latencies are measured during compaction. Its values are large and the timed
+  /// sets small, so that each set produces much garbage.
   var keysOfCompaction = 500_000
   var valueSizeOfCompaction = 1_000
   var keysOfRestart = 1_000_000
-  /// A file each.
+  /// The number of keys of the directory store, each of which is a file.
   var keysOfDirectory = 1_000
   var valueSize = 100
-  /// Nil where there is but one.
+  /// The separate processors of the generator and of the servers; nil on a machine with one processor.
   var processors: ComparisonPlan.Processors?
   var seed: UInt64 = 1
 
   static let connections = 50
   static let pipeline = 16
-  /// Latencies while compacting are taken at this part of the peak, or with so many sets a key in a turn if that is less: until then
-  /// a store that had no garbage has too little to compact.
+  /// The rate of sets during compaction, as a fraction of the peak and as sets per key and turn, whichever is less.
+  /// Below the latter, a store without garbage produces too little of it to start compaction.
   static let (latencyLoad, latencySetsOfKey) = (0.2, 0.4)
 
-  /// The beginning of each turn, which does not count in the latencies.
+  /// The start of each turn, in which latencies are ignored.
   var warmUp: Duration { min(.milliseconds(100), turn / 5) }
 
-  /// Rough figures in a fraction of the time.
+  /// A plan for rough measurements in a fraction of the time.
   static var quick: DurablePlan {
     var plan = DurablePlan()
     plan.repeats = 2
@@ -54,21 +54,21 @@ struct DurablePlan: Sendable {
   }
 }
 
-/// What can be measured by itself.
+/// A part that can be measured on its own.
 enum DurablePart: String, CaseIterable, Codable, Sendable {
-  /// Durable sets, 50 × 16, beside Redis.
+  /// Durable sets, 50 × 16, compared with Redis.
   case always
-  /// Durable sets of one client, beside Redis and a bare loop.
+  /// Durable sets from one client, compared with Redis and a bare write loop.
   case single
-  /// Sets with a second's loss window, 50 × 16, beside Redis.
+  /// Sets that may lose the last second, 50 × 16, compared with Redis.
   case interval
-  /// Gets from a log store, beside a memory store.
+  /// Gets from a log store, compared with a memory store.
   case get
-  /// Latency while compacting, beside the same without.
+  /// Latency during compaction, compared with latency without it.
   case compaction
-  /// Bytes written a byte put.
+  /// Bytes written per byte put.
   case bytes
-  /// The time until the first get after a start, beside Redis.
+  /// The time until the first get after a start, compared with Redis.
   case restart
   /// Durable sets in the directory engine.
   case directory

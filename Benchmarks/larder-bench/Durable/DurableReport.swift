@@ -1,16 +1,16 @@
-/// The result of `larder-bench durable`, as JSON has it.
+/// The result of `larder-bench durable`, as written to JSON.
 struct DurableReport: Codable, Sendable {
-  var surroundings = Surroundings()
-  var settings: Settings
-  /// Where the servers kept their data.
-  var fileSystem: String
+  private var surroundings = Surroundings()
+  private var settings: Settings
+  /// The file system of the servers' data.
+  private var fileSystem: String
   var contenders: [ComparisonReport.Description] = []
-  /// Seconds that it took in all.
-  var seconds = 0.0
-  /// The part of a core that other processes took during each turn, in order; the kernel's own, which write to the disk, are among them.
-  var othersLoads: [Double] = []
+  /// The total duration, in seconds.
+  private var seconds = 0.0
+  /// The load by other processes in each turn, in cores, sorted. It includes the kernel threads that write to the disk.
+  private var othersLoads: [Double] = []
   var figures: [MeasuredFigure] = []
-  /// The figures that are compared, and have goals.
+  /// The figures that are compared or have goals.
   var rows: [DurableRow] = []
 
   struct Settings: Codable, Sendable {
@@ -38,7 +38,7 @@ struct DurableReport: Codable, Sendable {
   static let compactedBytes = "bytes compacted a second"
   static let firstGet = "time until the first get"
   static let writtenBytes = "bytes written a byte put"
-  static let writtenBytesSeen = "bytes written a byte put, as the system counts"
+  static let writtenBytesObserved = "bytes written a byte put, as the system counts"
   static let garbage = "garbage in the log"
 
   init(_ plan: DurablePlan, fileSystem: String) {
@@ -52,7 +52,7 @@ struct DurableReport: Codable, Sendable {
     self.fileSystem = fileSystem
   }
 
-  mutating func note(_ contender: Contender) {
+  mutating func addContender(_ contender: Contender) {
     let description = ComparisonReport.Description(
       name: contender.name, version: contender.version, commandLine: contender.commandLine)
     if !contenders.contains(where: { $0.commandLine == description.commandLine }) { contenders.append(description) }
@@ -75,9 +75,9 @@ struct DurableReport: Codable, Sendable {
     add(work, Self.compactedBytes, Contender.larder, "bytes/s", turns.map(\.compactedBytesPerSecond))
   }
 
-  mutating func addBytes(told: [Double], seen: [Double], garbage: [Double]) {
-    add(.garbage, Self.writtenBytes, Contender.larder, "bytes", told)
-    add(.garbage, Self.writtenBytesSeen, Contender.larder, "bytes", seen)
+  mutating func addBytes(reported: [Double], observed: [Double], garbage: [Double]) {
+    add(.garbage, Self.writtenBytes, Contender.larder, "bytes", reported)
+    add(.garbage, Self.writtenBytesObserved, Contender.larder, "bytes", observed)
     add(.garbage, Self.garbage, Contender.larder, "part", garbage)
   }
 
@@ -95,7 +95,7 @@ struct DurableReport: Codable, Sendable {
     figures.first { $0.work == work.rawValue && $0.figure == figure && $0.contender == contender }
   }
 
-  /// Whether compaction was at work when it was to be, and only then.
+  /// Whether compaction ran in all turns that should include it, and in no others.
   var hasComparedCompaction: Bool {
     guard let without = figure(.quiet, Self.compactions), let with = figure(.compacting, Self.compactions) else {
       return false
@@ -111,7 +111,7 @@ struct DurableReport: Codable, Sendable {
   }
 }
 
-/// What is measured of durable stores, as the figures name it.
+/// A work of the durable benchmark. The raw values are the names in figures.
 enum DurableWork: String, Sendable {
   case always = "durable set, 50 × 16"
   case single = "durable set, one client"
@@ -129,4 +129,96 @@ extension LoadOutcome {
   fileprivate func microseconds(_ percentile: Double) -> Double {
     Double(tally.latencies.valueAtPercentile(percentile)) / 1_000
   }
+}
+
+extension DurableReport {
+  /// The report as Markdown.
+  var markdown: String {
+    let contenders = contenders.map(\.markdown).joined(separator: "\n")
+    return [heading, table, remarks, "## Contenders\n\n" + contenders].joined(separator: "\n\n") + "\n"
+  }
+
+  private var heading: String {
+    """
+    # Durable stores
+
+    \(surroundings.machine) · \(fileSystem) · load average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
+
+    50 × 16 means \(settings.connections) connections over Unix sockets with \(settings.pipeline) requests in flight on each. There are \
+    \(grouped(Double(settings.keys))) keys of \(BenchKey.size) bytes with values of \(settings.valueSize) bytes, and one generator \
+    thread\(settings.isPinned ? " with its own processor" : ""). In each of \(settings.repeats) rounds, every contender had a turn of \
+    \(decimal(settings.secondsOfATurn, 2)) s. Cells show the median of the rounds (lowest–highest). \
+    \(disturbance)
+    """
+  }
+
+  private var disturbance: String {
+    guard let maximum = othersLoads.last else { return "" }
+    let median = othersLoads[othersLoads.count / 2]
+    // The kernel's work for the disk takes far less than that.
+    let warning = median > 0.5 ? " **That is too much for meaningful figures.**" : ""
+    return
+      "Other processes, including kernel threads, used \(percent(median)) of a core in the median turn and at most "
+      + "\(percent(maximum)).\(warning)"
+  }
+
+  private var table: String {
+    var lines = [["Work", "Anchor", "Larder", "Larder ÷ anchor", "Goal", "Reached"]]
+    for row in rows {
+      lines.append([
+        row.title, row.anchor.map { "\(name(of: $0, against: row.larder)): \($0.cell)" } ?? "–", row.larder.cell,
+        row.ratio.map { decimal($0, 3) } ?? "–", row.goal?.text ?? "–",
+        row.isReached.map { $0 ? "yes" : "**no**" } ?? "–",
+      ])
+    }
+    return MarkdownTable(lines).text
+  }
+
+  private func name(of anchor: MeasuredFigure, against larder: MeasuredFigure) -> String {
+    anchor.contender == larder.contender ? "not compacting" : anchor.contender
+  }
+
+  private var remarks: String {
+    var lines = [
+      "- Redis syncs its append-only file as its command line says, and rewrites it only before the restarts, because it "
+        + "reads a rewritten file faster. Larder compacts during all works.",
+      "- *write and fdatasync* is one thread that writes as many bytes as the log's record of a set, either appending to "
+        + "a growing file or into preallocated space, as the log does.",
+    ]
+    if let text = compactionRemark { lines.append(text) }
+    if let garbage = figure(.garbage, Self.garbage) {
+      lines.append(
+        "- Bytes written: the bytes that the log wrote, including compaction, divided by the bytes of keys and values put; "
+          + "at full speed, while garbage was \(garbage.cell) of the log. The system counts whole pages, and each page every "
+          + "time that it is written to the disk."
+      )
+    }
+    if figure(.restart, Self.firstGet) != nil {
+      lines.append(
+        "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(settings.keysOfRestart))) "
+          + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
+      )
+    }
+    if figure(.single, Self.throughput, Contender.directoryStore) != nil {
+      lines.append("- The directory store has \(grouped(Double(settings.keysOfDirectory))) keys.")
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private var compactionRemark: String? {
+    guard let rate = figure(.quiet, Self.throughput), let without = figure(.quiet, Self.compactions),
+      let with = figure(.compacting, Self.compactions), let bytes = figure(.compacting, Self.compactedBytes)
+    else { return nil }
+    let outcome =
+      hasComparedCompaction ? "" : " **So there is nothing to compare; try longer turns.**"
+    return
+      "- Compaction: \(grouped(rate.median)) sets per second of random keys among \(grouped(Double(settings.keysOfCompaction))), "
+      + "whose old values of \(grouped(Double(settings.valueSizeOfCompaction))) bytes make much garbage. Latencies count from "
+      + "the scheduled times. Turns without compaction had at most \(Int(without.highest)) compactions; turns with it had at "
+      + "least \(Int(with.lowest)), which rewrote \(decimal(bytes.median / 1e6, 1)) MB per second.\(outcome)"
+  }
+}
+
+extension DurableGoal {
+  fileprivate var text: String { (isLeast ? "≥ " : "≤ ") + decimal(limit, 2) + (isOfRatio ? " ×" : "") }
 }

@@ -1,4 +1,4 @@
-/// A figure of Larder's beside what it is measured by.
+/// One of Larder's figures and the anchor that it is compared with.
 struct DurableRow: Codable, Sendable {
   let title: String
   let anchor: MeasuredFigure?
@@ -6,10 +6,10 @@ struct DurableRow: Codable, Sendable {
   let goal: DurableGoal?
   /// Larder ÷ anchor.
   let ratio: Double?
-  /// Nil without a goal, or without what it is about.
+  /// Whether the goal is reached; nil without a goal or its anchor.
   let isReached: Bool?
 
-  init(_ title: String, _ larder: MeasuredFigure, beside anchor: MeasuredFigure?, _ goal: DurableGoal?) {
+  init(_ title: String, _ larder: MeasuredFigure, against anchor: MeasuredFigure?, _ goal: DurableGoal?) {
     self.title = title
     self.anchor = anchor
     self.larder = larder
@@ -22,12 +22,12 @@ struct DurableRow: Codable, Sendable {
   }
 }
 
-/// What a figure is to be.
+/// A goal for a figure.
 struct DurableGoal: Codable, Sendable {
   var limit: Double
-  /// Whether it is about Larder ÷ anchor, or about Larder's figure itself.
+  /// Whether the limit applies to Larder ÷ anchor rather than to Larder's figure.
   var isOfRatio: Bool
-  /// Whether more is better.
+  /// Whether the limit is a minimum rather than a maximum.
   var isLeast: Bool
 
   static func atLeast(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: true) }
@@ -36,33 +36,34 @@ struct DurableGoal: Codable, Sendable {
 }
 
 extension DurableRow {
-  /// The rows whose figures were measured.
+  /// Returns the rows whose figures were measured.
   static func all(of report: DurableReport) -> [DurableRow] {
     typealias R = DurableReport
     let (larder, redis) = (Contender.larder, Contender.redis)
     func row(
-      _ work: DurableWork, _ figure: String, of contender: String = larder, beside anchor: String? = nil,
+      _ work: DurableWork, _ figure: String, of contender: String = larder, against anchor: String? = nil,
       at anchorWork: DurableWork? = nil, _ goal: DurableGoal? = nil
     ) -> DurableRow? {
       guard let measured = report.figure(work, figure, contender) else { return nil }
       let title = work.rawValue + (contender == larder ? "" : " (\(contender))") + ": " + measured.title
-      return DurableRow(title, measured, beside: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
+      return DurableRow(
+        title, measured, against: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
     }
     return [
-      row(.always, R.throughput, beside: redis, .atLeast(1.5)),
-      row(.always, R.cpu, beside: redis, .atMost(0.6)),
-      row(.single, R.throughput, beside: R.barePreallocated, .atLeast(0.9)),
-      row(.single, R.throughput, beside: R.bareAppending, .atLeast(0.9)),
-      row(.single, R.throughput, beside: redis),
-      row(.interval, R.throughput, beside: redis, .atLeast(2)),
-      row(.interval, R.cpu, beside: redis),
-      row(.get, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
-      row(.getPipelined, R.cpu, beside: Contender.memoryStore, .atMost(1.1)),
-      row(.compacting, R.p99, beside: larder, at: .quiet, report.hasComparedCompaction ? .atMost(2) : nil),
-      row(.restart, R.firstGet, beside: redis, .atMost(figure: 0.35)),
-      row(.restartKilled, R.firstGet, beside: redis, .atMost(figure: 0.35)),
+      row(.always, R.throughput, against: redis, .atLeast(1.5)),
+      row(.always, R.cpu, against: redis, .atMost(0.6)),
+      row(.single, R.throughput, against: R.barePreallocated, .atLeast(0.9)),
+      row(.single, R.throughput, against: R.bareAppending, .atLeast(0.9)),
+      row(.single, R.throughput, against: redis),
+      row(.interval, R.throughput, against: redis, .atLeast(2)),
+      row(.interval, R.cpu, against: redis),
+      row(.get, R.cpu, against: Contender.memoryStore, .atMost(1.1)),
+      row(.getPipelined, R.cpu, against: Contender.memoryStore, .atMost(1.1)),
+      row(.compacting, R.p99, against: larder, at: .quiet, report.hasComparedCompaction ? .atMost(2) : nil),
+      row(.restart, R.firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.restartKilled, R.firstGet, against: redis, .atMost(figure: 0.35)),
       row(.garbage, R.writtenBytes, .atMost(figure: 2.5)),
-      row(.garbage, R.writtenBytesSeen),
+      row(.garbage, R.writtenBytesObserved),
       row(.single, R.throughput, of: Contender.directoryStore),
       row(.always, R.throughput, of: Contender.directoryStore),
     ].compactMap(\.self)
@@ -72,7 +73,7 @@ extension DurableRow {
 extension MeasuredFigure {
   fileprivate var title: String {
     switch unit {
-    case "requests/s": "requests a second"
+    case "requests/s": "requests per second"
     case "bytes": figure
     default: "\(figure), \(unit)"
     }

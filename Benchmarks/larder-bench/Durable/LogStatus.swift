@@ -1,18 +1,18 @@
-/// What a server tells of the log of its store.
+/// The log figures of a server's store.
 struct LogStatus {
   let entries: Int
   let bytes: Int
   let deadBytes: Int
-  /// Since it started: all bytes, those of compactions, and how many of these there were.
+  /// Since the server started: all bytes written, those written by compactions, and the number of compactions.
   let writtenBytes: Int
   let compactionBytes: Int
   let compactions: Int
 
-  /// - Throws: when the server does not answer, or has no log.
+  /// - Throws: `BenchError` if the server does not reply or the store has no log.
   init(of server: RunningServer) throws {
-    let line = try SetupLine(to: server.address)
+    let connection = try SetupConnection(to: server.address)
     let target = LarderTarget(store: server.contender.stores[0], valueSize: 0, keysInGetMany: 1)
-    let figures = try target.figures(line, target.greet(line))
+    let figures = try target.figures(connection, target.handshake(connection))
     func figure(_ name: String) throws -> Int {
       guard let value = figures[name] else { throw BenchError("the store's stats have no \(name)") }
       return Int(clamping: value)
@@ -23,5 +23,18 @@ struct LogStatus {
     writtenBytes = try figure("log_written_bytes_total")
     compactionBytes = try figure("log_compaction_bytes_total")
     compactions = try figure("log_compactions_total")
+  }
+}
+
+/// The outcome of a turn, and the compaction that the log did during it.
+struct LogTurn {
+  let outcome: LoadOutcome
+  let compactions: Int
+  let compactedBytesPerSecond: Double
+
+  init(_ outcome: LoadOutcome, before: LogStatus, after: LogStatus) {
+    self.outcome = outcome
+    compactions = after.compactions - before.compactions
+    compactedBytesPerSecond = Double(after.compactionBytes - before.compactionBytes) / outcome.seconds
   }
 }

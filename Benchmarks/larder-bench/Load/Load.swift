@@ -3,11 +3,11 @@ import Foundation
 import Platform
 import Synchronization
 
-/// A load on one server: threads with connections of their own, which begin together.
+/// A load on one server: threads that start together, each with its own connections.
 struct Load<T: Target> {
-  let plan: LoadPlan
-  /// One for each store. They differ in their greetings only.
-  let targets: [T]
+  private let plan: LoadPlan
+  /// One target per store. They differ only in their handshakes.
+  private let targets: [T]
 
   init(_ plan: LoadPlan) {
     self.plan = plan
@@ -18,39 +18,39 @@ struct Load<T: Target> {
 
   /// Runs the plan's workload.
   /// - Parameters:
-  ///   - probe: looks at the server before and after; nil when its process is not known.
-  ///   - watch: called about ten times a second with what has been answered so far.
-  func run(probe: ServerProbe?, watch: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
+  ///   - probe: Samples the server before and after the run; nil if its process is unknown.
+  ///   - onProgress: Called about ten times per second with the progress so far.
+  func run(probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
     let (perThread, rest) = plan.connections.quotientAndRemainder(dividingBy: plan.threads)
-    let shares = (0..<plan.threads).map { thread in
+    let threads = (0..<plan.threads).map { thread in
       let requests = plan.requests.map { $0 / plan.threads + (thread < $0 % plan.threads ? 1 : 0) }
       return ThreadPlan(
         connections: perThread + (thread < rest ? 1 : 0), thread: thread,
         goal: LoadGoal(
           pipeline: plan.pipeline, requests: requests, nanoseconds: requests == nil ? plan.duration.nanoseconds : nil,
-          warmUp: plan.warmUp.nanoseconds, patience: plan.patience.nanoseconds))
+          warmUp: plan.warmUp.nanoseconds, timeout: plan.timeout.nanoseconds))
     }
-    return try run(shares, probe: probe, watch: watch)
+    return try run(threads, probe: probe, onProgress: onProgress)
   }
 
-  /// Writes keys from `from` on into every store, over a few connections with many requests under way.
-  func loadKeys(from: Int = 0, watch: (LoadSnapshot) -> Void = { _ in }) throws {
+  /// Writes the keys from `first` on into every store, over a few connections with deep pipelines.
+  func loadKeys(from first: Int = 0, onProgress: (LoadSnapshot) -> Void = { _ in }) throws {
     for store in plan.stores {
       var plan = plan
       plan.stores = [store]
-      try Load(plan).loadKeysIntoOneStore(from: from, watch: watch)
+      try Load(plan).loadKeysIntoOneStore(from: first, onProgress: onProgress)
     }
   }
 
-  private func loadKeysIntoOneStore(from: Int, watch: (LoadSnapshot) -> Void) throws {
-    guard plan.keys > from else { return }
+  private func loadKeysIntoOneStore(from first: Int, onProgress: (LoadSnapshot) -> Void) throws {
+    guard plan.keys > first else { return }
     let goal = LoadGoal(
-      pipeline: 64, requests: plan.keys - from, nanoseconds: nil, patience: plan.patience.nanoseconds, isLoading: true,
-      firstLoad: from)
-    let outcome = try run([ThreadPlan(connections: 4, thread: 0, goal: goal)], probe: nil, watch: watch)
-    guard !outcome.tally.hasFailures, outcome.tally.answered == plan.keys - from else {
+      pipeline: 64, requests: plan.keys - first, nanoseconds: nil, timeout: plan.timeout.nanoseconds, isLoading: true,
+      firstLoad: first)
+    let outcome = try run([ThreadPlan(connections: 4, thread: 0, goal: goal)], probe: nil, onProgress: onProgress)
+    guard !outcome.tally.hasFailures, outcome.tally.answered == plan.keys - first else {
       throw BenchError(
-        "loading the keys failed: \(outcome.tally.answered) of \(plan.keys - from) puts were answered, \(outcome.tally.refusals) refused"
+        "loading the keys failed: of \(plan.keys - first) puts, \(outcome.tally.answered) were answered and \(outcome.tally.refusals) refused"
       )
     }
   }
@@ -61,7 +61,9 @@ struct Load<T: Target> {
     let goal: LoadGoal
   }
 
-  private func run(_ threads: [ThreadPlan], probe: ServerProbe?, watch: (LoadSnapshot) -> Void) throws -> LoadOutcome {
+  private func run(_ threads: [ThreadPlan], probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void) throws
+    -> LoadOutcome
+  {
     let connected = DispatchSemaphore(value: 0)
     let go = DispatchSemaphore(value: 0)
     let ended = DispatchGroup()
@@ -90,23 +92,23 @@ struct Load<T: Target> {
     for _ in threads { go.signal() }
     let start = Clocks.now()
     while ended.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
-      watch(
+      onProgress(
         LoadSnapshot(
           seconds: Double(Clocks.now() - start) / 1e9, answered: progress.reduce(0) { $0 + $1.answered },
           failures: progress.reduce(0) { $0 + $1.failures }))
     }
     let after = probe?.sample()
-    return LoadOutcome(shares: try results.get(), before: before, after: after)
+    return LoadOutcome(threads: try results.get(), before: before, after: after)
   }
 
   private func makeLoop(_ thread: ThreadPlan) throws -> LoadLoop<T> {
     var connections = LoadConnections<T.Session>(capacity: thread.connections)
     let poll = try Poll()
     for index in 0..<thread.connections {
-      let line = try SetupLine(to: plan.address)
-      let session = try targets[index % targets.count].greet(line)
-      try poll.add(line.descriptor.number, .reading, token: UInt64(index))
-      connections.append(LoadConnection(line.release(), session: session, pipeline: thread.goal.pipeline))
+      let connection = try SetupConnection(to: plan.address)
+      let session = try targets[index % targets.count].handshake(connection)
+      try poll.add(connection.descriptor.number, .reading, token: UInt64(index))
+      connections.append(LoadConnection(connection.release(), session: session, pipeline: thread.goal.pipeline))
     }
     let keys = KeyChooser(
       plan.effectiveDistribution, keys: plan.keys, seed: plan.seed, thread: thread.thread, threads: plan.threads,
@@ -122,24 +124,24 @@ struct Load<T: Target> {
   }
 }
 
-/// How far a load has come.
+/// The progress of a load.
 struct LoadSnapshot {
   let seconds: Double
   let answered: Int
   let failures: Int
 }
 
-/// What came of a load's threads.
+/// The outcomes of a load's threads, or the first error.
 private final class ThreadResults: Sendable {
-  private let state = Mutex((shares: [LoadShare](), error: (any Error)?.none))
+  private let state = Mutex((outcomes: [ThreadOutcome](), error: (any Error)?.none))
 
   var hasFailed: Bool { state.withLock { $0.error != nil } }
-  func add(_ share: LoadShare) { state.withLock { $0.shares.append(share) } }
+  func add(_ outcome: ThreadOutcome) { state.withLock { $0.outcomes.append(outcome) } }
   func fail(_ error: any Error) { state.withLock { $0.error = $0.error ?? error } }
 
-  func get() throws -> [LoadShare] {
-    let (shares, error) = state.withLock { ($0.shares, $0.error) }
+  func get() throws -> [ThreadOutcome] {
+    let (outcomes, error) = state.withLock { ($0.outcomes, $0.error) }
     if let error { throw error }
-    return shares
+    return outcomes
   }
 }

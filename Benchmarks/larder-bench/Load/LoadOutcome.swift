@@ -1,23 +1,25 @@
-/// What a load came to.
+import Histogram
+
+/// The outcome of a load.
 struct LoadOutcome: Sendable {
   let tally: Tally
-  /// From the first request to the last answer.
+  /// The time from the first request to the last reply.
   let seconds: Double
-  /// How busy the busiest thread was, as a part of one core.
+  /// The load of the busiest generator thread, in cores.
   let generatorLoad: Double
-  /// CPU seconds of all threads, without what was spent waiting for the next planned time.
+  /// The CPU time of all threads except busy waiting, in seconds.
   let generatorSeconds: Double
-  /// Nil when the server's process is not known.
+  /// Nil if the server's process is unknown.
   let server: ServerUse?
 
-  init(shares: [LoadShare], before: ServerProbe.Sample?, after: ServerProbe.Sample?) {
+  init(threads: [ThreadOutcome], before: ServerProbe.Sample?, after: ServerProbe.Sample?) {
     var tally = Tally()
-    for share in shares { tally.add(share.tally) }
+    for thread in threads { tally.add(thread.tally) }
     self.tally = tally
-    let start = shares.map(\.start).min() ?? 0
-    let end = shares.map(\.end).max() ?? 0
+    let start = threads.map(\.start).min() ?? 0
+    let end = threads.map(\.end).max() ?? 0
     seconds = max(1e-9, Double(end - start) / 1e9)
-    let busy = shares.map { Double($0.cpuNanoseconds - min($0.cpuNanoseconds, $0.idleNanoseconds)) / 1e9 }
+    let busy = threads.map { Double($0.cpuNanoseconds - min($0.cpuNanoseconds, $0.idleNanoseconds)) / 1e9 }
     generatorSeconds = busy.reduce(0, +)
     generatorLoad = (busy.max() ?? 0) / seconds
     if let before, let after {
@@ -27,23 +29,23 @@ struct LoadOutcome: Sendable {
     }
   }
 
-  /// Requests a second that were answered.
+  /// Answered requests per second.
   var rate: Double { Double(tally.answered) / seconds }
 }
 
-/// What a server's process used during a load.
+/// The resources that a server's process used during a load.
 struct ServerUse: Sendable {
   let cpuSeconds: Double
-  /// The part of one core; more than 1 with several threads.
+  /// The load in cores; more than 1 is possible with several threads.
   let load: Double
   let residentBytes: Int
   let voluntarySwitches: Int
   let involuntarySwitches: Int
-  /// What all other processes used, as a part of one core: they disturb what is measured.
+  /// The load by all other processes, in cores, which disturbs the measurement.
   let othersLoad: Double
 
-  /// From this part of a core on, the work of others counts as a disturbance.
-  static let disturbance = 0.2
+  /// The load by other processes above which a turn counts as disturbed, in cores.
+  static let disturbanceThreshold = 0.2
 
   init(before: ServerProbe.Sample, after: ServerProbe.Sample, seconds: Double) {
     cpuSeconds = Double(after.cpuNanoseconds - before.cpuNanoseconds) / 1e9
@@ -57,23 +59,110 @@ struct ServerUse: Sendable {
 }
 
 extension LoadPlan {
-  /// Runs the plan with the load loop that is made for its protocol.
-  func run(probe: ServerProbe?, watch: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
+  /// Runs the plan with the load loop specialized for its protocol.
+  func run(probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
     switch protocolName {
-    case .larder: try Load<LarderTarget>(self).run(probe: probe, watch: watch)
-    case .resp: try Load<RespTarget>(self).run(probe: probe, watch: watch)
-    case .memcached: try Load<MemcachedTarget>(self).run(probe: probe, watch: watch)
-    case .echo: try Load<EchoTarget>(self).run(probe: probe, watch: watch)
+    case .larder: try Load<LarderTarget>(self).run(probe: probe, onProgress: onProgress)
+    case .resp: try Load<RespTarget>(self).run(probe: probe, onProgress: onProgress)
+    case .memcached: try Load<MemcachedTarget>(self).run(probe: probe, onProgress: onProgress)
+    case .echo: try Load<EchoTarget>(self).run(probe: probe, onProgress: onProgress)
     }
   }
 
-  /// Writes all keys, from `from` on.
-  func loadKeys(from: Int = 0, watch: (LoadSnapshot) -> Void = { _ in }) throws {
+  /// Writes all keys from `first` on.
+  func loadKeys(from first: Int = 0, onProgress: (LoadSnapshot) -> Void = { _ in }) throws {
     switch protocolName {
-    case .larder: try Load<LarderTarget>(self).loadKeys(from: from, watch: watch)
-    case .resp: try Load<RespTarget>(self).loadKeys(from: from, watch: watch)
-    case .memcached: try Load<MemcachedTarget>(self).loadKeys(from: from, watch: watch)
+    case .larder: try Load<LarderTarget>(self).loadKeys(from: first, onProgress: onProgress)
+    case .resp: try Load<RespTarget>(self).loadKeys(from: first, onProgress: onProgress)
+    case .memcached: try Load<MemcachedTarget>(self).loadKeys(from: first, onProgress: onProgress)
     case .echo: break
     }
+  }
+}
+
+/// A thread's counts.
+struct Tally: Sendable {
+  /// Latencies in nanoseconds up to ten minutes, with three significant digits.
+  private(set) var latencies = Histogram<UInt64>(
+    highestTrackableValue: Tally.maxLatency, numberOfSignificantValueDigits: .three)
+  private static let maxLatency: UInt64 = 600_000_000_000
+
+  /// Requests with a reply of any kind.
+  var answered = 0
+  var entries = 0
+  var misses = 0
+  var refusals = 0
+  var protocolErrors = 0
+  var lostConnections = 0
+  /// Requests without a reply at the end of the run.
+  var unanswered = 0
+  /// Requests whose scheduled time came but that were never sent.
+  var unsent = 0
+
+  /// The time before which sent or scheduled requests do not count toward latencies.
+  var latenciesCountFrom: UInt64 = 0
+
+  // Runs of equal latencies are recorded at once: requests sent together whose replies arrive together.
+  private var latency: UInt64 = 0
+  private var repeatCount: UInt64 = 0
+
+  @inline(__always)
+  mutating func count(_ reply: Reply) {
+    entries &+= Int(reply.entries)
+    misses &+= Int(reply.misses)
+    switch reply.failure {
+    case nil: break
+    case .refused: refusals &+= 1
+    case .unexpected: protocolErrors &+= 1
+    }
+  }
+
+  /// Records the reply to a request.
+  @inline(__always)
+  mutating func record(since: UInt64, now: UInt64) {
+    answered &+= 1
+    guard since >= latenciesCountFrom else { return }
+    let elapsed = now > since ? now &- since : 0
+    if elapsed == latency {
+      repeatCount &+= 1
+    } else {
+      flush()
+      latency = elapsed
+      repeatCount = 1
+    }
+  }
+
+  mutating func flush() {
+    guard repeatCount > 0 else { return }
+    latencies.record(min(latency, Self.maxLatency), count: repeatCount)
+    repeatCount = 0
+  }
+
+  mutating func add(_ other: Tally) {
+    var other = other
+    other.flush()
+    flush()
+    latencies.add(other.latencies)
+    answered += other.answered
+    entries += other.entries
+    misses += other.misses
+    refusals += other.refusals
+    protocolErrors += other.protocolErrors
+    lostConnections += other.lostConnections
+    unanswered += other.unanswered
+    unsent += other.unsent
+  }
+
+  /// Whether anything went wrong. Misses are not failures.
+  var hasFailures: Bool { refusals + protocolErrors + lostConnections + unanswered > 0 }
+}
+
+extension Tally {
+  /// A description of misses and failures.
+  var failures: String {
+    [
+      (misses, "misses"), (refusals, "refused requests"), (protocolErrors, "malformed replies"),
+      (lostConnections, "lost connections"), (unanswered, "unanswered requests"),
+    ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }
 }

@@ -1,6 +1,6 @@
 import Platform
 
-/// What a run is to do, and how.
+/// The parameters of a run.
 struct LoadPlan: Sendable {
   var address: Address
   var protocolName: TargetProtocol
@@ -10,30 +10,30 @@ struct LoadPlan: Sendable {
   var threads = 1
   var keys = 200_000
   var valueSize = 100
-  /// When to end: after so many requests, or so long.
+  /// When to stop: after this many requests, or else after `duration`.
   var requests: Int?
   var duration: Duration = .seconds(10)
-  /// At the start, latencies do not count for so long: the scheduler takes some milliseconds until the server and the generator each have
-  /// a core, and in a short run that would be its 99th percentile.
+  /// The duration from the start during which latencies are ignored. The scheduler takes some milliseconds to give the
+  /// server and the generator a core each, which would be the 99th percentile of a short run.
   var warmUp: Duration = .zero
-  /// Requests a second in all; nil for as many as the server answers.
+  /// The total number of requests per second; nil for a closed loop.
   var rate: Double?
   var distribution: Distribution?
   var seed: UInt64 = 1
-  /// The processors that the generator's threads keep to; nil for any.
+  /// The processors of the generator's threads; nil for any.
   var processors: ProcessorSet?
-  /// Larder's stores; the connections use them in turn.
+  /// Larder's stores, over which the connections are distributed.
   var stores = ["bench"]
-  /// How long the server may be silent while it owes replies.
-  var patience: Duration = .seconds(10)
+  /// The time for which the server may be silent while replies are outstanding.
+  var timeout: Duration = .seconds(10)
 
-  /// The keys' distribution: what the run says, else what the workload does. YCSB D is about its own.
+  /// The distribution of the keys: the plan's, or else the workload's. YCSB D always uses its own.
   var effectiveDistribution: Distribution {
     workload.distribution == .latest ? .latest : distribution ?? workload.distribution
   }
 }
 
-/// How servers are spoken to.
+/// A protocol of servers.
 enum TargetProtocol: String, CaseIterable, Codable, Sendable {
   case larder
   case resp

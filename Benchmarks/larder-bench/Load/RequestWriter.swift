@@ -1,15 +1,15 @@
 import Wire
 
-/// Writes the requests of a workload: copies the prepared one of each operation and patches its numbers.
+/// A writer of a workload's requests, which copies a template per operation and patches its numbers.
 struct RequestWriter<T: Target> {
   let target: T
-  var keys: KeyChooser
-  /// The workload's steps with the percentages summed up.
+  private var keys: KeyChooser
+  /// The workload's steps with cumulative percentages.
   private let steps: [(step: Workload.Step, below: UInt64)]
   private let templates: [RequestTemplate]
   private let keyCount: UInt64
 
-  /// - Throws: when the target has nothing like one of the workload's operations.
+  /// - Throws: `BenchError` if the target lacks one of the workload's operations.
   init(_ target: T, _ workload: Workload, keys: KeyChooser, keyCount: Int) throws {
     self.target = target
     self.keys = keys
@@ -20,13 +20,13 @@ struct RequestWriter<T: Target> {
       return (share.step, sum)
     }
     for operation in workload.operations where target.template(for: operation) == nil {
-      throw BenchError("such a server has no \(operation): the workload \(workload.name) can't be run against it")
+      throw BenchError("this kind of server has no \(operation), which the workload \(workload.name) needs")
     }
     templates = Operation.allCases.map { target.template(for: $0) ?? RequestTemplate() }
   }
 
   /// Appends the next request of a connection.
-  /// - Parameter followUp: the key that the connection has to write because it has just read it.
+  /// - Parameter followUp: The key that the connection must write next, because it has just read it.
   @inline(__always)
   mutating func append(
     to output: inout ByteBuffer, sequence: UInt32, session: T.Session, followUp: inout UInt64?
@@ -49,7 +49,7 @@ struct RequestWriter<T: Target> {
     }
   }
 
-  /// Appends the put of one key, to load it.
+  /// Appends a put that loads one key.
   mutating func appendLoad(_ key: UInt64, to output: inout ByteBuffer, sequence: UInt32, session: T.Session) {
     append(.put, to: &output, sequence, session) { _ in key }
   }
@@ -67,18 +67,18 @@ struct RequestWriter<T: Target> {
     _ operation: Operation, to output: inout ByteBuffer, _ sequence: UInt32, _ session: T.Session,
     key: (inout KeyChooser) -> UInt64
   ) {
-    let place = output.count
+    let start = output.count
     output.append(templates[operation.rawValue].bytes)
-    for offset in templates[operation.rawValue].keyPlaces {
-      BenchKey.patch(&output, at: place &+ offset, key(&keys))
+    for offset in templates[operation.rawValue].keyOffsets {
+      BenchKey.patch(&output, at: start &+ offset, key(&keys))
     }
-    if let offset = templates[operation.rawValue].offsetPlace {
-      output.replace(at: place &+ offset, with: keys.random.below(keyCount))
+    if let offset = templates[operation.rawValue].pageOffsetField {
+      output.replace(at: start &+ offset, with: keys.random.below(keyCount))
     }
-    if let offset = templates[operation.rawValue].limitPlace {
+    if let offset = templates[operation.rawValue].pageLimitField {
       output.replace(
-        at: place &+ offset, with: UInt32(truncatingIfNeeded: 1 &+ keys.random.below(Workload.scanLimit)))
+        at: start &+ offset, with: UInt32(truncatingIfNeeded: 1 &+ keys.random.below(Workload.scanLimit)))
     }
-    target.stamp(&output, at: place, sequence: sequence, session: session)
+    target.stamp(&output, at: start, sequence: sequence, session: session)
   }
 }

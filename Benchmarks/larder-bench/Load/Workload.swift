@@ -1,10 +1,10 @@
-/// What is asked of a server, and in which shares: `get`, `put`, `mixed:95`, `get-many:100`, `page`, `ycsb-a` … `ycsb-f`.
+/// A mix of requests: `get`, `put`, `mixed:95`, `get-many:100`, `page`, or `ycsb-a` to `ycsb-f`.
 struct Workload: Equatable, Sendable {
   let name: String
-  /// Steps with their percentages, which sum up to 100.
+  /// The steps with their percentages, which add up to 100.
   let shares: [Share]
   let keysInGetMany: Int
-  /// What the keys are drawn from unless `--distribution` says otherwise.
+  /// The default distribution of keys.
   let distribution: Distribution
 
   struct Share: Equatable, Sendable {
@@ -14,20 +14,20 @@ struct Workload: Equatable, Sendable {
 
   enum Step: Equatable, Sendable {
     case get
-    /// A put of a key that is there.
+    /// A put of an existing key.
     case update
     /// A put of a new key.
     case insert
     case getMany
     case page
     case scan
-    /// A get, and when its turn comes again on the connection, a put of the same key.
+    /// A get, and a put of the same key as the connection's next request.
     case readModifyWrite
   }
 
-  /// Entries of a page.
+  /// The number of entries on a page.
   static let pageLimit: UInt64 = 20
-  /// The longest scan of YCSB E.
+  /// The maximum number of entries in a scan (YCSB E).
   static let scanLimit: UInt64 = 100
   static let names = "get, put, mixed:N (N percent gets), get-many:N, page, ycsb-a to ycsb-f"
 
@@ -48,7 +48,7 @@ struct Workload: Equatable, Sendable {
     case ("ycsb-d", nil): self.init(text, [(.get, 95), (.insert, 5)], .latest)
     case ("ycsb-e", nil): self.init(text, [(.scan, 95), (.insert, 5)], .zipf)
     case ("ycsb-f", nil): self.init(text, [(.get, 50), (.readModifyWrite, 50)], .zipf)
-    default: throw BenchError("'\(text)' is not a workload; there are \(Self.names)")
+    default: throw BenchError("'\(text)' is not a workload; give one of \(Self.names)")
     }
   }
 
@@ -61,7 +61,7 @@ struct Workload: Equatable, Sendable {
     self.keysInGetMany = keysInGetMany
   }
 
-  /// The operations that a target must have.
+  /// The operations that a target must support.
   var operations: Set<Operation> {
     Set(
       shares.flatMap { share -> [Operation] in

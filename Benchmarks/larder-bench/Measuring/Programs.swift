@@ -1,21 +1,21 @@
 import Foundation
 
-/// Finding and asking other programs.
+/// Functions that find and run other programs.
 enum Programs {
-  /// The folder that this program lies in, and `larderd` with it.
+  /// The folder of this program, which also contains `larderd`.
   static var folder: String {
     let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/"
     return URL(fileURLWithPath: program).deletingLastPathComponent().path
   }
 
-  /// A program beside this one, else of the search path; nil when it is not installed.
+  /// Returns the path of a program in this program's folder or in PATH, or nil if it is not installed.
   static func find(_ name: String) -> String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     return ([folder] + path.split(separator: ":").map(String.init)).map { "\($0)/\(name)" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
-  /// What a program prints, without blanks around it; nil when it is not there or fails.
+  /// Returns a program's trimmed output, or nil if it is not installed or fails.
   static func output(_ name: String, _ arguments: [String]) -> String? {
     guard let path = find(name) else { return nil }
     let process = Process()

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Looks at a server's process from outside.
+/// A probe that reads a server process's resource usage.
 struct ServerProbe: Sendable {
   let process: Int32
 
@@ -9,12 +9,12 @@ struct ServerProbe: Sendable {
     var residentBytes: Int
     var voluntarySwitches: Int
     var involuntarySwitches: Int
-    /// CPU time of the whole machine, in seconds, and the part of it that this process had.
+    /// The CPU time of the whole machine and of this process, in seconds.
     var machineSeconds = MachineClock.busySeconds()
     var ownSeconds = Double(Clocks.processCPU()) / 1e9
   }
 
-  /// - Throws: when there is no such process.
+  /// - Throws: `BenchError` if the process doesn't exist.
   init(process: Int32) throws {
     self.process = process
     guard sample() != nil else { throw BenchError("there is no process \(process)") }
@@ -24,7 +24,7 @@ struct ServerProbe: Sendable {
     guard let cpu = Clocks.cpu(ofProcess: process) else { return nil }
     var sample = Sample(cpuNanoseconds: cpu, residentBytes: 0, voluntarySwitches: 0, involuntarySwitches: 0)
     sample.residentBytes = (Self.figures("/proc/\(process)/status")["VmRSS"] ?? 0) * 1_024
-    // A process's own status tells the switches of its first thread only.
+    // The status of the process counts the context switches of its main thread only.
     let tasks = "/proc/\(process)/task"
     for thread in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
       let figures = Self.figures("\(tasks)/\(thread)/status")
@@ -34,10 +34,10 @@ struct ServerProbe: Sendable {
     return sample
   }
 
-  /// What it has had written to the disk, in whole pages; nil when the system doesn't tell.
+  /// The bytes that the process wrote to disk, in whole pages; nil if the system doesn't report them.
   var writtenBytes: Int? { Self.figures("/proc/\(process)/io")["write_bytes"] }
 
-  /// The lines of a status file that begin with a number, by their names.
+  /// Returns the numeric fields of a status file by name.
   private static func figures(_ path: String) -> [String: Int] {
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [:] }
     let pairs = text.split(separator: "\n").compactMap { line -> (String, Int)? in

@@ -1,15 +1,15 @@
 import Foundation
 import Platform
 
-/// Where and of what a result was made, so that it can be made again.
+/// The machine and the version that produced a result, for reproducing it.
 struct Surroundings: Codable, Sendable {
   var date: String
-  /// What git says of the checkout that holds this program, else the version that it was built as.
+  /// The commit of the checkout that contains this program, or else the program's version.
   var commit: String
   var kernel: String
   var processor: String
   var cores: Int
-  /// Processes that ran or wanted to run, on average over the last minute, when the measuring began.
+  /// The load average over the last minute when the measurement started.
   var loadAverage: Double
 
   init() {
@@ -26,7 +26,43 @@ struct Surroundings: Codable, Sendable {
     loadAverage = Self.line("/proc/loadavg")?.split(separator: " ").first.flatMap { Double($0) } ?? 0
   }
 
+  /// The date, commit and machine in one line.
+  var machine: String { "\(date) · \(commit) · Linux \(kernel) · \(cores) × \(processor)" }
+
   private static func line(_ path: String) -> String? {
     (try? String(contentsOfFile: path, encoding: .utf8))?.split(separator: "\n").first.map(String.init)
   }
+}
+
+/// The file system of a folder, from `/proc/self/mountinfo` (proc(5)).
+struct Mount: CustomStringConvertible {
+  /// The type, such as `ext4`.
+  let kind: String
+  /// The mounted device, such as `/dev/vda`.
+  private let source: String
+
+  /// Returns nil if the mount can't be determined.
+  init?(holding folder: String) {
+    let folder = URL(fileURLWithPath: folder).resolvingSymlinksInPath().path
+    guard let text = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8) else { return nil }
+    var longest = 0
+    var found: (kind: String, source: String)?
+    for line in text.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count > 5, let dash = fields.firstIndex(of: "-"), dash + 2 < fields.count else { continue }
+      // A later mount hides an earlier one at the same mount point.
+      let mountPoint = fields[4].replacingOccurrences(of: "\\040", with: " ")
+      let isAbove = mountPoint == "/" || folder == mountPoint || folder.hasPrefix(mountPoint + "/")
+      guard isAbove, mountPoint.utf8.count >= longest else { continue }
+      longest = mountPoint.utf8.count
+      found = (String(fields[dash + 1]), String(fields[dash + 2]))
+    }
+    guard let found else { return nil }
+    (kind, source) = found
+  }
+
+  /// Whether the file system is in memory only.
+  var isMemory: Bool { ["tmpfs", "ramfs"].contains(kind) }
+
+  var description: String { kind == source ? kind : "\(kind) (\(source))" }
 }

@@ -4,16 +4,17 @@ import Larder
 import LarderTesting
 
 extension MicroBenchmark {
-  /// Gets of data sources: in memory, with and without the type erased, and of a server in this process, with more and more in between.
+  /// Gets from data sources: in memory, with and without type erasure, and from a server in this process, through more
+  /// and more layers.
   static var dataSources: [MicroBenchmark] {
     [
       MicroBenchmark(name: "data source in memory: get of its own type") { settings in
-        getting(from: try filled(InMemoryDataSource<Document>(), settings), settings)
+        gets(from: try populated(InMemoryDataSource<Document>(), settings), settings)
       },
       MicroBenchmark(
-        name: "data source in memory: get through Any", beyond: "data source in memory: get of its own type"
+        name: "data source in memory: get through Any", baseline: "data source in memory: get of its own type"
       ) { settings in
-        getting(from: AnyDataSource(try filled(InMemoryDataSource<Document>(), settings)), settings)
+        gets(from: AnyDataSource(try populated(InMemoryDataSource<Document>(), settings)), settings)
       },
       MicroBenchmark(name: "JSON codec: decode") { settings in
         let codec = JSONCodec<Document>()
@@ -25,8 +26,8 @@ extension MicroBenchmark {
       MicroBenchmark(name: "remote: get of a store's bytes, 16 tasks") { settings in
         let server = try TestServer.start(stores: ["micro": "memory"])
         let keys = queries(settings).map(\.key)
-        let store = try filled(server.client.dataSource(of: Document.self, store: "micro"), settings).store
-        return inTasks { index in
+        let store = try populated(server.client.dataSource(of: Document.self, store: "micro"), settings).store
+        return concurrently { index in
           keep(try await store.get(keys[index & mask]))
           keep(server)
         }
@@ -37,12 +38,12 @@ extension MicroBenchmark {
   }
 
   private static func remote<T: Codable & Sendable>(_ name: String, of type: T.Type) -> MicroBenchmark {
-    MicroBenchmark(name: name, beyond: "remote: get of a store's bytes, 16 tasks") { settings in
+    MicroBenchmark(name: name, baseline: "remote: get of a store's bytes, 16 tasks") { settings in
       let server = try TestServer.start(stores: ["micro": "memory"])
-      _ = try filled(server.client.dataSource(of: Document.self, store: "micro"), settings)
+      _ = try populated(server.client.dataSource(of: Document.self, store: "micro"), settings)
       let source = server.client.dataSource(of: type, store: "micro")
       let queries = queries(settings)
-      return inTasks { index in
+      return concurrently { index in
         keep(try await source.get(queries[index & mask]))
         keep(server)
       }
@@ -61,7 +62,7 @@ extension MicroBenchmark {
 
   private static let mask = 0xFFF
 
-  /// Queries that are made beforehand: a caller has them.
+  /// Returns queries made in advance, because a caller has its query.
   private static func queries(_ settings: MicroSettings) -> [IdQuery<String>] {
     var random = Random(seed: settings.seed)
     return (0...mask).map { _ in
@@ -69,31 +70,31 @@ extension MicroBenchmark {
     }
   }
 
-  /// Filling a source of more would take longer than measuring it.
+  /// Returns a limited number of entries, because populating a larger source takes longer than measuring it.
   private static func entries(_ settings: MicroSettings) -> Int { min(settings.entries, 10_000) }
 
-  private static func filled<S: PutDataSource<Document>>(_ source: S, _ settings: MicroSettings) throws -> S {
+  private static func populated<S: PutDataSource<Document>>(_ source: S, _ settings: MicroSettings) throws -> S {
     let ids = (0..<entries(settings)).map { String(decoding: BenchKey.bytes(UInt64($0)), as: UTF8.self) }
     let values = Array(repeating: Document(settings), count: ids.count)
-    try waiting { _ = try await source.putAll(values, forId: ids) }
+    try runBlocking { _ = try await source.putAll(values, forId: ids) }
     return source
   }
 
-  private static func getting<S: GetDataSource<Document>>(
+  private static func gets<S: GetDataSource<Document>>(
     from source: S, _ settings: MicroSettings
   ) -> (Int) -> Void {
     let queries = queries(settings)
     return { count in
-      try? waiting {
+      try? runBlocking {
         for index in 0..<count { keep(try await source.get(queries[index & mask])) }
       }
     }
   }
 
-  /// Work that 16 tasks do at the same time.
-  private static func inTasks(_ work: @escaping @Sendable (Int) async throws -> Void) -> (Int) -> Void {
+  /// Returns work that 16 concurrent tasks perform.
+  private static func concurrently(_ work: @escaping @Sendable (Int) async throws -> Void) -> (Int) -> Void {
     { count in
-      try? waiting {
+      try? runBlocking {
         try await withThrowingTaskGroup { group in
           for task in 0..<16 {
             group.addTask {
@@ -106,8 +107,8 @@ extension MicroBenchmark {
     }
   }
 
-  /// Runs asynchronous work to its end.
-  private static func waiting(_ body: @escaping @Sendable () async throws -> Void) throws {
+  /// Blocks until asynchronous work is done.
+  private static func runBlocking(_ body: @escaping @Sendable () async throws -> Void) throws {
     let done = DispatchSemaphore(value: 0)
     let task = Task {
       defer { done.signal() }

@@ -2,11 +2,11 @@ import Storage
 import Wire
 
 extension MicroBenchmark {
-  /// The memory engine, with the store's lock held once for all operations, as a worker does for a batch.
+  /// Operations of the memory engine under a single acquisition of the store's lock, as a worker does for a batch.
   static var storage: [MicroBenchmark] {
     [
       MicroBenchmark(name: "memory engine: get") { settings in
-        let (store, keys) = (try filledStore(settings), KeySample(settings))
+        let (store, keys) = (try populatedStore(settings), KeySample(settings))
         return { count in
           store.access { map in
             for index in 0..<count {
@@ -16,7 +16,7 @@ extension MicroBenchmark {
         }
       },
       MicroBenchmark(name: "memory engine: put over an entry") { settings in
-        let (store, keys) = (try filledStore(settings), KeySample(settings))
+        let (store, keys) = (try populatedStore(settings), KeySample(settings))
         let value = BenchValue.bytes(size: settings.valueSize)
         return { count in
           store.access { map in
@@ -36,7 +36,7 @@ extension MicroBenchmark {
           var random = Random(seed: settings.seed)
           store.access { map in
             for _ in 0..<count {
-              BenchKey.patch(&key, at: BenchKey.digitsPlace, random.below(BenchKey.limit))
+              BenchKey.patch(&key, at: BenchKey.digitsOffset, random.below(BenchKey.limit))
               let revision = map.revision + 1
               key.withSpan { unsafe put($0, value.span.bytes, revision, into: &map) }
             }
@@ -48,10 +48,10 @@ extension MicroBenchmark {
     ]
   }
 
-  private static func page(_ name: String, at part: Double) -> MicroBenchmark {
+  private static func page(_ name: String, at fraction: Double) -> MicroBenchmark {
     MicroBenchmark(name: name) { settings in
-      let store = try filledStore(settings)
-      let offset = Int(Double(settings.entries) * part)
+      let store = try populatedStore(settings)
+      let offset = Int(Double(settings.entries) * fraction)
       return { count in
         store.access { map in
           var bytes = 0
@@ -80,7 +80,7 @@ extension MicroBenchmark {
     Store(name: try StoreName("micro"), engine: .memory)
   }
 
-  private static func filledStore(_ settings: MicroSettings) throws -> Store {
+  private static func populatedStore(_ settings: MicroSettings) throws -> Store {
     let store = try emptyStore()
     let value = BenchValue.bytes(size: settings.valueSize)
     store.access { map in
@@ -94,7 +94,7 @@ extension MicroBenchmark {
   }
 }
 
-/// Keys that are drawn beforehand, so that drawing them is not measured.
+/// Keys drawn in advance, so that drawing them is not measured.
 struct KeySample {
   private static let count = 65_536
   private let bytes: [UInt8]
@@ -108,7 +108,7 @@ struct KeySample {
 
   @inline(__always)
   func with<R>(_ index: Int, _ body: (RawSpan) -> R) -> R {
-    let place = (index & (Self.count - 1)) * BenchKey.size
-    return unsafe body(bytes.span.bytes.extracting(place..<place + BenchKey.size))
+    let offset = (index & (Self.count - 1)) * BenchKey.size
+    return unsafe body(bytes.span.bytes.extracting(offset..<offset + BenchKey.size))
   }
 }

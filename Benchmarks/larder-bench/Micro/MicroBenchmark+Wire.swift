@@ -1,17 +1,17 @@
 import Wire
 
 extension MicroBenchmark {
-  /// Frames of the protocol, 64 in a buffer as a pipelining client sends them.
+  /// Coding of frames, with 64 in a buffer as a pipelining client sends them.
   static var wire: [MicroBenchmark] {
     [
       MicroBenchmark(name: "decode a get request") { settings in
-        decoder(of: try requests(.get, settings)) { bytes, header, place in
-          keep(bytes.extracting(header.body(at: place)).byteCount)
+        decoder(of: try requests(.get, settings)) { bytes, header, offset in
+          keep(bytes.extracting(header.body(at: offset)).byteCount)
         }
       },
       MicroBenchmark(name: "decode a put request") { settings in
-        decoder(of: try requests(.put, settings)) { bytes, header, place in
-          keep(WriteRecord(bytes.extracting(header.body(at: place)), at: 0)?.value.count)
+        decoder(of: try requests(.put, settings)) { bytes, header, offset in
+          keep(WriteRecord(bytes.extracting(header.body(at: offset)), at: 0)?.value.count)
         }
       },
       MicroBenchmark(name: "encode a get request") { _ in
@@ -51,9 +51,9 @@ extension MicroBenchmark {
     guard let template = target.template(for: operation) else { throw BenchError("there is no \(operation)") }
     var output = ByteBuffer()
     for index in 0..<batch {
-      let place = output.count
+      let offset = output.count
       output.append(template.bytes)
-      target.stamp(&output, at: place, sequence: UInt32(index), session: 1)
+      target.stamp(&output, at: offset, sequence: UInt32(index), session: 1)
     }
     return output.toArray()
   }
@@ -64,12 +64,12 @@ extension MicroBenchmark {
   ) -> (Int) -> Void {
     { count in
       let bytes = unsafe frames.span.bytes
-      var place = 0
+      var offset = 0
       for _ in 0..<count {
-        if place == bytes.byteCount { place = 0 }
-        guard case .frame(let header) = FrameScan(bytes, at: place, largest: 1 << 24) else { return }
-        body(bytes, header, place)
-        place += header.frameSize
+        if offset == bytes.byteCount { offset = 0 }
+        guard case .frame(let header) = FrameScan(bytes, at: offset, largest: 1 << 24) else { return }
+        body(bytes, header, offset)
+        offset += header.frameSize
       }
     }
   }

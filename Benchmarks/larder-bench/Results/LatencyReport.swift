@@ -1,15 +1,15 @@
 import Histogram
 
-/// A histogram's percentiles, in microseconds.
+/// The percentiles of a histogram, in microseconds.
 struct LatencyReport: Codable, Equatable, Sendable {
-  var mean: Double
+  private var mean: Double
   var p50: Double
   var p90: Double
   var p99: Double
   var p999: Double
   var p9999: Double
   var max: Double
-  /// Points of the percentile curve: the part of requests in percent, and their greatest latency.
+  /// Points of the percentile curve: a percentage of requests, and their maximum latency.
   var curve: [Point]
 
   struct Point: Codable, Equatable, Sendable {
@@ -29,7 +29,7 @@ struct LatencyReport: Codable, Equatable, Sendable {
     p9999 = microseconds(99.99)
     max = rounded(Double(histogram.totalCount == 0 ? 0 : histogram.max) / 1_000)
     curve = []
-    // Past this percentile each point would stand for less than one request.
+    // Beyond this percentile, a point would represent less than one request.
     let last = 100 - 100 / Double(Swift.max(1, histogram.totalCount))
     for exponent in 0..<40 {
       let percentile = 100 - 100 / Self.power(exponent)
@@ -38,7 +38,7 @@ struct LatencyReport: Codable, Equatable, Sendable {
     }
   }
 
-  /// 10 to the power of a sixth of the exponent: six points from one nine to the next.
+  /// Returns 10 to the power of exponent / 6, for six points per nine.
   private static func power(_ exponent: Int) -> Double {
     (0..<exponent).reduce(1.0) { product, _ in product * 1.467799267622069 }
   }

@@ -1,20 +1,20 @@
 import Glibc
 import Platform
 
-/// One line on the terminal that tells how far a run is, and nothing where standard error is no terminal.
+/// A progress line on the terminal. Does nothing if standard error is not a terminal.
 final class LiveProgress {
   private let isTerminal = isatty(STDERR_FILENO) == 1
-  private var last: (what: String, seconds: Double, answered: Int) = ("", 0, 0)
+  private var last: (work: String, seconds: Double, answered: Int) = ("", 0, 0)
 
-  func show(_ what: String, _ snapshot: LoadSnapshot) {
+  func show(_ work: String, _ snapshot: LoadSnapshot) {
     guard isTerminal else { return }
-    if last.what != what || snapshot.seconds < last.seconds { last = (what, 0, 0) }
-    let passed = max(1e-3, snapshot.seconds - last.seconds)
-    let rate = Double(snapshot.answered - last.answered) / passed
-    last = (what, snapshot.seconds, snapshot.answered)
+    if last.work != work || snapshot.seconds < last.seconds { last = (work, 0, 0) }
+    let elapsed = max(1e-3, snapshot.seconds - last.seconds)
+    let rate = Double(snapshot.answered - last.answered) / elapsed
+    last = (work, snapshot.seconds, snapshot.answered)
     let failures = snapshot.failures > 0 ? ", \(snapshot.failures) errors" : ""
     write(
-      "\(what): \(decimal(snapshot.seconds, 1)) s, \(grouped(Double(snapshot.answered))) requests, \(grouped(rate))/s\(failures)"
+      "\(work): \(decimal(snapshot.seconds, 1)) s, \(grouped(Double(snapshot.answered))) requests, \(grouped(rate))/s\(failures)"
     )
   }
 
@@ -23,7 +23,7 @@ final class LiveProgress {
     write(text)
   }
 
-  /// Takes the line away.
+  /// Clears the line.
   func clear() {
     guard isTerminal else { return }
     write("")

@@ -1,8 +1,8 @@
-/// A figure of a result, by which two results are compared.
+/// A measured figure, by which two results are compared.
 struct MeasuredFigure: Codable, Equatable, Sendable {
   /// The work, such as `get, pipeline 16`.
   var work: String
-  /// What was measured of it, such as `server CPU a request`.
+  /// The measured quantity, such as `server CPU a request`.
   var figure: String
   var contender: String
   var unit: String
@@ -13,7 +13,7 @@ struct MeasuredFigure: Codable, Equatable, Sendable {
 
   var name: String { "\(contender): \(work): \(figure)" }
 
-  /// - Precondition: there is a value.
+  /// - Precondition: `values` is not empty.
   init(_ work: String, _ figure: String, of contender: String, unit: String, isBetterLower: Bool, _ values: [Double]) {
     let sorted = values.sorted()
     precondition(!sorted.isEmpty)
@@ -29,10 +29,10 @@ struct MeasuredFigure: Codable, Equatable, Sendable {
   }
 }
 
-/// A number with four significant digits: no measurement here is more exact.
-func rounded(_ value: Double) -> Double {
-  guard value != 0, value.isFinite else { return 0 }
-  var scale = 1.0
-  while abs(value) * scale < 1_000 { scale *= 10 }
-  return (value * scale).rounded() / scale
+extension MeasuredFigure {
+  /// The median, with the lowest and the highest value if they differ.
+  var cell: String {
+    guard lowest < highest else { return grouped(median) }
+    return "\(grouped(median)) (\(grouped(lowest))–\(grouped(highest)))"
+  }
 }

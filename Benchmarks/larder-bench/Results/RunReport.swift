@@ -1,19 +1,21 @@
-/// The result of `larder-bench run`, as JSON has it.
+import Foundation
+
+/// The result of `larder-bench run`, as written to JSON.
 struct RunReport: Codable, Sendable {
-  var target: String
-  var workload: String
+  private var target: String
+  private var workload: String
   var settings: Settings
-  var surroundings: Surroundings
-  var seconds: Double
+  private var surroundings: Surroundings
+  private var seconds: Double
   var requests: Int
   var requestsPerSecond: Double
-  /// Entries that came back, for workloads that read.
+  /// The number of returned entries, for workloads that read.
   var entries: Int
   var latencyMicroseconds: LatencyReport
   var errors: Errors
   var server: ServerReport?
   var generator: GeneratorReport
-  var warnings: [String]
+  private var warnings: [String]
   var figures: [MeasuredFigure]
 
   struct Settings: Codable, Sendable {
@@ -23,42 +25,42 @@ struct RunReport: Codable, Sendable {
     var keys: Int
     var valueSize: Int
     var distribution: Distribution
-    /// The beginning, which does not count in the latencies.
+    /// The start, in which latencies are ignored.
     var secondsOfWarmUp: Double
-    /// Requests a second that were planned; nil for a closed loop.
+    /// The scheduled requests per second; nil for a closed loop.
     var rate: Double?
     var seed: UInt64
   }
 
   struct Errors: Codable, Sendable {
-    /// Keys without a value. In some workloads they are no fault.
+    /// Missing keys, which are expected in some workloads.
     var misses: Int
-    /// Requests that the server did not carry out.
+    /// Requests that the server refused.
     var errors: Int
-    /// Replies that were not understood, or not of the form asked for.
+    /// Malformed or unexpected replies.
     var `protocol`: Int
     var lostConnections: Int
     var unanswered: Int
-    /// Requests that were planned and could not be sent before the end.
+    /// Requests that were scheduled but not sent before the end.
     var unsent: Int
   }
 
   struct ServerReport: Codable, Sendable {
     var cpuMicrosecondsPerRequest: Double
-    /// For requests of many keys; else nil.
+    /// For requests with several keys; nil otherwise.
     var cpuMicrosecondsPerKey: Double?
-    /// The part of one core.
+    /// The load in cores.
     var load: Double
     var residentBytes: Int
     var voluntaryContextSwitches: Int
     var involuntaryContextSwitches: Int
-    /// The part of one core that other processes took.
+    /// The load by other processes, in cores.
     var othersLoad: Double
   }
 
   struct GeneratorReport: Codable, Sendable {
     var cpuMicrosecondsPerRequest: Double
-    /// The busiest thread's part of a core.
+    /// The load of the busiest thread, in cores.
     var load: Double
     var isLimit: Bool
   }
@@ -116,7 +118,7 @@ extension RunReport {
 }
 
 extension LoadOutcome {
-  /// Whether a thread of the generator was at its end while the server was not.
+  /// Whether a generator thread was saturated while the server was not.
   var generatorIsLimit: Bool {
     guard generatorLoad >= 0.9 else { return false }
     return server.map { $0.load < 0.9 } ?? (generatorLoad >= 0.95)
@@ -128,21 +130,68 @@ extension LoadOutcome {
     if generatorIsLimit {
       let other = server.map { ", the server \(percent($0.load))" } ?? " (the server's is unknown: give --server-pid)"
       warnings.append(
-        "The generator is the limit: its thread used \(percent(generatorLoad)) of a core\(other). Throughput and latency "
-          + "say little about the server; its CPU a request does. More --threads need more cores.")
+        "The generator is the bottleneck: its thread used \(percent(generatorLoad)) of a core\(other). Throughput and latency "
+          + "say little about the server; its CPU per request does. More --threads need more cores.")
     }
-    if let server, server.othersLoad > ServerUse.disturbance {
+    if let server, server.othersLoad > ServerUse.disturbanceThreshold {
       warnings.append(
-        "Other processes used \(percent(server.othersLoad)) of a core meanwhile; latencies and throughput suffer from that."
+        "Other processes used \(percent(server.othersLoad)) of a core, which affects latency and throughput."
       )
     }
     if let rate = plan.rate, self.rate < rate * 0.98 {
       warnings.append(
-        "The planned rate was not reached: \(Int(self.rate)) of \(Int(rate)) requests a second were answered, and the latencies grow "
-          + "with the length of the run.")
+        "The server did not reach the scheduled rate: it answered \(Int(self.rate)) of \(Int(rate)) requests per second, so "
+          + "that latencies grow with the length of the run.")
     }
-    if tally.unanswered > 0 { warnings.append("\(tally.unanswered) requests were never answered.") }
-    if tally.lostConnections > 0 { warnings.append("\(tally.lostConnections) connections ended before the run did.") }
+    if tally.unanswered > 0 { warnings.append("\(tally.unanswered) requests got no reply.") }
+    if tally.lostConnections > 0 {
+      warnings.append("\(tally.lostConnections) connections closed before the run ended.")
+    }
     return warnings
+  }
+}
+
+extension RunReport {
+  /// The report as text.
+  var text: String {
+    var lines = [
+      "\(workload) on \(target)",
+      "  \(settings.connections) connections, pipeline \(settings.pipeline), \(settings.keys) keys (\(settings.distribution)), values of "
+        + "\(settings.valueSize) bytes, " + (settings.rate.map { "\(Int($0)) requests/s scheduled" } ?? "closed loop")
+        + ", \(settings.threads) thread\(settings.threads == 1 ? "" : "s"), seed \(settings.seed)",
+      "",
+      "  requests     \(requests) in \(decimal(seconds, 2)) s, \(grouped(requestsPerSecond))/s"
+        + (entries > requests ? ", \(grouped(Double(entries) / max(seconds, 1e-9))) entries/s" : ""),
+      "  latency µs   " + latencyLine,
+      "  errors       misses \(errors.misses)   errors \(errors.errors)   protocol \(errors.protocol)"
+        + (errors.lostConnections > 0 ? "   lost connections \(errors.lostConnections)" : "")
+        + (errors.unanswered > 0 ? "   unanswered \(errors.unanswered)" : "")
+        + (errors.unsent > 0 ? "   scheduled but not sent \(errors.unsent)" : ""),
+    ]
+    if let server {
+      lines.append(
+        "  server       \(decimal(server.cpuMicrosecondsPerRequest, 3)) µs CPU per request"
+          + (server.cpuMicrosecondsPerKey.map { " (\(decimal($0, 3)) per key)" } ?? "")
+          + ", \(percent(server.load)) of a core, \(decimal(Double(server.residentBytes) / 1_048_576, 1)) MiB resident, context switches "
+          + "\(server.voluntaryContextSwitches) voluntary, \(server.involuntaryContextSwitches) involuntary")
+    }
+    lines.append(
+      "  generator    \(decimal(generator.cpuMicrosecondsPerRequest, 3)) µs CPU per request, busiest thread \(percent(generator.load)) of a core"
+    )
+    lines.append(
+      "  measured by  \(surroundings.commit), Linux \(surroundings.kernel), \(surroundings.cores) × \(surroundings.processor), load average "
+        + "\(decimal(surroundings.loadAverage, 2)), \(surroundings.date)")
+    lines += warnings.map { "  warning      \($0)" }
+    return lines.joined(separator: "\n")
+  }
+
+  private var latencyLine: String {
+    let latency = latencyMicroseconds
+    return [
+      ("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p999),
+      ("p99.99", latency.p9999),
+      ("max", latency.max),
+    ].map { "\($0.0) \(decimal($0.1, 1))" }.joined(separator: "   ")
+      + (settings.secondsOfWarmUp > 0 ? "   (after \(decimal(settings.secondsOfWarmUp * 1_000, 0)) ms)" : "")
   }
 }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A server that sends back what it reads. It gets Larder's requests, which say themselves where they end.
+/// A server that sends back what it reads. It receives Larder's requests, whose frames delimit themselves.
 struct EchoTarget: Target {
   typealias Session = UInt16
   private let larder: LarderTarget
@@ -9,10 +9,12 @@ struct EchoTarget: Target {
     larder = LarderTarget(store: store, valueSize: valueSize, keysInGetMany: keysInGetMany)
   }
 
-  func greet(_ line: borrowing SetupLine) throws -> UInt16 {
-    let greeting = Array("larder-bench".utf8)
-    let answer = try line.ask(greeting) { $0.byteCount >= greeting.count ? greeting.count : nil }
-    guard answer == greeting else { throw BenchError("the server does not echo") }
+  func handshake(_ connection: borrowing SetupConnection) throws -> UInt16 {
+    let handshakeText = Array("larder-bench".utf8)
+    let reply = try connection.exchange(handshakeText) {
+      $0.byteCount >= handshakeText.count ? handshakeText.count : nil
+    }
+    guard reply == handshakeText else { throw BenchError("the server does not echo") }
     return 1
   }
 
@@ -24,16 +26,16 @@ struct EchoTarget: Target {
   }
 
   @inline(__always)
-  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: UInt16) {
-    larder.stamp(&output, at: place, sequence: sequence, session: session)
+  func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: UInt16) {
+    larder.stamp(&output, at: offset, sequence: sequence, session: session)
   }
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
-    switch FrameScan(bytes, at: place, largest: Int(Int32.max)) {
+  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+    switch FrameScan(bytes, at: offset, largest: Int(Int32.max)) {
     case .invalid: .malformed
     case .partial(let size): .incomplete(atLeast: size)
-    case .frame(let header): .reply(Reply(end: place &+ header.frameSize, sequence: header.id &- 1))
+    case .frame(let header): .reply(Reply(end: offset &+ header.frameSize, sequence: header.id &- 1))
     }
   }
 

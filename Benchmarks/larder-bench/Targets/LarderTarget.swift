@@ -1,34 +1,40 @@
 import Wire
 
-/// Larder's own protocol: `Protocol/wire.md`.
+/// Larder's protocol: `Protocol/wire.md`.
 struct LarderTarget: Target {
-  /// The handle that the connection has of the store.
+  /// The connection's handle of the store.
   typealias Session = UInt16
 
-  let store: String
-  let valueSize: Int
-  let keysInGetMany: Int
-  /// The greatest credit there is, so that answers never wait.
+  private let store: String
+  private let valueSize: Int
+  private let keysInGetMany: Int
+  /// The maximum credit, so that reply streams never wait.
   private static let credit = UInt32(Int32.max)
-  private static let idPlace = 8
-  private static let storePlace = 6
+  private static let idOffset = 8
+  private static let storeOffset = 6
   private static let maxFrameSize = Int(Int32.max)
 
-  func greet(_ line: borrowing SetupLine) throws -> UInt16 {
-    _ = try call(line, unless: nil) {
+  init(store: String, valueSize: Int, keysInGetMany: Int) {
+    self.store = store
+    self.valueSize = valueSize
+    self.keysInGetMany = keysInGetMany
+  }
+
+  func handshake(_ connection: borrowing SetupConnection) throws -> UInt16 {
+    _ = try call(connection, unless: nil) {
       $0.appendRequest(ClientHello(credit: Self.credit, name: "larder-bench"), id: 1)
     }
-    if let opened = try open(line, unless: .storeUnknown) { return try handle(opened) }
-    _ = try call(line, unless: .storeExists) {
+    if let opened = try open(connection, unless: .storeUnknown) { return try handle(opened) }
+    _ = try call(connection, unless: .storeExists) {
       let start = $0.beginRequest(.storeCreate, id: 1)
       $0.append(StoreCreation(name: store, specification: "memory"))
       $0.endFrame(start)
     }
-    return try handle(open(line, unless: nil) ?? [])
+    return try handle(open(connection, unless: nil) ?? [])
   }
 
-  private func open(_ line: borrowing SetupLine, unless expected: ErrorCode?) throws -> [UInt8]? {
-    try call(line, unless: expected) {
+  private func open(_ connection: borrowing SetupConnection, unless expected: ErrorCode?) throws -> [UInt8]? {
+    try call(connection, unless: expected) {
       let start = $0.beginRequest(.storeOpen, id: 1)
       $0.append(store)
       $0.endFrame(start)
@@ -36,24 +42,26 @@ struct LarderTarget: Target {
   }
 
   private func handle(_ body: [UInt8]) throws -> UInt16 {
-    guard let opened = unsafe OpenedStore(body.span.bytes) else { throw BenchError("the server's reply has no handle") }
+    guard let opened = unsafe OpenedStore(body.span.bytes) else {
+      throw BenchError("the server's reply contains no handle")
+    }
     return opened.handle
   }
 
-  /// What the server tells of the store.
-  func figures(_ line: borrowing SetupLine, _ session: UInt16) throws -> [String: UInt64] {
-    let body = try call(line, unless: nil) { $0.appendRequest(.stats, store: session, id: 1) } ?? []
-    guard let figures = unsafe Figure.decode(body.span.bytes) else { throw BenchError("the figures can't be read") }
+  /// Returns the store's stats.
+  func figures(_ connection: borrowing SetupConnection, _ session: UInt16) throws -> [String: UInt64] {
+    let body = try call(connection, unless: nil) { $0.appendRequest(.stats, store: session, id: 1) } ?? []
+    guard let figures = unsafe Figure.decode(body.span.bytes) else { throw BenchError("the stats are malformed") }
     return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
   }
 
-  /// The body of a reply, or nil for the one error that is no failure.
+  /// Sends a request and returns the body of its reply, or nil for the error `expected`.
   private func call(
-    _ line: borrowing SetupLine, unless expected: ErrorCode?, _ make: (inout ByteBuffer) -> Void
+    _ connection: borrowing SetupConnection, unless expected: ErrorCode?, _ make: (inout ByteBuffer) -> Void
   ) throws -> [UInt8]? {
     var request = ByteBuffer()
     make(&request)
-    let frame = try line.ask(request.toArray()) { bytes in
+    let frame = try connection.exchange(request.toArray()) { bytes in
       switch FrameScan(bytes, at: 0, largest: Self.maxFrameSize) {
       case .frame(let header): header.frameSize
       case .partial: nil
@@ -64,7 +72,7 @@ struct LarderTarget: Target {
     guard outcome != Outcome.done.rawValue else { return Array(frame[Frame.headerSize...]) }
     if let expected, code == expected.rawValue { return nil }
     let message = String(decoding: frame[Frame.headerSize...], as: UTF8.self)
-    throw BenchError("the server refused the greeting: \(message) (code \(code))")
+    throw BenchError("the server refused the handshake: \(message) (code \(code))")
   }
 
   func template(for operation: Operation) -> RequestTemplate? {
@@ -88,12 +96,12 @@ struct LarderTarget: Target {
     case .page:
       request.bytes[4] = Wire.Operation.page.rawValue
       request.bytes += Array(repeating: 0, count: 8) + littleEndian(UInt32(Workload.pageLimit))
-      request.offsetPlace = request.bytes.count
+      request.pageOffsetField = request.bytes.count
       request.bytes += Array(repeating: 0, count: 8)
     case .scan:
       request.bytes[4] = Wire.Operation.page.rawValue
       request.bytes += [ScanRequest.cursor, 0, 0, 0, UInt8(BenchKey.size), 0, 0, 0]
-      request.limitPlace = request.bytes.count
+      request.pageLimitField = request.bytes.count
       request.bytes += Array(repeating: 0, count: 4 + 8)
       request.appendKey()
     }
@@ -102,27 +110,27 @@ struct LarderTarget: Target {
   }
 
   @inline(__always)
-  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: UInt16) {
-    output.replace(at: place &+ Self.storePlace, with: session)
-    // No request has id 0.
-    output.replace(at: place &+ Self.idPlace, with: sequence &+ 1)
+  func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: UInt16) {
+    output.replace(at: offset &+ Self.storeOffset, with: session)
+    // Request IDs start at 1.
+    output.replace(at: offset &+ Self.idOffset, with: sequence &+ 1)
   }
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
-    switch FrameScan(bytes, at: place, largest: Self.maxFrameSize) {
+  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+    switch FrameScan(bytes, at: offset, largest: Self.maxFrameSize) {
     case .invalid: return .malformed
     case .partial(let size): return .incomplete(atLeast: size)
     case .frame(let header):
-      var reply = Reply(end: place &+ header.frameSize, sequence: header.id &- 1)
+      var reply = Reply(end: offset &+ header.frameSize, sequence: header.id &- 1)
       reply.isLast = header.flags & Frame.more == 0
-      // A notice: the connection ends, and whatever was not answered was not done.
+      // A notice, after which the server closes the connection.
       if header.id == 0 { return .malformed }
       if header.kind != Outcome.done.rawValue {
-        if header.detail == ErrorCode.notFound.rawValue { reply.misses = 1 } else { reply.fault = .refused }
+        if header.detail == ErrorCode.notFound.rawValue { reply.misses = 1 } else { reply.failure = .refused }
       } else if header.bodySize != 8 {
-        // A body of 8 bytes is a revision; all others are entries, of which the least has 16.
-        readEntries(bytes, header.body(at: place), into: &reply)
+        // A body of 8 bytes is a revision; all others contain entries of at least 16 bytes.
+        readEntries(bytes, header.body(at: offset), into: &reply)
       }
       return .reply(reply)
     }
@@ -130,21 +138,21 @@ struct LarderTarget: Target {
 
   @inline(__always)
   private func readEntries(_ bytes: RawSpan, _ body: Range<Int>, into reply: inout Reply) {
-    var place = body.lowerBound
-    while place < body.upperBound {
-      guard let record = EntryRecord(bytes, at: place) else {
-        reply.fault = .unexpected
+    var offset = body.lowerBound
+    while offset < body.upperBound {
+      guard let record = EntryRecord(bytes, at: offset) else {
+        reply.failure = .unexpected
         return
       }
       if record.kind == nil {
         reply.misses &+= 1
       } else {
         reply.entries &+= 1
-        if record.value.count != valueSize { reply.fault = .unexpected }
+        if record.value.count != valueSize { reply.failure = .unexpected }
       }
-      place = record.end
+      offset = record.end
     }
-    if place != body.upperBound { reply.fault = .unexpected }
+    if offset != body.upperBound { reply.failure = .unexpected }
   }
 
   func value(in reply: RawSpan) -> [UInt8]? {
@@ -155,7 +163,7 @@ struct LarderTarget: Target {
   }
 }
 
-/// The least significant byte first.
+/// Returns the bytes of a number, least significant first.
 func littleEndian(_ number: UInt32) -> [UInt8] {
   (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
 }

@@ -4,23 +4,23 @@ import Wire
 struct MemcachedTarget: Target {
   struct Session: Sendable, BitwiseCopyable {}
 
-  let valueSize: Int
-  let keysInGetMany: Int
+  private let valueSize: Int
+  private let keysInGetMany: Int
 
   init(store: String, valueSize: Int, keysInGetMany: Int) {
     self.valueSize = valueSize
     self.keysInGetMany = keysInGetMany
   }
 
-  func greet(_ line: borrowing SetupLine) throws -> Session {
-    let answer = try line.ask(Array("version\r\n".utf8)) { bytes in
+  func handshake(_ connection: borrowing SetupConnection) throws -> Session {
+    let reply = try connection.exchange(Array("version\r\n".utf8)) { bytes in
       switch MemcachedLine(bytes, at: 0) {
       case .line(_, let end): end
       case .incomplete: nil
       case .malformed: throw BenchError("the server does not speak memcached's protocol")
       }
     }
-    guard answer.starts(with: "VERSION ".utf8) else {
+    guard reply.starts(with: "VERSION ".utf8) else {
       throw BenchError("the server does not speak memcached's protocol")
     }
     return Session()
@@ -53,30 +53,31 @@ struct MemcachedTarget: Target {
   }
 
   @inline(__always)
-  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: Session) {}
+  func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session) {}
 
-  /// A reply to a get is any number of values and `END`; what is missing is not in it. (No workload has both get and get-many.)
+  /// Scans for a reply. The reply to a get is any number of values, followed by `END`; it leaves out missing keys. (No
+  /// workload contains both get and get-many.)
   @inline(__always)
-  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
-    var reply = Reply(end: place)
+  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+    var reply = Reply(end: offset)
     while true {
       switch MemcachedLine(bytes, at: reply.end) {
-      case .incomplete: return .incomplete(atLeast: bytes.byteCount &- place &+ 1)
+      case .incomplete: return .incomplete(atLeast: bytes.byteCount &- offset &+ 1)
       case .malformed: return .malformed
       case .line(let kind, let end):
         reply.end = end
         switch kind {
         case .value(let size):
           let next = end &+ size &+ 2
-          guard next <= bytes.byteCount else { return .incomplete(atLeast: next &- place) }
+          guard next <= bytes.byteCount else { return .incomplete(atLeast: next &- offset) }
           guard bytes.byte(next &- 2) == 13, bytes.byte(next &- 1) == 10 else { return .malformed }
-          if size != valueSize { reply.fault = .unexpected }
+          if size != valueSize { reply.failure = .unexpected }
           reply.entries &+= 1
           reply.end = next
           continue
         case .end: reply.misses = Int32(truncatingIfNeeded: keysInGetMany) &- reply.entries
         case .stored: break
-        case .error: reply.fault = .refused
+        case .error: reply.failure = .refused
         }
         return .reply(reply)
       }
@@ -89,41 +90,41 @@ struct MemcachedTarget: Target {
   }
 }
 
-/// A line that memcached sends.
+/// A line of a memcached reply.
 enum MemcachedLine: Equatable {
   case line(Kind, end: Int)
   case incomplete
   case malformed
 
   enum Kind: Equatable {
-    /// `VALUE key flags size`, with so many bytes and CR LF behind it.
+    /// `VALUE key flags size`, followed by `size` bytes and CR LF.
     case value(size: Int)
     case end
     case stored
-    /// Anything else: `ERROR`, `NOT_STORED`, `SERVER_ERROR out of memory` …
+    /// Any other line, such as `ERROR`, `NOT_STORED` or `SERVER_ERROR out of memory`.
     case error
   }
 
   @inline(__always)
   init(_ bytes: RawSpan, at start: Int) {
-    var place = start
-    // The number behind the last blank: the size in a line of a value.
+    var offset = start
+    // The number after the last space, which is the size in a `VALUE` line.
     var number = 0
-    while place < bytes.byteCount {
-      let byte = bytes.byte(place)
+    while offset < bytes.byteCount {
+      let byte = bytes.byte(offset)
       if byte == 13 {
-        guard place &+ 1 < bytes.byteCount else { break }
-        let isLine = bytes.byte(place &+ 1) == 10 && place > start &+ 1
-        self = isLine ? .line(Self.kind(bytes, at: start, number), end: place &+ 2) : .malformed
+        guard offset &+ 1 < bytes.byteCount else { break }
+        let isLine = bytes.byte(offset &+ 1) == 10 && offset > start &+ 1
+        self = isLine ? .line(Self.kind(bytes, at: start, number), end: offset &+ 2) : .malformed
         return
       }
       number = byte == 32 ? 0 : number &* 10 &+ Int(byte &- 48)
-      place &+= 1
+      offset &+= 1
     }
-    self = place &- start > DecimalLine.longest ? .malformed : .incomplete
+    self = offset &- start > DecimalLine.maxLength ? .malformed : .incomplete
   }
 
-  /// The first letters tell the lines apart that matter here.
+  /// Returns the kind of a line, which its first two letters determine.
   @inline(__always)
   private static func kind(_ bytes: RawSpan, at start: Int, _ number: Int) -> Kind {
     switch (bytes.byte(start), bytes.byte(start &+ 1)) {

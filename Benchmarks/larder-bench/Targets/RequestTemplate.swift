@@ -1,33 +1,33 @@
 import Wire
 
-/// A request that is made already, with the places where numbers are patched in.
+/// A prepared request with the offsets of the numbers to patch.
 struct RequestTemplate: Equatable {
   var bytes: [UInt8]
-  /// Where the twelve digits of keys are.
-  var keyPlaces: [Int] = []
-  /// Where the 8-byte offset of a page is.
-  var offsetPlace: Int?
-  /// Where the 4-byte limit of a scan is.
-  var limitPlace: Int?
+  /// The offsets of the twelve digits of each key.
+  var keyOffsets: [Int] = []
+  /// The offset of a page request's 8-byte offset field.
+  var pageOffsetField: Int?
+  /// The offset of a scan request's 4-byte limit field.
+  var pageLimitField: Int?
 
   init(_ bytes: [UInt8] = []) {
     self.bytes = bytes
   }
 
-  /// Adds a key whose digits are patched.
+  /// Appends a key whose digits will be patched.
   mutating func appendKey() {
-    keyPlaces.append(bytes.count + BenchKey.digitsPlace)
+    keyOffsets.append(bytes.count + BenchKey.digitsOffset)
     bytes += BenchKey.bytes(0)
   }
 
   mutating func append(_ text: String) { bytes += text.utf8 }
 }
 
-/// The keys of all workloads: `key:` and twelve digits.
+/// The keys of all workloads: `key:` followed by twelve digits.
 enum BenchKey {
   static let size = 16
-  static let digitsPlace = 4
-  /// The greatest number of a key.
+  static let digitsOffset = 4
+  /// The number of possible keys.
   static let limit: UInt64 = 1_000_000_000_000
 
   static func bytes(_ number: UInt64) -> [UInt8] {
@@ -35,16 +35,16 @@ enum BenchKey {
     return Array("key:".utf8) + Array(repeating: 48, count: 12 - digits.utf8.count) + Array(digits.utf8)
   }
 
-  /// Writes twelve digits over those at `place`.
+  /// Replaces the twelve digits at `offset`.
   @inline(__always)
-  static func patch(_ output: inout ByteBuffer, at place: Int, _ number: UInt64) {
+  static func patch(_ output: inout ByteBuffer, at offset: Int, _ number: UInt64) {
     let (high, low) = number.quotientAndRemainder(dividingBy: 100_000_000)
-    output.replace(at: place, with: UInt32(truncatingIfNeeded: eightDigits(high) >> 32))
-    output.replace(at: place &+ 4, with: eightDigits(low))
+    output.replace(at: offset, with: UInt32(truncatingIfNeeded: eightDigits(high) >> 32))
+    output.replace(at: offset &+ 4, with: eightDigits(low))
   }
 
-  /// The decimal digits of a number below 100,000,000, the first one in the lowest byte. The number is halved into two, four and
-  /// eight lanes, and all lanes are divided at once.
+  /// Returns the decimal digits of a number below 100,000,000, the first one in the lowest byte. Splits the number into
+  /// two, four and eight lanes, and divides all lanes at once.
   @inline(__always)
   static func eightDigits(_ number: UInt64) -> UInt64 {
     let fours = number / 10_000 | (number % 10_000) << 32
@@ -53,5 +53,12 @@ enum BenchKey {
     let tens = ((twos &* 103) >> 10) & 0x000F_000F_000F_000F
     let ones = tens | (twos &- tens &* 10) << 8
     return ones &+ 0x3030_3030_3030_3030
+  }
+}
+
+/// The values of all workloads, which are printable and of the same size within a run.
+enum BenchValue {
+  static func bytes(size: Int) -> [UInt8] {
+    (0..<size).map { UInt8(97 + $0 % 26) }
   }
 }

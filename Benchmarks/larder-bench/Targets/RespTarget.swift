@@ -1,27 +1,27 @@
 import Wire
 
-/// Redis and Valkey: the RESP2 protocol, https://redis.io/docs/latest/develop/reference/protocol-spec/.
+/// The RESP2 protocol of Redis and Valkey: https://redis.io/docs/latest/develop/reference/protocol-spec/.
 struct RespTarget: Target {
   struct Session: Sendable, BitwiseCopyable {}
 
-  let valueSize: Int
-  let keysInGetMany: Int
+  private let valueSize: Int
+  private let keysInGetMany: Int
 
   init(store: String, valueSize: Int, keysInGetMany: Int) {
     self.valueSize = valueSize
     self.keysInGetMany = keysInGetMany
   }
 
-  func greet(_ line: borrowing SetupLine) throws -> Session {
-    let answer = try line.ask(Array("PING\r\n".utf8)) { bytes in
+  func handshake(_ connection: borrowing SetupConnection) throws -> Session {
+    let reply = try connection.exchange(Array("PING\r\n".utf8)) { bytes in
       switch scan(bytes, at: 0) {
       case .reply(let reply): reply.end
       case .incomplete: nil
       case .malformed: throw BenchError("the server does not speak RESP")
       }
     }
-    let text = String(decoding: answer, as: UTF8.self)
-    guard text == "+PONG\r\n" else { throw BenchError("the server refused the greeting: \(text)") }
+    let text = String(decoding: reply, as: UTF8.self)
+    guard text == "+PONG\r\n" else { throw BenchError("the server refused the handshake: \(text)") }
     return Session()
   }
 
@@ -53,18 +53,18 @@ struct RespTarget: Target {
   }
 
   @inline(__always)
-  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: Session) {}
+  func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session) {}
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan {
-    var reply = Reply(end: place)
+  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+    var reply = Reply(end: offset)
     var remaining = 1
     while remaining > 0 {
-      guard reply.end < bytes.byteCount else { return .incomplete(atLeast: reply.end &- place &+ 1) }
+      guard reply.end < bytes.byteCount else { return .incomplete(atLeast: reply.end &- offset &+ 1) }
       let kind = bytes.byte(reply.end)
       let line = DecimalLine(bytes, at: reply.end &+ 1)
       switch line {
-      case .incomplete: return .incomplete(atLeast: bytes.byteCount &- place &+ 1)
+      case .incomplete: return .incomplete(atLeast: bytes.byteCount &- offset &+ 1)
       case .malformed: return .malformed
       case .line(let number, let end):
         reply.end = end
@@ -77,13 +77,13 @@ struct RespTarget: Target {
             continue
           }
           let next = end &+ number &+ 2
-          guard next <= bytes.byteCount else { return .incomplete(atLeast: next &- place) }
+          guard next <= bytes.byteCount else { return .incomplete(atLeast: next &- offset) }
           guard bytes.byte(next &- 2) == 13, bytes.byte(next &- 1) == 10 else { return .malformed }
-          if number != valueSize { reply.fault = .unexpected }
+          if number != valueSize { reply.failure = .unexpected }
           reply.entries &+= 1
           reply.end = next
         case UInt8(ascii: "+"), UInt8(ascii: ":"): break
-        case UInt8(ascii: "-"): reply.fault = .refused
+        case UInt8(ascii: "-"): reply.failure = .refused
         case UInt8(ascii: "*"):
           guard let number, number <= 1 << 20 else { return .malformed }
           remaining &+= max(0, number)
@@ -101,40 +101,40 @@ struct RespTarget: Target {
   }
 }
 
-/// A line that ends in CR LF, and the decimal number that it is, if it is one.
+/// A line that ends in CR LF, and the decimal number that it consists of, if any.
 enum DecimalLine: Equatable {
   case line(number: Int?, end: Int)
   case incomplete
   /// Longer than any line of these protocols.
   case malformed
 
-  static let longest = 4_096
+  static let maxLength = 4_096
 
   @inline(__always)
   init(_ bytes: RawSpan, at start: Int) {
-    var place = start
+    var offset = start
     var number = 0
     var isNumber = true
-    let isNegative = place < bytes.byteCount && bytes.byte(place) == UInt8(ascii: "-")
-    if isNegative { place &+= 1 }
-    let digits = place
-    while place < bytes.byteCount {
-      let byte = bytes.byte(place)
+    let isNegative = offset < bytes.byteCount && bytes.byte(offset) == UInt8(ascii: "-")
+    if isNegative { offset &+= 1 }
+    let digits = offset
+    while offset < bytes.byteCount {
+      let byte = bytes.byte(offset)
       if byte == 13 {
-        guard place &+ 1 < bytes.byteCount else { break }
-        guard bytes.byte(place &+ 1) == 10 else {
+        guard offset &+ 1 < bytes.byteCount else { break }
+        guard bytes.byte(offset &+ 1) == 10 else {
           self = .malformed
           return
         }
-        let isWhole = isNumber && place > digits && place &- digits <= 15
-        self = .line(number: isWhole ? (isNegative ? -number : number) : nil, end: place &+ 2)
+        let isWhole = isNumber && offset > digits && offset &- digits <= 15
+        self = .line(number: isWhole ? (isNegative ? -number : number) : nil, end: offset &+ 2)
         return
       }
       let digit = Int(byte &- 48)
       if digit > 9 { isNumber = false }
       number = number &* 10 &+ digit
-      place &+= 1
+      offset &+= 1
     }
-    self = place &- start > Self.longest ? .malformed : .incomplete
+    self = offset &- start > Self.maxLength ? .malformed : .incomplete
   }
 }

@@ -1,74 +1,75 @@
 import Wire
 
-/// How one kind of server is spoken to: what its requests look like, and where its replies end.
+/// A kind of server: the format of its requests, and how to find the ends of its replies.
 ///
-/// A value without state; the load loop is specialised for each of them, so nothing here costs a call.
+/// A value without mutable state. The load loop is specialized for each conforming type, so that nothing here costs a
+/// call.
 protocol Target: Sendable {
-  /// What a connection learns at its beginning and its requests need.
+  /// State that a connection's handshake yields and its requests need.
   associatedtype Session: Sendable, BitwiseCopyable
 
   init(store: String, valueSize: Int, keysInGetMany: Int)
 
-  /// Says hello where the protocol has one, and makes sure that this kind of server answers at all.
-  func greet(_ line: borrowing SetupLine) throws -> Session
+  /// Performs the protocol's handshake, if any, and checks that this kind of server replies.
+  func handshake(_ connection: borrowing SetupConnection) throws -> Session
 
-  /// The request of an operation, but for its variable parts; nil when such a server has nothing like it.
+  /// Returns the request of an operation without its variable parts, or nil if this kind of server lacks the operation.
   func template(for operation: Operation) -> RequestTemplate?
 
-  /// Writes what is different in every request of a connection into the one that begins at `place`.
-  func stamp(_ output: inout ByteBuffer, at place: Int, sequence: UInt32, session: Session)
+  /// Patches the fields that differ in every request of a connection, in the request that starts at `offset`.
+  func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session)
 
-  /// Looks for one reply at a place in what came from the server. Keeps nothing: what is incomplete is looked at again when
-  /// there is more.
-  func scan(_ bytes: RawSpan, at place: Int) -> ReplyScan
+  /// Scans received bytes for a reply that starts at `offset`. Keeps no state: an incomplete reply is scanned again
+  /// once there are more bytes.
+  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan
 
-  /// The value in a whole reply to a get; nil when there was none.
+  /// Returns the value in a whole reply to a get, or nil if it contains none.
   func value(in reply: RawSpan) -> [UInt8]?
 }
 
-/// What a request does, in the words of all targets.
+/// An operation of any target.
 enum Operation: Int, CaseIterable, Sendable {
   case get
   case put
-  /// As many keys as the workload says.
+  /// A get of as many keys as the workload specifies.
   case getMany
   /// A page at an offset.
   case page
-  /// A page that begins behind a key.
+  /// A page that starts after a key.
   case scan
 }
 
-/// What stands at a place in the bytes that a server sent.
+/// The result of scanning for a reply.
 enum ReplyScan: Equatable {
   case reply(Reply)
-  /// The beginning of a reply that takes at least so many bytes in all.
+  /// The start of a reply of at least this many bytes.
   case incomplete(atLeast: Int)
-  /// Bytes that no such server sends; nothing behind them can be understood.
+  /// Invalid bytes, after which no reply can be found.
   case malformed
 }
 
-/// What a server made of a request.
+/// A server's reply to a request.
 struct Reply: Equatable {
-  /// Where the next reply begins.
+  /// The offset of the next reply.
   var end: Int
-  /// Which request of the connection it answers; nil where replies come in the order of the requests.
+  /// The sequence number of the request; nil if replies arrive in the order of requests.
   var sequence: UInt32?
-  /// Whether no more parts of it follow.
+  /// Whether this is the last frame of the reply.
   var isLast = true
   var entries: Int32 = 0
-  /// Keys that were asked for and had no value.
+  /// The number of requested keys without a value.
   var misses: Int32 = 0
-  var fault: Fault?
+  var failure: Failure?
 
-  enum Fault: Equatable {
-    /// The server said that it did not do it.
+  enum Failure: Equatable {
+    /// The server returned an error.
     case refused
-    /// It is a well-formed reply, but not to what was asked: a value of another size, say.
+    /// The reply is well formed but does not match the request, for example because the value has another size.
     case unexpected
   }
 }
 
 extension RawSpan {
   @inline(__always)
-  func byte(_ place: Int) -> UInt8 { unsafe unsafeLoad(fromUncheckedByteOffset: place, as: UInt8.self) }
+  func byte(_ offset: Int) -> UInt8 { unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self) }
 }

@@ -1,0 +1,187 @@
+"""Kills a server repeatedly under load from several client processes and checks its data after each restart.
+
+    python3 crash.py --server PATH [--cycles 50] [--engine log] [--processes 4] [--seed N] [--keep]
+
+Most cycles end with SIGKILL: at a random time, during a compaction, or during recovery from the previous kill. Some end
+with SIGTERM, after which the server must exit cleanly. Each process owns some keys (`crash_owner.py`), and one creates
+and drops stores (`crash_stores.py`). Acknowledged writes must survive, nothing else may appear, and revisions must keep
+increasing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from crash_owner import Owner
+from crash_process import Figures
+from crash_stores import StoreMaker
+from server_process import Server
+
+
+@dataclass
+class Totals:
+    kills: int = 0
+    during_start: int = 0
+    during_compaction: int = 0
+    clean_exits: int = 0
+    acknowledged: int = 0
+    survived: int = 0
+    stores_changed: int = 0
+    compactions: int = 0
+    slowest_start: float = 0
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, cycle: int, all_figures: list[Figures]) -> None:
+        for figures in all_figures:
+            self.acknowledged += figures.acknowledged
+            self.survived += figures.survived
+            self.stores_changed += figures.stores_changed
+            self.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
+        # All processes report the same store.
+        self.compactions += max(figures.compactions for figures in all_figures)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills ({self.during_start} during a start, {self.during_compaction} during a compaction) and {self.clean_exits} clean exits,"
+            f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
+            f" {self.stores_changed:,} changes of other stores, {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
+        )
+
+
+def run_owner(number: int, count: int, address: str, seed: int, pipe: Connection) -> None:
+    Owner(number, count, address, seed).serve(pipe)
+
+
+def run_store_maker(number: int, address: str, seed: int, pipe: Connection) -> None:
+    StoreMaker(number, address, seed).serve(pipe)
+
+
+class CrashTest:
+    """Starts a server, makes all processes work, and ends the server, once per cycle."""
+
+    def __init__(self, options: argparse.Namespace, directory: Path) -> None:
+        self.options = options
+        self.directory = directory
+        self.rng = random.Random(options.seed)
+        self.totals = Totals()
+        address = f"unix:{directory}/larder.sock"
+        context = multiprocessing.get_context("spawn")
+        self.pipes: list[Connection] = []
+        for number in range(options.processes + 1):
+            parent_end, child_end = context.Pipe()
+            self.pipes.append(parent_end)
+            if number < options.processes:
+                process = context.Process(target=run_owner, args=(number, options.processes, address, options.seed, child_end), daemon=True)
+            else:
+                process = context.Process(target=run_store_maker, args=(number, address, options.seed, child_end), daemon=True)
+            process.start()
+
+    def run(self) -> None:
+        for cycle in range(self.options.cycles + 1):
+            # One more cycle than kills, to check what the last kill left.
+            self.cycle(cycle, is_last=cycle == self.options.cycles)
+            if sys.stdout.isatty():
+                print(f"\r{cycle}/{self.options.cycles} cycles, {self.totals.acknowledged:,} writes acknowledged ", end="", flush=True)
+            if self.totals.violations:
+                break
+        for pipe in self.pipes:
+            pipe.send(False)
+        if sys.stdout.isatty():
+            print("\r\033[K", end="")
+
+    def cycle(self, cycle: int, is_last: bool) -> None:
+        data = self.directory / "data"
+        server = Server(
+            self.options.server.resolve(), self.directory, "--data", str(data), "--store", f"{Owner.store_name}={self.options.engine}"
+        )
+        try:
+            if not is_last and self.rng.random() < 0.15:
+                time.sleep(self.rng.uniform(0, max(0.02, self.totals.slowest_start)))
+                self.kill(server)
+                self.totals.during_start += 1
+                return
+            start = time.monotonic()
+            try:
+                server.wait_until_ready(pause=0.002)
+            except SystemExit as error:
+                self.totals.violations.append(f"cycle {cycle}: {error}")
+                return
+            self.totals.slowest_start = max(self.totals.slowest_start, time.monotonic() - start)
+            for pipe in self.pipes:
+                pipe.send(True)
+            choice = self.rng.random()
+            if is_last or choice < 0.1:
+                time.sleep(self.rng.uniform(0.02, 0.4))
+                self.terminate(cycle, server)
+            else:
+                unfinished = data / "stores" / Owner.store_name / "files" / "compaction.tmp"
+                if choice < 0.4 and self.options.engine.startswith("log"):
+                    self.wait_for(unfinished)
+                else:
+                    time.sleep(self.rng.uniform(0.02, 0.4))
+                self.kill(server)
+                self.totals.during_compaction += unfinished.exists()
+        finally:
+            server.kill()
+        self.totals.add(cycle, [pipe.recv() for pipe in self.pipes])
+
+    def kill(self, server: Server) -> None:
+        server.kill()
+        self.totals.kills += 1
+
+    def wait_for(self, path: Path) -> None:
+        """Waits until shortly after the file exists, but at most half a second."""
+        deadline = time.monotonic() + 0.5
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.0002)
+        time.sleep(self.rng.uniform(0, 0.003))
+
+    def terminate(self, cycle: int, server: Server) -> None:
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            status = server.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            status = "unknown: it was still running after 15 seconds"
+        if status != 0:
+            self.totals.violations.append(f"cycle {cycle}: after SIGTERM the server's status is {status}")
+        self.totals.clean_exits += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Kills a Larder server repeatedly under load and checks its data.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    parser.add_argument("--cycles", type=int, default=50)
+    parser.add_argument("--engine", default="log", help="the store's engine, log or directory, with its default durability")
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--keep", action="store_true", help="keep the data and print its path")
+    options = parser.parse_args()
+    directory = Path(tempfile.mkdtemp(prefix="larder-crash-"))
+    test = CrashTest(options, directory)
+    test.run()
+    for violation in test.totals.violations[:20]:
+        print(f"FAILED {violation}")
+    failed = bool(test.totals.violations)
+    if not failed:
+        print(f"{options.engine}, seed {options.seed}: {test.totals}")
+    if failed or options.keep:
+        print(f"seed {options.seed}; the data is in {directory}")
+    else:
+        shutil.rmtree(directory)
+    print(f"{0 if failed else 1} passed, {1 if failed else 0} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+../../contrib/python/larder.py

@@ -1,0 +1,173 @@
+"""Copies a disk as a power cut would leave it while a server writes to it, and checks what a server finds on the copy.
+
+    python3 power_cut.py --server PATH [--engine log] [--durability always] [--cuts 10] [--seed N]
+
+The disk is an ext4 image behind a loop device. While the server is stopped, the image contains everything that was
+written to the device and nothing that only the page cache of the mounted file system holds. Requires root and loop
+devices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import larder_wire as wire
+from larder import Client, LarderError
+from larder_wire import Operation, Write
+from mounted import mount_error, mounted
+from server_process import Server
+
+# How much a store with an interval may lose beyond it: the duration of one sync.
+SYNC_SECONDS = 0.5
+
+
+class Writer(threading.Thread):
+    """Overwrites some keys in a known order. Writes are numbered, and each value begins with its number."""
+
+    def __init__(self, address: str, seed: int) -> None:
+        super().__init__(daemon=True)
+        self.address = address
+        self.random = random.Random(seed)
+        # The key and the acknowledgment time of each write; writes are acknowledged in order.
+        self.keys: list[str] = []
+        self.acknowledged: list[float] = []
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with Client(self.address, timeout=30) as client:
+                store = client.open("power")
+                while not self.stopped.is_set():
+                    ids = [self.send(client, store.handle) for _ in range(self.random.choice((1, 4, 16)))]
+                    for id in ids:
+                        client.receive(id)
+                        self.acknowledged.append(time.monotonic())
+        except LarderError:
+            # The server was killed, or it refuses writes, which shows in the number of acknowledged writes.
+            pass
+
+    def send(self, client: Client, handle: int) -> int:
+        key = f"key {self.random.randrange(100)}"
+        self.keys.append(key)
+        value = b"%d " % len(self.keys) + self.random.randbytes(self.random.choices((0, 100, 2_000, 40_000), weights=(5, 20, 5, 1))[0])
+        return client.send(Operation.put, wire.encode_write(Write(key, value)), handle)
+
+
+class PowerCut:
+    def __init__(self, options: argparse.Namespace, directory: Path) -> None:
+        self.options, self.directory = options, directory
+        self.random = random.Random(options.seed)
+        self.interval = 0 if options.durability == "always" else float(options.durability.removeprefix("interval:").removesuffix("s"))
+        self.image = directory / "image"
+        self.copy = directory / "copy"
+        self.checked = 0
+        self.max_loss = 0.0
+        self.violations: list[str] = []
+
+    def start_server(self, name: str, disk: Path) -> Server:
+        folder = self.directory / name
+        folder.mkdir(exist_ok=True)
+        store = f"power={self.options.engine}?durability={self.options.durability}"
+        server = Server(self.options.server.resolve(), folder, "--data", str(disk / "data"), "--store", store)
+        server.wait_until_ready()
+        return server
+
+    def run(self) -> None:
+        with open(self.image, "wb") as image:
+            image.truncate(256 << 20)
+        subprocess.run(["mkfs.ext4", "-q", str(self.image)], check=True, capture_output=True)
+        with mounted(self.directory / "disk", "-o", "loop", str(self.image)) as disk:
+            server = self.start_server("written", disk)
+            writer = Writer(server.address, self.options.seed)
+            writer.start()
+            try:
+                for cut in range(self.options.cuts):
+                    time.sleep(self.random.uniform(0.1, 0.5) + 1.5 * self.interval)
+                    self.cut(cut, server, writer)
+                    if self.violations:
+                        break
+            finally:
+                writer.stopped.set()
+                server.kill()
+
+    def cut(self, cut: int, server: Server, writer: Writer) -> None:
+        # The loss of acknowledged writes is measured from here, not from the end of the copy.
+        cut_time, acknowledged = time.monotonic(), len(writer.acknowledged)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            self.take_copy()
+            sent = len(writer.keys)
+            times = list(writer.acknowledged)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        with mounted(self.directory / "mounted-copy", "-o", "loop", str(self.copy)) as disk:
+            other = self.start_server("found", disk)
+            try:
+                with Client(other.address, timeout=30) as client:
+                    found = {entry.key: int(entry.value.split(b" ")[0]) for entry in client.open("power").all() if entry}
+            finally:
+                other.kill()
+        survived = max(found.values(), default=0)
+        expected = {key: number for number, key in enumerate(writer.keys[:survived], 1)}
+        self.checked += acknowledged
+        if found != expected:
+            self.violations.append(f"cut {cut}: the contents are not a prefix of the writes")
+        elif survived > sent:
+            self.violations.append(f"cut {cut}: found {survived} writes of only {sent}")
+        elif survived < acknowledged:
+            loss = cut_time - times[survived]
+            self.max_loss = max(self.max_loss, loss)
+            if not self.interval or loss > self.interval + SYNC_SECONDS:
+                self.violations.append(f"cut {cut}: {acknowledged - survived} acknowledged writes of the last {loss:.3f} s are lost")
+
+    def take_copy(self) -> None:
+        """Copies the image until the copy equals it, which means that the file system was not writing meanwhile."""
+        for _ in range(10):
+            subprocess.run(["cp", "--sparse=always", str(self.image), str(self.copy)], check=True)
+            if subprocess.run(["cmp", "--quiet", str(self.image), str(self.copy)], check=False).returncode == 0:
+                return
+        raise SystemExit("the file system does not stop writing")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Cuts the power of a Larder server's disk.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    parser.add_argument("--engine", choices=("log", "directory"), default="log")
+    parser.add_argument("--durability", default="always", help="always, or an interval in seconds such as interval:1s")
+    parser.add_argument("--cuts", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    store = f"{options.engine} ({options.durability})"
+    with tempfile.TemporaryDirectory(prefix="larder-power-") as name:
+        directory = Path(name)
+        probe = directory / "probe-image"
+        with open(probe, "wb") as image:
+            image.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", str(probe)], check=True, capture_output=True)
+        reason = mount_error(directory, "-o", "loop", str(probe))
+        if reason:
+            print(f"{store}, power cut: skipped, because {reason}\n0 passed, 0 failed")
+            return 0
+        test = PowerCut(options, directory)
+        try:
+            test.run()
+        except (LarderError, SystemExit) as error:
+            test.violations.append(f"{error}")
+    for violation in test.violations:
+        print(f"FAILED {store}, seed {options.seed}: {violation}")
+    loss = f", at most the last {test.max_loss:.2f} s lost" if test.interval else " and none lost"
+    print(f"{store}, seed {options.seed}: {options.cuts} power cuts, {test.checked:,} acknowledged writes checked{loss}")
+    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
+    return 1 if test.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""Checks the encoders and decoders of larder_wire.py against the golden vectors.
+
+Run with `python3 test_vectors.py`.
+"""
+
+import json
+import sys
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import larder_wire as wire
+from brief_case import BriefCase, run
+from larder_wire import Code, Entry, Operation, Outcome, Write
+
+Frame = dict[str, Any]
+VECTORS = Path(__file__).resolve().parents[2] / "Protocol" / "vectors"
+
+
+def read_vectors(name: str) -> list[dict[str, Any]]:
+    return json.loads((VECTORS / name).read_text())
+
+
+def operation_named(name: str) -> Operation:
+    return Operation[name.replace("-", "_")]
+
+
+def value_of(record: Frame) -> bytes | list[bytes]:
+    if record["kind"] == "list":
+        return [bytes.fromhex(element) for element in record["elementsHex"]]
+    return bytes.fromhex(record["valueHex"])
+
+
+def keys_of(frame: Frame) -> list[bytes]:
+    return [bytes.fromhex(key) for key in frame["keysHex"]]
+
+
+def writes_of(frame: Frame) -> list[Write]:
+    return [
+        Write(
+            bytes.fromhex(record["keyHex"]),
+            value_of(record),
+            record.get("expireAfterMilliseconds"),
+            record.get("ifAbsent", False),
+            record.get("ifRevision"),
+        )
+        for record in frame["records"]
+    ]
+
+
+def range_of(frame: Frame) -> dict[str, Any]:
+    return {
+        "prefix": bytes.fromhex(frame["prefixHex"]),
+        "cursor": bytes.fromhex(frame["cursorHex"]) if "cursorHex" in frame else None,
+        "reverse": frame.get("reverse", False),
+        "keys_only": frame.get("keysOnly", False),
+    }
+
+
+def encode_body(frame: Frame) -> bytes:
+    """Encodes the body of a request."""
+    match operation_named(frame["operation"]):
+        case Operation.hello:
+            return wire.encode_hello(
+                frame["lowestVersion"], frame["highestVersion"], frame["credit"], frame["name"], frame["features"]
+            )
+        case Operation.credit:
+            return wire.encode_credit(frame["credit"])
+        case Operation.connections:
+            return wire.encode_connections(frame["most"])
+        case Operation.store_open | Operation.store_drop:
+            return frame["name"].encode()
+        case Operation.store_create:
+            return wire.encode_store_create(frame["name"], frame["specification"])
+        case Operation.get:
+            return bytes.fromhex(frame["keyHex"])
+        case Operation.get_many | Operation.delete_many:
+            return wire.encode_keys(keys_of(frame))
+        case Operation.put:
+            return wire.encode_write(writes_of(frame)[0])
+        case Operation.put_many:
+            return wire.encode_writes(writes_of(frame))
+        case Operation.delete:
+            return wire.encode_delete(bytes.fromhex(frame["keyHex"]), frame.get("ifRevision"))
+        case Operation.count:
+            return bytes.fromhex(frame["prefixHex"])
+        case Operation.page:
+            return wire.encode_page(frame["limit"], frame["offset"], **range_of(frame))
+        case Operation.all:
+            return wire.encode_all(**range_of(frame))
+        case Operation.watch:
+            return wire.encode_watch(frame["from"], bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False))
+        case _:
+            return b""
+
+
+def hello_fields(body: bytes) -> Frame:
+    hello = wire.decode_hello(body)
+    return {
+        "version": hello.version,
+        "features": hello.features,
+        "largestFrame": hello.max_frame_size,
+        "largestValue": hello.max_value_size,
+        "largestKey": hello.max_key_size,
+        "mostStores": hello.max_stores,
+        "mostRequests": hello.max_requests,
+        "mostKeys": hello.max_keys,
+        "name": hello.name,
+    }
+
+
+def record_fields(entry: Entry | None) -> Frame:
+    if entry is None:
+        return {"kind": "absent"}
+    fields: Frame = {"keyHex": entry.key.encode().hex(), "revision": entry.revision}
+    if isinstance(entry.value, list):
+        fields |= {"kind": "list", "elementsHex": [element.hex() for element in entry.value]}
+        fields["valueHex"] = wire.encode_list(entry.value).hex()
+    else:
+        fields |= {"kind": "single", "valueHex": entry.value.hex()}
+    if entry.expire_after_milliseconds is not None:
+        fields["expireAfterMilliseconds"] = entry.expire_after_milliseconds
+    return fields
+
+
+def reply_fields(body: bytes) -> Frame:
+    return {"records": [record_fields(entry) for entry in wire.decode_records(body)]}
+
+
+def change_fields(change: wire.Change) -> Frame:
+    fields: Frame = {"kind": change.kind.name.replace("_", "-"), "keyHex": change.key.encode().hex()}
+    fields |= {"valueHex": change.value.hex(), "revision": change.revision}
+    if change.expire_after_milliseconds is not None:
+        fields["expireAfterMilliseconds"] = change.expire_after_milliseconds
+    return fields
+
+
+def watch_fields(body: bytes) -> Frame:
+    through, changes = wire.decode_changes(body)
+    return {"through": through, "changes": [change_fields(change) for change in changes]}
+
+
+def nothing(body: bytes) -> Frame:
+    wire.decode_nothing(body)
+    return {}
+
+
+def slow_log_fields(body: bytes) -> Frame:
+    names = ("millisecondsAgo", "nanoseconds", "receivedBytes", "requests", "operations", "name")
+    return {"slow": [dict(zip(names, vars(entry).values(), strict=True)) for entry in wire.decode_slow_log(body)]}
+
+
+def connection_fields(body: bytes) -> Frame:
+    names = ("number", "openMilliseconds", "requests", "requestsPerSecond", "receivedBytes", "sentBytes", "waitingBytes")
+    names += ("process", "user", "address", "command", "client")
+    return {"connections": [dict(zip(names, vars(found).values(), strict=True)) for found in wire.decode_connections(body)]}
+
+
+def store_open_fields(body: bytes) -> Frame:
+    handle, engine = wire.decode_store_open(body)
+    return {"handle": handle, "engine": engine}
+
+
+def integer_named(name: str) -> Callable[[bytes], Frame]:
+    return lambda body: {name: wire.decode_integer(body)}
+
+
+DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
+    Operation.hello: hello_fields,
+    Operation.stats: lambda body: {"figures": [{"name": name, "value": value} for name, value in wire.decode_stats(body).items()]},
+    Operation.slow_log: slow_log_fields,
+    Operation.connections: connection_fields,
+    Operation.store_open: store_open_fields,
+    Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
+    Operation.get: reply_fields,
+    Operation.get_many: reply_fields,
+    Operation.page: reply_fields,
+    Operation.all: reply_fields,
+    Operation.watch: watch_fields,
+    Operation.put: integer_named("revision"),
+    Operation.put_many: integer_named("revision"),
+    Operation.delete: integer_named("count"),
+    Operation.delete_many: integer_named("count"),
+    Operation.delete_all: integer_named("count"),
+    Operation.count: integer_named("count"),
+}
+
+
+def decode_frame(to: str, frame_bytes: bytes) -> Frame:
+    """Decodes the fields of a reply to the operation `to`."""
+    received = bytearray(frame_bytes)
+    reply = wire.take_reply(received)
+    assert reply is not None and not received, "not one whole frame"
+    frame: Frame = {"to": to, "outcome": int(reply.outcome), "more": reply.more, "id": reply.id}
+    if reply.outcome != Outcome.done:
+        return frame | {"code": reply.code.name, "message": reply.message}
+    return frame | DECODERS.get(operation_named(to), nothing)(reply.body)
+
+
+class RequestVectorTests(BriefCase):
+    """One test per vector, added below."""
+
+    def check(self, vector: dict[str, Any]) -> None:
+        frame = vector["frame"]
+        encoded = wire.encode_frame(operation_named(frame["operation"]), frame["id"], encode_body(frame), frame["store"])
+        self.assertEqual(encoded.hex(), vector["hex"])
+
+
+class ReplyVectorTests(BriefCase):
+    """One test per vector, added below."""
+
+    def check(self, vector: dict[str, Any]) -> None:
+        whole = bytes.fromhex(vector["hex"])
+        self.assertEqual(decode_frame(vector["frame"]["to"], whole), vector["frame"])
+        for size in range(len(whole)):
+            self.assertIsNone(wire.take_reply(bytearray(whole[:size])), f"an incomplete frame of {size} bytes was accepted")
+
+
+class MalformedVectorTests(BriefCase):
+    """One test per vector, added below. session.py checks a server's replies to them."""
+
+    def check(self, vector: dict[str, Any]) -> None:
+        answer = vector["answer"]
+        self.assertIn(answer["code"], Code.__members__)
+        self.assertIn(answer["outcome"], (Outcome.not_executed, Outcome.rejected, Outcome.unknown))
+        self.assertIsInstance(answer["closes"], bool)
+        self.assertEqual(bytes.fromhex(vector["hex"]).hex(), vector["hex"])
+
+
+class VectorTests(BriefCase):
+    def test_names_are_unique(self) -> None:
+        for file in ("requests.json", "replies.json", "malformed.json"):
+            names = [vector["name"] for vector in read_vectors(file)]
+            self.assertEqual(len(set(names)), len(names), file)
+
+    def test_every_code_has_the_same_outcome_everywhere(self) -> None:
+        outcomes: dict[str, int] = {}
+        errors = [vector["frame"] for vector in read_vectors("replies.json") if vector["frame"]["outcome"]]
+        for error in errors + [vector["answer"] for vector in read_vectors("malformed.json")]:
+            self.assertEqual(error["outcome"], outcomes.setdefault(error["code"], error["outcome"]), error["code"])
+        self.assertEqual(set(outcomes), set(Code.__members__))
+
+    def test_outcomes_and_codes_of_later_versions(self) -> None:
+        reply = wire.take_reply(bytearray(bytes.fromhex("080000000900e80305000000")))
+        assert reply is not None
+        self.assertEqual((reply.outcome, reply.code, reply.code.name), (Outcome.unknown, 1000, "code1000"))
+
+
+def check_of(vector: dict[str, Any]) -> Callable[[Any], None]:
+    return lambda self: self.check(vector)
+
+
+def add_tests(case: type[BriefCase], vectors: list[dict[str, Any]]) -> None:
+    for vector in vectors:
+        setattr(case, f"test_{vector['name']}", check_of(vector))
+
+
+add_tests(RequestVectorTests, [vector for vector in read_vectors("requests.json") if not vector.get("decodeOnly")])
+add_tests(ReplyVectorTests, read_vectors("replies.json"))
+add_tests(MalformedVectorTests, read_vectors("malformed.json"))
+
+
+def main() -> int:
+    passed, failed = run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
