@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import Glibc
 import LarderServer
@@ -56,7 +57,7 @@ package struct Daemon {
     let passed = Dictionary(grouping: sockets, by: Self.use(of:))
     configuration.sockets = passed[.clients] ?? []
     configuration.metricsSockets = passed[.metrics] ?? []
-    if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
+    if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.default] }
     takeUp(passed[.listen] ?? [], &configuration)
     let notices = OpeningNotices()
     configuration.tellProgress = { notices.tell($0) }

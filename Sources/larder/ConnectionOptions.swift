@@ -7,7 +7,7 @@ import Platform
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.standard))",
+      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.default))",
       valueName: "address"),
     transform: { try Address($0) })
   var server: Address?
@@ -26,7 +26,7 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   func address() throws -> Address {
-    try server ?? Self.addressInEnvironment() ?? .standard
+    try server ?? Self.addressInEnvironment() ?? .default
   }
 
   var patience: Duration { timeout?.duration ?? .seconds(5) }

@@ -20,6 +20,6 @@ enum StoreCompletion {
       if word == "--server" { return try Address(next) }
       if word.hasPrefix("--server=") { return try Address(String(word.dropFirst("--server=".count))) }
     }
-    return try ConnectionOptions.addressInEnvironment() ?? .standard
+    return try ConnectionOptions.addressInEnvironment() ?? .default
   }
 }

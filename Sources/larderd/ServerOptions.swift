@@ -13,7 +13,7 @@ struct ServerOptions: ParsableArguments {
     help: ArgumentHelp(
       """
       Where to listen, beside the sockets that systemd passes. Can be repeated. (default, if it passes none: \
-      \(Address.standard))
+      \(Address.default))
       """, valueName: "address"))
   var listen: [String] = []
 

@@ -28,7 +28,9 @@ import Testing
     var feed = ChangeFeed(after: 10, limit: 1 << 22, notifiesImmediately: true)
     #expect(feed.place(of: 11) == 0)
     // Several chunks, some with only one change.
-    for revision in 11...400 as ClosedRange<UInt64> { append(to: &feed, revision, size: revision % 50 == 0 ? 100_000 : 900) }
+    for revision in 11...400 as ClosedRange<UInt64> {
+      append(to: &feed, revision, size: revision % 50 == 0 ? 100_000 : 900)
+    }
     for revision in [11, 12, 49, 50, 51, 200, 399, 400] as [UInt64] {
       #expect(revisions(feed, from: feed.place(of: revision)) == Array(revision...400))
     }

@@ -32,7 +32,7 @@ package struct ChangeFeed {
   /// The time since when nobody watches; nil if somebody does.
   private var unwatchedSince: UInt64?
   /// The waiters to notify of the next change.
-  private var waiters: [any ChangeWaiter] = []
+  package private(set) var waiters: [any ChangeWaiter] = []
   /// Whether the waiters are to be notified now.
   private(set) var needsNotification = false
   /// Whether waiters may be notified of changes at once. Otherwise the commit writer notifies them when the changes are

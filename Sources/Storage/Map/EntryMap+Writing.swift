@@ -40,7 +40,8 @@ extension EntryMap {
     let value = unsafe value.withUnsafeBytes { bytes in unsafe bytes }
     if old != 0, value.count < ExternalValues.minimumByteCount {
       let record = record(old)
-      if record.revision > snapshots.newestRevision, !record.isExternal, record.hasExpiry == (expiry != 0), record.units == units
+      if record.revision > snapshots.newestRevision, !record.isExternal, record.hasExpiry == (expiry != 0),
+        record.units == units
       {
         valueBytes += value.count - record.valueByteCount
         let oldExpiry = record.expiry

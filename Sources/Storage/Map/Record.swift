@@ -77,13 +77,16 @@ struct Record {
 
   /// The reference bit: whether the entry was used since the CLOCK hand of `EntryMap+Eviction.swift` last passed. It is
   /// the only bit of a record that changes under a snapshot.
-  var isReferenced: Bool { unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self) & Self.referenceBit != 0 }
+  var isReferenced: Bool {
+    unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self) & Self.referenceBit != 0
+  }
 
   @inline(__always)
   func setReferenced(_ isReferenced: Bool) {
     let byte = unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self)
     unsafe base.storeBytes(
-      of: isReferenced ? byte | Self.referenceBit : byte & ~Self.referenceBit, toByteOffset: Self.referenceOffset, as: UInt8.self)
+      of: isReferenced ? byte | Self.referenceBit : byte & ~Self.referenceBit, toByteOffset: Self.referenceOffset,
+      as: UInt8.self)
   }
 
   /// The time of the map's clock when the entry expires, in milliseconds; 0 for never.

@@ -1,3 +1,4 @@
+import Basics
 import Larder
 
 extension [UInt8] {
@@ -7,7 +8,7 @@ extension [UInt8] {
       ("connection", connection.number), ("requestsPerSecond", connection.requestsPerSecond),
       ("requests", connection.requests), ("receivedBytes", connection.receivedBytes),
       ("sentBytes", connection.sentBytes), ("waitingBytes", connection.waitingBytes),
-      ("ageMilliseconds", UInt64(connection.age / .milliseconds(1))),
+      ("ageMilliseconds", connection.age.wholeMilliseconds),
     ]
     for (index, number) in numbers.enumerated() {
       append(index == 0 ? "{\"" : ",\"")

@@ -1,3 +1,4 @@
+import Basics
 import Larder
 
 /// How an entry is written as one line of JSON, such that reading the line gives the same bytes:
@@ -27,8 +28,7 @@ enum EntryLine {
     output.append(number: entry.revision)
     if let expiry = entry.expiresIn {
       output.append(",\"expiresInMilliseconds\":")
-      let (seconds, attoseconds) = expiry.components
-      output.append(number: UInt64(max(1, seconds * 1_000 + attoseconds / 1_000_000_000_000_000)))
+      output.append(number: max(1, expiry.wholeMilliseconds))
     }
     output.append("}\n")
   }

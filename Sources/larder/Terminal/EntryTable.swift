@@ -1,3 +1,4 @@
+import Basics
 import Larder
 
 /// Entries as a table: a line each, with as much of the value as fits.

@@ -4,7 +4,7 @@ import Testing
 @testable import Storage
 
 /// Compares a map that is loaded in bulk with one that is filled by puts.
-struct MapLoadingTests {
+struct BulkLoaderTests {
   @Test(arguments: [0, 1, 2, 125, 126, 5_000]) func `a loaded map equals a map filled by puts`(_ count: Int) throws {
     var random = SeededGenerator.announced()
     var put = EntryMap()
