@@ -25,7 +25,7 @@ package struct Poll: ~Copyable, Sendable {
     package let writable: Bool
     /// The peer is gone, or the descriptor has failed.
     package let hungUp: Bool
-    /// The peer has shut down its sending side. Reported only with the interest `changes`.
+    /// The peer has shut down its sending side. Reported only with the interest `edgeTriggered`.
     package let endsSending: Bool
   }
 

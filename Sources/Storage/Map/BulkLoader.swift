@@ -104,7 +104,7 @@ struct BulkLoader {
 /// Between `beginLoading` and `finishLoading` only the hash index finds the records, and only these functions may be
 /// called.
 extension EntryMap {
-  /// Reserves space in the hash index for about so many entries.
+  /// Reserves space in the hash index for about this number of entries.
   mutating func beginLoading(entries: Int) throws(StorageError) {
     precondition(order.count == 0 && snapshots.isEmpty && !isDropped, "only an empty map can be loaded")
     try hashIndex.reserve(entries: entries, in: arena)

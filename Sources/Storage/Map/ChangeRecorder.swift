@@ -109,7 +109,7 @@ struct ChangeRecorder: ~Copyable {
 // MARK: - Recording
 
 extension EntryMap {
-  /// Checks that the commit writer can take commits with so many operations and so many bytes of keys and values.
+  /// Checks that there is space for a commit with `operations` operations and `bytes` bytes of keys and values.
   /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`.
   @inline(__always)
   package func checkCommit(operations: Int, bytes: Int) throws(StorageError) {

@@ -22,7 +22,7 @@ extension EntryMap {
       + expiryQueue.usedBytes - snapshots.retainedBytes
   }
 
-  /// Checks that entries with so many bytes of keys and values would fit if the map were empty.
+  /// Checks that `records` entries with `bytes` bytes of keys and values would fit into the empty map.
   /// - Throws: `overLimit`.
   func checkLimit(records: Int, bytes: Int) throws(StorageError) {
     guard let limitBytes else { return }

@@ -1,6 +1,6 @@
 extension EntryMap {
-  /// Reserves memory for so many puts, with so many bytes of keys and values in all: for their records and their places
-  /// in the order.
+  /// Reserves memory for `records` puts with `bytes` bytes of keys and values in all: for their records and their
+  /// places in the order.
   ///
   /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
@@ -199,8 +199,8 @@ extension EntryMap {
 extension Store {
   private static let placementBatchCount = 64
 
-  /// Tells the map the places of values, in the order in which they were written. Acquires the lock for a bounded
-  /// number at a time.
+  /// Records the places of values in the map, in the order in which they were written. Updates a bounded number under
+  /// each acquisition of the lock.
   func place(_ values: [PlacedValue]) {
     var end = values.count
     while end > 0 {

@@ -100,7 +100,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// The statistics of one store at one moment.
+/// The statistics of a store at a point in time.
 package struct MapStatistics: Equatable, Sendable {
   /// The number of entries, including those that have expired but aren't removed yet.
   package var entries = 0

@@ -197,7 +197,7 @@ struct HashIndex: ~Copyable {
     }
   }
 
-  /// Makes room for about so many entries in an empty index.
+  /// Makes room for about this number of entries in an empty index.
   mutating func reserve(entries: Int, in arena: borrowing Arena) throws(StorageError) {
     let perSegment = entries / Self.segmentCount
     guard perSegment >= HashChunk.slotCount else { return }

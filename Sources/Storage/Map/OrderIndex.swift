@@ -25,7 +25,7 @@ struct OrderIndex: ~Copyable {
   var nodesInUse: Int { pool.nodesInUse }
   var memoryBytes: Int { pool.memoryBytes }
 
-  /// Reserves nodes, so that so many insertions, or one removal or replacement, need nothing from the system.
+  /// Reserves nodes, so that this number of insertions, or one removal or replacement, needs nothing from the system.
   ///
   /// Each insertion may split a leaf that is full already, and every full node above it, though no node twice. Under a
   /// snapshot it may first copy a node and two siblings on every level, again no node twice.

@@ -130,7 +130,7 @@ struct SnapshotTable {
     retainedBytes += nodes.count * OrderNode.byteCount
   }
 
-  /// Notes that the map has freed so many bytes that only snapshots saw.
+  /// Notes that the map has freed bytes that only snapshots saw.
   mutating func noteFreed(byteCount: Int) { retainedBytes -= byteCount }
 }
 
