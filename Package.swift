@@ -68,16 +68,17 @@ let package = Package(
     .target(name: "CLinux"),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
-    .target(name: "Platform", dependencies: ["CLinux"], swiftSettings: settings),
-    .target(name: "Systemd", dependencies: ["CSystemd", "Platform"], swiftSettings: settings),
+    .target(name: "Basics", swiftSettings: settings),
+    .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
+    .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
-    .target(name: "Storage", dependencies: ["EntryFiles", "Platform"], swiftSettings: settings),
-    .target(name: "LarderServer", dependencies: ["Wire", "Storage", "Platform"], swiftSettings: settings),
+    .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
+    .target(name: "LarderServer", dependencies: ["Basics", "Wire", "Storage", "Platform"], swiftSettings: settings),
     .target(
       name: "LarderService",
       dependencies: [
-        "LarderServer", "Storage", "Systemd", "Platform",
+        "Basics", "LarderServer", "Storage", "Systemd", "Platform",
         .product(name: "Yams", package: "Yams", condition: commands),
         .product(name: "Configuration", package: "swift-configuration", condition: commands),
       ],
@@ -95,18 +96,20 @@ let package = Package(
         "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
-    .target(name: "Larder", dependencies: ["DataSources", "Wire", "Platform"], swiftSettings: settings),
+    .target(name: "Larder", dependencies: ["Basics", "DataSources", "Wire", "Platform"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
-      name: "larderd", dependencies: ["LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
+      name: "larderd",
+      dependencies: ["Basics", "LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
       swiftSettings: settings),
     .executableTarget(
-      name: "larder", dependencies: ["Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
+      name: "larder",
+      dependencies: ["Basics", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
       swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
+        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
@@ -117,14 +120,15 @@ let package = Package(
     .testTarget(
       name: "LarderServiceTests", dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform"],
       swiftSettings: settings),
-    .testTarget(name: "PlatformTests", dependencies: ["Platform"], swiftSettings: settings),
+    .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform"], swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests",
-      dependencies: ["Larder", "LarderServer", "DataSources", "LarderTesting", "Wire", "Platform"],
+      dependencies: ["Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform"],
       swiftSettings: settings),
     .testTarget(
-      name: "LarderCommandTests", dependencies: ["larder", "larderd", "Larder", "Platform"], swiftSettings: settings),
+      name: "LarderCommandTests", dependencies: ["Basics", "larder", "larderd", "Larder", "Platform"],
+      swiftSettings: settings),
     .target(
       name: "SimulatedDisk", dependencies: ["Platform"], path: "Tests/Support/SimulatedDisk", swiftSettings: settings),
     .testTarget(
@@ -136,6 +140,7 @@ let package = Package(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting", "Storage", "Platform",
+        .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: settings),
     .testTarget(

@@ -1,4 +1,4 @@
-// Libedit, and its calls of variable arguments, which Swift can't make.
+// Libedit, and wrappers of its variadic functions, which Swift can't call.
 #pragma once
 
 #include <histedit.h>
@@ -10,7 +10,7 @@ typedef unsigned char (*editor_function)(EditLine *editor, int key);
 // An editor of standard input.
 static inline EditLine *editor_make(const char *program) { return el_init(program, stdin, stdout, stderr); }
 
-// The owner is what an editor's functions get at.
+// The owner is the object that an editor's functions can access.
 static inline void editor_set_owner(EditLine *editor, void *owner) { el_set(editor, EL_CLIENTDATA, owner); }
 
 static inline void *editor_owner(EditLine *editor) {
@@ -21,14 +21,15 @@ static inline void *editor_owner(EditLine *editor) {
 
 static inline void editor_set_prompt(EditLine *editor, editor_prompt prompt) { el_set(editor, EL_PROMPT, prompt); }
 
-// The keys of emacs. Ctrl-C is a key like others while a line is edited; libedit deals with the signals that come from elsewhere.
+// Sets the key bindings of Emacs. Ctrl-C is an ordinary key while a line is edited; libedit handles signals from
+// elsewhere.
 static inline void editor_set_keys(EditLine *editor) {
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_SIGNAL, 1);
   el_set(editor, EL_SETTY, "-d", "-isig", NULL);
 }
 
-// Takes keys as they are from here on, which el_gets by itself does only when it has shown the prompt.
+// Puts the terminal into raw mode at once. On its own, el_gets does so only after it has shown the prompt.
 static inline void editor_prepare(EditLine *editor) { el_set(editor, EL_PREP_TERM, 1); }
 
 static inline void editor_bind(EditLine *editor, const char *key, const char *command) {
@@ -51,5 +52,5 @@ static inline void history_enter(History *lines, const char *line) {
   history(lines, &event, H_ENTER, line);
 }
 
-// What was printed stands before what comes next.
+// Writes out everything that was printed.
 static inline void flush_standard_output(void) { fflush(stdout); }

@@ -1,4 +1,4 @@
-// libsystemd, as pkg-config finds it.
+// libsystemd, found by pkg-config.
 #pragma once
 
 #include <systemd/sd-daemon.h>

@@ -1,16 +1,17 @@
-/// The part of a file's name that stands for the key (Protocol/directory-format.md, §2).
+/// The part of a file's name that represents the key (Protocol/directory-format.md, §2).
 ///
-/// It has only small ASCII letters, digits and marks, so no two keys can meet on a file system that folds case or normalises text. A key
-/// whose escaped form is too long is named by the beginning of that form and its SHA-256; a key file beside the entry then holds the key.
+/// It contains only lowercase ASCII letters, digits and punctuation, so that no two keys collide on a file system that
+/// folds case or normalizes text. If the escaped form of a key is too long, the name is the beginning of that form and
+/// the key's SHA-256, and a key file beside the entry contains the key.
 package struct EntryName: Hashable, Sendable {
-  /// The longest escaped key that is a name by itself.
-  static let maximumPlainByteCount = 180
-  /// What is kept of a longer one, for those who read the folder.
-  static let excerptByteCount = 80
+  /// The maximum size of an escaped key that is its own name.
+  private static let maxPlainByteCount = 180
+  /// The size of the excerpt of a longer key, for people who read the folder.
+  private static let excerptByteCount = 80
   private static let digestMark = "%~"
   private static let digestByteCount = 64
 
-  /// ASCII.
+  /// The name, in ASCII.
   package let text: String
 
   package init(of key: [UInt8]) {
@@ -19,14 +20,15 @@ package struct EntryName: Hashable, Sendable {
       escaped += Self.escaped(byte, isFirst: index == 0)
       if escaped.utf8.count <= Self.excerptByteCount { excerptEnd = escaped.endIndex }
     }
-    guard escaped.utf8.count > Self.maximumPlainByteCount else {
+    guard escaped.utf8.count > Self.maxPlainByteCount else {
       text = escaped
       return
     }
     text = escaped[..<excerptEnd] + Self.digestMark + SHA256.hexadecimal(of: key)
   }
 
-  /// What a folder has as a name; nil when no key is written so. The key of a digest is believed until its file is read.
+  /// Parses a name from a folder. Returns nil if it isn't the name of any key. A digest isn't checked against its key
+  /// until the key file is read.
   package init?(reading text: String) {
     self.init(unchecked: text)
     if isDigest { return }
@@ -35,7 +37,7 @@ package struct EntryName: Hashable, Sendable {
 
   private init(unchecked text: String) { self.text = text }
 
-  /// Whether the key is in a file of its own.
+  /// Whether the name is a digest, whose key is in a key file.
   package var isDigest: Bool {
     let bytes = Array(text.utf8)
     let mark = bytes.count - Self.digestByteCount - 2
@@ -43,24 +45,24 @@ package struct EntryName: Hashable, Sendable {
       && bytes[(mark + 2)...].allSatisfy { Self.digit($0) != nil }
   }
 
-  /// The file that holds the key of a digest.
+  /// The name of the file that contains the key of a digest.
   package var keyFileName: String { text + "@key" }
 
-  /// The name whose key is in a file; nil when the file is none of that kind.
+  /// Parses the name of a key file. Returns nil if the file isn't a key file.
   package init?(ofKeyFile fileName: String) {
     guard let (text, rest) = EntryVersion.split(fileName), rest == "key" else { return nil }
     self.init(unchecked: text)
     guard isDigest else { return nil }
   }
 
-  /// The key that the name spells; nil for a digest.
+  /// The key that the name encodes; nil for a digest.
   package var key: [UInt8]? {
     guard !isDigest else { return nil }
     var (key, bytes) = ([UInt8](), Array(text.utf8)[...])
     while let byte = bytes.popFirst() {
       switch byte {
       case UInt8(ascii: "^"):
-        guard let letter = bytes.popFirst(), Self.isSmallLetter(letter) else { return nil }
+        guard let letter = bytes.popFirst(), Self.isLowercaseLetter(letter) else { return nil }
         key.append(letter - 32)
       case UInt8(ascii: "%"):
         guard let high = bytes.popFirst().flatMap(Self.digit), let low = bytes.popFirst().flatMap(Self.digit) else {
@@ -86,7 +88,9 @@ package struct EntryName: Hashable, Sendable {
     return String(UnicodeScalar(byte))
   }
 
-  private static func isSmallLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) }
+  private static func isLowercaseLetter(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+  }
 
   private static func digit(_ byte: UInt8) -> UInt8? {
     switch byte {

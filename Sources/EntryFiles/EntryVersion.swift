@@ -1,12 +1,13 @@
 import CLinux
 
-/// What an entry's file says in its name beyond the key (Protocol/directory-format.md, §3): `NAME@17-x1800000000000-list-0c23a9f1`.
+/// The part of a file's name that describes the entry apart from its key (Protocol/directory-format.md, §3), as in
+/// `NAME@17-x1800000000000-list-0c23a9f1`.
 package struct EntryVersion: Equatable, Sendable {
   package let isList: Bool
   package let revision: UInt64
-  /// In milliseconds since 1970; 0 for never.
+  /// The time when the entry expires, in milliseconds since 1970; 0 for never.
   package let expiry: UInt64
-  /// CRC32C of all of the name that is ahead of it, and of the value.
+  /// The CRC32C of the name's preceding part and of the value.
   package let checksum: UInt32
 
   package init(of name: EntryName, isList: Bool, revision: UInt64, expiry: UInt64, value: UnsafeRawBufferPointer) {
@@ -24,12 +25,12 @@ package struct EntryVersion: Equatable, Sendable {
     self.checksum = checksum
   }
 
-  /// Whether the file's name and value are what was written.
+  /// Returns whether the checksum matches the file's name and value.
   package func isChecksum(of name: EntryName, value: UnsafeRawBufferPointer) -> Bool {
     unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: value) == self
   }
 
-  /// What the checksum is of a file that has its name from this and no bytes.
+  /// Returns the checksum of an empty file with this name and version.
   package func checksum(ofNameOnly name: EntryName) -> UInt32 {
     unsafe Self.checksum(
       stem: Self.stem(name, isList: isList, revision: revision, expiry: expiry),
@@ -38,7 +39,7 @@ package struct EntryVersion: Equatable, Sendable {
 
   package func hasExpired(at wall: UInt64) -> Bool { expiry != 0 && expiry <= wall }
 
-  /// The name of the file.
+  /// Returns the name of the file.
   package func fileName(_ name: EntryName) -> String {
     Self.stem(name, isList: isList, revision: revision, expiry: expiry) + "-"
       + hexadecimalText(UInt64(checksum), digits: 8)
@@ -54,7 +55,7 @@ package struct EntryVersion: Equatable, Sendable {
     return unsafe crc32c(crc, value.baseAddress, value.count)
   }
 
-  /// Takes a file's name apart; nil when it isn't an entry's.
+  /// Parses a file's name. Returns nil if it isn't the name of an entry's file.
   package static func read(_ fileName: String) -> (name: EntryName, version: EntryVersion)? {
     guard let (stem, rest) = split(fileName), let name = EntryName(reading: stem) else { return nil }
     var fields = rest.split(separator: "-", omittingEmptySubsequences: false)[...]
@@ -72,12 +73,12 @@ package struct EntryVersion: Equatable, Sendable {
       fields.removeFirst()
     }
     let version = EntryVersion(isList: isList, revision: revision, expiry: expiry, checksum: checksum)
-    // Numbers have one spelling each: with zeroes or a plus ahead it is someone else's file.
+    // A number has one spelling. A file whose name has leading zeroes or a plus isn't ours.
     guard fields.isEmpty, version.fileName(name).utf8.elementsEqual(fileName.utf8) else { return nil }
     return (name, version)
   }
 
-  /// What is ahead of the last `@`, and what is behind it.
+  /// Splits a file's name at the last `@`.
   static func split(_ fileName: String) -> (String, Substring)? {
     guard let mark = fileName.utf8.lastIndex(of: UInt8(ascii: "@")) else { return nil }
     return (String(fileName[..<mark]), fileName[fileName.utf8.index(after: mark)...])

@@ -1,6 +1,6 @@
-/// SHA-256 of FIPS 180-4, for the names of keys that are too long to be names themselves.
+/// SHA-256 (FIPS 180-4), for the names of keys that are too long to be file names.
 ///
-/// Plain rather than fast: it is only ever given a key.
+/// Simple rather than fast, because it hashes only keys.
 package enum SHA256 {
   private static let constants: [UInt32] = [
     0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
@@ -13,7 +13,7 @@ package enum SHA256 {
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
   ]
 
-  /// The digest, as 64 small hexadecimal digits.
+  /// Returns the digest, as 64 lowercase hexadecimal digits.
   package static func hexadecimal(of message: [UInt8]) -> String {
     var state: [UInt32] = [
       0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
@@ -54,7 +54,7 @@ package enum SHA256 {
   private static func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }
 }
 
-/// A number in small hexadecimal digits, with zeroes ahead.
+/// Returns a number in lowercase hexadecimal digits, with leading zeroes.
 package func hexadecimalText(_ number: UInt64, digits: Int) -> String {
   let text = String(number, radix: 16)
   return String(repeating: "0", count: digits - text.utf8.count) + text

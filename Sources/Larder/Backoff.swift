@@ -1,3 +1,5 @@
+import Basics
+
 /// How long to wait before the next attempt to connect: the double of the time before, up to a cap, less a random part of up to half,
 /// so that many clients of a server that comes back don't come all at once.
 public struct Backoff: Hashable, Sendable {
@@ -19,15 +21,5 @@ public struct Backoff: Hashable, Sendable {
       failures > 32 ? cap : min(cap, base.multipliedReportingOverflow(by: 1 << UInt64(failures - 1)).partialValue)
     let longest = max(base, doubled)
     return longest - UInt64.random(in: 0...longest / 2)
-  }
-}
-
-extension Duration {
-  /// Milliseconds, rounded up; 0 for what is negative, and a thousand years for what is longer.
-  var wholeMilliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    guard seconds >= 0, attoseconds >= 0 else { return 0 }
-    guard seconds < 31_536_000_000 else { return 31_536_000_000_000 }
-    return UInt64(seconds) * 1_000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
   }
 }

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// A client of a Larder server. A value that is cheap to copy and safe to use from any task; all copies share its connections, and

@@ -1,3 +1,4 @@
+import Basics
 import Wire
 
 struct GetRequest: Request {

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 import Wire
 
@@ -161,7 +162,7 @@ struct EventLoop: ~Copyable {
     }
     let figures = service.server.registry.add(Socket.peer(of: socket), now: service.batch.now)
     connections.add(Connection(socket, token: token, listener: listener, figures, now: service.batch.now))
-    service.sweepNoLater(than: service.batch.now + service.batch.limits.helloTimeout.milliseconds)
+    service.sweepNoLater(than: service.batch.now + service.batch.limits.helloTimeout.wholeMilliseconds)
   }
 
   /// Answers what has come, gives open answers their time, and ends all connections.

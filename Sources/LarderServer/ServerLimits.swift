@@ -45,11 +45,3 @@ package struct ServerLimits: Sendable {
   /// A value whose entry record fits into the largest frame beside the longest key.
   var maxValueBytes: Int { maxFrameBytes - 8_192 }
 }
-
-extension Duration {
-  /// Whole milliseconds, rounded up.
-  var milliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds) + 999_999_999_999_999) / 1_000_000_000_000_000
-  }
-}

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 import Wire
 
@@ -60,7 +61,7 @@ extension Service {
       }
     }
     for answer in connection.answers where !answer.isWatch {
-      sweepNoLater(than: answer.waitingSince + batch.limits.answerTimeout.milliseconds)
+      sweepNoLater(than: answer.waitingSince + batch.limits.answerTimeout.wholeMilliseconds)
     }
   }
 
@@ -92,7 +93,7 @@ extension Service {
   private mutating func queue(_ connection: inout Connection) {
     unsafe connection.outbox.append(batch.output.bytes)
     noteQueued(batch.output.count, for: connection)
-    sweepNoLater(than: batch.now + batch.limits.writeTimeout.milliseconds)
+    sweepNoLater(than: batch.now + batch.limits.writeTimeout.wholeMilliseconds)
   }
 
   /// Takes a connection that has nothing left to do to its end.

@@ -1,3 +1,4 @@
+import Basics
 import Wire
 
 /// What time brings to an end: `Protocol/wire.md` §9. Nothing is timed a request: the sweep looks at what each connection last did, and
@@ -13,7 +14,7 @@ extension Service {
   /// Goes by the server's limits as they are now: what was planned by the old ones is looked at again.
   mutating func takeNewLimits() {
     batch.limits = server.limits
-    slowNanoseconds = batch.limits.slow.milliseconds * 1_000_000
+    slowNanoseconds = batch.limits.slow.wholeMilliseconds * 1_000_000
     sweepNoLater(than: batch.now)
   }
 
@@ -47,14 +48,14 @@ extension Service {
   private func due(_ connection: borrowing Connection) -> (time: UInt64, reason: Reason)? {
     let limits = batch.limits
     if connection.phase == .lingering { return (connection.lastSent + Self.lingerMilliseconds, .lingered) }
-    if let since = connection.stalledSince { return (since + limits.writeTimeout.milliseconds, .unread) }
+    if let since = connection.stalledSince { return (since + limits.writeTimeout.wholeMilliseconds, .unread) }
     switch connection.phase {
-    case .greeting: return (connection.opened + limits.helloTimeout.milliseconds, .noHello)
+    case .greeting: return (connection.opened + limits.helloTimeout.wholeMilliseconds, .noHello)
     case .open where !connection.gated.isEmpty: return nil
     case .open where !connection.inbox.isEmpty:
-      return (connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
+      return (connection.lastRead + limits.frameTimeout.wholeMilliseconds, .frameStalled)
     case .open where connection.answers.isEmpty:
-      return (max(connection.lastRead, connection.lastSent) + limits.idleTimeout.milliseconds, .idle)
+      return (max(connection.lastRead, connection.lastSent) + limits.idleTimeout.wholeMilliseconds, .idle)
     default: return nil
     }
   }
@@ -73,7 +74,7 @@ extension Service {
   }
 
   private mutating func endOverdueAnswers(_ connection: inout Connection) {
-    let wait = batch.limits.answerTimeout.milliseconds
+    let wait = batch.limits.answerTimeout.wholeMilliseconds
     var hasEnded = false
     for index in connection.answers.indices.reversed()
     where connection.answers[index].credit <= 0 && !connection.answers[index].isWatch {

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 import Wire
 
@@ -30,7 +31,7 @@ struct Service: ~Copyable {
   init(_ server: ServerState, _ metrics: WorkerMetrics, _ mailbox: Mailbox, _ poll: consuming Poll) {
     self.server = server
     self.mailbox = mailbox
-    slowNanoseconds = server.limits.slow.milliseconds * 1_000_000
+    slowNanoseconds = server.limits.slow.wholeMilliseconds * 1_000_000
     self.poll = poll
     batch = Batch(limits: server.limits, metrics: metrics)
   }
@@ -40,7 +41,7 @@ struct Service: ~Copyable {
   }
 
   mutating func beginDrain() {
-    drainDeadline = batch.now + batch.limits.shutdownTimeout.milliseconds
+    drainDeadline = batch.now + batch.limits.shutdownTimeout.wholeMilliseconds
     server.drainingWorkers.add(1, ordering: .releasing)
     // Watches have to see that all workers are at this point.
     sweepNoLater(than: batch.now)
@@ -237,7 +238,7 @@ struct Service: ~Copyable {
 
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
     connection.inbox.append(rest)
-    sweepNoLater(than: batch.now + batch.limits.frameTimeout.milliseconds)
+    sweepNoLater(than: batch.now + batch.limits.frameTimeout.wholeMilliseconds)
   }
 
   mutating func handleInbox(_ connection: inout Connection) {

@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import Glibc
 import LarderServer
@@ -62,7 +63,7 @@ package struct Daemon {
     let passed = Dictionary(grouping: sockets, by: Self.purpose(of:))
     configuration.sockets = passed[.clients] ?? []
     configuration.metricsSockets = passed[.metrics] ?? []
-    if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.standard] }
+    if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.default] }
     if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
     configuration.kept = adopt(passed[.stored] ?? [], for: configuration)
     let reporter = StartupProgressReporter()

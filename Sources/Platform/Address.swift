@@ -1,27 +1,29 @@
+import Basics
 import Glibc
 
-/// Where a server listens: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
+/// The address of a server: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
 package enum Address: Hashable, Sendable, CustomStringConvertible {
   case unix(path: String)
   case tcp(host: String, port: UInt16)
 
-  /// The longest path that fits a socket address of Linux, in bytes, without its closing NUL.
+  /// The maximum length of a path in a socket address of Linux, in bytes, without its terminating NUL.
   package static let maxPathLength = 107
 
   package init(_ text: String) throws(AddressError) {
-    guard !text.utf8.contains(0) else { throw AddressError(text, "there is a NUL in it") }
+    guard !text.utf8.contains(0) else { throw AddressError(text, "it contains a NUL") }
     if text.hasPrefix("unix:") {
       let path = String(text.dropFirst(5))
-      guard !path.isEmpty else { throw AddressError(text, "the path is missing, as in unix:/run/larder.sock") }
+      guard !path.isEmpty else { throw AddressError(text, "it needs a path, as in unix:/run/larder.sock") }
       guard path.utf8.count <= Self.maxPathLength else {
-        throw AddressError(text, "the path has \(path.utf8.count) bytes, and Linux takes at most \(Self.maxPathLength)")
+        throw AddressError(
+          text, "the path has \(path.utf8.count) bytes, but Linux allows at most \(Self.maxPathLength)")
       }
       self = .unix(path: path)
     } else if text.hasPrefix("tcp:") {
       let rest = text.dropFirst(4)
       guard let colon = rest.lastIndex(of: ":"), let port = UInt16(digits: rest[rest.index(after: colon)...])
       else {
-        throw AddressError(text, "a port from 0 to 65535 is missing, as in tcp:127.0.0.1:7411")
+        throw AddressError(text, "it needs a port from 0 to 65535, as in tcp:127.0.0.1:7411")
       }
       var host = rest[..<colon]
       if host.hasPrefix("[") && host.hasSuffix("]") {
@@ -29,7 +31,7 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
       } else if host.contains(":") {
         throw AddressError(text, "write an IPv6 host in brackets, as in tcp:[::1]:7411")
       }
-      guard !host.isEmpty else { throw AddressError(text, "the host is missing, as in tcp:127.0.0.1:7411") }
+      guard !host.isEmpty else { throw AddressError(text, "it needs a host, as in tcp:127.0.0.1:7411") }
       self = .tcp(host: String(host), port: port)
     } else {
       throw AddressError(text, "an address is unix:/path/to.sock or tcp:HOST:PORT")
@@ -44,7 +46,7 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A text that is not an address, and why.
+/// The reason why a text is not an address.
 package struct AddressError: Error, Equatable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -54,8 +56,9 @@ package struct AddressError: Error, Equatable, Sendable, CustomStringConvertible
 }
 
 extension Address {
-  /// Where server and commands meet when nothing else is said: a socket in the user's runtime directory, for root `/run`.
-  package static var standard: Address {
+  /// The address that the server and the commands use by default: a socket in the user's runtime directory, or in
+  /// `/run` for root.
+  package static var `default`: Address {
     if let folder = environment("XDG_RUNTIME_DIR"), let address = try? Address("unix:\(folder)/larder.sock") {
       return address
     }

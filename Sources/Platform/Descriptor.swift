@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// A file descriptor that has one owner, and is closed when the owner lets go of it.
+/// A file descriptor with one owner, closed when the owner's lifetime ends.
 package struct Descriptor: ~Copyable, Sendable {
-  /// The number, for calls that only borrow it.
+  /// The descriptor's number, for calls that only borrow it.
   package let number: Int32
 
   package init(owning number: Int32) {
@@ -11,32 +11,32 @@ package struct Descriptor: ~Copyable, Sendable {
   }
 
   deinit {
-    // Linux frees the number even when close reports an error, so there is nothing to try again.
+    // Linux frees the number even if close reports an error, so there is nothing to retry.
     _ = close(number)
   }
 
-  /// Gives the number away without closing it.
+  /// Returns the number without closing it. The caller becomes its owner.
   package consuming func release() -> Int32 {
     let number = number
     discard self
     return number
   }
 
-  /// `recv(2)`; `moved(0)` is the end of the stream.
+  /// Receives bytes from a socket: `recv(2)`. `moved(0)` is the end of the stream.
   @inline(__always)
   package func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
     Transfer.of("recv") { unsafe receive_without_cancellation(number, buffer.baseAddress, buffer.count, 0) }
   }
 
-  /// Waits until there is something to read, or the time is up: `ppoll(2)`. Blocks the thread.
-  /// - Returns: whether there is.
+  /// Waits until the descriptor is readable or the time is up: `ppoll(2)`. Blocks the thread.
+  /// - Returns: Whether the descriptor is readable.
   package func waitUntilReadable(microseconds: Int) -> Bool {
     var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
     var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1_000)
     return unsafe ppoll(&entry, 1, &time, nil) > 0
   }
 
-  /// `send(2)` without a signal when the peer is gone.
+  /// Sends bytes to a socket: `send(2)`. Raises no signal if the peer is gone.
   @inline(__always)
   package func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
     Transfer.of("send") {
@@ -44,7 +44,7 @@ package struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Ends the sending side of a socket; the peer reads the end of the stream behind what was sent.
+  /// Shuts down the sending side of a socket. The peer reads the end of the stream after everything sent before.
   package func shutdownSending() {
     _ = shutdown(number, Int32(SHUT_WR))
   }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// A file that at most one process has locked, with that process's id written inside: `flock(2)`.
+/// A file that at most one process locks, with the id of that process in it: `flock(2)`.
 ///
-/// The lock is given back when its owner lets go of it or the process ends, however it ends. The file stays, since removing it would let
-/// two processes hold two files of one name.
+/// The lock is released when its owner's lifetime ends or the process ends, for whatever reason. The file stays,
+/// because removing it would let two processes lock two files of the same name.
 package struct FileLock: ~Copyable, Sendable {
   package enum Refusal: Error, Equatable, Sendable {
-    /// Another has it: the process of that id, if it has written it yet.
+    /// Another process has the lock: the one with this id, if it has written its id yet.
     case held(by: Int32?)
     case failed(SystemError)
   }
@@ -15,8 +15,8 @@ package struct FileLock: ~Copyable, Sendable {
 
   private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-  /// Locks the file of that path; a link is not followed.
-  /// - Parameter making: whether the file is made if it isn't there.
+  /// Locks the file at a path. Doesn't follow a symbolic link.
+  /// - Parameter making: Whether to create the file if it doesn't exist.
   package static func take(_ path: String, making: Bool = true) throws(Refusal) -> FileLock {
     let number = open(path, making ? O_CREAT : 0)
     guard number >= 0 else { throw .failed(SystemError("openat")) }
@@ -34,8 +34,8 @@ package struct FileLock: ~Copyable, Sendable {
     return FileLock(descriptor)
   }
 
-  private static func open(_ path: String, _ making: Int32) -> Int32 {
-    let flags = O_RDWR | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+  private static func open(_ path: String, _ creation: Int32) -> Int32 {
+    let flags = O_RDWR | creation | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     while true {
       let number = unsafe openat(AT_FDCWD, path, flags, 0o600 as mode_t)
       if number >= 0 || errno != EINTR { return number }

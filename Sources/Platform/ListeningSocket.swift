@@ -1,17 +1,18 @@
 import CLinux
 import Glibc
 
-/// A socket that listens. A Unix one that was made here owns its path: the file is removed when the socket closes, if it is still the one
-/// that was made, unless somebody keeps the socket.
+/// A listening socket. A Unix socket opened by this process owns its path: closing the socket removes the file, if it
+/// is still the same file, unless the socket is preserved for the next process.
 package struct ListeningSocket: ~Copyable, Sendable {
   package let descriptor: Descriptor
-  /// The address with the port that was really bound, when port 0 was asked for.
+  /// The address, with the port that the system chose if port 0 was requested.
   package let address: Address
-  /// Of a Unix socket that was made here, or by an earlier process that had it kept.
-  let file: FileIdentity?
+  /// The file of a Unix socket that this process opened, or an earlier process that preserved it.
+  private let file: FileIdentity?
   private let removesFile: Bool
 
-  /// Who may connect to a Unix socket: its file's mode and owner. Nil leaves what the process's umask and user give.
+  /// The permissions to connect to a Unix socket: its file's mode and owner. Nil means the default for the process's
+  /// umask and user.
   package struct FileAccess: Equatable, Sendable {
     package var mode: UInt32?
     package var owner: UInt32?
@@ -24,9 +25,9 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
   }
 
-  /// Binds and listens. A Unix socket file that nobody listens on is replaced; one with a listener, or a file that is no socket, is
-  /// an error.
-  /// - Parameter removesFile: whether a Unix socket's file goes when this closes.
+  /// Binds a socket and listens. Replaces the file of a Unix socket that nobody listens on.
+  /// - Parameter removesFile: Whether closing the socket removes the file of a Unix socket.
+  /// - Throws: An error if another process listens on the address, or its path has a file that isn't a socket.
   package static func open(
     _ address: Address, access: FileAccess = FileAccess(), removesFile: Bool = true
   ) throws(ListenError) -> ListeningSocket {
@@ -40,7 +41,9 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
   }
 
-  init(_ descriptor: consuming Descriptor, address: Address, file: FileIdentity? = nil, removesFile: Bool = false) {
+  private init(
+    _ descriptor: consuming Descriptor, address: Address, file: FileIdentity? = nil, removesFile: Bool = false
+  ) {
     self.descriptor = descriptor
     self.address = address
     self.file = file
@@ -49,10 +52,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
   deinit { if removesFile { file?.remove() } }
 
-  /// Whether only this machine reaches it.
+  /// Whether the socket is reachable only from this machine.
   package var isLocal: Bool { (try? SocketAddress(of: descriptor.number).isLocal) ?? false }
 
-  /// Takes one connection off the queue, or nil when there is none.
+  /// Accepts one connection from the queue. Returns nil if the queue is empty.
   package func accept() throws(SystemError) -> Descriptor? { try Socket.accept(from: descriptor) }
 
   private static func bind(_ socket: borrowing Descriptor, _ target: SocketAddress) throws(SystemError) {
@@ -77,8 +80,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     return ListeningSocket(socket, address: .tcp(host: host, port: bound))
   }
 
-  /// The file's mode and owner are set between bind and listen, while nobody can connect yet. The folder is locked meanwhile, so that
-  /// two servers that start at once don't take each other's fresh socket for a stale one.
+  /// Sets the file's mode and owner between bind and listen, while nobody can connect yet. Locks the folder meanwhile,
+  /// so that two servers that start at once don't take each other's new socket for a stale one.
   private static func open(path: String, _ access: FileAccess, removesFile: Bool) throws -> ListeningSocket {
     let folder = folder(of: path)
     let lock = Descriptor(
@@ -99,11 +102,11 @@ package struct ListeningSocket: ~Copyable, Sendable {
     return ListeningSocket(socket, address: .unix(path: path), file: file, removesFile: removesFile)
   }
 
-  static func folder(of path: String) -> String {
+  fileprivate static func folder(of path: String) -> String {
     path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
   }
 
-  /// Waits at most two seconds: whoever may read the folder can hold a lock on it for ever.
+  /// Waits at most two seconds, because any process that may read the folder can lock it forever.
   private static func lockExclusively(_ number: Int32) throws {
     for _ in 0..<40 {
       if flock(number, LOCK_EX | LOCK_NB) == 0 { return }
@@ -136,19 +139,29 @@ package struct ListeningSocket: ~Copyable, Sendable {
 }
 
 extension ListeningSocket.FileAccess {
-  /// Follows no link, for in a folder of somebody else's the path may lead elsewhere by now.
-  func apply(to path: String) throws(SystemError) {
+  /// Sets the permissions of a file. Follows no link: in another user's folder, the path may lead elsewhere by now.
+  fileprivate func apply(to path: String) throws(SystemError) {
     if let mode { try system("chmod") { unsafe fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) } }
     guard owner != nil || group != nil else { return }
     try system("chown") { unsafe lchown(path, owner ?? uid_t.max, group ?? gid_t.max) }
   }
 }
 
-/// Which file a path named at a certain time, so that another's file of the same name is left alone.
-struct FileIdentity: Sendable {
-  let path: String
-  let device: dev_t
-  let inode: ino_t
+/// The reason why an address can't be listened on.
+package struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let address: Address
+  package let reason: String
+  package var description: String { "can't listen on \(address): \(reason)" }
+}
+
+/// The identity of the file that a path named at a certain time, so that another file with the same name is left alone.
+private struct FileIdentity: Sendable {
+  private let path: String
+  private let device: dev_t
+  private let inode: ino_t
+
+  /// The device and inode, as the names of preserved sockets contain them.
+  var text: String { "\(device)-\(inode)" }
 
   init(path: String) throws(SystemError) {
     var status = stat()
@@ -164,9 +177,137 @@ struct FileIdentity: Sendable {
   }
 }
 
-/// An address that can't be listened on, and why.
-package struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
-  package let address: Address
+// MARK: - Inherited sockets
+
+/// The number of a descriptor that another process has passed to this one, and its name. The code that adopts the
+/// descriptor owns it.
+package struct InheritedSocket: Hashable, Sendable {
+  package let name: String
+  package let descriptor: Int32
+
+  package init(name: String, descriptor: Int32) {
+    self.name = name
+    self.descriptor = descriptor
+  }
+}
+
+/// The reason why a descriptor that was passed to this process can't be used.
+package struct InheritedSocketError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let socket: InheritedSocket
   package let reason: String
-  package var description: String { "can't listen on \(address): \(reason)" }
+  package var description: String {
+    "can't use the passed descriptor \(socket.descriptor) (\"\(socket.name)\"): \(reason)"
+  }
+}
+
+extension ListeningSocket {
+  /// Adopts a socket that listens already. Closing it leaves its file, which belongs to the process that created it.
+  /// - Throws: An error if it isn't a listening stream socket of a supported family. The descriptor stays open then.
+  package static func adopt(_ inherited: InheritedSocket) throws(InheritedSocketError) -> ListeningSocket {
+    let address = try prepare(inherited)
+    return ListeningSocket(Descriptor(owning: inherited.descriptor), address: address)
+  }
+
+  /// Checks a descriptor that was passed, and sets its flags.
+  /// - Returns: The address that it listens on.
+  private static func prepare(_ inherited: InheritedSocket) throws(InheritedSocketError) -> Address {
+    let number = inherited.descriptor
+    do {
+      guard try Socket.option(SO_TYPE, of: number) == Int32(SOCK_STREAM.rawValue) else {
+        throw Unfit(reason: "it is not a stream socket")
+      }
+      guard try Socket.option(SO_ACCEPTCONN, of: number) != 0 else {
+        throw Unfit(reason: "it doesn't listen")
+      }
+      guard let address = try SocketAddress(of: number).address else {
+        throw Unfit(reason: "it is neither a Unix socket nor a TCP one")
+      }
+      try system("fcntl") { fcntl(number, F_SETFD, FD_CLOEXEC) }
+      let flags = try system("fcntl") { fcntl(number, F_GETFL) }
+      try system("fcntl") { fcntl(number, F_SETFL, flags | O_NONBLOCK) }
+      return address
+    } catch {
+      throw InheritedSocketError(socket: inherited, reason: "\(error)")
+    }
+  }
+
+  private struct Unfit: Error, CustomStringConvertible {
+    let reason: String
+    var description: String { reason }
+  }
+}
+
+// MARK: - Preserved sockets
+
+// Preserved sockets outlive the process that opened them, because the service manager stores a second descriptor and
+// passes it to the next process. Clients wait in their queues meanwhile.
+extension ListeningSocket {
+  /// The prefix of the names of preserved sockets.
+  package static let keptPrefix = "larder-listen-"
+
+  /// The name under which the socket is preserved. The name of a Unix socket contains its file's inode, so that another
+  /// file at the same path isn't taken for it.
+  package var keptName: String {
+    let place =
+      file.map(\.text) ?? "\((try? SocketAddress(of: descriptor.number).address) ?? address)"
+    return Self.keptPrefix + place.replacing(":", with: "_")
+  }
+
+  /// Returns whether a preserved socket is the one that listens on this address.
+  package static func isKept(_ socket: InheritedSocket, at address: Address) -> Bool {
+    guard let bound = try? SocketAddress(of: socket.descriptor).address else { return false }
+    switch address {
+    case .unix(let path):
+      guard bound == address, let file = try? FileIdentity(path: path) else { return false }
+      return socket.name == keptPrefix + file.text
+    case .tcp(let host, let port):
+      let target = try? SocketAddress.resolve(host: host, port: port, forListening: true).first
+      return target?.address == bound
+    }
+  }
+
+  /// Closes a preserved socket that isn't needed anymore, and removes its file.
+  package static func giveUp(_ socket: InheritedSocket) {
+    let address = try? SocketAddress(of: socket.descriptor).address
+    if case .unix(let path)? = address, isKept(socket, at: .unix(path: path)) { _ = unsafe unlink(path) }
+    _ = Descriptor(owning: socket.descriptor)
+  }
+
+  /// Adopts a preserved socket that listens on this address. It stays preserved, and closing it leaves its file.
+  package static func resume(
+    _ socket: InheritedSocket, at address: Address, access: FileAccess = FileAccess()
+  ) throws(ListenError) -> ListeningSocket {
+    do {
+      _ = try prepare(socket)
+      var file: FileIdentity?
+      if case .unix(let path) = address {
+        file = try FileIdentity(path: path)
+        try access.renew(path)
+      }
+      return ListeningSocket(Descriptor(owning: socket.descriptor), address: address, file: file)
+    } catch {
+      throw ListenError(address: address, reason: "\(error)")
+    }
+  }
+}
+
+extension ListeningSocket.FileAccess {
+  /// Gives a socket's file the permissions that it would get if it were created now, so that none remain from an
+  /// earlier configuration.
+  fileprivate func renew(_ path: String) throws(SystemError) {
+    var (file, folder) = (stat(), stat())
+    try system("lstat") { unsafe lstat(path, &file) }
+    try system("stat") { unsafe stat(ListeningSocket.folder(of: path), &folder) }
+    // Files that other threads create meanwhile get fewer permissions than they should, never more.
+    let mask = umask(0o077)
+    umask(mask)
+    let mode = mode ?? (0o777 & ~mask)
+    // Only root can change the owner.
+    let owner = owner ?? (geteuid() == 0 ? 0 : file.st_uid)
+    let group = group ?? (folder.st_mode & S_ISGID != 0 ? folder.st_gid : getegid())
+    try Self(
+      mode: mode == file.st_mode & 0o777 ? nil : mode, owner: owner == file.st_uid ? nil : owner,
+      group: group == file.st_gid ? nil : group
+    ).apply(to: path)
+  }
 }

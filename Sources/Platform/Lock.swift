@@ -1,10 +1,10 @@
 import Glibc
 
-/// A value that one thread at a time may touch, behind a pthread mutex that spins shortly before it sleeps.
+/// A value that one thread at a time may access, protected by a pthread mutex that spins briefly before it sleeps.
 ///
-/// The standard library's `Mutex` would be its like, but the thread sanitizer can't see the kernel's part in handing that one over, and
-/// reports races that are none. It is public, although this module is no product, because the compiler specialises across modules only
-/// what is.
+/// The standard library's `Mutex` would do, but the thread sanitizer can't see the kernel's part in its handover and
+/// reports false races. The type is public, although this module isn't a product, because the compiler specializes only
+/// public declarations across modules.
 @safe
 public struct Lock<Value: ~Copyable>: ~Copyable {
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
@@ -16,7 +16,7 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
     unsafe value.initialize(to: initialValue)
     var attributes = pthread_mutexattr_t()
     unsafe pthread_mutexattr_init(&attributes)
-    // PTHREAD_MUTEX_ADAPTIVE_NP, which <pthread.h> has only under _GNU_SOURCE.
+    // PTHREAD_MUTEX_ADAPTIVE_NP, which <pthread.h> defines only under _GNU_SOURCE.
     unsafe pthread_mutexattr_settype(&attributes, 3)
     unsafe pthread_mutex_init(mutex, &attributes)
     unsafe pthread_mutexattr_destroy(&attributes)
@@ -29,7 +29,7 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
     unsafe value.deallocate()
   }
 
-  /// Runs `body` with the value to itself. Don't call it from inside.
+  /// Runs `body` with exclusive access to the value. `body` must not lock again.
   @inlinable
   public borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
@@ -39,17 +39,17 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
     return try unsafe body(&value.pointee)
   }
 
-  /// Takes the lock, for a hold that no closure can span. Whoever takes it lets go of it, on the same thread.
+  /// Locks, for a critical section that can't be a closure. Balance it with `unlock` on the same thread.
   @inlinable
   public borrowing func acquire() { unsafe pthread_mutex_lock(mutex) }
 
   @inlinable
   public borrowing func release() { unsafe pthread_mutex_unlock(mutex) }
 
-  /// The value, for whoever has acquired the lock.
+  /// The value, for code that has locked it.
   @unsafe @inlinable
   public var held: UnsafeMutablePointer<Value> { unsafe value }
 }
 
-// Safe because the value is touched under the mutex only.
+// Safe because the value is accessed only under the mutex.
 extension Lock: @unchecked Sendable where Value: ~Copyable {}

@@ -1,17 +1,18 @@
 import CLinux
 import Glibc
 
-/// Who is at the other end of a socket, as the system says.
+/// The other end of a socket, as the system reports it.
 package enum Peer: Equatable, Sendable {
-  /// A process of this machine, as it was when it connected, and its effective user. The id is 0 for one that can't be seen from here.
+  /// A process of this machine and its effective user, at the time when it connected. The id is 0 for a process outside
+  /// our PID namespace.
   case process(id: Int32, user: UInt32)
-  /// A numeric host and a port, as `127.0.0.1:52114` or `[::1]:52114`.
+  /// A numeric host and a port, such as `127.0.0.1:52114` or `[::1]:52114`.
   case address(String)
   case unknown
 }
 
 extension Socket {
-  /// Who connected.
+  /// Returns the other end of a socket.
   package static func peer(of socket: borrowing Descriptor) -> Peer {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -25,7 +26,7 @@ extension Socket {
   }
 
   private static func process(at number: Int32) -> Peer {
-    // `struct ucred` of unix(7): process, user and group. Swift's Glibc doesn't have it.
+    // `struct ucred` of unix(7): process, user and group. Swift's Glibc module doesn't have it.
     var credentials = (process: pid_t(0), user: uid_t(0), group: gid_t(0))
     var length = socklen_t(MemoryLayout.size(ofValue: credentials))
     guard unsafe getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return .unknown }
@@ -51,14 +52,53 @@ extension Socket {
   }
 }
 
-/// What a process is called, in at most 15 bytes; nil when there is none of that number, or it can't be seen.
-package func commandName(ofProcess id: Int32) -> String? {
-  guard id > 0 else { return nil }
-  let number = unsafe open("/proc/\(id)/comm", O_RDONLY | O_CLOEXEC)
-  guard number >= 0 else { return nil }
-  let file = Descriptor(owning: number)
-  var bytes = [UInt8](repeating: 0, count: 64)
-  let count = unsafe read(file.number, &bytes, bytes.count)
-  guard count > 0 else { return nil }
-  return String(decoding: bytes[..<count].prefix { $0 != 10 }, as: UTF8.self)
+// MARK: - Credentials
+
+/// The credentials of a process that connected to a Unix socket, as the kernel recorded them at that moment:
+/// `SO_PEERCRED` and `SO_PEERGROUPS` of unix(7). A process can't forge them, and they don't change when the process
+/// does.
+package struct Credentials: Equatable, Sendable {
+  /// The id of the process; 0 for one outside our PID namespace.
+  package let process: Int32
+  package let user: UInt32
+  package let group: UInt32
+  package let supplementaryGroups: [UInt32]
+
+  package init(process: Int32, user: UInt32, group: UInt32, supplementaryGroups: [UInt32] = []) {
+    self.process = process
+    self.user = user
+    self.group = group
+    self.supplementaryGroups = supplementaryGroups
+  }
+
+  package func isIn(_ group: UInt32) -> Bool { group == self.group || supplementaryGroups.contains(group) }
+}
+
+extension Socket {
+  /// Returns the credentials of the process at the other end of a Unix socket; nil for sockets of other families.
+  package static func credentials(of socket: borrowing Descriptor) -> Credentials? {
+    // `struct ucred`: process, user and group. Swift's Glibc module doesn't have it.
+    var peer = (process: pid_t(0), user: uid_t(0), group: gid_t(0))
+    var length = socklen_t(MemoryLayout.size(ofValue: peer))
+    guard (try? SocketAddress(of: socket.number).family) == AF_UNIX,
+      unsafe getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0
+    else { return nil }
+    return Credentials(
+      process: peer.process, user: peer.user, group: peer.group, supplementaryGroups: groups(of: socket.number))
+  }
+
+  /// Returns the supplementary groups. On a kernel before 4.13, which doesn't tell them, returns none: that grants
+  /// nothing undue.
+  private static func groups(of number: Int32) -> [UInt32] {
+    var groups = [gid_t](repeating: 0, count: 64)
+    while true {
+      var length = socklen_t(groups.count * MemoryLayout<gid_t>.size)
+      let result = unsafe getsockopt(number, SOL_SOCKET, SO_PEERGROUPS, &groups, &length)
+      let count = Int(length) / MemoryLayout<gid_t>.size
+      if result == 0 { return Array(groups.prefix(count)) }
+      // There are more, and the call has returned their number.
+      guard errno == ERANGE, count > groups.count else { return [] }
+      groups = [gid_t](repeating: 0, count: count)
+    }
+  }
 }

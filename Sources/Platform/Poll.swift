@@ -1,30 +1,31 @@
 import CLinux
 import Glibc
 
-/// A set of descriptors that are watched together: epoll(7). Any thread may add, change or remove;
-/// one thread at a time waits.
+/// A set of descriptors that are polled together: epoll(7). Any thread may add, change or remove descriptors; one
+/// thread at a time waits.
 package struct Poll: ~Copyable, Sendable {
-  /// The epoll descriptor, which is itself readable while any watched descriptor is ready.
+  /// The epoll descriptor, which is itself readable while any descriptor of the set is ready.
   package let descriptor: Descriptor
 
-  /// What to be told of. Errors and hang-ups are always told.
+  /// The events to report. Errors and hang-ups are always reported.
   package struct Interest: OptionSet, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     package static let reading = Interest(rawValue: EPOLLIN.rawValue)
     package static let writing = Interest(rawValue: EPOLLOUT.rawValue)
-    /// Tell of each change once, instead of all the time, and of the peer's end of sending too. `change` tells anew whatever is ready.
+    /// Edge-triggered: reports each change once, instead of for as long as it lasts, and also reports when the peer
+    /// shuts down its sending side. `change` reports everything that is ready again.
     package static let changes = Interest(rawValue: EPOLLET.rawValue | EPOLLRDHUP.rawValue)
   }
 
-  /// One ready descriptor: the token it was added with, and what it is ready for.
+  /// A ready descriptor: its token, and what it is ready for.
   package struct Event {
     package let token: UInt64
     package let readable: Bool
     package let writable: Bool
     /// The peer is gone, or the descriptor has failed.
     package let hungUp: Bool
-    /// The peer sends no more than what there is to be read now. Told only to who asked for changes.
+    /// The peer has shut down its sending side. Reported only with the interest `edgeTriggered`.
     package let endsSending: Bool
   }
 
@@ -51,9 +52,9 @@ package struct Poll: ~Copyable, Sendable {
     try system("epoll_ctl") { unsafe epoll_ctl(descriptor.number, operation, number, &event) }
   }
 
-  /// Waits until something is ready, and puts what is into `events`.
-  /// - Parameter timeoutMilliseconds: how long to wait at most; 0 not at all, −1 for ever.
-  /// - Returns: how many events there were; 0 when the time was up or a signal came.
+  /// Waits until a descriptor is ready, and fills `events`.
+  /// - Parameter timeoutMilliseconds: The maximum time to wait; 0 doesn't wait, and −1 waits forever.
+  /// - Returns: The number of events; 0 if the time was up or a signal arrived.
   @inline(__always)
   package func wait(timeoutMilliseconds: Int32, into events: inout Events) -> Int {
     let count = unsafe epoll_wait(
@@ -62,7 +63,7 @@ package struct Poll: ~Copyable, Sendable {
     return max(0, Int(count))
   }
 
-  /// Room for the events of one wait.
+  /// A buffer for the events of one wait.
   @safe
   package struct Events: ~Copyable {
     fileprivate let storage: UnsafeMutableBufferPointer<epoll_event>
@@ -86,5 +87,25 @@ package struct Poll: ~Copyable, Sendable {
           endsSending: ready & EPOLLRDHUP.rawValue != 0)
       }
     }
+  }
+}
+
+/// Wakes a thread that waits in a `Poll` from any other thread: eventfd(2).
+package struct Wakeup: ~Copyable, Sendable {
+  package let descriptor: Descriptor
+
+  package init() throws(SystemError) {
+    descriptor = Descriptor(owning: try system("eventfd") { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) })
+  }
+
+  /// Makes the descriptor readable until `clear`.
+  package func signal() {
+    // The call fails only if the counter is full, and then the descriptor is readable already.
+    _ = eventfd_write(descriptor.number, 1)
+  }
+
+  package func clear() {
+    var count: eventfd_t = 0
+    _ = unsafe eventfd_read(descriptor.number, &count)
   }
 }

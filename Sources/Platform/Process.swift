@@ -1,10 +1,8 @@
+import CLinux
 import Glibc
 
-/// The version of everything that is built here.
-package let softwareVersion = "0.1.0"
-
-/// Lets the process open as many descriptors as its hard limit allows.
-/// - Returns: how many that are.
+/// Raises the process's limit of open descriptors to its hard limit.
+/// - Returns: The new limit.
 @discardableResult
 package func raiseDescriptorLimit() -> Int {
   var limit = rlimit()
@@ -14,16 +12,17 @@ package func raiseDescriptorLimit() -> Int {
   return Int(clamping: limit.rlim_cur)
 }
 
-/// The id of a user or group that is given by name or number; nil when there is none of that name.
+/// Returns the id of a user given by name or number; nil if there is no user of this name.
 package func userID(_ text: String) -> UInt32? {
   UInt32(text) ?? (unsafe getpwnam(text).map { unsafe $0.pointee.pw_uid })
 }
 
+/// Returns the id of a group given by name or number; nil if there is no group of this name.
 package func groupID(_ text: String) -> UInt32? {
   UInt32(text) ?? (unsafe getgrnam(text).map { unsafe $0.pointee.gr_gid })
 }
 
-/// The name of a user; nil when the system knows none. May take long where users are kept on another machine.
+/// Returns the name of a user; nil if the system knows none. May take long if another machine manages the users.
 package func userName(ofID id: UInt32) -> String? {
   var entry = unsafe passwd()
   var found: UnsafeMutablePointer<passwd>?
@@ -34,15 +33,53 @@ package func userName(ofID id: UInt32) -> String? {
   return unsafe String(cString: name)
 }
 
-/// Writes a line to standard error, in one piece.
+/// Writes a line to standard error with one system call.
 package func logLine(_ line: String) {
   var line = line + "\n"
   line.withUTF8 { _ = unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
 }
 
-/// The folder that relative paths begin in.
+/// Returns the process's current folder.
 package func currentFolder() -> String {
   guard let path = unsafe getcwd(nil, 0) else { return "/" }
   defer { unsafe free(path) }
   return unsafe String(cString: path)
+}
+
+/// Returns the name of a process, of at most 15 bytes; nil if there is no process with this id, or it isn't visible.
+package func commandName(ofProcess id: Int32) -> String? {
+  guard id > 0 else { return nil }
+  let number = unsafe open("/proc/\(id)/comm", O_RDONLY | O_CLOEXEC)
+  guard number >= 0 else { return nil }
+  let file = Descriptor(owning: number)
+  var bytes = [UInt8](repeating: 0, count: 64)
+  let count = unsafe read(file.number, &bytes, bytes.count)
+  guard count > 0 else { return nil }
+  return String(decoding: bytes[..<count].prefix { $0 != 10 }, as: UTF8.self)
+}
+
+/// A set of processors, by the scheduler's numbers. Limited to the first 1,024.
+package struct ProcessorSet: Equatable, Sendable {
+  private static let wordCount = 16
+  package let numbers: [Int]
+
+  package init(_ numbers: [Int]) {
+    precondition(numbers.allSatisfy { (0..<Self.wordCount * 64).contains($0) })
+    self.numbers = numbers.sorted()
+  }
+
+  /// Returns the processors that the calling thread may run on.
+  package static func ofThread() throws(SystemError) -> ProcessorSet {
+    var mask = Array(repeating: 0 as UInt, count: wordCount)
+    try system("sched_getaffinity") { unsafe Int32(get_affinity_of_thread(&mask, wordCount * 8)) }
+    return ProcessorSet((0..<wordCount * 64).filter { mask[$0 / 64] >> ($0 % 64) & 1 != 0 })
+  }
+
+  /// Restricts the calling thread to these processors, and with it the threads and processes that it creates from now
+  /// on.
+  package func confineThread() throws(SystemError) {
+    var mask = Array(repeating: 0 as UInt, count: Self.wordCount)
+    for number in numbers { mask[number / 64] |= 1 << (number % 64) }
+    try system("sched_setaffinity") { unsafe Int32(set_affinity_of_thread(mask, Self.wordCount * 8)) }
+  }
 }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Stream sockets: making, connecting, accepting. All of them are non-blocking and closed on exec.
+/// Functions that create, connect and accept stream sockets. All sockets are non-blocking and closed on exec.
 package enum Socket {
   private static let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
 
@@ -24,7 +24,7 @@ package enum Socket {
     return value
   }
 
-  /// TCP: send at once, and notice within minutes that a peer has vanished.
+  /// Sets the options of a TCP socket: it sends at once, and notices within minutes that a peer has vanished.
   private static func tune(_ socket: borrowing Descriptor, family: Int32) throws(SystemError) {
     guard family != AF_UNIX else { return }
     try set(TCP_NODELAY, level: Int32(IPPROTO_TCP), to: 1, on: socket.number)
@@ -34,16 +34,16 @@ package enum Socket {
     try set(TCP_KEEPCNT, level: Int32(IPPROTO_TCP), to: 4, on: socket.number)
   }
 
-  /// How far a connection has come.
+  /// A connection that is established or in progress.
   package enum Connecting: ~Copyable {
     case connected(Descriptor)
-    /// Writable when it is decided; then ask `connectionError`.
+    /// The socket becomes writable when the connection succeeds or fails; `connectionError` then tells which.
     case pending(Descriptor)
   }
 
-  /// Begins a connection to the first address that takes one. Blocks only while a host name is resolved.
-  /// - Parameter attempt: which of a host's addresses to begin with, counted round and round: a pending connection that
-  ///   fails leaves the others untried.
+  /// Starts a connection to the first address that accepts one. Blocks only while it resolves a host name.
+  /// - Parameter attempt: The index of the host's address to start with, modulo their number. A pending connection that
+  ///   fails later leaves the other addresses untried, so the caller's next attempt starts with the next one.
   package static func connect(to address: Address, attempt: Int = 0) throws(ConnectError) -> Connecting {
     switch address {
     case .unix(let path):
@@ -77,7 +77,7 @@ package enum Socket {
     }
   }
 
-  /// What became of a pending connection: nil when it stands.
+  /// Returns the error of a pending connection that has failed; nil if it is established.
   package static func connectionError(of socket: borrowing Descriptor) -> SystemError? {
     var code: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -85,19 +85,19 @@ package enum Socket {
     return result != 0 ? SystemError("getsockopt") : code != 0 ? SystemError("connect", errno: code) : nil
   }
 
-  /// Takes one connection off a listening socket's queue, or nil when there is none.
+  /// Accepts one connection from a listening socket's queue. Returns nil if the queue is empty.
   static func accept(from listener: borrowing Descriptor) throws(SystemError) -> Descriptor? {
     while true {
       let number = accept4(listener.number, nil, nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
       if number >= 0 {
         let socket = Descriptor(owning: number)
-        // A peer that has gone already makes this fail; reading will tell.
+        // This fails if the peer is gone already, which reading will report.
         if let family = try? SocketAddress(of: number).family { try? tune(socket, family: family) }
         return socket
       }
       switch errno {
       case EAGAIN: return nil
-      // The connection ended before it was taken: the next one may be good. See accept(2), "Error handling".
+      // The connection ended before it was accepted; the next one may be intact. See accept(2), "Error handling".
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
         continue
       case let code: throw SystemError("accept4", errno: code)
@@ -106,7 +106,7 @@ package enum Socket {
   }
 }
 
-/// A connection that could not be made, and why.
+/// The reason why a connection failed.
 package struct ConnectError: Error, Equatable, Sendable, CustomStringConvertible {
   package let address: Address
   package let reason: String

@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// A socket address as the system calls take it.
+/// A socket address in the form of the system calls.
 struct SocketAddress {
   private var storage = sockaddr_storage()
-  private(set) var length: socklen_t
+  private var length: socklen_t
 
   var family: Int32 { Int32(storage.ss_family) }
 
@@ -27,7 +27,7 @@ struct SocketAddress {
     }
   }
 
-  /// The addresses of a host, in the resolver's order. Blocks for as long as the resolver takes.
+  /// Returns the addresses of a host, in the resolver's order. Blocks for as long as the resolver takes.
   static func resolve(host: String, port: UInt16, forListening: Bool) throws(ResolveError) -> [SocketAddress] {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(bitPattern: SOCK_STREAM.rawValue)
@@ -45,7 +45,7 @@ struct SocketAddress {
     return found
   }
 
-  /// The address that a socket is bound to.
+  /// Creates the address that a socket is bound to.
   init(of socket: Int32) throws(SystemError) {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -60,7 +60,7 @@ struct SocketAddress {
     self.length = length
   }
 
-  /// The port, for an address that has one.
+  /// The port; nil for an address that has none.
   var port: UInt16? {
     unsafe withUnsafeBytes(of: storage) { bytes in
       switch family {
@@ -71,7 +71,7 @@ struct SocketAddress {
     }
   }
 
-  /// Whether only this machine reaches it: a Unix socket, or one on a loopback address.
+  /// Whether the address is reachable only from this machine: that of a Unix socket, or a loopback address.
   var isLocal: Bool {
     unsafe withUnsafeBytes(of: storage) { bytes in
       switch family {
@@ -86,7 +86,8 @@ struct SocketAddress {
     }
   }
 
-  /// As people write it; nil for families that are not served. An abstract Unix address begins with `@` instead of its NUL.
+  /// The address in its textual form; nil for unsupported families. An abstract Unix address begins with `@` instead of
+  /// its NUL.
   var address: Address? {
     switch family {
     case AF_UNIX:
@@ -113,7 +114,7 @@ struct SocketAddress {
   }
 }
 
-/// A host name that has no address.
+/// The reason why a host name has no address.
 package struct ResolveError: Error, Equatable, Sendable, CustomStringConvertible {
   package let host: String
   package let reason: String

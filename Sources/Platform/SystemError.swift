@@ -1,6 +1,6 @@
 import Glibc
 
-/// A failed call to the operating system: which call, and its `errno`.
+/// A failed call to the operating system and its `errno`.
 package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
   package let call: String
   package let errno: Int32
@@ -15,7 +15,7 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
   }
 }
 
-/// What a call that moves bytes or takes from a queue came to. Non-blocking calls have three ends, and "not now" is no error.
+/// The result of a call that moves bytes. A non-blocking call that would have to wait isn't an error.
 package enum Transfer: Equatable, Sendable {
   case moved(Int)
   case wouldBlock
@@ -23,7 +23,7 @@ package enum Transfer: Equatable, Sendable {
 }
 
 extension Transfer {
-  /// Runs `body` again as long as a signal interrupts it.
+  /// Runs `body`, and again for as long as a signal interrupts it.
   @inline(__always)
   static func of(_ call: StaticString, _ body: () -> Int) -> Transfer {
     while true {
@@ -38,7 +38,7 @@ extension Transfer {
   }
 }
 
-/// The result of `body`, again as long as a signal interrupts it, or the error it leaves in `errno`.
+/// Runs `body`, and again for as long as a signal interrupts it. Returns its result, or throws the error in `errno`.
 @discardableResult
 func system(_ call: StaticString, _ body: () -> Int32) throws(SystemError) -> Int32 {
   while true {

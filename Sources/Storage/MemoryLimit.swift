@@ -1,3 +1,5 @@
+import Basics
+
 /// How much memory the entries of a store may take.
 package struct MemoryLimit: Equatable, Sendable {
   private static let units: [(suffix: String, bytes: Int)] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]

@@ -1,22 +1,23 @@
 import CSystemd
 import Glibc
-import Platform
 import Synchronization
 
-/// The server's log: an event a line, with fields. Never write secrets or what clients keep in their stores.
+/// The server's log: one line per event, with fields. It must not contain secrets or the contents of stores.
 ///
-/// The journal gets each field as a field of its own. Whoever else reads standard error gets lines such as
+/// The journal receives each field separately. On any other standard error an event is a line such as
 /// `larderd: opened a store store=orders entries=5`.
 package final class EventLog: Sendable {
   package enum Form: Sendable {
-    /// The journal's own protocol.
+    /// Entries in the journal's own protocol.
     case journal
-    /// Lines that begin with `<priority>`, which the journal understands, for where its socket can't be reached: sd-daemon(3).
+    /// Lines that begin with `<priority>`, which the journal understands, for when its socket is out of reach:
+    /// sd-daemon(3).
     case prefixed
+    /// Lines that begin with the program's name.
     case plain
   }
 
-  /// The name of the program, which begins each line.
+  /// The name of the program.
   private let name: String
   private let form: Form
   private let descriptor: Int32
@@ -31,7 +32,7 @@ package final class EventLog: Sendable {
     priority = Atomic(level.priority)
   }
 
-  /// Events that matter less than this one are left out.
+  /// Sets the lowest level of the events that the log contains.
   package func setLevel(_ level: LogLevel) { priority.store(level.priority, ordering: .relaxed) }
 
   package func error(_ message: String, _ fields: KeyValuePairs<String, String> = [:]) {
@@ -52,7 +53,7 @@ package final class EventLog: Sendable {
     write(.debug, message, fields)
   }
 
-  /// - Parameter fields: their names in small letters, with `_` between words.
+  /// - Parameter fields: The event's fields. Names are lowercase, with `_` between words.
   private func write(_ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, String>) {
     guard level.priority <= priority.load(ordering: .relaxed) else { return }
     let text = Self.line(message, fields)
@@ -83,7 +84,7 @@ package final class EventLog: Sendable {
     return "\"\(escaped(value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")))\""
   }
 
-  /// What would break the line or trick a terminal is shown by its number.
+  /// Returns the text with characters that would break the line or trick a terminal replaced by their numbers.
   private static func escaped(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
@@ -98,9 +99,67 @@ package final class EventLog: Sendable {
 }
 
 extension EventLog.Form {
-  /// What suits this process's standard error.
+  /// The form that suits this process's standard error.
   package static var ofStandardError: EventLog.Form {
     guard JournalEntry.isStandardErrorTheJournal else { return .plain }
     return JournalEntry.canBeSent ? .journal : .prefixed
   }
+}
+
+/// The importance of an event, by the journal's priorities.
+package enum LogLevel: String, CaseIterable, Sendable, Comparable {
+  case error, warning, notice, info, debug
+
+  /// The priority of syslog(3). The lower it is, the more severe is the event.
+  package var priority: Int {
+    switch self {
+    case .error: 3
+    case .warning: 4
+    case .notice: 5
+    case .info: 6
+    case .debug: 7
+    }
+  }
+
+  package static func < (one: LogLevel, other: LogLevel) -> Bool { one.priority < other.priority }
+}
+
+/// An entry of the journal, sent by the journal's own protocol: sd_journal_sendv(3).
+struct JournalEntry {
+  private var bytes: [UInt8] = []
+  private var ends: [Int] = []
+
+  init(_ fields: [(name: String, value: String)]) {
+    for field in fields {
+      bytes += "\(field.name)=\(field.value)".utf8
+      ends.append(bytes.count)
+    }
+  }
+
+  func send() {
+    unsafe bytes.withUnsafeBytes { bytes in
+      var (vectors, start): ([iovec], Int) = (unsafe [], 0)
+      for end in ends {
+        let field = unsafe bytes[start..<end]
+        unsafe vectors.append(
+          iovec(
+            iov_base: UnsafeMutableRawPointer(mutating: UnsafeRawBufferPointer(rebasing: field).baseAddress),
+            iov_len: field.count))
+        start = end
+      }
+      _ = unsafe sd_journal_sendv(vectors, Int32(vectors.count))
+    }
+  }
+
+  /// Whether this process's standard error goes to the journal: `JOURNAL_STREAM` of systemd.exec(5).
+  static var isStandardErrorTheJournal: Bool {
+    guard let value = unsafe getenv("JOURNAL_STREAM").map({ unsafe String(cString: $0) }) else { return false }
+    let parts = value.split(separator: ":")
+    var status = stat()
+    guard parts.count == 2, unsafe fstat(STDERR_FILENO, &status) == 0 else { return false }
+    return UInt64(parts[0]) == UInt64(status.st_dev) && UInt64(parts[1]) == UInt64(status.st_ino)
+  }
+
+  /// Whether the journal's socket is within reach. If it isn't, the library drops entries silently.
+  static var canBeSent: Bool { unsafe access("/run/systemd/journal/socket", W_OK) == 0 }
 }

@@ -31,14 +31,6 @@ struct DurationArgument: Equatable {
   var duration: Duration { .milliseconds(milliseconds) }
 }
 
-extension Duration {
-  /// The milliseconds in the duration, rounded toward zero; 0 for a negative duration.
-  var wholeMilliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000_000
-  }
-}
-
 /// The rule for keys.
 enum KeyLength {
   static let rule = "a key has 1 to 4096 bytes"

@@ -7,7 +7,7 @@ import Platform
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.standard))",
+      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.default))",
       valueName: "address"),
     transform: { try Address($0) })
   private var server: Address?
@@ -27,7 +27,7 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   func address() throws -> Address {
-    try server ?? Self.environmentAddress() ?? .standard
+    try server ?? Self.environmentAddress() ?? .default
   }
 
   var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
@@ -74,6 +74,6 @@ enum StoreNameCompletion {
       if word == "--server" { return try Address(next) }
       if word.hasPrefix("--server=") { return try Address(String(word.dropFirst("--server=".count))) }
     }
-    return try ConnectionOptions.environmentAddress() ?? .standard
+    return try ConnectionOptions.environmentAddress() ?? .default
   }
 }

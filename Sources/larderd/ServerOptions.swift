@@ -13,7 +13,7 @@ struct ServerOptions: ParsableArguments {
     help: ArgumentHelp(
       """
       An address to listen on, in addition to the sockets that systemd passes. Can be repeated. (default if it passes \
-      none: \(Address.standard))
+      none: \(Address.default))
       """, valueName: "address"))
   private var listen: [String] = []
 

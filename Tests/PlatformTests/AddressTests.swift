@@ -14,7 +14,7 @@ struct AddressTests {
     ("tcp:[::1]:80", .tcp(host: "::1", port: 80)),
     ("tcp:[127.0.0.1]:80", .tcp(host: "127.0.0.1", port: 80)),
   ])
-  func `an address is read from its text`(_ text: String, _ address: Address) throws {
+  func `an address is parsed from its text`(_ text: String, _ address: Address) throws {
     #expect(try Address(text) == address)
     #expect(try Address("\(address)") == address)
   }
@@ -24,12 +24,12 @@ struct AddressTests {
     "tcp:localhost:-1", "tcp:localhost:+80", "tcp:localhost:8o", "tcp:localhost: 80", "tcp:::1:80", "tcp:[::1]",
     "tcp:[]:80", "http://localhost", "/run/larder.sock", "unix:/a\u{0}b", "tcp:local\u{0}host:80",
   ])
-  func `a text that is no address is refused with a reason`(_ text: String) {
+  func `a text that is not an address is rejected with a reason`(_ text: String) {
     let error = #expect(throws: AddressError.self) { try Address(text) }
     #expect(error?.description.hasPrefix("'\(text)' is not an address: ") == true)
   }
 
-  @Test func `a path is as long as Linux takes it, and no longer`() throws {
+  @Test func `a path is at most as long as Linux allows`() throws {
     let longest = String(repeating: "a", count: Address.maxPathLength)
     #expect(try Address("unix:\(longest)") == .unix(path: longest))
     #expect(throws: AddressError.self) { try Address("unix:\(longest)a") }
@@ -37,7 +37,7 @@ struct AddressTests {
     #expect(throws: AddressError.self) { try Address("unix:\(String(repeating: "é", count: 54))") }
   }
 
-  @Test func `the standard address can be written and read`() throws {
-    #expect(try Address("\(Address.standard)") == Address.standard)
+  @Test func `the default address can be formatted and parsed`() throws {
+    #expect(try Address("\(Address.default)") == Address.default)
   }
 }

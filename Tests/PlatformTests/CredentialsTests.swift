@@ -3,7 +3,7 @@ import Platform
 import Testing
 
 struct CredentialsTests {
-  @Test func `a Unix socket tells who connected, with all groups`() throws {
+  @Test func `a Unix socket reports the client's credentials with all groups`() throws {
     let directory = try TemporaryDirectory()
     let listener = try ListeningSocket.open(.unix(path: directory.file("s")))
     let client = try Socket.connect(to: listener.address).descriptor()
@@ -15,11 +15,11 @@ struct CredentialsTests {
     let count = unsafe getgroups(Int32(groups.count), &groups)
     #expect(peer.supplementaryGroups.sorted() == groups.prefix(Int(count)).sorted())
     #expect(peer.isIn(getegid()) && !peer.isIn(.max))
-    // The other end is whoever listens.
+    // The other end is the process that listens.
     #expect(Socket.credentials(of: client)?.user == geteuid())
   }
 
-  @Test func `TCP tells of nobody`() throws {
+  @Test func `a TCP socket reports no credentials`() throws {
     let listener = try ListeningSocket.open(.tcp(host: "127.0.0.1", port: 0))
     let client = try Socket.connect(to: listener.address).descriptor()
     #expect(Socket.credentials(of: client) == nil)

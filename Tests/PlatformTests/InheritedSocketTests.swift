@@ -2,13 +2,13 @@ import Glibc
 import Platform
 import Testing
 
-/// Descriptors that come from elsewhere, as a service manager passes them.
+/// Descriptors from another process, as a service manager passes them.
 struct InheritedSocketTests {
-  let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// A second descriptor of a socket, which nobody owns yet.
+  /// Returns a second descriptor of a socket, without an owner.
   private func inherit(_ listener: borrowing ListeningSocket) -> InheritedSocket {
     InheritedSocket(name: "test", descriptor: dup(listener.descriptor.number))
   }
@@ -22,7 +22,7 @@ struct InheritedSocketTests {
     }
   }
 
-  @Test func `a socket that was passed is served under its own address, and its file stays`() throws {
+  @Test func `an inherited socket keeps its address, and closing it leaves its file`() throws {
     for address in [Address.unix(path: directory.file("s")), .tcp(host: "127.0.0.1", port: 0)] {
       let first = try ListeningSocket.open(address)
       let known = first.address
@@ -39,7 +39,7 @@ struct InheritedSocketTests {
     }
   }
 
-  @Test func `a socket that was passed never blocks, and no child process gets it`() throws {
+  @Test func `an inherited socket is non-blocking, and child processes don't inherit it`() throws {
     let first = try ListeningSocket.open(.unix(path: directory.file("s")))
     let inherited = inherit(first)
     _ = fcntl(inherited.descriptor, F_SETFL, fcntl(inherited.descriptor, F_GETFL) & ~O_NONBLOCK)
@@ -49,7 +49,7 @@ struct InheritedSocketTests {
     #expect(fcntl(adopted.descriptor.number, F_GETFD) == FD_CLOEXEC)
   }
 
-  @Test func `what is no listening stream socket is refused with the reason, and left open`() throws {
+  @Test func `a descriptor that isn't a listening stream socket is rejected with a reason and stays open`() throws {
     let bound = BareSocket.bindUnix(directory.file("bound"))
     let datagram = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
     let file = unsafe open("/dev/null", O_RDONLY)
@@ -58,69 +58,70 @@ struct InheritedSocketTests {
       (bound, "it doesn't listen"), (datagram, "it is not a stream socket"), (file, "Socket operation on non-socket"),
       (9_999, "Bad file descriptor"),
     ] {
-      let told = refusal(of: descriptor) ?? "nothing"
-      #expect(told.contains(reason) && told.contains("\(descriptor) (\"test\")"), "\(told)")
+      let reported = refusal(of: descriptor) ?? "nothing"
+      #expect(reported.contains(reason) && reported.contains("\(descriptor) (\"test\")"), "\(reported)")
     }
     #expect(fcntl(bound, F_GETFD) >= 0)
   }
 
-  /// A second descriptor under the name that the socket is kept by.
-  private func keep(_ listener: borrowing ListeningSocket) -> InheritedSocket {
+  /// Returns a second descriptor under the name by which the socket is preserved.
+  private func preserve(_ listener: borrowing ListeningSocket) -> InheritedSocket {
     InheritedSocket(name: listener.keptName, descriptor: dup(listener.descriptor.number))
   }
 
-  @Test func `a kept socket is known by its address, and served on`() throws {
+  @Test func `a preserved socket is recognized by its address and accepts connections`() throws {
     for address in [Address.unix(path: directory.file("s")), .tcp(host: "localhost", port: 0)] {
       let first = try ListeningSocket.open(address, removesFile: false)
-      let (known, kept) = (first.address, keep(first))
+      let (known, preserved) = (first.address, preserve(first))
       _ = consume first
-      #expect(ListeningSocket.isKept(kept, at: known))
+      #expect(ListeningSocket.isKept(preserved, at: known))
       for other in [Address.unix(path: directory.file("t")), .tcp(host: "127.0.0.1", port: 1)] {
-        #expect(!ListeningSocket.isKept(kept, at: other))
+        #expect(!ListeningSocket.isKept(preserved, at: other))
       }
-      #expect(kept.name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") })
-      let resumed = try ListeningSocket.resume(kept, at: known, access: .init(mode: 0o600))
+      #expect(preserved.name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") })
+      let resumed = try ListeningSocket.resume(preserved, at: known, access: .init(mode: 0o600))
       let name = resumed.keptName
-      #expect(resumed.address == known && name == kept.name)
+      #expect(resumed.address == known && name == preserved.name)
       let client = try Socket.connect(to: known).descriptor()
       _ = try accept(from: resumed)
       #expect(Socket.connectionError(of: client) == nil)
-      ListeningSocket.giveUp(keep(resumed))
+      ListeningSocket.giveUp(preserve(resumed))
       #expect(!directory.has("s"))
     }
   }
 
-  @Test func `nothing stays of the mode that a kept socket was opened with`() throws {
+  @Test func `a resumed socket gets new permissions`() throws {
     let address = Address.unix(path: directory.file("s"))
     let first = try ListeningSocket.open(address, access: .init(mode: 0o666), removesFile: false)
-    let kept = keep(first)
+    let preserved = preserve(first)
     _ = consume first
     let fresh = try ListeningSocket.open(.unix(path: directory.file("fresh")))
-    let resumed = try ListeningSocket.resume(kept, at: address)
+    let resumed = try ListeningSocket.resume(preserved, at: address)
     #expect(resumed.address == address && fresh.address != address)
     #expect(directory.mode("s") == directory.mode("fresh"))
   }
 
-  @Test func `no link at a socket's path leads to another file's mode`() throws {
+  @Test func `resuming a socket doesn't change a file that a link at its path points to`() throws {
     let first = try ListeningSocket.open(.unix(path: directory.file("s")))
     let precious = unsafe open(directory.file("precious"), O_WRONLY | O_CREAT, 0o600)
     close(precious)
     _ = unsafe symlink(directory.file("precious"), directory.file("link"))
     #expect(throws: ListenError.self) {
-      _ = try ListeningSocket.resume(keep(first), at: .unix(path: directory.file("link")), access: .init(mode: 0o666))
+      _ = try ListeningSocket.resume(
+        preserve(first), at: .unix(path: directory.file("link")), access: .init(mode: 0o666))
     }
     #expect(directory.mode("precious") == 0o600)
   }
 
-  @Test func `a kept socket is not taken for one whose file is at its path now`() throws {
+  @Test func `a preserved socket isn't taken for one whose file is at its path now`() throws {
     let address = Address.unix(path: directory.file("s"))
     let first = try ListeningSocket.open(address, removesFile: false)
-    let kept = keep(first)
+    let preserved = preserve(first)
     _ = unsafe rename(directory.file("s"), directory.file("away"))
-    #expect(!ListeningSocket.isKept(kept, at: address))
+    #expect(!ListeningSocket.isKept(preserved, at: address))
     let second = try ListeningSocket.open(address)
-    #expect(!ListeningSocket.isKept(kept, at: address))
-    ListeningSocket.giveUp(kept)
+    #expect(!ListeningSocket.isKept(preserved, at: address))
+    ListeningSocket.giveUp(preserved)
     #expect(directory.has("s") && second.address == address)
   }
 }

@@ -4,7 +4,7 @@ import Platform
 import Testing
 
 struct ListeningSocketTests {
-  let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
@@ -19,7 +19,7 @@ struct ListeningSocketTests {
     }
   }
 
-  @Test func `bytes go both ways between a connection and the one it was accepted as`() throws {
+  @Test func `a client and its accepted connection exchange bytes`() throws {
     for address in [address("s"), .tcp(host: "127.0.0.1", port: 0)] {
       let listener = try ListeningSocket.open(address)
       let client = try Socket.connect(to: listener.address).descriptor()
@@ -36,20 +36,20 @@ struct ListeningSocketTests {
     }
   }
 
-  @Test func `with nobody waiting there is nothing to accept`() throws {
+  @Test func `accepting from an empty queue returns nothing`() throws {
     let listener = try ListeningSocket.open(address("s"))
     let accepted = try listener.accept() == nil
     #expect(accepted)
   }
 
-  @Test func `port 0 is told as the port that was bound`() throws {
+  @Test func `port 0 is reported as the port that was bound`() throws {
     let listener = try ListeningSocket.open(.tcp(host: "127.0.0.1", port: 0))
     guard case .tcp("127.0.0.1", let port) = listener.address else { throw TestFailure() }
     #expect(port > 0)
     #expect(isRefused(listener.address, because: "bind"))
   }
 
-  @Test func `a socket file that nobody listens on is replaced`() throws {
+  @Test func `a socket file without a listener is replaced`() throws {
     let path = directory.file("s")
     let stale = BareSocket.bindUnix(path)
     #expect(stale >= 0)
@@ -60,7 +60,7 @@ struct ListeningSocketTests {
     #expect(Socket.connectionError(of: client) == nil)
   }
 
-  @Test func `a socket that somebody listens on is left alone`() throws {
+  @Test func `a socket with a listener is left alone`() throws {
     let first = try ListeningSocket.open(address("s"))
     #expect(isRefused(address("s"), because: "another process listens there"))
     let client = try Socket.connect(to: first.address).descriptor()
@@ -81,25 +81,25 @@ struct ListeningSocketTests {
     #expect(!directory.has("nowhere"))
   }
 
-  @Test func `a directory that is not there is named in the error`() {
+  @Test func `listening in a missing directory fails with the system's reason`() {
     #expect(isRefused(address("nowhere/s"), because: "No such file or directory"))
   }
 
   @Test(arguments: [0o600, 0o660, 0o666] as [UInt32])
-  func `the socket's file has the mode that was asked for`(_ mode: UInt32) throws {
+  func `the socket's file has the requested mode`(_ mode: UInt32) throws {
     let listener = try ListeningSocket.open(address("s"), access: .init(mode: mode, owner: getuid(), group: getgid()))
     #expect(directory.mode("s") == mode)
     _ = consume listener
   }
 
-  @Test func `the socket's file goes with the socket`() throws {
+  @Test func `closing a socket removes its file`() throws {
     let listener = try ListeningSocket.open(address("s"))
     #expect(directory.has("s"))
     _ = consume listener
     #expect(!directory.has("s"))
   }
 
-  @Test func `a file that has taken the socket's place stays`() throws {
+  @Test func `closing a socket leaves a file that has replaced its own`() throws {
     let listener = try ListeningSocket.open(address("s"))
     _ = unsafe unlink(directory.file("s"))
     let other = BareSocket.bindUnix(directory.file("s"))
@@ -108,13 +108,13 @@ struct ListeningSocketTests {
     #expect(directory.has("s"))
   }
 
-  @Test func `of many that open the same path at once, one wins`() async {
+  @Test func `if many open the same path at once, one succeeds`() async {
     let address = address("s")
     let wins = await withTaskGroup { group in
       for _ in 0..<16 {
         group.addTask { () -> Bool in
           guard let listener = try? ListeningSocket.open(address) else { return false }
-          // Long enough for all others to have tried.
+          // Long enough for all others to try.
           usleep(200_000)
           _ = consume listener
           return true

@@ -4,7 +4,7 @@ import Platform
 import Testing
 
 struct PollTests {
-  /// Two connected sockets.
+  /// Returns two connected sockets.
   private func pair() throws -> (Int32, Int32) {
     var numbers: [Int32] = [0, 0]
     let result = unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &numbers)
@@ -12,7 +12,7 @@ struct PollTests {
     return (numbers[0], numbers[1])
   }
 
-  @Test func `a descriptor is told of by its token, for what it is ready for`() throws {
+  @Test func `an event has the descriptor's token and readiness`() throws {
     let (left, right) = try pair()
     defer {
       close(left)
@@ -43,7 +43,7 @@ struct PollTests {
     #expect(poll.wait(timeoutMilliseconds: 0, into: &events) == 0)
   }
 
-  @Test func `a descriptor that can't be watched, or is watched already, is an error`() throws {
+  @Test func `adding an invalid descriptor or one that was added before fails`() throws {
     let poll = try Poll()
     #expect(throws: SystemError("epoll_ctl", errno: EBADF)) { try poll.add(-1, .reading, token: 1) }
     let wakeup = try Wakeup()
@@ -53,7 +53,7 @@ struct PollTests {
     }
   }
 
-  @Test func `more that is ready than there is room for comes with the next wait`() throws {
+  @Test func `events beyond the buffer's capacity come with the next wait`() throws {
     let poll = try Poll()
     var wakeups: [WakeupBox] = []
     for token in 0..<5 {
@@ -79,7 +79,7 @@ struct PollTests {
     #expect((49..<5_000).contains(monotonicMilliseconds() - start))
   }
 
-  @Test func `a wake-up from another thread ends a wait, and stays until it is cleared`() throws {
+  @Test func `a wakeup from another thread ends a wait and lasts until it is cleared`() throws {
     let poll = try Poll()
     let box = try WakeupBox()
     try poll.add(box.wakeup.descriptor.number, .reading, token: 3)
@@ -99,7 +99,7 @@ struct PollTests {
   }
 }
 
-/// A wake-up that several closures and arrays can hold.
+/// A wakeup that several closures and arrays can share.
 private final class WakeupBox: Sendable {
   let wakeup: Wakeup
   init() throws { wakeup = try Wakeup() }

@@ -3,7 +3,7 @@ import Platform
 import Testing
 
 struct SocketTests {
-  let directory: TemporaryDirectory
+  private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
@@ -16,7 +16,7 @@ struct SocketTests {
     }
   }
 
-  @Test func `a path where nothing is can't be connected to`() {
+  @Test func `connecting to a missing path fails`() {
     let address = Address.unix(path: directory.file("nothing"))
     let error = error(connectingTo: address)
     #expect(error?.errno == ENOENT)
@@ -24,13 +24,13 @@ struct SocketTests {
     #expect(error?.description == "can't connect to \(address): connect: No such file or directory")
   }
 
-  @Test func `a socket file that nobody listens on refuses`() throws {
+  @Test func `a socket file without a listener refuses connections`() throws {
     let number = BareSocket.bindUnix(directory.file("s"))
     defer { close(number) }
     #expect(error(connectingTo: .unix(path: directory.file("s")))?.errno == ECONNREFUSED)
   }
 
-  @Test func `a port that nobody listens on refuses, at once or when it is decided`() throws {
+  @Test func `a port without a listener refuses connections, at once or later`() throws {
     let listener = try ListeningSocket.open(.tcp(host: "127.0.0.1", port: 0))
     let address = listener.address
     _ = consume listener
@@ -43,13 +43,13 @@ struct SocketTests {
     }
   }
 
-  @Test func `a host without an address is told by its name`() {
+  @Test func `the error for a host without an address names the host`() {
     let error = error(connectingTo: .tcp(host: "no such host", port: 80))
     #expect(error?.description.contains("'no such host'") == true)
     #expect(error?.errno == nil)
   }
 
-  @Test func `sending to a peer that is gone fails and raises no signal`() throws {
+  @Test func `sending to a peer that is gone fails without a signal`() throws {
     let listener = try ListeningSocket.open(.unix(path: directory.file("s")))
     let client = try Socket.connect(to: listener.address).descriptor()
     let accepted = try accept(from: listener)
@@ -58,7 +58,7 @@ struct SocketTests {
     #expect(sent == .failed(SystemError("send", errno: EPIPE)))
   }
 
-  @Test func `sockets are closed in child processes and never block`() throws {
+  @Test func `sockets are closed on exec and non-blocking`() throws {
     let listener = try ListeningSocket.open(.unix(path: directory.file("s")))
     let client = try Socket.connect(to: listener.address).descriptor()
     let server = try accept(from: listener)
@@ -68,7 +68,7 @@ struct SocketTests {
     }
   }
 
-  @Test func `a descriptor is closed by its owner, once, or given away`() throws {
+  @Test func `a descriptor is closed once by its owner, or released`() throws {
     var numbers: [Int32] = [0, 0]
     try #require(unsafe pipe(&numbers) == 0)
     let closed = Descriptor(owning: numbers[0])
@@ -79,8 +79,8 @@ struct SocketTests {
     close(kept)
   }
 
-  /// It is put back, because starting a child process takes a time for every descriptor that there could be.
-  @Test func `the descriptor limit can be raised to what the system allows`() {
+  /// Restores the limit afterwards, because starting a child process takes time in proportion to it.
+  @Test func `the descriptor limit can be raised to the hard limit`() {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     #expect(unsafe getrlimit(resource, &limit) == 0)
@@ -88,7 +88,7 @@ struct SocketTests {
     _ = unsafe setrlimit(resource, &limit)
   }
 
-  @Test func `users and groups have ids, by name and by number`() {
+  @Test func `users and groups are found by name and by number`() {
     #expect(userID("root") == 0)
     #expect(userID("4321") == 4_321)
     #expect(groupID("root") == 0)
@@ -97,9 +97,9 @@ struct SocketTests {
   }
 }
 
-/// Sockets as the system makes them, without this module.
+/// Sockets from plain system calls, without this module.
 enum BareSocket {
-  /// A socket that is bound to the path and does not listen, or −1.
+  /// Returns a socket that is bound to the path and doesn't listen, or −1.
   static func bindUnix(_ path: String) -> Int32 {
     let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_un()

@@ -2,9 +2,9 @@ import Foundation
 import Glibc
 import Platform
 
-/// A directory of a test's own, gone with its owner.
+/// A directory for one test, removed with its owner.
 final class TemporaryDirectory: Sendable {
-  let path: String
+  private let path: String
 
   init() throws {
     path = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
@@ -20,7 +20,7 @@ final class TemporaryDirectory: Sendable {
     return unsafe lstat(file(name), &status) == 0
   }
 
-  /// The permission bits of a file.
+  /// Returns the permission bits of a file.
   func mode(_ name: String) -> UInt32 {
     var status = stat()
     _ = unsafe lstat(file(name), &status)
@@ -28,7 +28,7 @@ final class TemporaryDirectory: Sendable {
   }
 }
 
-/// Waits until a descriptor is ready, for 5 seconds at most.
+/// Waits at most 5 seconds until a descriptor is ready.
 func wait(_ interest: Poll.Interest, on socket: borrowing Descriptor) throws {
   let poll = try Poll()
   try poll.add(socket.number, interest, token: 1)
@@ -36,18 +36,18 @@ func wait(_ interest: Poll.Interest, on socket: borrowing Descriptor) throws {
   _ = poll.wait(timeoutMilliseconds: 5_000, into: &events)
 }
 
-/// The next connection of a listening socket.
+/// Accepts the next connection of a listening socket.
 func accept(from listener: borrowing ListeningSocket) throws -> Descriptor {
   try wait(.reading, on: listener.descriptor)
   guard let accepted = try listener.accept() else { throw TestFailure() }
   return accepted
 }
 
-/// What went wrong is told by where it was thrown.
+/// A failure that the place of its throw explains.
 struct TestFailure: Error {}
 
 extension Socket.Connecting {
-  /// The socket, whatever became of the connection.
+  /// Returns the socket, whether the connection is established or not.
   consuming func descriptor() -> Descriptor {
     switch consume self {
     case .connected(let socket): socket

@@ -8,7 +8,7 @@ import Testing
 
   private func value(_ byteCount: Int) -> [UInt8] { .init(repeating: UInt8(byteCount & 255), count: byteCount) }
 
-  @Test func `whatever is written and read, the limit holds and what is there is right`() throws {
+  @Test func `the limit holds and all entries are correct whatever is written and read`() throws {
     for seed in SeededGenerator.seeds(3) {
       var run = LimitRun(seed: seed, limit: Self.limit)
       for _ in 0..<(SeededGenerator.isThorough ? 40_000 : 8_000) { try run.step() }
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `what is read between writes stays, and what is written once goes`() throws {
+  @Test func `entries that are read between writes stay, and entries that are written once are evicted`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<500 { try map.write("kept \(number)".bytes, value(100)) }
     var lost = 0
@@ -31,7 +31,7 @@ import Testing
     map.validate()
   }
 
-  @Test func `overwriting is using, and paging isn't`() throws {
+  @Test func `overwriting an entry counts as use, and paging doesn't`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<500 { try map.write("written \(number)".bytes, value(100)) }
     for number in 0..<500 { try map.write("paged \(number)".bytes, value(100)) }
@@ -45,7 +45,7 @@ import Testing
     #expect(paged == 0)
   }
 
-  @Test func `a map whose entries have all been read goes on to take writes`() throws {
+  @Test func `a map whose entries have all been read still accepts writes`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     var number = 0
     while map.evictedCount == 0 {
@@ -59,7 +59,7 @@ import Testing
     #expect(map.limitedBytes <= Self.limit)
   }
 
-  @Test func `a few large entries that have all been read make room, wherever the hand is`() throws {
+  @Test func `large entries that have all been read are evicted, wherever the hand is`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<200 {
       for key in ["a", "b", "c", "d", "e"] { _ = map.copy(of: key.bytes) }
@@ -69,11 +69,11 @@ import Testing
     }
   }
 
-  @Test func `a write of many keys evicts others only, and stays whole`() throws {
+  @Test func `a write of many keys evicts only other entries`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<10_000 { try map.write("\(number)".bytes, value(100), expiry: number % 2 == 0 ? 0 : 1_000) }
     for size in [0, 10, 100, 5_000, 40_000] {
-      // As many as are taken at all.
+      // As many as the map accepts.
       var count = 1
       while (try? map.checkLimit(records: count + 1, bytes: (count + 1) * (size + 10))) != nil { count += 1 }
       try map.reserve(records: count, bytes: count * (size + 10))
@@ -89,7 +89,7 @@ import Testing
     map.validate()
   }
 
-  @Test func `what can never fit is refused, and changes nothing`() throws {
+  @Test func `a write that can never fit is refused and changes nothing`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<10_000 { try map.write("\(number)".bytes, value(100)) }
     let before = map.statistics
@@ -103,7 +103,7 @@ import Testing
     #expect(bytes <= Self.limit)
   }
 
-  @Test func `what has expired goes first`() throws {
+  @Test func `expired entries are removed before others are evicted`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<2_000 { try map.write("lasting \(number)".bytes, value(100)) }
     var number = 0
@@ -120,7 +120,7 @@ import Testing
     #expect(expired > 0)
   }
 
-  @Test func `an open view shows its moment, and what it holds doesn't count`() throws {
+  @Test func `a snapshot stays as it is, and entries only it sees don't count toward the limit`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<5_000 { try map.write("old \(number)".bytes, value(100)) }
     let snapshot = map.snapshot(now: 0)
@@ -134,11 +134,11 @@ import Testing
     map.validateLimited()
     map.end(snapshot)
     map.validateLimited()
-    let held = map.heldBytes
-    #expect(held == 0)
+    let retained = map.snapshots.retainedBytes
+    #expect(retained == 0)
   }
 
-  @Test func `who watches is told of what is evicted, and can keep a mirror`() throws {
+  @Test func `watchers see evictions and can maintain a mirror`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     _ = map.beginWatch(limit: 64 << 20, tellsAtOnce: true)
     var random = SeededGenerator.announced()

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 32_767, 32_768, 16 << 20])
-  func `values of every size come back`(length: Int) throws {
+  func `values of every size are returned as written`(length: Int) throws {
     var map = EntryMap()
     let value = [UInt8](repeating: 0xA5, count: length)
     try map.write("key".bytes, value)
@@ -45,7 +45,7 @@ import Testing
     #expect(entry?.revision == 2)
   }
 
-  @Test func `keys of 4,096 bytes that differ in the last are told apart and in order`() throws {
+  @Test func `keys of 4,096 bytes that differ in the last byte are distinct and in order`() throws {
     var map = EntryMap()
     let stem = [UInt8](repeating: 0x61, count: 4_095)
     for byte in (0...255 as ClosedRange<UInt8>).reversed() { try map.write(stem + [byte], [byte]) }
@@ -55,7 +55,7 @@ import Testing
     #expect(after == 0..<9)
   }
 
-  @Test func `an expired entry is absent to everyone, before and after it is removed`() throws {
+  @Test func `an expired entry is absent both before and after it is removed`() throws {
     var map = EntryMap()
     try map.write("brief".bytes, [1], expiry: 100)
     try map.write("lasting".bytes, [2])
@@ -73,7 +73,7 @@ import Testing
     #expect(remaining == 0)
   }
 
-  @Test func `an expiry that moves is honoured, and the queue doesn't grow with it`() throws {
+  @Test func `changed expiries are honored, and the queue doesn't grow with them`() throws {
     var map = EntryMap()
     for round in 1...20_000 as ClosedRange<UInt64> {
       try map.write("a".bytes, [1], expiry: 50_000 - round)
@@ -90,7 +90,7 @@ import Testing
     #expect(third == 1)
   }
 
-  @Test func `expiry can be done a little at a time`() throws {
+  @Test func `entries can be expired a few at a time`() throws {
     var map = EntryMap()
     for number in 0..<100 { try map.write("\(number)".bytes, [1], expiry: 10) }
     let some = map.expire(now: 10, limit: 30)
@@ -99,7 +99,7 @@ import Testing
     #expect(count == 0)
   }
 
-  @Test func `snapshots of one state are one, and each keeps only what it sees`() throws {
+  @Test func `snapshots of the same state are shared, and each keeps only what it sees`() throws {
     var map = EntryMap()
     for number in 0..<5_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 50)) }
     let used = map.arena.unitsInUse
@@ -123,7 +123,7 @@ import Testing
     #expect(throws: StorageError.snapshotEnded) { _ = try map.copies(0..<1, in: first) }
   }
 
-  @Test func `deleting everything gives all memory back, and under a snapshot waits for its end`() throws {
+  @Test func `deleting everything frees all memory, under a snapshot when it ends`() throws {
     var map = EntryMap()
     for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }
     let snapshot = map.snapshot(now: 0)
@@ -142,7 +142,7 @@ import Testing
     #expect(memory < 8_192)
   }
 
-  @Test func `a write of many keys that was reserved goes through`() throws {
+  @Test func `a reserved write of many keys succeeds`() throws {
     var map = EntryMap()
     for number in 0..<300 { try map.write("\(number)".bytes, .init(repeating: 1, count: 900)) }
     let snapshot = map.snapshot(now: 0)
@@ -159,7 +159,7 @@ import Testing
     map.validate()
   }
 
-  @Test func `reading ahead changes nothing`() throws {
+  @Test func `prefetching changes nothing`() throws {
     var map = EntryMap()
     let key = "key".bytes
     unsafe map.aheadOfRecord(map.aheadOfIndex(key.span.bytes))

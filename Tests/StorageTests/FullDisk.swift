@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// The files of this machine, on a disk that may be full: then it takes no space for a file.
+/// The files of this machine on a disk that can be full: then it can't allocate space for a file.
 final class FullDisk: FileSystem {
   private let files = LocalFileSystem()
   let isFull = Atomic<Bool>(false)

@@ -4,7 +4,7 @@ import Testing
 @testable import Storage
 
 @Suite struct HashIndexTests {
-  @Test func `entries are found while segments grow and shrink, and none is left`() throws {
+  @Test func `records are found while segments grow and shrink, and removing all leaves none`() throws {
     var random = SeededGenerator.announced()
     var space = RecordSpace()
     var index = HashIndex()
@@ -26,12 +26,12 @@ import Testing
     for handle in handles.dropFirst(29_000) {
       index.remove(handle, hash: index.hash(space.key(handle)), in: space.arena)
     }
-    let (entries, memory) = (index.entryCount, index.memoryBytes)
+    let (entries, memory) = (index.count, index.memoryBytes)
     #expect(entries == 0)
     #expect(memory == HashIndex().memoryBytes)
   }
 
-  @Test func `keys of one hash share a chunk until it is full and are told apart`() throws {
+  @Test func `keys with the same hash share a chunk and are distinct`() throws {
     var space = RecordSpace()
     var index = HashIndex()
     var handles: [UInt32] = []
@@ -39,7 +39,7 @@ import Testing
       let handle = try space.add("same \(number)".bytes)
       try index.insert(handle, hash: 0xABCD_EF01, in: space.arena)
       handles.append(handle)
-      // The index would hash the keys anew when it grows, so it is looked at before it must.
+      // The index would rehash the keys when it grows, so the test stops before that.
       if number == 10 { break }
     }
     for handle in handles {
@@ -54,7 +54,7 @@ import Testing
     #expect(candidates.sorted() == handles.sorted())
   }
 
-  @Test func `hashes of every length spread over their bits and depend on the store`() {
+  @Test func `hashes of keys of every length are well distributed and depend on the store`() {
     let (first, second) = (KeyHash(), KeyHash())
     var differing = 0
     for length in 1...300 {
@@ -65,7 +65,7 @@ import Testing
         hashes.insert(Self.hash(key, first))
         key[position] = 0
       }
-      // 300 values out of 2^32 hardly ever meet.
+      // 300 values out of 2^32 hardly ever collide.
       #expect(hashes.count >= length - 1)
       if Self.hash(key, first) != Self.hash(key, second) { differing += 1 }
     }

@@ -3,11 +3,12 @@ import Testing
 
 @testable import Storage
 
-/// Random operations on a map with a limit, beside a model that may have more entries than the map, and never others.
+/// Random operations on a map with a memory limit, compared with a model. The model may have more entries than the map,
+/// but no different ones.
 struct LimitRun: ~Copyable {
-  let seed: UInt64
-  let limit: Int
-  var map: EntryMap
+  private let seed: UInt64
+  private let limit: Int
+  private(set) var map: EntryMap
   private var model = MapModel()
   private var snapshots: [(Snapshot, [EntryCopy])] = []
   private var random: SeededGenerator
@@ -38,13 +39,13 @@ struct LimitRun: ~Copyable {
   mutating func end() {
     while !snapshots.isEmpty { map.end(snapshots.removeLast().0) }
     map.validateLimited()
-    #expect(map.heldBytes == 0, "LARDER_SEED=\(seed)")
+    #expect(map.snapshots.retainedBytes == 0, "LARDER_SEED=\(seed)")
   }
 
   private mutating func key() -> [UInt8] {
-    // Some are asked for often.
-    let most = [30, 500, 20_000].randomElement(using: &random)!
-    return "key \(Int.random(in: 0..<most, using: &random))".bytes
+    // Some keys are frequent.
+    let keyCount = [30, 500, 20_000].randomElement(using: &random)!
+    return "key \(Int.random(in: 0..<keyCount, using: &random))".bytes
   }
 
   private mutating func put(count: Int) throws {
@@ -95,7 +96,7 @@ struct LimitRun: ~Copyable {
     map.end(snapshot)
   }
 
-  /// Every entry, found by the order and by its key, is the model's; and the count is theirs.
+  /// Checks that every entry that the order finds is the model's, and that the count is right.
   private mutating func check() throws {
     map.validateLimited()
     let count = map.count(now: now)
@@ -109,7 +110,7 @@ struct LimitRun: ~Copyable {
 }
 
 extension EntryMap {
-  /// Adds up what counts towards the limit, piece by piece.
+  /// Checks the bytes that count toward the limit against their sum.
   func validateLimited() {
     validate()
     var bytes = hashIndex.memoryBytes + order.reachableNodeCount * OrderNode.byteCount + expiryQueue.usedBytes
@@ -117,6 +118,6 @@ extension EntryMap {
       bytes += record(handle).memoryBytes
       return true
     }
-    precondition(bytes == limitedBytes, "what counts towards the limit is miscounted")
+    precondition(bytes == limitedBytes, "the bytes that count toward the limit are miscounted")
   }
 }

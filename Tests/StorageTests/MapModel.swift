@@ -2,7 +2,7 @@ import Testing
 
 @testable import Storage
 
-/// What a map should hold, in the plainest way there is.
+/// The expected contents of a map, in the simplest form.
 struct MapModel {
   struct Entry: Equatable {
     var kind: EntryKind
@@ -50,7 +50,7 @@ struct EntryCopy: Equatable {
   }
 }
 
-/// The map with arrays for spans.
+/// The map's functions with arrays instead of spans.
 extension EntryMap {
   mutating func copy(of key: [UInt8], now: UInt64 = 0) -> EntryCopy? {
     unsafe get(key.span.bytes, now: now).map(EntryCopy.init)

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a load in order, either way, fills the leaves`(descending: Bool) throws {
+  func `inserting in ascending or descending order fills the leaves`(descending: Bool) throws {
     var order = Order()
     let numbers = Array(0..<30_000)
     for number in descending ? numbers.reversed() : numbers { _ = try order.insert(Self.name(number)) }
@@ -44,7 +44,7 @@ import Testing
     #expect(fill > 0.99)
   }
 
-  @Test func `random insertion leaves the leaves more than four fifths full`() throws {
+  @Test func `random insertion leaves the leaves more than 80% full`() throws {
     var random = SeededGenerator.announced()
     var order = Order()
     for number in (0..<40_000).shuffled(using: &random) { _ = try order.insert(Self.name(number)) }
@@ -53,7 +53,7 @@ import Testing
     #expect(fill > 0.8)
   }
 
-  @Test func `random removal keeps the tree in shape down to nothing`() throws {
+  @Test func `random removal keeps the tree balanced until it is empty`() throws {
     var random = SeededGenerator.announced()
     var order = Order()
     var handles: [UInt32] = []
@@ -67,7 +67,7 @@ import Testing
         #expect(handles.count < 200 || fill > 0.5)
       }
     }
-    let (count, nodes) = (order.index.count, order.index.pool.nodesInUse)
+    let (count, nodes) = (order.index.count, order.index.nodesInUse)
     #expect(count == 0)
     #expect(nodes == 1)
   }
@@ -91,7 +91,7 @@ import Testing
     #expect(rank("\u{7F}", .prefixEnd) == 7)
   }
 
-  @Test func `a snapshot's tree stays as it was while the live one changes`() throws {
+  @Test func `a snapshot's tree stays the same while the live tree changes`() throws {
     var random = SeededGenerator.announced()
     var order = Order()
     var handles: [UInt32] = []
@@ -114,6 +114,6 @@ import Testing
     }
     #expect(after == before)
     let accounted = order.index.reachableNodeCount + order.index.replacedNodes.count
-    #expect(accounted == order.index.pool.nodesInUse)
+    #expect(accounted == order.index.nodesInUse)
   }
 }

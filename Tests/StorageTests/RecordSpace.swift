@@ -1,10 +1,10 @@
 @testable import Storage
 
-/// Records alone, for tests of what refers to them.
+/// An arena of records, for tests of the indexes that refer to them.
 struct RecordSpace: ~Copyable {
   var arena = Arena()
 
-  /// A record of that key and an empty value.
+  /// Adds a record with this key and an empty value.
   mutating func add(_ key: [UInt8]) throws -> UInt32 {
     let handle = try arena.allocate(units: Record.units(keyLength: key.count, valueLength: 0, hasExpiry: false))
     unsafe key.withUnsafeBytes { bytes in

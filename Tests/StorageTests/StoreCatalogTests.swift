@@ -4,18 +4,18 @@ import Testing
 
 @Suite struct StoreCatalogTests {
   @Test(arguments: ["a", "0", "_", "users.v2", "A-b_c.d", String(repeating: "x", count: 128)])
-  func `good names`(name: String) throws {
+  func `valid names`(name: String) throws {
     #expect(try StoreName(name).text == name)
   }
 
   @Test(arguments: [
     "", ".", "..", "-a", ".hidden", "a/b", "a b", "é", "a\0", "a\n", String(repeating: "x", count: 129),
   ])
-  func `bad names`(name: String) {
+  func `invalid names`(name: String) {
     #expect(throws: StorageError.invalidStoreName(name)) { try StoreName(name) }
   }
 
-  @Test func `an unknown engine is told with those there are`() {
+  @Test func `the error for an unknown engine lists the known ones`() {
     #expect(throws: StorageError.unknownEngine("tape")) { try EngineKind(named: "tape") }
     #expect(StorageError.unknownEngine("tape").description.contains("known engines: memory"))
   }
@@ -24,7 +24,7 @@ import Testing
     "memory", "log", "log?durability=none", "directory?durability=interval:250ms", "memory?limit=256MiB",
     "memory?limit=1025KiB",
   ])
-  func `a specification is written as it is read`(text: String) throws {
+  func `a specification's description is the text it was parsed from`(text: String) throws {
     #expect(try StoreSpecification(text).description == text)
   }
 
@@ -33,13 +33,13 @@ import Testing
     "memory?limit=1.5GiB", "memory?limit=99999999999999999999GiB", "memory?limit=", "memory?limit", "memory?",
     "memory?durability=none", "log?limit=256MiB", "directory?durability=none&limit=256MiB",
   ])
-  func `an option that the engine doesn't have, or a limit that is none, is refused`(text: String) {
+  func `an option that the engine doesn't have and an invalid limit are refused`(text: String) {
     let error = #expect(throws: StorageError.self) { try StoreSpecification(text) }
     guard case .invalidOption(let reason)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
     #expect(reason.contains("256MiB") || reason.contains("durability=always"))
   }
 
-  @Test func `a store that is there with another limit is another store`() throws {
+  @Test func `ensuring a store that exists with another limit fails`() throws {
     let catalog = StoreCatalog()
     let name = try StoreName("sessions")
     let made = try catalog.ensure(name, StoreSpecification("memory?limit=2MiB"))
@@ -53,7 +53,7 @@ import Testing
     #expect(try "\(catalog.open(name).specification)" == "memory?limit=2MiB")
   }
 
-  @Test func `stores are made, opened, listed and dropped`() throws {
+  @Test func `stores are created, opened, listed and dropped`() throws {
     let catalog = StoreCatalog(limit: 2)
     let (one, two, three) = try (StoreName("one"), StoreName("two"), StoreName("three"))
     let made = try catalog.create(two, .init(.memory))
@@ -68,7 +68,7 @@ import Testing
     try catalog.create(three, .init(.memory))
   }
 
-  @Test func `whoever holds a dropped store is told, its snapshots included`() throws {
+  @Test func `uses of a dropped store and of its snapshots fail`() throws {
     let catalog = StoreCatalog()
     let name = try StoreName("short-lived")
     let store = try catalog.create(name, .init(.memory))

@@ -3,7 +3,7 @@ import Platform
 
 @testable import Storage
 
-/// A folder of a test's own, gone with its owner.
+/// A folder for one test, removed with its owner.
 final class TemporaryFolder: Sendable {
   let path: String
 
@@ -16,12 +16,12 @@ final class TemporaryFolder: Sendable {
 
   func file(_ name: String) -> String { path + "/" + name }
 
-  /// The names in it, sorted.
+  /// Returns the names in the folder, sorted.
   func names() throws -> [String] { try LocalFileSystem().list(path).sorted() }
 
   func contents(_ name: String) throws -> [UInt8] { try LocalFileSystem().open(file(name), .reading).contents() }
 
-  /// Makes a file, or gives it another content.
+  /// Creates a file or replaces its contents.
   func put(_ name: String, _ bytes: [UInt8]) throws { try Data(bytes).write(to: URL(fileURLWithPath: file(name))) }
 
   func link(_ name: String, to target: String) throws {

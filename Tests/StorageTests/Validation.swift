@@ -1,6 +1,6 @@
 @testable import Storage
 
-/// Walks over whole structures that trap at whatever breaks an invariant.
+/// Checks the invariants of whole structures, and traps if one is broken.
 extension EntryMap {
   func validate() {
     arena.validate()
@@ -12,15 +12,11 @@ extension EntryMap {
       records += 1
       return true
     }
-    precondition(records == hashIndex.entryCount, "the hash index has records that the order hasn't")
+    precondition(records == hashIndex.count, "the hash index has records that the order doesn't have")
     if snapshots.isEmpty {
-      precondition(order.reachableNodeCount == order.pool.nodesInUse, "nodes were leaked")
+      precondition(order.reachableNodeCount == order.nodesInUse, "nodes were leaked")
     }
   }
-}
-
-extension HashIndex {
-  var entryCount: Int { (0..<Self.segmentCount).reduce(0) { unsafe $0 + Int(segments[$1].entryCount) } }
 }
 
 extension OrderIndex {
@@ -32,15 +28,20 @@ extension OrderIndex {
 
   func validate(in arena: borrowing Arena) {
     guard root != 0 else { return precondition(count == 0) }
+    var nodes: [UInt32: OrderNode] = [:]
+    visitNodes(root: root) { handle, node in nodes[handle] = node }
     var previous: [UInt8]?
-    precondition(validate(root, isRoot: true, previous: &previous, in: arena) == count, "the order's count is wrong")
+    let found = validate(root, in: nodes, isRoot: true, previous: &previous, arena)
+    precondition(found == count, "the order's count is wrong")
   }
 
-  /// The number of records below the node.
-  private func validate(_ handle: UInt32, isRoot: Bool, previous: inout [UInt8]?, in arena: borrowing Arena) -> Int {
-    let node = pool.node(handle)
+  /// Returns the number of records below the node.
+  private func validate(
+    _ handle: UInt32, in nodes: [UInt32: OrderNode], isRoot: Bool, previous: inout [UInt8]?, _ arena: borrowing Arena
+  ) -> Int {
+    let node = nodes[handle]!
     precondition(node.count <= node.capacity && (isRoot || node.count > 0), "a node is empty or overfull")
-    precondition(node.epoch <= epoch, "a node is of the future")
+    precondition(node.epoch <= epoch, "a node is from a future epoch")
     if node.isLeaf {
       for index in 0..<node.count {
         let key = unsafe Record(at: arena.address(node.records[index])).key
@@ -50,13 +51,13 @@ extension OrderIndex {
       }
       return node.count
     }
-    precondition(!isRoot || node.count > 1, "a root has one child")
+    precondition(!isRoot || node.count > 1, "a root has only one child")
     var total = 0
     for index in 0..<node.count {
       let child = unsafe node.children[index]
-      precondition(pool.node(child).level == node.level - 1, "leaves are at different depths")
-      unsafe precondition(node.firsts[index] == pool.node(child).firstRecord, "a first record is out of date")
-      let count = validate(child, isRoot: false, previous: &previous, in: arena)
+      precondition(nodes[child]!.level == node.level - 1, "leaves are at different depths")
+      unsafe precondition(node.firsts[index] == nodes[child]!.firstRecord, "a first record is out of date")
+      let count = validate(child, in: nodes, isRoot: false, previous: &previous, arena)
       unsafe precondition(Int(node.counts[index]) == count, "a subtree's count is wrong")
       total += count
     }
@@ -65,7 +66,7 @@ extension OrderIndex {
 }
 
 extension Arena {
-  /// Walks every chunk block by block, and compares the free ones with the bins.
+  /// Walks over every chunk block by block, and compares the free blocks with the bins.
   func validate() {
     var (freeBlocks, used) = (0, 0)
     for index in 0..<chunkCount where unsafe chunks[index].base != nil {
@@ -73,9 +74,9 @@ extension Arena {
       while unit < Self.unitsInChunk {
         let handle = UInt32(index) << 17 + unit
         let word = unsafe address(handle).load(as: UInt32.self)
-        precondition((word & Self.previousIsFree != 0) == previousWasFree, "a mark disagrees with the block before")
+        precondition((word & Self.previousIsFree != 0) == previousWasFree, "a mark disagrees with the preceding block")
         let isFree = word & Self.inUse == 0
-        precondition(!(isFree && previousWasFree), "two free blocks are neighbours")
+        precondition(!(isFree && previousWasFree), "two free blocks are adjacent")
         let units = isFree ? word : unsafe Record(at: address(handle)).units
         if isFree { freeBlocks += units > 1 ? 1 : 0 } else { used += Int(units) }
         (unit, previousWasFree) = (unit + units, isFree)

@@ -1,4 +1,4 @@
-// Linux interfaces that Swift's Glibc module does not show.
+// Linux interfaces that Swift's Glibc module doesn't have.
 #pragma once
 
 #include "crc32c.h"
@@ -14,12 +14,12 @@
 #include <unistd.h>
 #include <wchar.h>
 
-// The headers have these only under _GNU_SOURCE, which the Glibc module is made without and would then disagree with.
+// The headers declare these only under _GNU_SOURCE. The Glibc module is built without it, and would then conflict.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 extern int wcwidth(wchar_t character);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 
-// The library's recv and send are cancellation points, and in a process of several threads pay for it in every call.
+// The library's recv and send are cancellation points, which costs every call in a multithreaded process.
 static inline ssize_t receive_without_cancellation(int socket, void *bytes, size_t count, int flags) {
   return syscall(SYS_recvfrom, socket, bytes, count, flags, NULL, NULL);
 }
@@ -28,7 +28,7 @@ static inline ssize_t send_without_cancellation(int socket, const void *bytes, s
   return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
 }
 
-// The library hides the affinity of threads behind _GNU_SOURCE, too.
+// Thread affinity, which the headers also declare only under _GNU_SOURCE.
 static inline long get_affinity_of_thread(unsigned long *mask, size_t size) {
   return syscall(SYS_sched_getaffinity, 0, size, mask);
 }
@@ -37,5 +37,5 @@ static inline long set_affinity_of_thread(const unsigned long *mask, size_t size
   return syscall(SYS_sched_setaffinity, 0, size, mask);
 }
 
-// Asks for a cache line that will be needed soon.
+// Prefetches a cache line that will be needed soon.
 static inline void prefetch(const void *address) { __builtin_prefetch(address); }

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// Metrics in the text format that Prometheus reads (version 0.0.4). Names are given without their prefix.

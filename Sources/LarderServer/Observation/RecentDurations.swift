@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// How long requests took lately: what the workers' histograms were in the last seconds, one after the other. Used under a lock.

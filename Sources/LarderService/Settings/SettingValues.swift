@@ -1,3 +1,4 @@
+import Basics
 import LarderServer
 import Platform
 import Storage

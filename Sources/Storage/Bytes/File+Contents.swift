@@ -2,29 +2,30 @@ import Glibc
 import Platform
 
 extension File {
-  /// All bytes of the file, as many as it has when this begins.
+  /// Reads the whole file, up to its size at the time of the call.
   func contents() throws(SystemError) -> [UInt8] { try bytes(at: 0, count: byteCount()) }
 
-  /// So many bytes, or fewer where the file ends.
+  /// Reads bytes at an offset. Returns fewer than `count` if the file ends before.
   func bytes(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
-    var room = bytes.mutableSpan
-    let moved = unsafe try room.withUnsafeMutableBytes { (room) throws(SystemError) in
-      unsafe try read(at: offset, into: room)
+    var buffer = bytes.mutableSpan
+    let byteCount = unsafe try buffer.withUnsafeMutableBytes { (buffer) throws(SystemError) in
+      unsafe try read(at: offset, into: buffer)
     }
-    bytes.removeLast(count - moved)
+    bytes.removeLast(count - byteCount)
     return bytes
   }
 
+  /// Writes bytes at an offset.
   func write(_ bytes: [UInt8], at offset: Int) throws(SystemError) {
     unsafe try bytes.withBytes { (bytes) throws(SystemError) in unsafe try write(bytes, at: offset) }
   }
 }
 
 extension FileSystem {
-  /// Makes a file of those bytes that is there whole after a crash, or not at all, once its folder is synced. What has the name already
-  /// is replaced.
-  /// - Parameter temporary: a path in the same folder; what a crash has left there is removed.
+  /// Creates or replaces a file atomically: after a crash, the file is complete or as before. The caller syncs the
+  /// folder to make the file durable.
+  /// - Parameter temporary: The path of a temporary file in the same folder. A file left there by a crash is removed.
   func makeFile(_ path: String, through temporary: String, _ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     if try kind(of: temporary) != nil { try remove(temporary) }
     let file = try open(temporary, .making)
@@ -38,6 +39,7 @@ extension FileSystem {
     try rename(temporary, to: path)
   }
 
+  /// Creates or replaces a file atomically.
   func makeFile(_ path: String, through temporary: String, _ bytes: [UInt8]) throws(SystemError) {
     unsafe try bytes.withBytes { (bytes) throws(SystemError) in
       unsafe try makeFile(path, through: temporary, bytes)
@@ -46,14 +48,15 @@ extension FileSystem {
 }
 
 extension SystemError {
-  /// Whether it is the disk, or a quota on it, that is full, or nothing can be opened any more, so that the call may be tried again. What a
-  /// failed sync has left undone nobody knows, whatever the reason.
+  /// Whether the call may be retried later because the disk or a quota is full, or no more files can be opened. A
+  /// failed sync must never be retried, because it is unknown what it left undone.
   var isNoSpace: Bool {
     (errno == ENOSPC || errno == EDQUOT || isNoDescriptor) && call != "fdatasync" && call != "fsync"
   }
 
-  /// Whether the process or the system has as many files open as it may.
+  /// Whether the process or the system has reached its limit of open files.
   var isNoDescriptor: Bool { errno == EMFILE || errno == ENFILE }
 
+  /// Returns the error of a call that found the disk full.
   static func full(_ call: String) -> SystemError { SystemError(call, errno: ENOSPC) }
 }

@@ -1,3 +1,5 @@
+import Basics
+
 /// What a durable store promises of a write that it has answered.
 package enum Durability: Equatable, Sendable {
   /// It is on the disk.
@@ -37,13 +39,5 @@ extension Durability: CustomStringConvertible {
       let milliseconds = time.wholeMilliseconds
       return milliseconds % 1_000 == 0 ? "interval:\(milliseconds / 1_000)s" : "interval:\(milliseconds)ms"
     }
-  }
-}
-
-extension Duration {
-  /// Milliseconds, parts of one left out.
-  var wholeMilliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000_000
   }
 }

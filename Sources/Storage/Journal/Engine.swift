@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// Where a journal writes the commits of one store: the files of its engine.

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// The files of one durable store: segments of records in a folder, `Protocol/log-format.md`.

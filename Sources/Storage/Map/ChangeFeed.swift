@@ -1,14 +1,15 @@
-/// The latest changes of a store, in the order of their revisions, for those who watch it.
+/// The latest changes of a store in the order of their revisions, for its watchers.
 ///
-/// Every commit's changes stand end to end, and each has a place that never changes: the number of bytes that were ever noted before it. The
-/// oldest are forgotten once there are too many, but never those of the last commit. A store has a feed only while it is watched, and for a
-/// while after. Owned by its `EntryMap` and used under the store's lock.
+/// The changes of every commit lie end to end. Each has an offset that never changes: the number of bytes appended
+/// before it. The feed drops the oldest changes once it exceeds its limit, but never those of the last commit. A store
+/// has a feed only while it is watched and for a minute afterwards. Owned by the `ChangeRecorder` of an `EntryMap` and
+/// used under the store's lock.
 package struct ChangeFeed {
-  /// How long changes are kept for a watcher that may come back, in milliseconds.
-  static let keptMilliseconds: UInt64 = 60_000
+  /// How long the feed waits for watchers to return, in milliseconds.
+  private static let retentionMilliseconds: UInt64 = 60_000
   private static let chunkByteCount = 64 << 10
 
-  /// Changes end to end. None reaches over the end of its chunk.
+  /// A run of changes, none of which extends beyond the chunk.
   private struct Chunk {
     let start: UInt64
     let firstRevision: UInt64
@@ -20,34 +21,36 @@ package struct ChangeFeed {
 
   private var chunks: [Chunk] = []
   private var byteCount = 0
-  /// Where the next change will stand.
+  /// The offset of the next change.
   package private(set) var end: UInt64 = 0
-  /// The newest revision of which a change is not at hand.
+  /// The newest revision with a change that isn't in the feed.
   package private(set) var lostRevision: UInt64
-  /// How many bytes are kept, if there are so many.
+  /// The size in bytes beyond which the feed drops its oldest changes.
   private let limit: Int
 
   package private(set) var watcherCount = 0
-  /// Since when nobody watches.
+  /// The time since when nobody watches; nil if somebody does.
   private var unwatchedSince: UInt64?
-  /// Who is to be told of the next change, and whether there has been one.
+  /// The waiters to notify of the next change.
   package private(set) var waiters: [any ChangeWaiter] = []
-  package private(set) var hasNews = false
-  /// Whether changes may be told of at once; otherwise the journal tells of them when they are durable.
-  private let tellsAtOnce: Bool
+  /// Whether the waiters are to be notified now.
+  private(set) var needsNotification = false
+  /// Whether waiters may be notified of changes at once. Otherwise the commit writer notifies them when the changes are
+  /// durable.
+  private let notifiesImmediately: Bool
 
-  init(after revision: UInt64, limit: Int, tellsAtOnce: Bool) {
+  init(after revision: UInt64, limit: Int, notifiesImmediately: Bool) {
     lostRevision = revision
     self.limit = limit
-    self.tellsAtOnce = tellsAtOnce
+    self.notifiesImmediately = notifiesImmediately
   }
 
-  /// Where the oldest change stands that is at hand.
+  /// The offset of the oldest change in the feed.
   package var start: UInt64 { chunks.first?.start ?? end }
 
   // MARK: Writing
 
-  mutating func note(
+  mutating func append(
     _ kind: ChangeView.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64,
     revision: UInt64
   ) {
@@ -63,7 +66,7 @@ package struct ChangeFeed {
     unsafe ChangeView.append(kind, key, value, expiry: expiry, revision: revision, to: &chunks[last].bytes)
     end += UInt64(size)
     byteCount += size
-    if tellsAtOnce, !waiters.isEmpty { hasNews = true }
+    if notifiesImmediately, !waiters.isEmpty { needsNotification = true }
   }
 
   private mutating func dropOldest(keeping revision: UInt64) {
@@ -80,31 +83,32 @@ package struct ChangeFeed {
 
   // MARK: Reading
 
-  /// Where the first change stands that is not older than `revision`, all of which since then are at hand.
-  /// - Precondition: `revision` is beyond `lostRevision`.
+  /// Returns the offset of the first change with this revision or a newer one.
+  /// - Precondition: `revision` is newer than every revision with a change that isn't in the feed.
   package func place(of revision: UInt64) -> UInt64 {
     precondition(revision > lostRevision)
     guard let index = chunks.firstIndex(where: { $0.lastRevision >= revision }) else { return end }
-    var place = chunks[index].start
-    visit(from: place) { change in
+    var offset = chunks[index].start
+    visit(from: offset) { change in
       if change.revision >= revision { return false }
-      place += UInt64(change.byteCount)
+      offset += UInt64(change.byteCount)
       return true
     }
-    return place
+    return offset
   }
 
-  /// Calls `body` with the changes from a place on that is at hand, until it returns false.
-  package func visit(from place: UInt64, _ body: (ChangeView) -> Bool) {
-    precondition(place >= start && place <= end)
+  /// Calls `body` with the changes from an offset on until it returns false.
+  /// - Precondition: The change at the offset is in the feed.
+  package func visit(from position: UInt64, _ body: (ChangeView) -> Bool) {
+    precondition(position >= start && position <= end)
     var (low, high) = (0, chunks.count)
     while low < high {
       let middle = (low + high) / 2
-      if chunks[middle].end <= place { low = middle + 1 } else { high = middle }
+      if chunks[middle].end <= position { low = middle + 1 } else { high = middle }
     }
-    var offset = low < chunks.count ? Int(place - chunks[low].start) : 0
+    var offset = low < chunks.count ? Int(position - chunks[low].start) : 0
     for index in low..<chunks.count {
-      let goesOn = unsafe chunks[index].bytes.withUnsafeBytes { bytes in
+      let wantsMore = unsafe chunks[index].bytes.withUnsafeBytes { bytes in
         while offset < bytes.count {
           let change = unsafe ChangeView(bytes, at: offset)
           guard body(change) else { return false }
@@ -112,7 +116,7 @@ package struct ChangeFeed {
         }
         return true
       }
-      guard goesOn else { return }
+      guard wantsMore else { return }
       offset = 0
     }
   }
@@ -126,34 +130,84 @@ package struct ChangeFeed {
 
   mutating func removeWatcher() { watcherCount -= 1 }
 
-  /// Has `waiter` told of the next change, once. Who waits already is told once for all: where a journal tells of changes, nobody is taken
-  /// from here as long as the store lives.
-  package mutating func wait(_ waiter: any ChangeWaiter) {
+  /// Registers a waiter to notify of the next change, once. A listener waits at most once at a time, because waiters of
+  /// a feed whose commit writer notifies them stay registered for as long as the store lives.
+  mutating func addWaiter(_ waiter: any ChangeWaiter) {
     if !waiters.contains(where: { $0.listener == waiter.listener }) { waiters.append(waiter) }
   }
 
-  /// Whoever is to be told now, by the caller, once it has let go of the store.
-  package mutating func takeWaiters() -> [any ChangeWaiter] {
-    hasNews = false
+  /// Removes and returns the waiters. The caller notifies them after it releases the store's lock.
+  mutating func drainWaiters() -> [any ChangeWaiter] {
+    needsNotification = false
     defer { waiters = [] }
     return waiters
   }
 
-  /// Whether nobody has watched for so long that the changes need not be kept.
-  mutating func isForgotten(now: UInt64) -> Bool {
+  /// Returns whether nobody has watched for so long that the feed isn't needed anymore.
+  mutating func isAbandoned(now: UInt64) -> Bool {
     guard watcherCount == 0 else { return false }
     guard let since = unwatchedSince else {
       unwatchedSince = now
       return false
     }
-    return now >= since + Self.keptMilliseconds
+    return now >= since + Self.retentionMilliseconds
   }
 }
 
-/// Who watches a store.
+/// A watcher of a store that waits for changes.
 package protocol ChangeWaiter: AnyObject, Sendable {
-  /// Whom it tells. Of several waiters of one listener, one is enough.
+  /// The listener that the waiter notifies. Of several waiters of one listener, one is enough.
   var listener: ObjectIdentifier { get }
-  /// There are changes, or the store was dropped. On any thread: return at once.
+  /// Notifies the listener that there are changes, or that the store was dropped. Called on any thread; must return at
+  /// once.
   func storeHasChanged()
+}
+
+/// One change of a store, in place in the feed. Valid until the feed next changes.
+///
+///     0   u64  revision                  16  u32  length of the value
+///     8   u64  expiry, 0 for never       20  u16  length of the key
+///                                        22  u8   kind, and a byte that is zero
+@safe
+package struct ChangeView {
+  package enum Kind: UInt8, Sendable {
+    case single = 1
+    case list = 2
+    case delete = 3
+    case deleteAll = 4
+  }
+
+  static let headerByteCount = 24
+
+  package let kind: Kind
+  package let revision: UInt64
+  /// When the written entry expires, by the clock of the map; 0 for never.
+  package let expiry: UInt64
+  package let key: UnsafeRawBufferPointer
+  package let value: UnsafeRawBufferPointer
+
+  /// The size of the change in the feed.
+  package var byteCount: Int { unsafe Self.headerByteCount + key.count + value.count }
+
+  @unsafe
+  init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    unsafe revision = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    unsafe expiry = bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self)
+    let valueCount = unsafe Int(bytes.loadUnaligned(fromByteOffset: offset + 16, as: UInt32.self))
+    let keyCount = unsafe Int(bytes.loadUnaligned(fromByteOffset: offset + 20, as: UInt16.self))
+    unsafe kind = Kind(rawValue: bytes[offset + 22])!
+    let start = offset + Self.headerByteCount
+    unsafe key = UnsafeRawBufferPointer(rebasing: bytes[start..<start + keyCount])
+    unsafe value = UnsafeRawBufferPointer(rebasing: bytes[start + keyCount..<start + keyCount + valueCount])
+  }
+
+  static func append(
+    _ kind: Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64, revision: UInt64,
+    to bytes: inout [UInt8]
+  ) {
+    let lengths = UInt64(value.count) | UInt64(key.count) << 32 | UInt64(kind.rawValue) << 48
+    unsafe withUnsafeBytes(of: (revision, expiry, lengths)) { unsafe bytes.append(contentsOf: $0) }
+    unsafe bytes.append(contentsOf: key)
+    unsafe bytes.append(contentsOf: value)
+  }
 }

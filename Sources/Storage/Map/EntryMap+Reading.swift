@@ -1,17 +1,21 @@
+import Platform
+
 extension EntryMap {
-  /// The entry of that key; nil when there is none or it has expired. Expected O(1). Changes nothing but the mark of an entry that was
-  /// used, in a map with a limit; see also `aheadOfIndex`.
+  /// Returns the entry with this key; nil if there is none or it has expired. Expected O(1).
+  ///
+  /// In a map with a memory limit it sets the record's reference bit; otherwise it changes nothing. To look up many
+  /// keys at once, see `PrefetchedKey`.
   package mutating func get(_ key: RawSpan, now: UInt64) -> EntryView? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
     guard handle != 0 else { return nil }
     let record = record(handle)
     if record.isExpired(at: now) { return nil }
-    if limitBytes != nil { record.setUsed(true) }
+    if limitBytes != nil { record.setReferenced(true) }
     return record.view
   }
 
-  /// Whether a write of that key under that condition would go through.
+  /// Returns whether a write of this key would pass the condition.
   package mutating func meets(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
     let entry = get(key, now: now)
     if condition.ifAbsent, entry != nil { return false }
@@ -19,21 +23,21 @@ extension EntryMap {
     return true
   }
 
-  /// How many entries there are. Removes what has expired first, as do all functions that count.
+  /// Returns the number of entries. Removes expired entries first, as all functions that count do.
   package mutating func count(now: UInt64) -> Int {
     expire(now: now)
     return order.count
   }
 
-  /// How many entries have keys that begin with the prefix. O(log n).
+  /// Returns the number of entries whose keys begin with the prefix. O(log n).
   package mutating func count(prefix: RawSpan, now: UInt64) -> Int {
     ranks(prefix: prefix, after: nil, reverse: false, now: now).count
   }
 
-  /// The ranks of the entries whose keys begin with the prefix (all when it is empty) and come after the key `after`,
-  /// or before it when the reading goes backwards. The key itself need not exist. O(log n).
+  /// Returns the ranks of the entries whose keys begin with the prefix and come after the key `after`, or before it
+  /// when reading in reverse. An empty prefix matches all keys; the key `after` need not exist. O(log n).
   ///
-  /// They are ranks of the live map, good until its next change, and of a snapshot taken in between.
+  /// The ranks are those of the live map until its next change, and of any snapshot taken before that.
   package mutating func ranks(prefix: RawSpan, after: RawSpan?, reverse: Bool, now: UInt64) -> Range<Int> {
     expire(now: now)
     return ranks(prefix: prefix, after: after, reverse: reverse, root: order.root, count: order.count)
@@ -55,20 +59,17 @@ extension EntryMap {
     return lower..<max(lower, upper)
   }
 
-  /// Calls `body` with the entries of those ranks, from the first on or, in reverse, from the last back, until it
-  /// returns false. Entries that have expired are passed over, though their ranks count. O(log n) and the entries read.
+  /// Calls `body` with the entries of these ranks in order, or in reverse order, until it returns false. Skips expired
+  /// entries, though their ranks count. O(log n) plus the entries read.
   ///
-  /// - Parameter snapshot: The view to read; nil for the live map.
-  /// - Returns: How many ranks were consumed: the caller goes on behind them.
-  /// - Throws: `snapshotEnded`, or `storeDropped`.
+  /// - Parameter snapshot: The snapshot to read; nil for the live map.
+  /// - Returns: The number of ranks consumed. The next call continues after them.
+  /// - Throws: `snapshotEnded` or `storeDropped`.
   package func scan(
     ranks: Range<Int>, reverse: Bool, in snapshot: Snapshot? = nil, now: UInt64, _ body: (EntryView) -> Bool
   ) throws(StorageError) -> Int {
     var (root, count) = (order.root, order.count)
-    if let snapshot {
-      let view = try view(of: snapshot)
-      (root, count) = (view.root, view.count)
-    }
+    if let snapshot { (root, count) = try tree(of: snapshot) }
     precondition(ranks.lowerBound >= 0 && ranks.upperBound <= count, "ranks beyond the end of the view")
     return order.visit(ranks, reverse: reverse, root: root, in: arena) { handle in
       let record = record(handle)
@@ -76,21 +77,62 @@ extension EntryMap {
     }
   }
 
-  /// A name for the entry of that key, by which a snapshot taken before the next change can find it again.
+  /// Returns a handle for the entry with this key. A snapshot taken before the next change can find the entry by it.
   package func handle(of key: RawSpan, now: UInt64) -> UInt32? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
     if handle == 0 || record(handle).isExpired(at: now) { return nil }
-    if limitBytes != nil { record(handle).setUsed(true) }
+    if limitBytes != nil { record(handle).setReferenced(true) }
     return handle
   }
 
-  /// The entry that had that handle when a snapshot was taken that still lives, whatever happened since.
+  /// Returns the entry that had this handle when a snapshot was taken that is still alive.
   ///
-  /// - Precondition: that the snapshot lives was checked under this hold of the lock.
+  /// - Precondition: The caller has checked the snapshot since it acquired the lock.
   package func entry(at handle: UInt32) -> EntryView {
     let record = record(handle)
-    precondition(record.isInUse, "a handle of no record")
+    precondition(record.isAllocated, "the handle refers to no record")
     return record.view
+  }
+}
+
+// MARK: Prefetching
+
+/// A look-up in a large map is little work and two long waits for memory, one after the other: for the index, then for
+/// the record. A batch overlaps the waits of all its keys: it prefetches every chunk of the index, then every record,
+/// and only then executes the requests.
+///
+///     for each key: prefetched[i] = map.prefetchIndex(key)
+///     for each key: map.prefetchRecord(prefetched[i])
+///     for each key: map.get(key, now: now) …
+///
+/// Prefetching changes nothing but speed. The functions are `mutating`, as look-ups are, because the compiler copies a
+/// large struct that another module's function borrows, and doesn't copy one that it may change.
+extension EntryMap {
+  /// A key whose part of the index is prefetched.
+  package struct Ahead: BitwiseCopyable, Sendable {
+    let hash: UInt32
+
+    /// No key.
+    package init() { self.init(hash: 0) }
+
+    init(hash: UInt32) { self.hash = hash }
+  }
+
+  /// Prefetches the part of the index where the key belongs.
+  package mutating func aheadOfIndex(_ key: RawSpan) -> Ahead { aheadOfIndex(Key(key)) }
+
+  @inline(__always)
+  func aheadOfIndex(_ key: Key) -> Ahead {
+    let hash = hashIndex.hash(key)
+    hashIndex.firstChunk(of: hash)?.prefetch()
+    return Ahead(hash: hash)
+  }
+
+  /// Prefetches the record that the key most likely has.
+  package mutating func aheadOfRecord(_ key: Ahead) {
+    guard let chunk = hashIndex.firstChunk(of: key.hash) else { return }
+    var slots = chunk.slots(tagged: HashIndex.tag(of: key.hash))
+    if let slot = slots.next() { record(chunk.handle(slot)).prefetch() }
   }
 }

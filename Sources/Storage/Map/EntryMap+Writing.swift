@@ -1,5 +1,5 @@
 extension EntryMap {
-  /// Makes sure that so many puts, of so many bytes of keys and values in all, find room for their records and their
+  /// Reserves memory for `records` puts with `bytes` bytes of keys and values in all: for their records and their
   /// places in the order.
   ///
   /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed.
@@ -7,23 +7,24 @@ extension EntryMap {
     guard !isDropped else { throw .storeDropped }
     try checkCommit(operations: records, bytes: bytes)
     try checkLimit(records: records, bytes: bytes)
-    // A record's header and rounding, and an expiry for each.
+    // Each record has a header, an expiry and rounding.
     let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
-    try arena.reserve(units: min(units, records * Int(Record.maximumUnits)), largest: Record.maximumUnits)
+    try arena.reserve(units: min(units, records * Int(Record.maxUnits)), largest: Record.maxUnits)
     try order.reserve(insertions: records)
   }
 
   /// Writes the entry, whatever was there before.
   ///
-  /// Overwriting with a value that takes as much room needs no memory and doesn't touch the order, unless a snapshot
-  /// sees the old entry. Keys have 1 to 4,096 bytes; values less than 2 GiB.
+  /// Overwriting a value with one of about the same size needs no memory and doesn't touch the order, unless a snapshot
+  /// sees the old entry. Keys have 1 to 4,096 bytes, and values less than 2 GiB.
   ///
   /// - Parameters:
-  ///   - expiry: When it expires, in milliseconds of the clock of `now`; 0 for never.
-  ///   - revision: The revision of this commit, the next one: all entries of a write of many keys share it.
-  ///   - now: Tells a map with a limit what has expired, and is in the way before anything else.
-  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed. After `reserve` only the system's
-  ///   refusal of a buffer for a value of 32 KiB or more, or for the growth of the hash index, is left.
+  ///   - expiry: The time when the entry expires, in milliseconds of the clock of `now`; 0 for never.
+  ///   - revision: The revision of this commit, which is the store's next. All entries of a write of many keys share
+  ///     it.
+  ///   - now: The current time. A map with a memory limit removes expired entries before it evicts others.
+  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed. After `reserve` it
+  ///   throws only if the system refuses memory for a value of 32 KiB or more, or for the growth of the hash index.
   package mutating func put(
     _ key: RawSpan, _ value: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
     now: UInt64 = 0
@@ -35,32 +36,33 @@ extension EntryMap {
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
     let units = Record.units(keyLength: key.count, valueLength: value.byteCount, hasExpiry: expiry != 0)
-    // The bytes stay where they are until this returns.
+    // The bytes stay in place until this returns.
     let value = unsafe value.withUnsafeBytes { bytes in unsafe bytes }
     if old != 0, value.count < ExternalValues.minimumByteCount {
       let record = record(old)
-      if record.revision > sharedRevision, !record.isExternal, record.hasExpiry == (expiry != 0), record.units == units
+      if record.revision > snapshots.newestRevision, !record.isExternal, record.hasExpiry == (expiry != 0),
+        record.units == units
       {
         valueBytes += value.count - record.valueByteCount
         let oldExpiry = record.expiry
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
-        noteExpiry(expiry, hash: hash, replacing: oldExpiry)
+        updateExpiry(expiry, hash: hash, replacing: oldExpiry)
         self.revision = max(self.revision, revision)
         changeCount &+= 1
-        unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
-        if limitBytes != nil { keepLimit(after: revision, overwriting: record, now: now) }
+        unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+        if limitBytes != nil { enforceLimit(after: revision, overwriting: record, now: now) }
         return
       }
     }
     if limitBytes != nil { try checkLimit(records: 1, bytes: key.count + value.count) }
     let handle = unsafe try putRecord(
       key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
-    unsafe notePut(key, value, kind: kind, expiry: expiry, revision: revision)
-    if limitBytes != nil { keepLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
+    unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+    if limitBytes != nil { enforceLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
   }
 
-  /// Makes a new record and puts it in the place of the old one, if there is one.
-  /// - Returns: its handle.
+  /// Creates a record that replaces the old one, if there is one.
+  /// - Returns: The record's handle.
   private mutating func putRecord(
     _ key: Key, _ value: UnsafeRawBufferPointer, units: UInt32, hash: UInt32, old: UInt32,
     kind: EntryKind, expiry: UInt64, revision: UInt64
@@ -89,24 +91,26 @@ extension EntryMap {
       keyBytes += key.count
       valueBytes += value.count
       lastInsertion = revision
-      noteExpiry(expiry, hash: hash, replacing: 0)
+      updateExpiry(expiry, hash: hash, replacing: 0)
     } else {
       let record = record(old)
       hashIndex.replace(old, with: handle, hash: hash)
       order.replace(old, with: handle, key: key, in: arena)
       valueBytes += value.count - record.valueByteCount
-      noteExpiry(expiry, hash: hash, replacing: record.expiry)
+      updateExpiry(expiry, hash: hash, replacing: record.expiry)
       retire(old)
     }
-    settleNodes()
+    retireReplacedNodes()
     self.revision = max(self.revision, revision)
     changeCount &+= 1
     return handle
   }
 
-  /// Removes the entry. False, with nothing changed, when there is none or it has expired.
+  /// Removes the entry with this key.
   ///
-  /// - Parameter revision: The revision of this commit: the next one, which all deletes of one commit share.
+  /// - Parameter revision: The revision of this commit, which is the store's next. All deletes of one commit share it.
+  /// - Returns: False, with nothing changed, if there is no entry or it has expired.
+  /// - Throws: `readOnly`, `diskFull`, `diskTooSlow` or `outOfMemory`, with nothing changed.
   package mutating func delete(_ key: RawSpan, revision: UInt64, now: UInt64) throws(StorageError) -> Bool {
     let key = Key(key)
     let hash = hashIndex.hash(key)
@@ -115,11 +119,11 @@ extension EntryMap {
     try checkCommit(operations: 1, bytes: key.count)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
-    noteDelete(key, revision: revision)
+    recordDelete(key, revision: revision)
     return true
   }
 
-  /// Takes a live record out of both indexes and retires it.
+  /// Removes a live record from both indexes and retires it.
   mutating func remove(_ handle: UInt32, hash: UInt32) throws(StorageError) {
     if !snapshots.isEmpty { try order.reserve() }
     let record = record(handle)
@@ -127,16 +131,17 @@ extension EntryMap {
     order.remove(handle, key: record.key, in: arena)
     keyBytes -= record.key.count
     valueBytes -= record.valueByteCount
-    if record.hasExpiry { expiringCount -= 1 }
+    if record.hasExpiry { expiryQueue.noteRemoval() }
     retire(handle)
-    settleNodes()
+    retireReplacedNodes()
     changeCount &+= 1
   }
 
-  /// Removes every entry, and takes one revision for it if there was any. With no snapshot alive the memory goes back
-  /// at once, chunk by chunk; otherwise what the newest snapshot sees waits for its end, which is O(n).
+  /// Removes every entry, which takes one revision if there are any. If no snapshot is alive, the memory is freed at
+  /// once, chunk by chunk. Otherwise everything that the newest snapshot sees is freed when that ends, in O(n).
   ///
-  /// - Returns: How many there were. What has expired is removed first, and neither counts nor takes a revision.
+  /// - Returns: The number of entries removed. Expired entries are removed first; they neither count nor take a
+  ///   revision.
   /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`, with nothing changed.
   package mutating func deleteAll(now: UInt64) throws(StorageError) -> Int {
     expire(now: now)
@@ -144,32 +149,66 @@ extension EntryMap {
     guard removed > 0 else { return 0 }
     try checkCommit(operations: 1, bytes: 0)
     if snapshots.isEmpty {
-      // The epoch needn't go on: no snapshot is left that could be confused.
+      // The epoch may start over, because no snapshot is left that it could confuse.
       discardContents()
     } else {
       abandonContents()
     }
     revision += 1
-    noteDeleteAll(revision: revision)
+    recordDeleteAll(revision: revision)
     return removed
   }
 
-  /// Retires every record and node of the live tree, and begins another.
+  /// Retires every record and node of the live tree, and starts an empty one.
   private mutating func abandonContents() {
-    var (records, nodes): ([UInt32], [UInt32]) = ([], [])
-    order.visitNodes(root: order.root) { handle, node in
-      nodes.append(handle)
-      guard node.isLeaf else { return }
-      for index in 0..<node.count { unsafe records.append(node.records[index]) }
-    }
-    order.root = 0
-    order.count = 0
-    for node in nodes { order.discard(node) }
-    for record in records { retire(record) }
-    settleNodes()
+    for record in order.removeAll() { retire(record) }
+    retireReplacedNodes()
     hashIndex = HashIndex()
     expiryQueue = ExpiryQueue()
-    (keyBytes, valueBytes, expiringCount) = (0, 0, 0)
+    (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
+  }
+}
+
+// MARK: - Values in files
+
+extension EntryMap {
+  /// Replaces an entry's external value with its place in a file, and frees the bytes in memory or forgets the value's
+  /// previous place. Does nothing if the entry has changed since.
+  ///
+  /// The entry itself stays the same, and a reader that sees it in a snapshot reads the same value. If there are two
+  /// values with one key and revision, the later one counts: it comes first here, and for the other one the entry's
+  /// value is in the same file already.
+  mutating func place(_ placed: PlacedValue) {
+    unsafe placed.key.withUnsafeBytes { bytes in
+      let key = unsafe Key(start: bytes.baseAddress!, count: bytes.count)
+      let handle = find(key, hash: hashIndex.hash(key))
+      guard handle != 0 else { return }
+      let record = record(handle)
+      guard record.revision == placed.revision, record.isExternal else { return }
+      let old = unsafe record.external
+      guard unsafe ExternalValues.stored(old)?.file !== placed.value.file else { return }
+      // Without memory for the new header, everything stays as it is.
+      guard let new = unsafe try? externals.make(placed.value) else { return }
+      unsafe record.setExternal(new)
+      unsafe externals.free(old)
+    }
+  }
+}
+
+extension Store {
+  private static let placementBatchCount = 64
+
+  /// Records the places of values in the map, in the order in which they were written. Updates a bounded number under
+  /// each acquisition of the lock.
+  func place(_ values: [PlacedValue]) {
+    var end = values.count
+    while end > 0 {
+      let start = max(0, end - Self.placementBatchCount)
+      access { map in
+        for value in values[start..<end].reversed() { map.place(value) }
+      }
+      end = start
+    }
   }
 }

@@ -1,13 +1,14 @@
-/// The ordered map that serves every engine: records in an arena, found by the hash of their keys and by their order.
+/// The ordered map at the heart of every store: records in an arena, found by the hash of their keys and by their
+/// order.
 ///
-/// Every live record is in both indexes, exactly once. A record that a snapshot may see (its revision isn't above
-/// `sharedRevision`) is never written and not freed before the snapshot ends. Time is whatever monotonic clock the
-/// caller reads, in milliseconds, always the same one.
+/// Every live record is in both indexes exactly once. A record that a snapshot may see (its revision isn't above
+/// `snapshots.newestRevision`) is never written, and not freed before the snapshot ends. Times are milliseconds of a
+/// monotonic clock that the caller reads, always the same one.
 ///
 /// Owned by one `Store` and used under its lock.
 ///
-/// Safe because it uniquely owns its memory and hands out pointers only as `EntryView`s, which end with the lock's
-/// hold.
+/// Safe because it uniquely owns its memory and hands out pointers only as `EntryView`s, which are valid only while the
+/// caller holds the lock.
 @safe
 package struct EntryMap: ~Copyable, @unchecked Sendable {
   var arena = Arena()
@@ -15,69 +16,52 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var hashIndex = HashIndex()
   var order = OrderIndex()
   var expiryQueue = ExpiryQueue()
-  /// Living snapshots, the oldest first.
-  var snapshots: [LiveSnapshot] = []
-  /// The newest revision that a living snapshot sees; 0 when there is none.
-  var sharedRevision: UInt64 = 0
-  /// Counts everything that makes the map differ from what it was.
+  var snapshots = SnapshotTable()
+  /// The number of changes so far. Two snapshots taken at the same count show the same state.
   var changeCount: UInt64 = 0
-  /// The epoch of the newest snapshot ever taken.
-  var lastSnapshotEpoch: UInt64 = 0
 
   /// The revision of the last commit.
   package internal(set) var revision: UInt64 = 0
-  /// Whether the store was dropped: the map is empty then, refuses writes, and knows no snapshot.
+  /// Whether the store was dropped. The map is then empty, refuses writes and has no snapshots.
   package internal(set) var isDropped = false
 
-  /// The commits that a journal has still to take, for a store that has one.
-  var commits = CommitBuffer()
-  /// Whether commits are kept for a journal.
-  var isJournaled = false
-  /// The latest changes, for those who watch the store; nil when nobody does.
-  package internal(set) var feed: ChangeFeed?
-  /// Whether changes are to be noted, as commits or in the feed.
-  var notesChanges = false
-  /// Bytes that `commits` may grow to; beyond that a write is refused.
-  var commitLimit = 0
-  /// Why nothing can be written any more; nil when it can.
-  var writeFault: StorageError?
-  /// The revision of the last commit that removed anything or set an expiry: what is absent may be so only since then.
+  /// The changes that the commit writer or watchers still have to read.
+  var changes = ChangeRecorder()
+  /// The revision of the last commit that removed an entry or set an expiry. A reader that finds an entry missing
+  /// depends on no later commit.
   package internal(set) var lastRemoval: UInt64 = 0
-  /// The revision of the last commit that made an entry of a key that had none: how many there are may be so only since then.
+  /// The revision of the last commit that added a new key. A reader that counts entries depends on this commit and on
+  /// the last removal, and on no later one.
   package internal(set) var lastInsertion: UInt64 = 0
 
   var keyBytes = 0
   var valueBytes = 0
-  /// How many entries have an expiry.
-  var expiringCount = 0
-  /// Entries that were removed because their time was over.
+  /// The number of entries removed because they expired.
   var expiredCount: UInt64 = 0
 
-  /// How many bytes the entries may take; nil without a limit.
+  /// The memory limit of the entries, in bytes; nil for no limit. See `EntryMap+Eviction.swift`.
   let limitBytes: Int?
-  /// Entries that were removed to make room for others.
+  /// The number of entries removed to make room for others.
   var evictedCount: UInt64 = 0
-  /// Bytes of records and nodes that only snapshots see.
-  var heldBytes = 0
 
-  /// - Parameter limitBytes: how many bytes the entries may take, see `EntryMap+Limit`; nil for as many as there are.
+  /// Creates an empty map.
+  /// - Parameter limitBytes: The memory limit of the entries; nil for no limit.
   package init(limitBytes: Int? = nil) { self.limitBytes = limitBytes }
 
   @inline(__always)
   func record(_ handle: UInt32) -> Record { unsafe Record(at: arena.address(handle)) }
 
-  /// The live record of that key, expired or not; 0 when there is none.
+  /// Returns the live record with this key, expired or not; 0 if there is none.
   @inline(__always)
   func find(_ key: Key, hash: UInt32) -> UInt32 { hashIndex.find(key, hash: hash, in: arena) }
 
-  /// Frees a record that is in neither index, now or when the last snapshot that sees it ends.
+  /// Frees a record that is in neither index: now, or when the last snapshot that sees it ends.
   @inline(__always)
   mutating func retire(_ handle: UInt32) {
-    if record(handle).revision > sharedRevision {
+    if record(handle).revision > snapshots.newestRevision {
       free(handle)
     } else {
-      snapshots[snapshots.count - 1].records.append(handle)
-      heldBytes += record(handle).memoryBytes
+      snapshots.retain(record: handle, byteCount: record(handle).memoryBytes)
     }
   }
 
@@ -90,31 +74,69 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Hands the nodes that the last change replaced to the newest snapshot.
   @inline(__always)
-  mutating func settleNodes() {
+  mutating func retireReplacedNodes() {
     guard !order.replacedNodes.isEmpty else { return }
-    snapshots[snapshots.count - 1].nodes += order.replacedNodes
-    heldBytes += order.replacedNodes.count * OrderNode.byteCount
-    order.replacedNodes.removeAll(keepingCapacity: true)
+    snapshots.retain(nodes: order.replacedNodes)
+    order.forgetReplacedNodes()
   }
 
-  /// Forgets all records and gives their memory back at once, whoever may still see them.
+  /// Removes all records and frees their memory at once, even if snapshots see them.
   mutating func discardContents() {
     arena = Arena()
     externals = ExternalValues()
     hashIndex = HashIndex()
     order = OrderIndex()
     expiryQueue = ExpiryQueue()
-    (keyBytes, valueBytes, expiringCount, heldBytes) = (0, 0, 0, 0)
+    (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
   }
 
-  /// Ends the map's life: frees all it holds and ends its snapshots, so that their readers get `storeDropped`.
+  /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
   package mutating func drop() {
     discardContents()
-    snapshots = []
-    sharedRevision = 0
-    feed = nil
-    notesChanges = isJournaled
+    snapshots.removeAll()
+    changes.discardFeed()
     isDropped = true
+  }
+}
+
+/// The statistics of a store at a point in time.
+package struct MapStatistics: Equatable, Sendable {
+  /// The number of entries, including those that have expired but aren't removed yet.
+  package var entries = 0
+  package var revision: UInt64 = 0
+  package var keyBytes = 0
+  package var valueBytes = 0
+  /// The number of values that are read from files on demand, including those that only snapshots see.
+  package var valuesOnDisk = 0
+  package var valuesOnDiskBytes = 0
+  /// The memory of records, values, indexes, and everything kept for snapshots.
+  package var memoryBytes = 0
+  /// The number of entries with an expiry.
+  package var expiring = 0
+  /// The number of entries removed because they expired, since the map was created.
+  package var expired: UInt64 = 0
+  /// The number of living snapshots; snapshots of the same state count once.
+  package var snapshots = 0
+  /// The memory limit of the entries; nil for no limit.
+  package var limitBytes: Int?
+  /// The bytes that count toward the limit; 0 without one.
+  package var limitedBytes = 0
+  /// The number of entries removed to make room for others, since the map was created.
+  package var evicted: UInt64 = 0
+}
+
+extension EntryMap {
+  package var statistics: MapStatistics {
+    MapStatistics(
+      entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes,
+      valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
+      expiring: expiryQueue.entryCount, expired: expiredCount, snapshots: snapshots.count, limitBytes: limitBytes,
+      limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)
+  }
+
+  private var memoryBytes: Int {
+    arena.memoryBytes + externals.memoryBytes + hashIndex.memoryBytes + order.memoryBytes + expiryQueue.memoryBytes
+      + snapshots.memoryBytes
   }
 }

@@ -1,10 +1,10 @@
 import Platform
 
-/// One cache line of the hash index, where it lies.
+/// One cache line of the hash index, in place.
 ///
 ///     0   12 x u8    tags, 0 for an empty slot
 ///     12  12 x u32   handles of records
-///     60  u32        how many entries wanted this chunk or passed it, and found it full
+///     60  u32        number of entries that found this chunk full and went to a later one
 @safe
 struct HashChunk {
   static let byteCount = 64
@@ -36,7 +36,7 @@ struct HashChunk {
     nonmutating set { unsafe base.storeBytes(of: newValue, toByteOffset: 60, as: UInt32.self) }
   }
 
-  /// The slots whose tag is this one.
+  /// Returns the slots with this tag.
   @inline(__always)
   func slots(tagged tag: UInt8) -> SlotSet {
     let pattern = 0x0101_0101_0101_0101 &* UInt64(tag)
@@ -48,17 +48,21 @@ struct HashChunk {
   @inline(__always)
   var emptySlots: SlotSet { slots(tagged: 0) }
 
-  /// The top bit of every byte that is zero, and of no other: the sum can't carry from one byte into the next.
+  /// Returns a word with the top bit of every byte that is zero, and no other bit. The sum can't carry from one byte
+  /// into the next.
   @inline(__always)
   private static func zeroBytes(_ word: UInt64) -> UInt64 {
     let low = 0x7F7F_7F7F_7F7F_7F7F as UInt64
     return ~((word & low &+ low) | word | low)
   }
 
-  /// Slots of one chunk, taken out one by one.
+  /// A set of slots of one chunk. `next` removes them one by one.
   struct SlotSet {
-    var low: UInt64
-    var high: UInt64
+    private var low: UInt64
+    private var high: UInt64
+
+    @inline(__always)
+    init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 
     @inline(__always)
     mutating func next() -> Int? {

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The bytes of a key where they lie: in a request or in a record. Valid as long as those are.
+/// The bytes of a key in place: in a request or in a record. Valid for as long as those are.
 ///
-/// Keys are opaque here; their order is that of their bytes, a shorter key before the longer ones it begins.
+/// Keys are opaque here. They are ordered by their bytes, and a prefix of a key comes before the key.
 @safe
 struct Key {
   static let lengths = 1...4_096
@@ -16,7 +16,8 @@ struct Key {
     self.count = count
   }
 
-  /// The span's bytes. The caller uses the key only while the span lives, which for a parameter is until it returns.
+  /// Creates a key of the span's bytes. The caller uses the key only during the span's lifetime: for a parameter, until
+  /// it returns.
   @inline(__always)
   init(_ span: RawSpan) {
     let bytes = unsafe span.withUnsafeBytes { bytes in (bytes.baseAddress, bytes.count) }
@@ -34,7 +35,7 @@ struct Key {
 }
 
 extension Key {
-  /// Equality by words of 8 bytes; the last one may overlap the one before.
+  /// Returns whether the keys are equal. Compares words of 8 bytes, of which the last may overlap the one before.
   @inline(__always)
   func equals(_ other: Key) -> Bool {
     guard count == other.count else { return false }
@@ -47,7 +48,7 @@ extension Key {
     return word64(at: count &- 8) == other.word64(at: count &- 8)
   }
 
-  /// Where in the order of keys a search stops.
+  /// The position in the order of keys where a search stops.
   enum Bound {
     /// Before the first key that isn't less than the bytes.
     case lower
@@ -57,7 +58,7 @@ extension Key {
     case prefixEnd
   }
 
-  /// Whether this key lies before the bound that `bytes` set.
+  /// Returns whether this key comes before the bound that `bytes` set.
   @inline(__always)
   func precedes(_ bytes: Key, _ bound: Bound) -> Bool {
     let common = min(count, bytes.count)
@@ -71,5 +72,59 @@ extension Key {
     if difference != 0 { return difference < 0 }
     if count < bytes.count { return true }
     return count == bytes.count ? bound != .lower : bound == .prefixEnd
+  }
+}
+
+/// The hash function of a store: 32 bits of a key.
+///
+/// Each step multiplies two words of 64 bits in full and folds the product in half, so that every bit of the result
+/// depends on every bit of the input. The words are masked with random secrets of the store: a client that chooses the
+/// keys can't choose which of them collide.
+struct KeyHash {
+  private let secrets: (UInt64, UInt64, UInt64, UInt64)
+
+  init() {
+    var random = SystemRandomNumberGenerator()
+    // A mask with few bits set would hide little of a key.
+    func secret() -> UInt64 {
+      while true {
+        let candidate = random.next()
+        if (24...40).contains(candidate.nonzeroBitCount) { return candidate | 1 }
+      }
+    }
+    secrets = (secret(), secret(), secret(), secret())
+  }
+
+  @inline(__always)
+  private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    let product = left.multipliedFullWidth(by: right)
+    return product.high ^ product.low
+  }
+
+  @inline(__always)
+  func callAsFunction(_ key: Key) -> UInt32 {
+    let count = key.count
+    var state = secrets.0 ^ UInt64(truncatingIfNeeded: count)
+    let first: UInt64
+    let last: UInt64
+    if count > 16 {
+      var offset = 0
+      while offset < count &- 16 {
+        state = Self.fold(key.word64(at: offset) ^ secrets.1, key.word64(at: offset &+ 8) ^ state)
+        offset &+= 16
+      }
+      (first, last) = (key.word64(at: count &- 16), key.word64(at: count &- 8))
+    } else if count >= 8 {
+      (first, last) = (key.word64(at: 0), key.word64(at: count &- 8))
+    } else if count >= 4 {
+      (first, last) = (UInt64(key.word32(at: 0)), UInt64(key.word32(at: count &- 4)))
+    } else if count > 0 {
+      let bytes = (UInt64(key.byte(at: 0)), UInt64(key.byte(at: count >> 1)), UInt64(key.byte(at: count &- 1)))
+      (first, last) = (bytes.0 << 16 | bytes.1 << 8 | bytes.2, 0)
+    } else {
+      (first, last) = (0, 0)
+    }
+    let mixed = Self.fold(first ^ secrets.1, last ^ state)
+    return UInt32(truncatingIfNeeded: Self.fold(mixed ^ secrets.2, secrets.3 ^ UInt64(truncatingIfNeeded: count)) >> 32)
   }
 }

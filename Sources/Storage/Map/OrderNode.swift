@@ -1,12 +1,15 @@
-/// A node of the order index, where it lies.
+import Platform
+
+/// A node of the order index, in place.
 ///
-///     0   u64   the epoch it was made in
-///     8   u16   how many elements it has
-///     10  u8    its level: 0 for a leaf
-///     12        a leaf: 125 x u32 handles of records
-///               above: 41 x u32 handles of children, 41 x u32 counts of the records below each, 41 x u32 first records
+///     0   u64   epoch of its creation
+///     8   u16   number of elements
+///     10  u8    level: 0 for a leaf
+///     12        leaf: 125 x u32 handles of records
+///               inner node: 41 x u32 handles of children, 41 x u32 counts of the records below each,
+///                           41 x u32 first records
 ///
-/// A leaf is one column of words and any other node three; what moves elements about treats both alike.
+/// A leaf has one column of words and an inner node three; code that moves elements treats both alike.
 @safe
 struct OrderNode {
   static let byteCount = 512
@@ -51,21 +54,21 @@ struct OrderNode {
   @inline(__always)
   var isFull: Bool { count == capacity }
 
-  /// While the node is free: the next free one.
+  /// The next free node, while this one is free.
   var nextFree: UInt32 {
     get { unsafe base.load(as: UInt32.self) }
     nonmutating set { unsafe base.storeBytes(of: newValue, as: UInt32.self) }
   }
 
-  /// Handles of records, in a leaf.
+  /// The handles of a leaf's records.
   @inline(__always)
   var records: UnsafeMutablePointer<UInt32> { unsafe (base + 12).assumingMemoryBound(to: UInt32.self) }
 
-  /// Handles of nodes, above the leaves.
+  /// The handles of an inner node's children.
   @inline(__always)
   var children: UnsafeMutablePointer<UInt32> { unsafe records }
 
-  /// How many records there are below each child.
+  /// The number of records below each child.
   @inline(__always)
   var counts: UnsafeMutablePointer<UInt32> { unsafe records + Self.innerCapacity }
 
@@ -76,11 +79,11 @@ struct OrderNode {
   @inline(__always)
   func column(_ index: Int) -> UnsafeMutablePointer<UInt32> { unsafe records + index &* capacity }
 
-  /// The first record of the subtree; the node must not be empty.
+  /// The first record of the subtree. The node must not be empty.
   @inline(__always)
   var firstRecord: UInt32 { unsafe isLeaf ? records[0] : firsts[0] }
 
-  /// How many records the subtree has.
+  /// The number of records in the subtree.
   var recordCount: Int {
     if isLeaf { return count }
     return unsafe Self.sum(counts, count: count)
@@ -97,7 +100,7 @@ struct OrderNode {
     unsafe base.copyMemory(from: other.base, byteCount: Self.byteCount)
   }
 
-  /// Moves the elements from `index` on by `distance`, up or down, and sets the count. A gap has undefined contents.
+  /// Moves the elements from `index` on by `distance`, up or down, and updates the count. A gap has undefined contents.
   func shift(from index: Int, by distance: Int) {
     let moved = count - index
     for number in 0..<columnCount {
@@ -107,10 +110,159 @@ struct OrderNode {
     count += distance
   }
 
-  /// Makes `child` the element at `index` of a node above the leaves; it must not be empty.
+  /// Makes `child` the element at `index` of an inner node. The child must not be empty.
   func set(_ index: Int, child: UInt32, node: OrderNode) {
     unsafe children[index] = child
     unsafe counts[index] = UInt32(node.recordCount)
     unsafe firsts[index] = node.firstRecord
+  }
+}
+
+// MARK: - Searching
+
+extension OrderNode {
+  /// Returns the child below which a key is or belongs: the last one whose first record doesn't come after it.
+  @inline(__always)
+  func childIndex(_ key: Key, in arena: borrowing Arena) -> Int {
+    max(0, childrenPreceding(key, .upper, in: arena) &- 1)
+  }
+
+  /// Returns the number of children whose first records precede the bound.
+  @inline(__always)
+  func childrenPreceding(_ key: Key, _ bound: Key.Bound, in arena: borrowing Arena) -> Int {
+    unsafe Self.partition(firsts, count: count, key, bound, in: arena)
+  }
+
+  /// Returns the number of a leaf's records that precede the bound.
+  @inline(__always)
+  func recordsPreceding(_ key: Key, _ bound: Key.Bound, in arena: borrowing Arena) -> Int {
+    unsafe Self.partition(records, count: count, key, bound, in: arena)
+  }
+
+  @inline(__always)
+  private static func partition(
+    _ records: UnsafeMutablePointer<UInt32>, count: Int, _ key: Key, _ bound: Key.Bound, in arena: borrowing Arena
+  ) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low &+ high) >> 1
+      if unsafe Record(at: arena.address(records[middle])).key.precedes(key, bound) {
+        low = middle &+ 1
+      } else {
+        high = middle
+      }
+    }
+    return low
+  }
+
+  /// Returns the index of a record that is in this leaf. Compares handles, without reading the records.
+  @inline(__always)
+  func index(of record: UInt32) -> Int {
+    let (records, count) = unsafe (self.records, self.count)
+    for index in 0..<count where unsafe records[index] == record { return index }
+    preconditionFailure("a record is missing from the order index")
+  }
+
+  /// Calls `body` with these records of a leaf, in order or in reverse, and counts them in `visited`.
+  /// - Returns: False once `body` has.
+  func visitRecords(
+    _ range: Range<Int>, reverse: Bool, in arena: borrowing Arena, visited: inout Int, _ body: (UInt32) -> Bool
+  ) -> Bool {
+    // Neighbors in the order lie anywhere in memory. Reading a few headers ahead, with loads that are independent of
+    // one another, makes the processor fetch them in parallel.
+    let batch = 16
+    var done = 0
+    while done < range.count {
+      let next = min(batch, range.count - done)
+      var areAllocated = true
+      for step in done..<done + next {
+        let index = reverse ? range.upperBound - 1 - step : range.lowerBound + step
+        areAllocated = unsafe Record(at: arena.address(records[index])).isAllocated && areAllocated
+      }
+      precondition(areAllocated, "the order index refers to a freed record")
+      for step in done..<done + next {
+        let index = reverse ? range.upperBound - 1 - step : range.lowerBound + step
+        visited += 1
+        guard unsafe body(records[index]) else { return false }
+      }
+      done += next
+    }
+    return true
+  }
+}
+
+/// The memory of an order index: blocks of 512 bytes for its nodes, identified by 32-bit handles. Handle 0 is no node.
+///
+/// The lower 11 bits of a handle are the node's place in a chunk of 1 MiB, whose pages cost nothing until they are
+/// touched. Free nodes are linked through their first word. Owned by one `OrderIndex` and used under its store's lock.
+@safe
+struct NodePool: ~Copyable {
+  private static let nodesInChunk = Pages.chunkByteCount / OrderNode.byteCount
+
+  private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer>
+  private var chunkCapacity = 4
+  private var chunkCount = 0
+  /// The first handle that was never used.
+  private var untouched: UInt32 = 1
+  private var firstFree: UInt32 = 0
+  private(set) var nodesInUse = 0
+
+  init() {
+    unsafe chunks = .allocate(capacity: chunkCapacity)
+  }
+
+  deinit {
+    for index in 0..<chunkCount { unsafe Pages.unmap(chunks[index], byteCount: Pages.chunkByteCount) }
+    unsafe chunks.deallocate()
+  }
+
+  /// The resident memory: every node that was ever in use, and the table of chunks.
+  var memoryBytes: Int {
+    unsafe Int(untouched - 1) * OrderNode.byteCount + chunkCapacity * MemoryLayout<UnsafeMutableRawPointer>.stride
+  }
+
+  @inline(__always)
+  func node(_ handle: UInt32) -> OrderNode {
+    unsafe OrderNode(at: chunks[Int(handle >> 11)] + Int(handle & 2_047) &* OrderNode.byteCount)
+  }
+
+  /// Reserves this many nodes, so that making them needs nothing from the system.
+  @inline(__always)
+  mutating func reserve(_ count: Int) throws(StorageError) {
+    while chunkCount * Self.nodesInChunk - nodesInUse - 1 < count { try addChunk() }
+  }
+
+  private mutating func addChunk() throws(StorageError) {
+    guard (chunkCount + 1) * Self.nodesInChunk <= Int(UInt32.max) else { throw .storeFull }
+    guard let base = unsafe Pages.map(byteCount: Pages.chunkByteCount) else { throw .outOfMemory }
+    if chunkCount == chunkCapacity {
+      let larger = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: chunkCapacity * 2)
+      unsafe larger.moveInitialize(from: chunks, count: chunkCount)
+      unsafe chunks.deallocate()
+      unsafe chunks = larger
+      chunkCapacity *= 2
+    }
+    unsafe (chunks + chunkCount).initialize(to: base)
+    chunkCount += 1
+  }
+
+  /// Returns a node with undefined contents.
+  /// - Precondition: A node is reserved.
+  mutating func make() -> UInt32 {
+    nodesInUse += 1
+    if firstFree != 0 {
+      let handle = firstFree
+      firstFree = node(handle).nextFree
+      return handle
+    }
+    precondition(Int(untouched) < chunkCount * Self.nodesInChunk, "a node was not reserved")
+    untouched += 1
+    return untouched - 1
+  }
+
+  mutating func free(_ handle: UInt32) {
+    nodesInUse -= 1
+    node(handle).nextFree = firstFree
+    firstFree = handle
   }
 }

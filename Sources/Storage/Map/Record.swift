@@ -1,15 +1,15 @@
 import Platform
 
-/// An entry as it lies in the arena.
+/// An entry, in place in the arena.
 ///
-///     0   u32   key length - 1 (12 bits), kind (1), has expiry (1), external (1), value length (15), arena's own (2)
-///     4   u64   revision; its uppermost bit is the mark of entries that were used, in stores with a limit
-///     12  u64   expiry, in milliseconds, when the entry has one
+///     0   u32   key length - 1 (12 bits), kind (1), has expiry (1), external (1), value length (15), arena's bits (2)
+///     4   u64   revision; its top bit is the reference bit, in stores with a memory limit
+///     12  u64   expiry in milliseconds, if the entry has one
 ///     ..        key
-///     ..        value; of an external one, its address among the `ExternalValues`
+///     ..        value, or the address of an external one among the `ExternalValues`
 ///
-/// With a key of 16 bytes and a value of 100 that is 128 bytes, nothing lost to rounding. A record is only ever read
-/// and written under its store's lock, and is valid until its block is freed.
+/// A key of 16 bytes and a value of 100 make a record of 128 bytes, with nothing lost to rounding. A record is read and
+/// written only under its store's lock, and is valid until its block is freed.
 @safe
 struct Record {
   private static let listBit: UInt32 = 1 << 12
@@ -17,19 +17,19 @@ struct Record {
   private static let externalBit: UInt32 = 1 << 14
   private static let valueLengthShift: UInt32 = 15
   private static let headerByteCount = 12
-  /// Where the uppermost byte of the revision lies, and the mark in it.
-  private static let markOffset = 11
-  private static let usedBit: UInt8 = 0x80
+  /// The offset of the revision's top byte, and the reference bit in it.
+  private static let referenceOffset = 11
+  private static let referenceBit: UInt8 = 0x80
   private static let externalByteCount = 8
-  /// The largest a record can be: the longest key with an expiry and the longest value kept inside.
-  static let maximumUnits = units(keyLength: Key.lengths.upperBound, valueLength: 32_767, hasExpiry: true)
+  /// The maximum size of a record: the longest key with an expiry and the longest value that isn't external.
+  static let maxUnits = units(keyLength: Key.lengths.upperBound, valueLength: 32_767, hasExpiry: true)
 
   private let base: UnsafeMutableRawPointer
 
   @inline(__always)
   init(at base: UnsafeMutableRawPointer) { unsafe self.base = base }
 
-  /// Asks for its first 128 bytes: header, key, and all of a small value. They may lie in three cache lines.
+  /// Prefetches the first 128 bytes: header, key, and all of a small value. They may lie in three cache lines.
   @inline(__always)
   func prefetch() {
     unsafe Platform.prefetch(base)
@@ -37,7 +37,7 @@ struct Record {
     unsafe Platform.prefetch(base + 127)
   }
 
-  /// The size of a record, in the arena's units of 8 bytes.
+  /// Returns the size of a record, in the arena's units of 8 bytes.
   @inline(__always)
   static func units(keyLength: Int, valueLength: Int, hasExpiry: Bool) -> UInt32 {
     let value = valueLength < ExternalValues.minimumByteCount ? valueLength : externalByteCount
@@ -57,9 +57,9 @@ struct Record {
   @inline(__always)
   private var keyLength: Int { Int(header & 0xFFF) &+ 1 }
 
-  /// Whether the arena counts the block as in use, as it must for every record that anything refers to.
+  /// Whether the record's block is allocated, as it must be if anything refers to the record.
   @inline(__always)
-  var isInUse: Bool { header & Arena.inUse != 0 }
+  var isAllocated: Bool { header & Arena.inUse != 0 }
 
   @inline(__always)
   var kind: EntryKind { header & Self.listBit != 0 ? .list : .single }
@@ -72,20 +72,24 @@ struct Record {
 
   @inline(__always)
   var revision: UInt64 {
-    unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) & ~(UInt64(Self.usedBit) << 56)
+    unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) & ~(UInt64(Self.referenceBit) << 56)
   }
 
-  /// Whether the entry was used since the hand of `EntryMap+Limit` last passed. The only bit of a record that changes under a snapshot.
-  var isUsed: Bool { unsafe base.load(fromByteOffset: Self.markOffset, as: UInt8.self) & Self.usedBit != 0 }
+  /// The reference bit: whether the entry was used since the CLOCK hand of `EntryMap+Eviction.swift` last passed. It is
+  /// the only bit of a record that changes under a snapshot.
+  var isReferenced: Bool {
+    unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self) & Self.referenceBit != 0
+  }
 
   @inline(__always)
-  func setUsed(_ isUsed: Bool) {
-    let byte = unsafe base.load(fromByteOffset: Self.markOffset, as: UInt8.self)
+  func setReferenced(_ isReferenced: Bool) {
+    let byte = unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self)
     unsafe base.storeBytes(
-      of: isUsed ? byte | Self.usedBit : byte & ~Self.usedBit, toByteOffset: Self.markOffset, as: UInt8.self)
+      of: isReferenced ? byte | Self.referenceBit : byte & ~Self.referenceBit, toByteOffset: Self.referenceOffset,
+      as: UInt8.self)
   }
 
-  /// Absolute milliseconds; 0 for an entry that never expires.
+  /// The time of the map's clock when the entry expires, in milliseconds; 0 for never.
   @inline(__always)
   var expiry: UInt64 {
     hasExpiry ? unsafe base.loadUnaligned(fromByteOffset: Self.headerByteCount, as: UInt64.self) : 0
@@ -97,19 +101,19 @@ struct Record {
   @inline(__always)
   var key: Key { unsafe Key(start: base + keyOffset, count: keyLength) }
 
-  /// An external value.
+  /// The address of an external value.
   @inline(__always)
   var external: UnsafeMutableRawPointer {
     let bits = unsafe base.loadUnaligned(fromByteOffset: valueOffset, as: UInt.self)
     return unsafe UnsafeMutableRawPointer(bitPattern: bits).unsafelyUnwrapped
   }
 
-  /// Puts another external value in the place of the one there is.
+  /// Replaces an external value with another one.
   func setExternal(_ external: UnsafeMutableRawPointer) {
     unsafe (base + valueOffset).storeBytes(of: UInt(bitPattern: external), as: UInt.self)
   }
 
-  /// The length of a value that is not external.
+  /// The length of a value that isn't external.
   @inline(__always)
   private var valueLength: Int { Int((header & ~Arena.ownBits) >> Self.valueLengthShift) }
 
@@ -122,10 +126,10 @@ struct Record {
     return Self.units(keyLength: keyLength, valueLength: value, hasExpiry: hasExpiry)
   }
 
-  /// All that the record takes, an external value included.
+  /// The memory of the record, including an external value.
   var memoryBytes: Int { Int(units) * 8 + (isExternal ? unsafe ExternalValues.memoryBytes(of: external) : 0) }
 
-  /// What readers see. Valid until the next change under the same lock.
+  /// The entry as readers see it. Valid until the map's next change.
   @inline(__always)
   var view: EntryView {
     let key = self.key
@@ -139,7 +143,7 @@ struct Record {
 }
 
 extension Record {
-  /// Writes everything but the bytes of key and value; the arena's own bits stay as they are.
+  /// Writes everything except the bytes of key and value. Keeps the arena's bits.
   @inline(__always)
   private func writeHeader(
     keyLength: Int, valueLength: Int, isExternal: Bool, kind: EntryKind, revision: UInt64, expiry: UInt64
@@ -154,7 +158,8 @@ extension Record {
     if expiry != 0 { unsafe base.storeBytes(of: expiry, toByteOffset: Self.headerByteCount, as: UInt64.self) }
   }
 
-  /// Fills a new block. `external` is the value, for one kept outside.
+  /// Initializes a new block.
+  /// - Parameter external: The address of an external value; nil if the record contains the value.
   @inline(__always)
   func initialize(
     key: Key, value: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer?,
@@ -169,7 +174,8 @@ extension Record {
     unsafe writeValue(value, external: external)
   }
 
-  /// Overwrites all but the key. The new record must take as many units as the old one, and have an expiry if it had.
+  /// Overwrites everything except the key. The new record must have as many units as the old one, and an expiry if the
+  /// old one had.
   @inline(__always)
   func overwrite(
     value: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer?,

@@ -1,17 +1,18 @@
-/// Records on their way into the order, each with the 8 bytes of its key that most likely decide where it belongs.
+/// The records of a map that is being loaded, sorted by their keys. Each comes with the 8 bytes of its key that most
+/// likely decide its place.
 ///
-/// Lives while a map is loaded.
+/// Owned by the function that finishes the loading.
 struct SortedKeys {
   struct Item {
-    /// The key's bytes behind what all keys have in common, as a number that orders like them.
+    /// The 8 bytes of the key after the common prefix, as a number that orders like them.
     var word: UInt64
     var handle: UInt32
   }
 
-  /// From so many items on a radix sort is faster.
-  private static let radixCount = 1_024
+  /// The number of items from which on a radix sort is faster.
+  private static let radixThreshold = 1_024
 
-  let commonPrefix: Int
+  private let commonPrefix: Int
   private(set) var items: [Item] = []
   private var isSorted = true
 
@@ -24,7 +25,7 @@ struct SortedKeys {
     items.append(Item(word: word, handle: handle))
   }
 
-  /// Eight bytes of the key as a number that orders like them; zeroes stand for those behind its end.
+  /// Returns 8 bytes of the key as a number that orders like them. Bytes beyond its end count as zero.
   @inline(__always)
   private static func word(of key: Key, at offset: Int) -> UInt64 {
     let rest = key.count &- offset
@@ -34,15 +35,15 @@ struct SortedKeys {
     return word
   }
 
-  /// O(n) for each 8 bytes that keys have in common.
+  /// Sorts the records. O(n) for every 8 bytes that keys have in common.
   mutating func sort(in arena: borrowing Arena) {
     guard !isSorted else { return }
     sort(0..<items.count, at: commonPrefix, in: arena)
   }
 
-  /// Sorts items whose words are the bytes of their keys at that offset, and whose keys are the same ahead of it.
+  /// Sorts items whose words are the bytes of their keys at this offset, and whose keys are equal before it.
   private mutating func sort(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
-    if range.count >= Self.radixCount {
+    if range.count >= Self.radixThreshold {
       sortByWords(range)
     } else {
       items[range].sort { $0.word < $1.word }
@@ -56,21 +57,21 @@ struct SortedKeys {
     }
   }
 
-  /// Sorts items whose keys are the same ahead of that offset, but for zeroes at their ends.
+  /// Sorts items whose keys are equal before this offset, except for zeroes at their ends.
   private mutating func sortEqual(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
-    var longest = 0
+    var maxLength = 0
     for index in range {
       let key = unsafe Record(at: arena.address(items[index].handle)).key
       items[index].word = Self.word(of: key, at: offset)
-      longest = max(longest, key.count)
+      maxLength = max(maxLength, key.count)
     }
-    if longest > offset { return sort(range, at: offset, in: arena) }
+    if maxLength > offset { return sort(range, at: offset, in: arena) }
     items[range].sort { left, right in
       unsafe Record(at: arena.address(left.handle)).key.count < Record(at: arena.address(right.handle)).key.count
     }
   }
 
-  /// A radix sort, from the last byte to the first; bytes that are the same in all words are passed over.
+  /// Sorts by a radix sort, from the last byte to the first. Skips bytes that are equal in all words.
   private mutating func sortByWords(_ range: Range<Int>) {
     var counts = [Int](repeating: 0, count: 8 * 256)
     var sorted = Array(items[range])

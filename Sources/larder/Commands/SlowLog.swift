@@ -1,4 +1,5 @@
 import ArgumentParser
+import Basics
 import Larder
 
 struct SlowLog: AsyncParsableCommand {
@@ -39,7 +40,7 @@ struct SlowLog: AsyncParsableCommand {
 
   private static func append(_ entry: SlowLogEntry, to output: inout [UInt8]) {
     output.append("{\"millisecondsAgo\":")
-    output.append(number: UInt64(entry.ago / .milliseconds(1)))
+    output.append(number: entry.ago.wholeMilliseconds)
     output.append(",\"microseconds\":")
     output.append(number: UInt64(entry.took / .microseconds(1)))
     output.append(",\"requests\":")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Basics
 import Dispatch
 import Glibc
 import Larder
@@ -45,7 +46,7 @@ struct Console {
   private var prompt: String {
     let address = EscapedText.line("\(session.address)")
     let shown = address.count > 30 ? "…" + address.suffix(29) : address
-    return session.address == .standard ? "larder> " : "\(shown)> "
+    return session.address == .default ? "larder> " : "\(shown)> "
   }
 
   private func greet() async {

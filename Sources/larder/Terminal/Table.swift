@@ -1,3 +1,4 @@
+import Basics
 import Larder
 
 /// A table of aligned columns: text on the left, numbers and quantities on the right. Cells may contain anything; they

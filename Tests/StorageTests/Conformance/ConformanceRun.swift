@@ -238,7 +238,7 @@ struct ConformanceRun: ~Copyable {
     for key in model.sortedKeys(at: now).shuffled(using: &random) { try delete(key) }
     try compareAll()
     let (units, nodes, external) = store.access { map in
-      (map.arena.unitsInUse, map.order.pool.nodesInUse, map.externals.memoryBytes)
+      (map.arena.unitsInUse, map.order.nodesInUse, map.externals.memoryBytes)
     }
     #expect(units == 0)
     #expect(nodes <= 1)

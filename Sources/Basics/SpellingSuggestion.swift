@@ -1,6 +1,7 @@
-/// The word that somebody may have meant.
+/// Suggestions for misspelled words.
 package enum SpellingSuggestion {
-  /// - Returns: the nearest of the candidates, when at most a third of its letters are wrong, missing, too many or exchanged.
+  /// Returns the candidate nearest to a word, if at most a third of its letters are wrong, missing, superfluous or
+  /// transposed. Otherwise returns the first candidate that begins with the word, if there is one.
   package static func nearest(to word: String, of candidates: [String]) -> String? {
     guard word.count <= 64 else { return nil }
     let near = candidates.map { (distance: distance(Array(word.lowercased()), Array($0.lowercased())), name: $0) }
@@ -10,7 +11,7 @@ package enum SpellingSuggestion {
     return best.name
   }
 
-  /// Damerau's and Levenshtein's, of adjacent letters.
+  /// Returns the Damerau–Levenshtein distance of two words, with transpositions of adjacent letters.
   private static func distance(_ one: [Character], _ other: [Character]) -> Int {
     var rows = [Array(0...other.count)]
     for (i, letter) in one.enumerated() {

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Numbers that one thread at a time counts up, and that any thread may read meanwhile: it sees each as it was a moment ago.
+/// Counters that one thread at a time increments and that any thread may read.
 ///
-/// Counting is an addition without a lock, for there is no second writer. Public, although this module is no product, because the compiler
-/// inlines across modules only what is.
+/// An increment needs no lock, because there is no second writer; a reader may see a slightly older value. The type is
+/// public, although this module isn't a product, because the compiler inlines only public declarations across modules.
 ///
 /// Safe because the memory lives as long as the object, indices are checked, and every access is atomic.
 @safe
@@ -36,14 +36,15 @@ public final class Counters: @unchecked Sendable {
   }
 }
 
-/// How long things took: counts in classes that double, from a microsecond to eight seconds. One thread at a time notes, any reads.
+/// A histogram of durations, with classes that double from a microsecond to eight seconds. One thread at a time
+/// records; any thread may read.
 @frozen
 public struct DurationHistogram: Sendable {
-  /// The first class goes up to this power of two of nanoseconds.
+  /// The first class contains durations below this power of two, in nanoseconds.
   @usableFromInline static var firstPower: Int { 10 }
-  /// The last of them has what took longer than all others.
+  /// The number of classes. The last one contains all longer durations.
   public static var classCount: Int { 25 }
-  /// The classes, and the sum of all times.
+  /// The number of counters: the classes, and the sum of all durations.
   public static var counterCount: Int { classCount + 1 }
 
   @usableFromInline let counters: Counters
@@ -51,14 +52,14 @@ public struct DurationHistogram: Sendable {
 
   public init() { self.init(Counters(count: Self.counterCount), from: 0) }
 
-  /// One of several that share their counters.
+  /// Creates one of several histograms that share their counters.
   @inlinable @inline(__always)
   public init(_ counters: Counters, from start: Int) {
     self.counters = counters
     self.start = start
   }
 
-  /// Notes that `count` things took so long each.
+  /// Records `count` equal durations.
   @inlinable @inline(__always)
   public func note(nanoseconds: UInt64, count: UInt64 = 1) {
     let bits = UInt64.bitWidth &- nanoseconds.leadingZeroBitCount
@@ -68,7 +69,7 @@ public struct DurationHistogram: Sendable {
 
   public subscript(index: Int) -> UInt64 { counters[start + index] }
 
-  /// What the things of a class took less than, in nanoseconds; nil for the last one.
+  /// Returns the upper bound of a class, in nanoseconds, which the class doesn't contain; nil for the last class.
   public static func bound(_ index: Int) -> UInt64? { index == classCount - 1 ? nil : 1 << UInt64(index + firstPower) }
 
   public var sumNanoseconds: UInt64 { self[Self.classCount] }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Storage
 
-/// What is loaded all at once, against what is put one by one.
-struct MapLoadingTests {
-  @Test(arguments: [0, 1, 2, 125, 126, 5_000]) func `a loaded map is the map that puts make`(_ count: Int) throws {
+/// Compares a map that is loaded in bulk with one that is filled by puts.
+struct BulkLoaderTests {
+  @Test(arguments: [0, 1, 2, 125, 126, 5_000]) func `a loaded map equals a map filled by puts`(_ count: Int) throws {
     var random = SeededGenerator.announced()
     var put = EntryMap()
     var loaded = EntryMap()
@@ -54,7 +54,7 @@ struct MapLoadingTests {
     #expect(left == right)
     let ranks = 0..<put.count(now: 0)
     #expect(try put.copies(ranks) == loaded.copies(ranks))
-    // And it works on like any other.
+    // It works like any other map afterwards.
     for number in 0..<300 {
       try loaded.write(Array("more \(number)".utf8), [1])
       try put.write(Array("more \(number)".utf8), [1])

@@ -1,0 +1,33 @@
+public import CLinux
+import Glibc
+
+/// Whole pages from the kernel. They are zeroed and cost nothing until they are touched, so that a chunk of 1 MiB is
+/// cheap for a store of ten entries. Unmapping returns them to the system at once, which `free` doesn't promise.
+package enum Pages {
+  /// The size of a page on x86-64. Mapped sizes are multiples of it.
+  package static let pageByteCount = 4_096
+  /// The unit by which arenas and node pools grow.
+  package static let chunkByteCount = 1 << 20
+
+  /// Maps zeroed memory. Returns nil if the system refuses.
+  package static func map(byteCount: Int) -> UnsafeMutableRawPointer? {
+    let base = unsafe mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    return unsafe base == MAP_FAILED ? nil : base
+  }
+
+  package static func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+    let status = unsafe munmap(base, byteCount)
+    precondition(status == 0, "unmapping memory failed")
+  }
+
+  /// Makes `malloc` return the pages of freed blocks to the system. Takes about a millisecond for some megabytes.
+  package static func trimHeap() {
+    malloc_trim(0)
+  }
+}
+
+/// Prefetches a cache line that will be needed soon. Any address is valid, and there is no other effect.
+@inlinable @inline(__always)
+public func prefetch(_ address: UnsafeRawPointer) {
+  unsafe CLinux.prefetch(address)
+}

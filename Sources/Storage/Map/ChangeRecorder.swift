@@ -1,0 +1,198 @@
+/// Records the changes of a map: as commits for the commit writer of a durable store, and in a feed while the store is
+/// watched.
+///
+/// Owned by one `EntryMap` and used under its store's lock.
+struct ChangeRecorder: ~Copyable {
+  /// The maximum size of an operation in a commit beyond its key and value, including the commit's own header.
+  private static let operationByteCount = 36
+
+  /// The commits that the commit writer hasn't taken yet.
+  private var commits = CommitBuffer()
+  /// Whether a commit writer takes the commits.
+  private(set) var recordsCommits = false
+  /// The latest changes, for watchers; nil if there are none.
+  private(set) var feed: ChangeFeed?
+  /// Whether anything is recorded, in commits or in the feed.
+  private(set) var isRecording = false
+  /// The maximum size of `commits` in bytes. A write that would exceed it is refused.
+  private var commitLimit = 0
+  /// The reason why the store refuses writes; nil if it accepts them.
+  private var writeError: StorageError?
+
+  func checkCommit(operations: Int, bytes: Int) throws(StorageError) {
+    if let writeError, writeError != .diskFull { throw writeError }
+    guard commits.count + operations * Self.operationByteCount + bytes <= commitLimit else {
+      throw writeError ?? .diskTooSlow
+    }
+  }
+
+  // MARK: Changes
+
+  mutating func recordPut(
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+  ) {
+    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    unsafe feed?.append(kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision)
+    guard recordsCommits else { return }
+    unsafe commits.put(
+      key, value, kind: kind == .list ? .list : .single,
+      expiry: expiry == 0 ? 0 : ClockReading.now.wall(ofMonotonic: expiry), revision: revision)
+  }
+
+  mutating func recordDelete(_ key: Key, revision: UInt64) {
+    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe feed?.append(.delete, key, none, expiry: 0, revision: revision)
+    if recordsCommits { unsafe commits.delete(key, revision: revision) }
+  }
+
+  mutating func recordDeleteAll(revision: UInt64) {
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe feed?.append(.deleteAll, none, none, expiry: 0, revision: revision)
+    if recordsCommits { commits.deleteAll(revision: revision) }
+  }
+
+  // MARK: Commits
+
+  var hasCommits: Bool { !commits.isEmpty }
+
+  mutating func beginCommits(commitLimit: Int) {
+    recordsCommits = true
+    isRecording = true
+    self.commitLimit = commitLimit
+  }
+
+  mutating func takeCommits(into buffer: inout CommitBuffer) {
+    precondition(buffer.isEmpty)
+    commits.seal()
+    swap(&commits, &buffer)
+  }
+
+  mutating func setCommitLimit(_ byteCount: Int, isDiskFull: Bool) {
+    commitLimit = byteCount
+    if writeError == nil || writeError == .diskFull { writeError = isDiskFull ? .diskFull : nil }
+  }
+
+  mutating func disableWrites(_ error: StorageError) {
+    writeError = error
+    commits.seal()
+    commits.removeAll()
+  }
+
+  // MARK: The feed
+
+  mutating func beginWatch(after revision: UInt64, limit: Int, notifiesImmediately: Bool) -> ChangeFeed {
+    var feed =
+      feed.take() ?? ChangeFeed(after: revision, limit: limit, notifiesImmediately: notifiesImmediately)
+    feed.addWatcher()
+    self.feed = feed
+    isRecording = true
+    return feed
+  }
+
+  mutating func endWatch() { feed?.removeWatcher() }
+
+  mutating func discardAbandonedFeed(now: UInt64) {
+    if feed?.isAbandoned(now: now) == true { discardFeed() }
+  }
+
+  mutating func discardFeed() {
+    feed = nil
+    isRecording = recordsCommits
+  }
+
+  mutating func addWaiter(_ waiter: any ChangeWaiter) { feed?.addWaiter(waiter) }
+
+  mutating func drainWaiters() -> [any ChangeWaiter] { feed?.drainWaiters() ?? [] }
+}
+
+// MARK: - Recording
+
+extension EntryMap {
+  /// Checks that there is space for a commit with `operations` operations and `bytes` bytes of keys and values.
+  /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`.
+  @inline(__always)
+  package func checkCommit(operations: Int, bytes: Int) throws(StorageError) {
+    guard changes.recordsCommits else { return }
+    try changes.checkCommit(operations: operations, bytes: bytes)
+  }
+
+  @inline(__always)
+  mutating func recordPut(
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+  ) {
+    if changes.isRecording {
+      unsafe recordPutOutOfLine(key, value, kind: kind, expiry: expiry, revision: revision)
+    }
+  }
+
+  private mutating func recordPutOutOfLine(
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+  ) {
+    if expiry != 0, changes.recordsCommits { lastRemoval = revision }
+    unsafe changes.recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+  }
+
+  @inline(__always)
+  mutating func recordDelete(_ key: Key, revision: UInt64) {
+    lastRemoval = revision
+    if changes.isRecording { changes.recordDelete(key, revision: revision) }
+  }
+
+  mutating func recordDeleteAll(revision: UInt64) {
+    lastRemoval = revision
+    changes.recordDeleteAll(revision: revision)
+  }
+}
+
+// MARK: - For the commit writer
+
+extension EntryMap {
+  /// Starts recording commits.
+  /// - Parameter commitLimit: The maximum size of the commits that wait to be taken, in bytes.
+  package mutating func beginCommits(commitLimit: Int) { changes.beginCommits(commitLimit: commitLimit) }
+
+  /// Whether commits wait to be taken.
+  package var hasCommits: Bool { changes.hasCommits }
+
+  /// Hands over the waiting commits, sealed, in exchange for an empty buffer.
+  package mutating func takeCommits(into buffer: inout CommitBuffer) { changes.takeCommits(into: &buffer) }
+
+  /// Sets the maximum size of the waiting commits, and whether the disk is full.
+  package mutating func setCommitLimit(_ byteCount: Int, isDiskFull: Bool) {
+    changes.setCommitLimit(byteCount, isDiskFull: isDiskFull)
+  }
+
+  /// Refuses all writes from now on, because the commit writer has failed, and discards the waiting commits.
+  package mutating func endWriting(_ error: StorageError) { changes.disableWrites(error) }
+}
+
+// MARK: - For watchers
+
+extension EntryMap {
+  /// The latest changes; nil if nobody watches the store.
+  package var feed: ChangeFeed? { changes.feed }
+
+  /// Adds a watcher, and starts the feed if there is none. Balance it with `endWatch`.
+  /// - Parameters:
+  ///   - limit: The size of the feed, in bytes of changes.
+  ///   - tellsAtOnce: Whether watchers may see changes before the commit writer has made them durable.
+  package mutating func beginWatch(limit: Int, tellsAtOnce: Bool) -> ChangeFeed {
+    changes.beginWatch(after: revision, limit: limit, notifiesImmediately: tellsAtOnce)
+  }
+
+  package mutating func endWatch() { changes.endWatch() }
+
+  /// Discards the feed if nobody has watched for a while.
+  package mutating func forgetFeed(now: UInt64) { changes.discardAbandonedFeed(now: now) }
+
+  /// Registers a waiter to notify, once, of further changes or the drop of the store.
+  package mutating func awaitChange(_ waiter: any ChangeWaiter) { changes.addWaiter(waiter) }
+
+  /// Removes and returns the waiters to notify now. The caller notifies them after it releases the store's lock.
+  package mutating func takeChangeWaiters() -> [any ChangeWaiter] { changes.drainWaiters() }
+
+  /// Whether there are changes and waiters to notify of them.
+  @inline(__always)
+  package var hasNews: Bool { changes.isRecording && changes.feed?.needsNotification == true }
+}

@@ -1,0 +1,89 @@
+/// Eviction in a map with a memory limit: when its entries exceed the limit, others make room for those just written.
+///
+/// This is the CLOCK algorithm, an approximation of least recently used. A hand goes around the records in the order of
+/// their memory. A record whose reference bit is set, because it was read by its key or overwritten since the hand last
+/// passed, gets a second chance: the hand clears the bit and moves on. It evicts the next record whose bit is clear. So
+/// entries in regular use stay, a scan of keys that are read once leaves as it came, and the freed memory is
+/// contiguous.
+extension EntryMap {
+  /// The maximum number of second chances in a row, which bounds the work of a write if all entries are in use.
+  private static let maxSecondChances = 1_024
+
+  /// The maximum memory of a map beyond its entries: a chunk for every segment of the hash index, and their table.
+  static let fixedBytes = 64 << 10
+  /// The maximum memory of an entry beyond key and value, without the header of a large value: its record's header, its
+  /// places in both indexes, which are sparse at worst, and its item in the expiry queue.
+  private static let entryByteCount = 96
+
+  /// The bytes that count toward the limit: records and values, both indexes and the expiry queue. Free space between
+  /// records doesn't count, nor does anything that only snapshots see.
+  var limitedBytes: Int {
+    arena.unitsInUse * 8 + externals.memoryBytes + hashIndex.memoryBytes + order.nodesInUse * OrderNode.byteCount
+      + expiryQueue.usedBytes - snapshots.retainedBytes
+  }
+
+  /// Checks that `records` entries with `bytes` bytes of keys and values would fit into the empty map.
+  /// - Throws: `overLimit`.
+  func checkLimit(records: Int, bytes: Int) throws(StorageError) {
+    guard let limitBytes else { return }
+    let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.headerByteCount
+    guard Self.fixedBytes + records * Self.entryByteCount + bytes + large <= limitBytes else {
+      throw .overLimit(limitBytes)
+    }
+  }
+
+  /// Evicts entries until the limit holds again, but none written with this revision.
+  /// - Parameter record: The new record of an entry that existed before; nil for a new entry.
+  @inline(never)
+  mutating func enforceLimit(after revision: UInt64, overwriting record: Record?, now: UInt64) {
+    guard let limitBytes else { return }
+    record?.setReferenced(true)
+    while limitedBytes > limitBytes {
+      if isExpiryDue(now: now) {
+        expire(now: now, limit: 16)
+      } else if !evictNext(sparing: revision) {
+        return
+      }
+    }
+  }
+
+  /// Evicts one entry.
+  /// - Returns: Whether there was an entry to evict, and enough memory to evict it under a snapshot.
+  private mutating func evictNext(sparing revision: UInt64) -> Bool {
+    // The rest of one round, another in which every record may get a second chance, and one in which none does.
+    var (secondChances, rounds) = (0, 0)
+    while rounds < 3 {
+      guard let handle = arena.nextBlock() else {
+        rounds += 1
+        continue
+      }
+      let record = record(handle)
+      if record.revision == revision { continue }
+      if record.isReferenced, secondChances < Self.maxSecondChances {
+        record.setReferenced(false)
+        secondChances += 1
+        continue
+      }
+      let hash = hashIndex.hash(record.key)
+      // If only a snapshot sees the record, its key has another record or none.
+      if find(record.key, hash: hash) != handle { continue }
+      return evict(handle, hash: hash, revision: revision)
+    }
+    return false
+  }
+
+  private mutating func evict(_ handle: UInt32, hash: UInt32, revision: UInt64) -> Bool {
+    do throws(StorageError) {
+      if !snapshots.isEmpty { try order.reserve() }
+      let record = record(handle)
+      let isExpiring = record.hasExpiry
+      recordDelete(record.key, revision: revision)
+      try remove(handle, hash: hash)
+      if isExpiring { compactExpiryQueue() }
+      evictedCount &+= 1
+      return true
+    } catch {
+      return false
+    }
+  }
+}
