@@ -20,19 +20,3 @@ extension EntryMap {
     }
   }
 }
-
-extension Store {
-  private static let placedAtATime = 64
-
-  /// Tells the map where values lie, in the order in which they were written: a bounded number under each hold of the lock.
-  func place(_ values: [PlacedValue]) {
-    var end = values.count
-    while end > 0 {
-      let start = max(0, end - Self.placedAtATime)
-      access { map in
-        for value in values[start..<end].reversed() { map.place(value) }
-      }
-      end = start
-    }
-  }
-}

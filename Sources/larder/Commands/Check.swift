@@ -58,7 +58,7 @@ struct Check: ParsableCommand {
   private func look(
     at store: DataDirectoryCheck.FoundStore, of found: DataDirectoryCheck, _ target: SalvageTarget?
   ) throws -> StoreReport {
-    var progress = Progress(store.engine == .log ? "records" : "entries", total: store.byteCount)
+    var progress = Progress(store.engine?.countedItem.plural ?? "entries", total: store.byteCount)
     var (count, bytes) = (0, 0)
     func tell(_ size: Int) {
       count += 1

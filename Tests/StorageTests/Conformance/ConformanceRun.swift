@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-/// One run of random operations on a store and on a dictionary.
+/// A run of random operations on a store and on a dictionary.
 struct ConformanceRun: ~Copyable {
   struct Frozen {
     var snapshot: Snapshot
@@ -13,10 +13,10 @@ struct ConformanceRun: ~Copyable {
   }
 
   var random: SeededGenerator
-  let subject: Subject
+  let subject: StoreUnderTest
   var model = MapModel()
   var frozen: [Frozen] = []
-  /// Ahead of the real clock, and on the tick; expiries are between ticks, since the two clocks they are told by differ by a little.
+  /// The time, ahead of the real clock and on a tick. Expiries are between ticks, because the two clocks differ by a little.
   private(set) var now: UInt64
   let keys: [[UInt8]]
 
@@ -25,7 +25,7 @@ struct ConformanceRun: ~Copyable {
   init(_ engine: EngineKind, seed: UInt64, keyCount: Int) throws {
     var random = SeededGenerator(seed: seed)
     let long = [UInt8](repeating: 0x6C, count: 4_090)
-    // All keys are UTF-8, as those that come from clients are.
+    // All keys are UTF-8, as clients' keys are.
     var keys = DirectoryRun.hostileKeys
     for number in 0..<max(0, keyCount - keys.count) {
       switch number % 4 {
@@ -39,7 +39,7 @@ struct ConformanceRun: ~Copyable {
     }
     self.keys = keys
     now = monotonicMilliseconds() + 3_600_000
-    subject = try Subject(
+    subject = try StoreUnderTest(
       engine, durability: seed % 3 == 0 ? .none : .always, seed: seed, at: Self.moment(now))
     self.random = random
   }
@@ -93,8 +93,8 @@ struct ConformanceRun: ~Copyable {
     let old = model.entries[key].flatMap { $0.isLive(at: now) ? $0 : nil }
     let meets =
       (!condition.ifAbsent || old == nil) && (condition.ifRevision == nil || condition.ifRevision == old?.revision)
-    let answer = store.access { unsafe $0.meets(condition, key.span.bytes, now: now) }
-    #expect(answer == meets)
+    let result = store.access { unsafe $0.meets(condition, key.span.bytes, now: now) }
+    #expect(result == meets)
     guard meets else { return }
     let value = value()
     let expires = Int.random(in: 0..<4, using: &random) == 0
@@ -187,7 +187,7 @@ struct ConformanceRun: ~Copyable {
     try compareAll()
   }
 
-  /// An expiry that was on the disk may have moved a little, with the clock on the wall.
+  /// Accepts expiries that a restart has moved a little, with the wall clock.
   private mutating func takeExpiries() throws {
     let found = try store.access { map in try map.copies(map.ranks(now: now), now: now) }
     for copy in found {
@@ -204,7 +204,7 @@ struct ConformanceRun: ~Copyable {
   }
 
   private func compare(_ frozen: Frozen) throws {
-    // A time before any expiry shows what the snapshot was taken of.
+    // At a time before any expiry, the snapshot shows everything that it was taken of.
     let copies = try store.access { map in try map.copies(0..<frozen.snapshot.count, in: frozen.snapshot) }
     #expect(copies == frozen.entries)
     for (handle, copy) in frozen.handles {
@@ -230,7 +230,7 @@ struct ConformanceRun: ~Copyable {
     #expect(subject.figures["read_only"] ?? 0 == 0)
   }
 
-  /// Takes everything out again, one by one, and looks for what was left behind.
+  /// Deletes everything, one by one, and checks that nothing is left behind.
   mutating func finish() throws {
     try reopen(afterCrash: false)
     try compareAll()

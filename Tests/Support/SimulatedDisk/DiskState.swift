@@ -1,9 +1,9 @@
 import Glibc
 import Platform
 
-/// A file, whatever its names: what readers see, what is on the disk, and what was done in between.
+/// A file, whatever its names: what readers see, what is on disk, and the changes in between.
 ///
-/// Safe because it is touched under the disk's lock only.
+/// Safe because it is only used under the disk's lock.
 final class DiskNode: @unchecked Sendable {
   enum Change {
     case write(offset: Int, [UInt8])
@@ -22,13 +22,13 @@ final class DiskNode: @unchecked Sendable {
     changes = []
   }
 
-  /// Leaves what a crash leaves: of every change some sectors, in any order.
+  /// Keeps some sectors of each change, in any order, as a crash does.
   func crash(_ random: inout SeededGenerator) {
     var result = durable
     for change in changes.shuffled(using: &random) {
-      // Half of the changes are all there, or not at all.
-      let fate = Int.random(in: 0..<4, using: &random)
-      if fate == 0 { continue }
+      // Half of the changes are kept as a whole or not at all.
+      let outcome = Int.random(in: 0..<4, using: &random)
+      if outcome == 0 { continue }
       switch change {
       case .size(let count): Self.resize(&result, to: count)
       case .write(let offset, let bytes):
@@ -36,11 +36,11 @@ final class DiskNode: @unchecked Sendable {
         while place < offset + bytes.count {
           let sector = SimulatedDisk.sectorByteCount
           let end = min(offset + bytes.count, (place / sector + 1) * sector)
-          if fate < 3 || Bool.random(using: &random) {
+          if outcome < 3 || Bool.random(using: &random) {
             if end > result.count { Self.resize(&result, to: end) }
             result.replaceSubrange(place..<end, with: bytes[(place - offset)..<(end - offset)])
-          } else if fate == 3, Int.random(in: 0..<4, using: &random) == 0 {
-            // A prefix is all there is.
+          } else if outcome == 3, Int.random(in: 0..<4, using: &random) == 0 {
+            // Keep only a prefix.
             break
           }
           place = end
@@ -60,13 +60,13 @@ final class DiskNode: @unchecked Sendable {
   }
 }
 
-/// All that a disk has. Owned by a `SimulatedDisk` and used under its lock.
+/// The contents of a disk. Owned by a `SimulatedDisk` and used under its lock.
 struct DiskState: Sendable {
-  /// What was done to a folder and is not synced: a name, and what it names from then on.
+  /// An unsynced change to the names in a folder.
   struct NameChange: Sendable {
     var folder: String
     var names: [(path: String, node: DiskNode?)]
-    /// A folder that has another name: all in it has another path.
+    /// The old and new path of a renamed folder, which change all paths in it.
     var moved: (from: String, to: String)?
 
     func apply(to table: inout [String: DiskNode]) {
@@ -82,9 +82,9 @@ struct DiskState: Sendable {
   var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
   var durableNames: [String: DiskNode] = [:]
   var nameChanges: [NameChange] = []
-  /// Which start of the machine this is.
+  /// The number of restarts of the machine.
   var life = 0
-  var fault: SimulatedDisk.Fault?
+  var injectedFailure: SimulatedDisk.InjectedFailure?
   var matchingCalls = 0
   var callCount = 0
   var byteLimit = Int.max
@@ -105,10 +105,10 @@ struct DiskState: Sendable {
 
   mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
     callCount += 1
-    guard let fault, fault.call == nil || fault.call == call else { return }
+    guard let injectedFailure, injectedFailure.call == nil || injectedFailure.call == call else { return }
     matchingCalls += 1
-    if matchingCalls == fault.number || fault.lasts && matchingCalls > fault.number {
-      throw SystemError(call.rawValue, errno: fault.errno)
+    if matchingCalls == injectedFailure.number || injectedFailure.isPersistent && matchingCalls > injectedFailure.number {
+      throw SystemError(call.rawValue, errno: injectedFailure.errno)
     }
   }
 
@@ -224,15 +224,15 @@ struct DiskState: Sendable {
 
   mutating func kill() {
     life += 1
-    fault = nil
+    injectedFailure = nil
   }
 
-  /// Names change in order, as a file system's journal has it, but how far they came is chance; and every file loses on its own.
+  /// Keeps a random prefix of the name changes, in order, as a journaling file system does. Each file loses changes independently.
   mutating func crash() {
     kill()
     var files: [ObjectIdentifier: DiskNode] = [:]
     for change in nameChanges {
-      // Changes to one folder are kept up to some point.
+      // The changes are kept up to a random point.
       guard Int.random(in: 0..<3, using: &random) > 0 else { break }
       change.apply(to: &durableNames)
     }
