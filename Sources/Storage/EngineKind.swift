@@ -1,8 +1,10 @@
 import Platform
 
-/// The engines that can keep a store. This is the one place that names them and puts them together; all other code asks it.
+/// The engines that can keep a store. This is the one place that names them and puts them together; all other code asks
+/// it.
 ///
-/// To add an engine, add a case here and fill in the properties below. The compiler finds every `switch` that needs an answer.
+/// To add an engine, add a case here and fill in the properties below. The compiler finds every `switch` that needs an
+/// answer.
 package enum EngineKind: String, CaseIterable, Sendable {
   /// Entries live in the process's memory and don't survive it.
   case memory

@@ -6,8 +6,8 @@ package enum EntryKind: UInt8, Sendable {
 
 /// An entry as a reader sees it, in place in its store's memory. Nothing is copied.
 ///
-/// Valid until the map next changes or the lock is released; never keep a view longer. A value in a file is not read: `value` is nil then,
-/// and `storedValue` refers to it.
+/// Valid until the map next changes or the lock is released; never keep a view longer. A value in a file is not read:
+/// `value` is nil then, and `separatedValue` refers to it.
 @safe
 package struct EntryView {
   package let kind: EntryKind
@@ -48,7 +48,8 @@ package struct EntryView {
     unsafe self.external = external
   }
 
-  /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer valid.
+  /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer
+  /// valid.
   package var storedValue: StoredValue? {
     unsafe external.flatMap { unsafe ExternalValues.stored($0) }
   }

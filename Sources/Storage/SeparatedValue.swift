@@ -26,7 +26,8 @@ package struct StoredValue: Sendable {
   }
 }
 
-/// A file with separated values. It stays open, and so readable after its name is gone, as long as anything refers to a value in it.
+/// A file with separated values. It stays open, and so readable after its name is gone, as long as anything refers to a
+/// value in it.
 final class ValueFile: Sendable {
   let file: any File
   let path: String

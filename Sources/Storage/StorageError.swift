@@ -1,4 +1,5 @@
-/// What can go wrong in this layer. The enum is closed, so that the server maps each case to one wire code in one place.
+/// What can go wrong in this layer. The enum is closed, so that the server maps each case to one wire code in one
+/// place.
 ///
 /// Requests that can't be fulfilled throw one of these; a broken invariant of the map traps instead.
 package enum StorageError: Error, Equatable, Sendable {

@@ -2,8 +2,8 @@ import Platform
 
 /// A named map of entries, shared by every connection that has opened it.
 ///
-/// The store's lock guards the map, and `access` is the only way in, so whatever one call does is atomic. A worker runs a whole batch of
-/// requests under one acquisition, because taking the lock is what costs, not holding it.
+/// The store's lock guards the map, and `access` is the only way in, so whatever one call does is atomic. A worker runs
+/// a whole batch of requests under one acquisition, because taking the lock is what costs, not holding it.
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
@@ -50,7 +50,8 @@ package final class Store: Sendable {
     try lock.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
   }
 
-  /// Takes the store's lock for several uses of `map`, until `release` on the same thread. The same rules apply as for `access`.
+  /// Takes the store's lock for several uses of `map`, until `release` on the same thread. The same rules apply as for
+  /// `access`.
   package func acquire() { lock.acquire() }
 
   package func release() { lock.release() }
@@ -72,7 +73,8 @@ extension Store: CommitSource {
   }
 
   package func updateLocations(_ values: [PlacedValue]) {
-    // Of two values with one key and revision, the later one counts: it comes first here, and the map then ignores the other.
+    // Of two values with one key and revision, the later one counts: it comes first here, and the map then ignores the
+    // other.
     var end = values.count
     while end > 0 {
       let start = max(0, end - Self.locationsPerAccess)

@@ -3,8 +3,8 @@ import Synchronization
 
 /// All stores of a server by name: those in memory, and those in the data directory.
 ///
-/// The lock guards only the table. It is never held together with a store's own lock, nor during a system call, so opening a store never
-/// waits for work in another. A second lock serializes creating and dropping stores.
+/// The lock guards only the table. It is never held together with a store's own lock, nor during a system call, so
+/// opening a store never waits for work in another. A second lock serializes creating and dropping stores.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
@@ -132,7 +132,8 @@ package final class StoreCatalog: Sendable {
     return store
   }
 
-  /// Removes the store from the catalog and frees its memory and files at once. Connections that have it open get `storeDropped`.
+  /// Removes the store from the catalog and frees its memory and files at once. Connections that have it open get
+  /// `storeDropped`.
   /// - Throws: `unknownStore`, or `unreadable` if its files can't be removed.
   package func drop(_ name: StoreName) throws(StorageError) {
     try changeLock.withLock { _ throws(StorageError) in

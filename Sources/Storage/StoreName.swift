@@ -1,7 +1,7 @@
 /// The name of a store: 1 to 128 ASCII letters, digits, `.`, `_` and `-`, starting with a letter, a digit or `_`.
 ///
-/// The rule makes every name a safe file name, so that an engine on disk can use it as one: no separator, no leading dot or dash, nothing
-/// that depends on a locale.
+/// The rule makes every name a safe file name, so that an engine on disk can use it as one: no separator, no leading
+/// dot or dash, nothing that depends on a locale.
 package struct StoreName: Hashable, Sendable {
   package static let maximumLength = 128
 

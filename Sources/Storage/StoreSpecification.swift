@@ -1,4 +1,5 @@
-/// The kind of a store, as people write it: `ENGINE[?option=value&…]`, such as `log?durability=interval:1s` or `memory?limit=256MiB`.
+/// The kind of a store, as people write it: `ENGINE[?option=value&…]`, such as `log?durability=interval:1s` or
+/// `memory?limit=256MiB`.
 package struct StoreSpecification: Equatable, Sendable {
   package let engine: EngineKind
   /// The requested durability; nil if the specification has none.

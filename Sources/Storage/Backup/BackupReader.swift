@@ -13,7 +13,8 @@ package struct BackupReader {
   }
 
   private static let recordHeaderByteCount = CommitBuffer.recordHeaderByteCount
-  /// The size of a record's body with a revision and one operation that has an expiry, a checksum and the longest key and value.
+  /// The size of a record's body with a revision and one operation that has an expiry, a checksum and the longest key
+  /// and value.
   private static let maxBodyByteCount = 8 + 8 + 8 + 4 + Key.lengths.upperBound + Int(Int32.max)
 
   /// The offset of the next part in the file. Everything before it is intact.

@@ -1,6 +1,7 @@
 import Platform
 
-/// A check of the stores in a data directory, which can also copy what is intact. It holds the directory's lock and changes nothing in it.
+/// A check of the stores in a data directory, which can also copy what is intact. It holds the directory's lock and
+/// changes nothing in it.
 package struct DataDirectoryCheck {
   /// A store's folder, and what is known about it.
   package struct FoundStore: Sendable {
@@ -73,8 +74,8 @@ package struct DataDirectoryCheck {
     return report
   }
 
-  /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose description is lost
-  /// gets a new one with the durability `always`.
+  /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose
+  /// description is lost gets a new one with the durability `always`.
   /// - Parameter tell: Called with the size of each piece of records and values that was read.
   /// - Throws: If the other directory can't be written.
   package func salvage(

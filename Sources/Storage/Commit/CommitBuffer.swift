@@ -12,9 +12,9 @@ import Glibc
 ///                                                       ..  u32  CRC32C of the value, if it is separated
 ///                                                       ..       key, value
 ///
-/// A separated value has a checksum of its own, so that a reader of a log can skip it. All operations of one revision form one record,
-/// which the next revision or `seal` closes. One `EntryMap` owns the buffer and uses it under its store's lock, so records are in the order
-/// of their revisions.
+/// A separated value has a checksum of its own, so that a reader of a log can skip it. All operations of one revision
+/// form one record, which the next revision or `seal` closes. One `EntryMap` owns the buffer and uses it under its
+/// store's lock, so records are in the order of their revisions.
 @safe
 package struct CommitBuffer: ~Copyable {
   /// The size from which on a value is separated, in bytes.
@@ -87,7 +87,8 @@ package struct CommitBuffer: ~Copyable {
     separatedCount += 1
   }
 
-  /// Adds a put to the record of that revision without its separated value, which belongs at the current end of the buffer.
+  /// Adds a put to the record of that revision without its separated value, which belongs at the current end of the
+  /// buffer.
   mutating func put(
     _ key: UnsafeRawBufferPointer, omittingValueOf byteCount: Int, checksum: UInt32, kind: Kind, expiry: UInt64,
     revision: UInt64

@@ -1,5 +1,5 @@
-/// A reader of the operations in records that a `CommitBuffer` wrote. It verifies a record's form and all its checksums before it returns
-/// the record's first operation.
+/// A reader of the operations in records that a `CommitBuffer` wrote. It verifies a record's form and all its checksums
+/// before it returns the record's first operation.
 ///
 /// Safe because it compares every length with the available bytes before it uses it. The bytes must outlive the reader.
 @safe
@@ -103,7 +103,8 @@ package struct CommitDamage: Error, Equatable, Sendable {
 
 /// An operation of a record, in place: one that a `CommitBuffer` wrote, or a log's sync mark.
 ///
-/// Safe because every length is compared with the available bytes before it is used. The bytes must outlive the operation.
+/// Safe because every length is compared with the available bytes before it is used. The bytes must outlive the
+/// operation.
 @safe
 struct RecordOperation {
   /// A `CommitBuffer.Kind`, or `SyncMark.kind`.

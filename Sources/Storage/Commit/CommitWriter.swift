@@ -3,8 +3,8 @@ import Glibc
 import Platform
 import Synchronization
 
-/// Makes a store's commits durable on a thread of its own. It takes all commits made since it last looked, writes them at once, and notifies
-/// the waiters, so concurrent writers share one call to the disk (group commit).
+/// Makes a store's commits durable on a thread of its own. It takes all commits made since it last looked, writes them
+/// at once, and notifies the waiters, so concurrent writers share one call to the disk (group commit).
 ///
 /// Safe because only the writer's queue touches the engine, and everything else is behind a lock or atomic.
 package final class CommitWriter: @unchecked Sendable {
@@ -54,8 +54,8 @@ package final class CommitWriter: @unchecked Sendable {
   /// A Boolean value that indicates whether a reply must wait until everything it reflects is durable.
   package var gatesReplies: Bool { durability == .always }
 
-  /// The newest revision that may be shown to a client. If a crash must not take back what a client has seen, this is the newest durable
-  /// revision.
+  /// The newest revision that may be shown to a client. If a crash must not take back what a client has seen, this is
+  /// the newest durable revision.
   package var visibleRevision: UInt64 { gatesReplies ? durableRevision.load(ordering: .acquiring) : .max }
 
   /// Returns whether everything up to this revision survives a crash.
@@ -91,7 +91,8 @@ package final class CommitWriter: @unchecked Sendable {
     if !isAwake.exchange(true, ordering: .acquiringAndReleasing) { wakeup.signal() }
   }
 
-  /// Probes the writer for liveness: its thread calls `answer` as soon as it is free. Calls `answer` at once if the thread has ended.
+  /// Probes the writer for liveness: its thread calls `answer` as soon as it is free. Calls `answer` at once if the
+  /// thread has ended.
   package func probe(_ answer: @escaping @Sendable () -> Void) {
     let hasEnded = state.withLock { state in
       if !state.hasEnded { state.probes.append(answer) }
@@ -100,7 +101,8 @@ package final class CommitWriter: @unchecked Sendable {
     if hasEnded { answer() } else { wake() }
   }
 
-  /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the disk accepts them.
+  /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the
+  /// disk accepts them.
   /// - Returns: Whether to try again; false after a second, or when the disk is full or has failed.
   package func waitForRoom() -> Bool {
     let before = limitUpdates.load(ordering: .acquiring)
@@ -138,7 +140,8 @@ package final class CommitWriter: @unchecked Sendable {
     var unsynced = false
     var hasMoreMaintenance = true
     do throws(EngineError) {
-      // A disk that was full when the store was opened may have space by now. An engine that has space must not take more at every start.
+      // A disk that was full when the store was opened may have space by now. An engine that has space must not take
+      // more at every start.
       if engine.room == 0 { try allocateSpace(source) }
       while true {
         let isStopping = isStopping.load(ordering: .acquiring)

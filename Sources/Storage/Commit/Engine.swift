@@ -2,9 +2,9 @@ import Platform
 
 /// What keeps the commits of one store: its files, or whatever else survives the process.
 ///
-/// A new engine conforms to this protocol and adds itself to `EngineKind`; no other code names it. One thread at a time uses an engine: the
-/// thread of its store's `CommitWriter`. Only `figures` and `syncTimes` may be read from any thread. After a call has thrown `failed`,
-/// nothing is written to the engine any more.
+/// A new engine conforms to this protocol and adds itself to `EngineKind`; no other code names it. One thread at a time
+/// uses an engine: the thread of its store's `CommitWriter`. Only `figures` and `syncTimes` may be read from any
+/// thread. After a call has thrown `failed`, nothing is written to the engine any more.
 package protocol Engine: AnyObject {
   /// The number of bytes of records that are certain to fit, because their space is already allocated.
   var room: Int { get }
@@ -18,8 +18,8 @@ package protocol Engine: AnyObject {
   ///   - last: The revision of the last record.
   ///   - separatedCount: The number of separated values in the records.
   ///   - syncs: Whether the records must be on disk when this returns.
-  /// - Returns: The locations of the separated values, in order, if the store may read the values from there instead of keeping them in
-  ///   memory.
+  /// - Returns: The locations of the separated values, in order, if the store may read the values from there instead of
+  ///   keeping them in memory.
   /// - Throws: `failed`. The state of the records is then unknown.
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
@@ -28,14 +28,15 @@ package protocol Engine: AnyObject {
   /// Makes sure that everything written is on disk when this returns.
   func sync() throws(EngineError)
 
-  /// Does a bounded piece of work that can wait, such as compaction. The commit thread calls this when it has nothing else to do.
+  /// Does a bounded piece of work that can wait, such as compaction. The commit thread calls this when it has nothing
+  /// else to do.
   /// - Returns: Whether there is more to do.
   func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool
 
   /// Stops all work on other threads, and waits until it has stopped.
   func endWork()
 
-  /// Closes the engine in order, after `endWork`. Nothing is written afterwards.
+  /// Closes the engine in order, after `stopBackgroundWork`. Nothing is written afterwards.
   func close() throws(EngineError)
 
   /// The figures for the store's statistics, by their names in `Protocol/wire.md`. Safe to read from any thread.

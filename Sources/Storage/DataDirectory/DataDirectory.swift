@@ -3,9 +3,9 @@ import Platform
 
 /// The folder in which a server keeps its durable stores, and the list of them (Protocol/data-directory.md).
 ///
-/// One process owns it for as long as this object lives. The list of stores must be changed by one call at a time; the server's catalog
-/// guarantees that. A store exists from the renaming of its folder on, and ceases to exist with another renaming, so a crash leaves it whole
-/// or not at all.
+/// One process owns it for as long as this object lives. The list of stores must be changed by one call at a time; the
+/// server's catalog guarantees that. A store exists from the renaming of its folder on, and ceases to exist with
+/// another renaming, so a crash leaves it whole or not at all.
 package final class DataDirectory: Sendable {
   private static let lockName = "lock"
   private static let formatName = "format"
@@ -28,8 +28,8 @@ package final class DataDirectory: Sendable {
     self.lock = lock
   }
 
-  /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores that were being
-  /// created or dropped.
+  /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores
+  /// that were being created or dropped.
   /// - Throws: `inUse` if another process has it open.
   package static func open(
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
@@ -122,7 +122,8 @@ package final class DataDirectory: Sendable {
   // MARK: The list of stores
 
   /// Returns the descriptions of all stores, sorted by name.
-  /// - Throws: `damagedDescription` if one of them can't be read; `notUsable` for anything that is not the folder of a store.
+  /// - Throws: `damagedDescription` if one of them can't be read; `notUsable` for anything that is not the folder of a
+  ///   store.
   package func stores() throws(DataDirectoryError) -> [StoreDescription] {
     let names = try calling(storesPath) { () throws(SystemError) in try fileSystem.list(storesPath) }
     var stores: [StoreDescription] = []
@@ -182,8 +183,8 @@ package final class DataDirectory: Sendable {
     }
   }
 
-  /// Removes a store and its files. No process may have it open. If removing the files fails or a crash interrupts it, the store is gone all
-  /// the same, and its files are removed when the data directory is next opened.
+  /// Removes a store and its files. No process may have it open. If removing the files fails or a crash interrupts it,
+  /// the store is gone all the same, and its files are removed when the data directory is next opened.
   /// - Throws: `unknownStore`.
   package func drop(_ name: StoreName) throws(DataDirectoryError) {
     let path = folder(of: name)

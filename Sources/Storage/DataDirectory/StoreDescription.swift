@@ -1,6 +1,7 @@
 import EntryFiles
 
-/// What a data directory records about a store: the text of the file `store` in its folder (Protocol/data-directory.md, §3).
+/// What a data directory records about a store: the text of the file `store` in its folder (Protocol/data-directory.md,
+/// §3).
 package struct StoreDescription: Equatable, Sendable {
   private static let firstLine = "larder store 1"
 
@@ -37,7 +38,8 @@ package struct StoreDescription: Equatable, Sendable {
     let reason: String
   }
 
-  /// Parses what `text` returns. The lines after the first may be in any order. Empty lines and lines that start with `#` are ignored.
+  /// Parses what `text` returns. The lines after the first may be in any order. Empty lines and lines that start with
+  /// `#` are ignored.
   init(parsing text: String) throws(ParseError) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     guard lines.first == Self.firstLine[...] else {

@@ -1,7 +1,8 @@
 import EntryFiles
 import Platform
 
-/// A check of a directory store, which reports what is intact and changes nothing. No process should have the store open meanwhile.
+/// A check of a directory store, which reports what is intact and changes nothing. No process should have the store
+/// open meanwhile.
 package enum DirectoryCheck {
   /// Checks a store. O(bytes); needs memory for the write-ahead log and one value at a time.
   /// - Parameter progress: Called with the size of every intact value.
@@ -15,8 +16,8 @@ package enum DirectoryCheck {
     }.report
   }
 
-  /// Copies every intact entry with its revision into another folder, which exists and is empty. The new store's counter continues where
-  /// this one's was.
+  /// Copies every intact entry with its revision into another folder, which exists and is empty. The new store's
+  /// counter continues where this one's was.
   /// - Returns: A report on the original.
   package static func salvage(
     _ path: String, to target: String, on fileSystem: any FileSystem, progress: (Int) -> Void = { _ in }

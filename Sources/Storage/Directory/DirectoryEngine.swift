@@ -3,10 +3,10 @@ import Platform
 
 /// The engine `directory`: keeps the entries of a store in a folder, one file each (Protocol/directory-format.md).
 ///
-/// A commit is durable once the write-ahead log has it. A checkpoint later writes the entries' files, when there is time or the log fills up.
-/// Every step of a checkpoint can be interrupted and repeated: a pending operation is forgotten only when its file is on disk, and the log is
-/// reset only when nothing is pending. One thread at a time uses the engine, the commit thread of its store; only `figures` may be read from
-/// any thread.
+/// A commit is durable once the write-ahead log has it. A checkpoint later writes the entries' files, when there is
+/// time or the log fills up. Every step of a checkpoint can be interrupted and repeated: a pending operation is
+/// forgotten only when its file is on disk, and the log is reset only when nothing is pending. One thread at a time
+/// uses the engine, the commit thread of its store; only `figures` may be read from any thread.
 package final class DirectoryEngine: Engine {
   /// The number of files that one step of maintenance writes.
   private static let filesPerStep = 16
@@ -33,8 +33,8 @@ package final class DirectoryEngine: Engine {
 
   package var room: Int { writeAheadLog.availableByteCount }
 
-  /// Empties the log by a checkpoint. Grows the log only for a caller that needs more than an empty log, because the log never shrinks and
-  /// every start reads all of it.
+  /// Empties the log by a checkpoint. Grows the log only for a caller that needs more than an empty log, because the
+  /// log never shrinks and every start reads all of it.
   package func makeRoom() throws(EngineError) {
     try attempt(WriteAheadLog.name, diskFullIsFatal: false) { () throws(SystemError) in
       if !writeAheadLog.isEmpty {
@@ -163,13 +163,15 @@ package final class DirectoryEngine: Engine {
       if case .put(let put, let checksum)? = pending.operations[key] { try write(key, put, checksum) }
     }
     if !written.isEmpty { try folder.fileSystem.syncFolder(folder.path) }
-    // The log has the new values, so the old files may be removed in any order. A reader of the folder always finds one of the two.
+    // The log has the new values, so the old files may be removed in any order. A reader of the folder always finds one
+    // of the two.
     try removeObsoleteFiles(of: written)
     for key in keys { pending.operations[key] = nil }
   }
 
-  /// Writes more files than the last commits have added. Under a load that leaves no time for maintenance, nothing is then pending when the
-  /// log is full, and no commit waits for all files at once. On a full disk the files stay pending.
+  /// Writes more files than the last commits have added. Under a load that leaves no time for maintenance, nothing is
+  /// then pending when the log is full, and no commit waits for all files at once. On a full disk the files stay
+  /// pending.
   private func checkpointAhead(of operationCount: Int) throws(SystemError) {
     do throws(SystemError) {
       try checkpoint(limit: 2 * operationCount + Self.filesPerStep)
@@ -220,8 +222,8 @@ package final class DirectoryEngine: Engine {
 
   // MARK: Opening
 
-  /// Opens the store in an existing folder, reads its entries into an empty map, and completes what a crash has interrupted. The caller
-  /// ensures that no other process has it open (`DataDirectory`, `FileLock`).
+  /// Opens the store in an existing folder, reads its entries into an empty map, and completes what a crash has
+  /// interrupted. The caller ensures that no other process has it open (`DataDirectory`, `FileLock`).
   ///
   /// - Parameters:
   ///   - logByteCount: The size of a new write-ahead log; tests use small ones.
@@ -275,8 +277,8 @@ package final class DirectoryEngine: Engine {
       try folder.fileSystem.open(folder.path(WriteAheadLog.name), .writing), continuing: contents)
   }
 
-  /// Makes the files match the log and resets the log, so that nothing a crash left in it is ever read again. On a full disk, the files stay
-  /// pending and the log continues.
+  /// Makes the files match the log and resets the log, so that nothing a crash left in it is ever read again. On a full
+  /// disk, the files stay pending and the log continues.
   private func recover(after revision: UInt64) throws(SystemError) {
     do throws(SystemError) {
       try checkpoint()

@@ -2,7 +2,8 @@ import Platform
 
 /// What a directory store's folder contains, and which issues it has.
 package struct DirectoryReport: Equatable, Sendable {
-  /// Something that the store didn't leave that way. Nothing is ever removed or changed because of it, except by a write to the same key.
+  /// Something that the store didn't leave that way. Nothing is ever removed or changed because of it, except by a
+  /// write to the same key.
   package struct Issue: Equatable, Sendable {
     package let name: String
     package let oddity: IssueKind
@@ -17,15 +18,18 @@ package struct DirectoryReport: Equatable, Sendable {
     case changed
     /// The file with the key is missing or doesn't contain it. The entry counts as absent.
     case keyUnknown
-    /// The file can't be read, for that reason. A store with such a file is not opened: the key would be absent, and then be overwritten.
+    /// The file can't be read, for that reason. A store with such a file is not opened: the key would be absent, and
+    /// then be overwritten.
     case unreadable(String)
     /// The store has never assigned the file's revision: someone put the file there. It is an entry all the same.
     case ahead
-    /// The write-ahead log is damaged from there on, where it was on disk. Later commits are lost unless their files were written.
+    /// The write-ahead log is damaged from there on, where it was on disk. Later commits are lost unless their files
+    /// were written.
     case damaged(offset: Int, reason: String)
     /// There are entries but no write-ahead log: revisions of deleted entries may be assigned again.
     case journalMissing
-    /// The last bytes of the write-ahead log, from there on, were being written when the process or the machine ended. They are ignored.
+    /// The last bytes of the write-ahead log, from there on, were being written when the process or the machine ended.
+    /// They are ignored.
     case tornTail(offset: Int)
   }
 
@@ -37,7 +41,8 @@ package struct DirectoryReport: Equatable, Sendable {
   package internal(set) var revision: UInt64 = 0
   /// The number of operations in the write-ahead log whose files were not known to be on disk.
   package internal(set) var replayed = 0
-  /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes them.
+  /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes
+  /// them.
   package internal(set) var leftovers = 0
   package internal(set) var findings: [Issue] = []
 

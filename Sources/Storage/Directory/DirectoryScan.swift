@@ -1,10 +1,11 @@
 import EntryFiles
 import Platform
 
-/// What a scan of a directory store's folder has found: the common part of opening and checking. The scan changes nothing.
+/// What a scan of a directory store's folder has found: the common part of opening and checking. The scan changes
+/// nothing.
 ///
-/// It reads the write-ahead log first. A key's last operation there is newer than all of its files, because files are only written from the
-/// log.
+/// It reads the write-ahead log first. A key's last operation there is newer than all of its files, because files are
+/// only written from the log.
 struct DirectoryScan {
   private static let pieceByteCount = 1 << 20
 
@@ -20,7 +21,8 @@ struct DirectoryScan {
 
   /// - Parameters:
   ///   - wall: The current time in milliseconds since 1970.
-  ///   - requiresIntactLog: Whether a damaged or unreadable log is an error. Otherwise it is reported, and its intact part counts.
+  ///   - requiresIntactLog: Whether a damaged or unreadable log is an error. Otherwise it is reported, and its intact
+  ///     part counts.
   ///   - progress: Called repeatedly with how many entries have been read, and of how many.
   ///   - visit: Called with every entry that hasn't expired.
   init(
@@ -126,7 +128,8 @@ struct DirectoryScan {
     try count(key, entry, value[...], visit)
   }
 
-  /// Returns whether a file was written from a frame of the log that can't be read any more, and is newer than the readable ones.
+  /// Returns whether a file was written from a frame of the log that can't be read any more, and is newer than the
+  /// readable ones.
   private func isAfterDamage(_ version: EntryVersion) -> Bool {
     guard let log, log.damage != nil else { return false }
     return version.revision > log.lastRevision

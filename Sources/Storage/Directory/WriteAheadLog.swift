@@ -3,9 +3,9 @@ import Platform
 
 /// The file of a directory store that has every commit before the entries' files do (Protocol/directory-format.md, §5).
 ///
-/// Its space is allocated ahead, so a commit that fits can't fail for a full disk. Frames of records follow one another after two copies of
-/// the header. A reset writes a new header: its salt is in every frame, so older frames become invalid, and so does anything that a client
-/// made look like one.
+/// Its space is allocated ahead, so a commit that fits can't fail for a full disk. Frames of records follow one another
+/// after two copies of the header. A reset writes a new header: its salt is in every frame, so older frames become
+/// invalid, and so does anything that a client made look like one.
 struct WriteAheadLog {
   static let name = ".journal"
   static let start = 2 * WriteAheadLogHeader.byteCount
@@ -65,7 +65,8 @@ struct WriteAheadLog {
 
   var isHalfFull: Bool { end > capacity / 2 }
 
-  /// The number of bytes of records that fit however they are divided into frames: a frame's header is no larger than the smallest record.
+  /// The number of bytes of records that fit however they are divided into frames: a frame's header is no larger than
+  /// the smallest record.
   var availableByteCount: Int { max(0, capacity - end) / 2 }
 
   func fits(_ byteCount: Int) -> Bool { byteCount + Self.frameHeaderByteCount <= capacity - end }
@@ -105,7 +106,8 @@ struct WriteAheadLog {
   }
 
   /// Resets the log. The effects of all frames must be on disk by other means.
-  /// - Throws: Never an error that only means a full disk: it is then unknown which header is valid, so the log can't be used any more.
+  /// - Throws: Never an error that only means a full disk: it is then unknown which header is valid, so the log can't
+  ///   be used any more.
   mutating func reset(after revision: UInt64) throws(SystemError) {
     header = WriteAheadLogHeader(sequence: header.sequence + 1, base: revision)
     do throws(SystemError) {
@@ -142,8 +144,8 @@ struct WriteAheadLog {
   }
 }
 
-/// The header of a directory store's write-ahead log. The file begins with two copies, of which an interrupted write damages at most one
-/// (Protocol/directory-format.md, §5).
+/// The header of a directory store's write-ahead log. The file begins with two copies, of which an interrupted write
+/// damages at most one (Protocol/directory-format.md, §5).
 struct WriteAheadLogHeader: Equatable {
   /// The space of a copy in the file.
   static let byteCount = 512
@@ -154,7 +156,8 @@ struct WriteAheadLogHeader: Equatable {
   let sequence: UInt64
   /// The store's revision at the last reset.
   let base: UInt64
-  /// A number in all frames since the last reset that no client can know, so that nothing a client wrote is mistaken for a frame.
+  /// A number in all frames since the last reset that no client can know, so that nothing a client wrote is mistaken
+  /// for a frame.
   let salt: UInt64
 
   private init(sequence: UInt64, base: UInt64, salt: UInt64) {
@@ -266,8 +269,8 @@ struct WriteAheadLogContents {
     }
   }
 
-  /// Returns the next offset of the salt, which only frames since the last reset have. Most other bytes there are of clients' making; the
-  /// search skips them and ignores what they claim to be.
+  /// Returns the next offset of the salt, which only frames since the last reset have. Most other bytes there are of
+  /// clients' making; the search skips them and ignores what they claim to be.
   func nextSalt(from start: Int) -> Int? {
     unsafe bytes.withBytes { bytes in
       var offset = start

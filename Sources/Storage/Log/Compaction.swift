@@ -2,10 +2,12 @@ import Platform
 
 /// The rewriting of neighboring segments into one that has only their live records.
 ///
-/// The output replaces its sources in one step, by renaming, when it is on disk and so is everything that made the rest dead. One
-/// `LogMaintenance` owns it. The commit thread starts and observes it; the thread of a `CompactionRunner` runs it.
+/// The output replaces its sources in one step, by renaming, when it is on disk and so is everything that made the rest
+/// dead. One `LogMaintenance` owns it. The commit thread starts and observes it; the thread of a `CompactionRunner`
+/// runs it.
 ///
-/// Safe because the runner has everything except `phase` to itself until it leaves a phase, and `phase` is behind a lock.
+/// Safe because the runner has everything except `phase` to itself until it leaves a phase, and `phase` is behind a
+/// lock.
 final class Compaction: @unchecked Sendable {
   enum Phase {
     /// The runner copies the live records.
@@ -26,7 +28,8 @@ final class Compaction: @unchecked Sendable {
     case replaceWithTombstone
   }
 
-  /// The write rate at which the space of sources is freed: in pieces small enough not to delay commits, but much faster than space is used.
+  /// The write rate at which the space of sources is freed: in pieces small enough not to delay commits, but much
+  /// faster than space is used.
   private static let freedBytesPerSecond = 512 << 20
   private static let freedPieceByteCount = 1 << 20
 
@@ -54,7 +57,8 @@ final class Compaction: @unchecked Sendable {
   /// The offset of the next record.
   private var end = SegmentHeader.byteCount
   private(set) var tombstoneByteCount = 0
-  /// The revision that must be on disk before the sources are replaced: the store's revision when the map was last asked what is live.
+  /// The revision that must be on disk before the sources are replaced: the store's revision when the map was last
+  /// asked what is live.
   private(set) var neededRevision: UInt64 = 0
   /// The locations of the separated values in the output.
   private(set) var locations: [PlacedValue] = []
@@ -292,8 +296,8 @@ final class Compaction: @unchecked Sendable {
     return byteCount
   }
 
-  /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed blocks, every sync would
-  /// wait for all of a large file.
+  /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed
+  /// blocks, every sync would wait for all of a large file.
   /// - Returns: The size of the piece; nil if there are no more.
   private func freeNextPiece() -> Int? {
     guard let file = obsoleteFiles.last else { return nil }
@@ -317,7 +321,8 @@ enum CompactionError: Error, Sendable {
   case unfinished(SystemError)
 }
 
-/// A separated value on its way from one segment to another, piece by piece. The copy counts only if it is what was once written.
+/// A separated value on its way from one segment to another, piece by piece. The copy counts only if it is what was
+/// once written.
 private struct ValueCopy {
   private static let pieceByteCount = 256 << 10
 

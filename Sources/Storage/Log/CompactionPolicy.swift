@@ -60,7 +60,8 @@ struct CompactionPolicy {
     return run
   }
 
-  /// Returns the first segment to sweep so that a segment with many tombstones can drop them; nil if there is no such segment.
+  /// Returns the first segment to sweep so that a segment with many tombstones can drop them; nil if there is no such
+  /// segment.
   private func tombstoneRun() -> Range<Int>? {
     let last = segments.indices.last { (segments[$0].tombstoneByteCount ?? 0) * 4 > segments[$0].byteCount }
     guard let last else { return nil }
@@ -82,7 +83,8 @@ struct CompactionPolicy {
 
 /// A scan of the live entries that finds out how much of each segment they are.
 ///
-/// It goes by ranks, a few thousand at a time, while writes continue, so its result is an approximation. Owned by one `LogMaintenance`.
+/// It goes by ranks, a few thousand at a time, while writes continue, so its result is an approximation. Owned by one
+/// `LogMaintenance`.
 struct LivenessScan {
   private static let ranksPerStep = 2_048
 

@@ -43,8 +43,8 @@ package enum LogCheck {
     unsafe try SegmentWalk.run(LogFolder(files: files, path: path), progress, onRecord: nil)
   }
 
-  /// Copies every intact record into a new log, in a folder that is empty or doesn't exist. Also searches for records after a damaged place
-  /// in a segment.
+  /// Copies every intact record into a new log, in a folder that is empty or doesn't exist. Also searches for records
+  /// after a damaged place in a segment.
   /// - Parameter progress: Called with the size of each chunk of records that was read.
   /// - Returns: A report on the original, and the number of copied records.
   package static func salvage(
@@ -207,8 +207,8 @@ private struct SegmentWalk: ~Copyable {
 
   /// Moves the reader to the next intact record after a damaged place.
   ///
-  /// The end of the damaged record is known if only its values are damaged. The search doesn't look into those: what a client wrote may look
-  /// like records, each of which may claim to be as long as the file.
+  /// The end of the damaged record is known if only its values are damaged. The search doesn't look into those: what a
+  /// client wrote may look like records, each of which may claim to be as long as the file.
   /// - Returns: Whether there is such a record.
   private mutating func skipDamage() throws(LogError) -> Bool {
     if let end = reader.damageEnd {

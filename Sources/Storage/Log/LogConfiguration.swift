@@ -17,7 +17,8 @@ package struct LogConfiguration: Sendable {
 
   package init() {}
 
-  /// Returns the size of the next segment of a log with that many bytes: an eighth, as a power of two within the limits.
+  /// Returns the size of the next segment of a log with that many bytes: an eighth, as a power of two within the
+  /// limits.
   func segmentSize(logByteCount: Int) -> Int {
     var size = minSegmentSize
     while size < maxSegmentSize, size * 8 < logByteCount { size *= 2 }

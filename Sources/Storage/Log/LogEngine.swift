@@ -2,10 +2,11 @@ import Platform
 
 /// The engine `log`: keeps a store in segments of records in a folder (`Protocol/log-format.md`).
 ///
-/// `LogWriter` owns the segments, `LogMaintenance` allocates space and compacts. One thread at a time uses the engine, the commit thread of
-/// its store, except for `figures` and `syncTimes`.
+/// `LogWriter` owns the segments, `LogMaintenance` allocates space and compacts. One thread at a time uses the engine,
+/// the commit thread of its store, except for `figures` and `syncTimes`.
 ///
-/// Safe because the commit writer hands the engine to no other thread during a call, and what `figures` reads is behind a lock.
+/// Safe because the commit writer hands the engine to no other thread during a call, and what `figures` reads is behind
+/// a lock.
 package final class LogEngine: Engine, @unchecked Sendable {
   private(set) var writer: LogWriter
   private var maintenance: LogMaintenance
@@ -59,7 +60,8 @@ package final class LogEngine: Engine, @unchecked Sendable {
 
   package func endWork() { maintenance.stop() }
 
-  /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from what a crash leaves.
+  /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from
+  /// what a crash leaves.
   package func close() throws(EngineError) { try writer.close() }
 
   /// Seals the log with at least that revision as its last.
@@ -104,8 +106,8 @@ package final class LogEngine: Engine, @unchecked Sendable {
 extension LogEngine {
   /// Opens the log in a folder, or creates one in it, and loads its entries into an empty map.
   ///
-  /// Afterwards nothing is torn: a torn tail has been truncated, and its segment is sealed. A full disk doesn't keep a log from being opened;
-  /// the engine then has no space for records until `makeRoom` finds some.
+  /// Afterwards nothing is torn: a torn tail has been truncated, and its segment is sealed. A full disk doesn't keep a
+  /// log from being opened; the engine then has no space for records until `reserveSpace` finds some.
   ///
   /// - Parameters:
   ///   - path: An absolute path. The folder is created if it is missing.
@@ -213,7 +215,8 @@ extension LogEngine {
     }
   }
 
-  /// Seals a segment at the end of its last intact record. The trailer comes first, because its space is already allocated.
+  /// Seals a segment at the end of its last intact record. The trailer comes first, because its space is already
+  /// allocated.
   private static func seal(_ segment: SegmentFile, at end: Int, lastRevision: UInt64) throws(SystemError) {
     let file = try segment.files.open(segment.path, .writing)
     try file.sync()

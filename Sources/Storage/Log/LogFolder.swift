@@ -147,3 +147,20 @@ struct SegmentList {
     return min(segments.reduce(0) { $0 + $1.byteCount } / average, Int(UInt32.max))
   }
 }
+
+/// A segment that no commit is written to any more.
+struct SealedSegment: Sendable {
+  let number: UInt64
+  let lastNumber: UInt64
+  let firstRevision: UInt64
+  let lastRevision: UInt64
+  let sweptRevision: UInt64
+  /// The size of header, records and trailer.
+  let byteCount: Int
+  /// The size of its tombstones; nil if they have not been read.
+  let tombstoneByteCount: Int?
+  /// The size of its live records, as the last scan or the compaction has found.
+  var liveByteCount: Int
+  /// Whether a value in it can't be read, which rules out compaction.
+  var hasDamagedValue = false
+}

@@ -1,4 +1,5 @@
-// The parts of a segment's format, from its beginning to its end: `Protocol/log-format.md`. Commit records are written by `CommitBuffer`.
+// The parts of a segment's format, from its beginning to its end: `Protocol/log-format.md`. Commit records are written
+// by `CommitBuffer`.
 
 /// The header of a segment: `Protocol/log-format.md`, section 2.
 struct SegmentHeader: Equatable, Sendable {
@@ -13,7 +14,8 @@ struct SegmentHeader: Equatable, Sendable {
   var identity: UInt64
   /// The number of the segment, which is also the name of its file.
   var number: UInt64
-  /// The number of the last segment that this one replaces: its own number, or a higher one if others were merged into it.
+  /// The number of the last segment that this one replaces: its own number, or a higher one if others were merged into
+  /// it.
   var lastNumber: UInt64
   /// The lower bound of the revisions in the segment.
   var firstRevision: UInt64
@@ -69,7 +71,8 @@ enum LogRecord {
   enum CheckResult: Equatable {
     /// An intact record.
     case intact(byteCount: Int)
-    /// The beginning of a record with separated values. The check has verified only that the record ends within the file.
+    /// The beginning of a record with separated values. The check has verified only that the record ends within the
+    /// file.
     case sparse
     /// The check needs more of the file: that many bytes from the record's beginning.
     case incomplete(byteCount: Int)
@@ -85,7 +88,8 @@ enum LogRecord {
   private static let maxInlineOperationByteCount =
     CommitBuffer.operationHeaderByteCount + 8 + Key.lengths.upperBound + CommitBuffer.separatedByteCount
 
-  /// Checks the record at the beginning of the bytes completely, unless it has separated values, which need not be read.
+  /// Checks the record at the beginning of the bytes completely, unless it has separated values, which need not be
+  /// read.
   ///
   /// - Parameters:
   ///   - bytes: The bytes that were read, from the record's beginning on.
@@ -127,8 +131,8 @@ enum LogRecord {
     return .intact(byteCount: record.count)
   }
 
-  /// Scans the available operations for a separated value or a malformed operation, so that a record that only claims to be long is not read
-  /// to its end.
+  /// Scans the available operations for a separated value or a malformed operation, so that a record that only claims
+  /// to be long is not read to its end.
   /// - Returns: Nil if there is neither.
   private static func scan(_ bytes: UnsafeRawBufferPointer, byteCount: Int) -> CheckResult? {
     let available = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
@@ -144,9 +148,11 @@ enum LogRecord {
   }
 }
 
-/// A record of the log itself: how much of the segment was on disk when the mark was written (`Protocol/log-format.md`, section 3).
+/// A record of the log itself: how much of the segment was on disk when the mark was written (`Protocol/log-format.md`,
+/// section 3).
 ///
-/// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place tells whether that place was synced.
+/// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place tells whether that place
+/// was synced.
 struct SyncMark: Equatable, Sendable {
   static let byteCount = 40
   static let kind: UInt8 = 5

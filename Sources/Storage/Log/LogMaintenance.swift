@@ -5,7 +5,8 @@ import Synchronization
 
 /// The work of a log between commits: allocating space ahead of need, and compaction.
 ///
-/// It is a state machine that `perform` advances by a bounded step. Owned by one `LogEngine` and used on its commit thread.
+/// It is a state machine that `perform` advances by a bounded step. Owned by one `LogEngine` and used on its commit
+/// thread.
 struct LogMaintenance {
   private enum State {
     case idle(Liveness)
@@ -148,7 +149,8 @@ struct LogMaintenance {
       state = .idle(liveness)
     case .failed(.damaged(let description)): throw .failed(description)
     case .failed(.valueDamaged):
-      // The log works without this value. Its segments stay as they are, and a client that reads the value gets an error.
+      // The log works without this value. Its segments stay as they are, and a client that reads the value gets an
+      // error.
       state = .idle(liveness)
       try writer.excludeFromCompaction(compaction.run)
     case .failed(.system(let error)): return try abandonCompaction(error, liveness, &writer)
@@ -157,8 +159,8 @@ struct LogMaintenance {
     return true
   }
 
-  /// Ends a compaction that has failed. On a full disk, the next attempt may use the reserve; without one, compaction waits, as it does
-  /// without file descriptors.
+  /// Ends a compaction that has failed. On a full disk, the next attempt may use the reserve; without one, compaction
+  /// waits, as it does without file descriptors.
   private mutating func abandonCompaction(
     _ error: SystemError, _ liveness: Liveness, _ writer: inout LogWriter
   ) throws(EngineError) -> Bool {
@@ -170,42 +172,44 @@ struct LogMaintenance {
   }
 
   /// Stops a running compaction, and waits until it has stopped.
-  func stop() { runner.end() }
+  func stop() { runner.stop() }
 }
 
 /// Runs the steps of compactions, one after the other.
 protocol CompactionRunner: AnyObject, Sendable {
-  /// Calls `step` until it returns nil, after all steps that were added before. `step` returns the number of bytes that it has written.
+  /// Calls `step` until it returns nil, after all steps that were added before. `step` returns the number of bytes that
+  /// it has written.
   func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?)
 
   /// Returns when no step is running any more and none will be.
-  func end()
+  func stop()
 }
 
-/// Runs the steps on a thread of its own, so that no commit waits for them, and at a limited rate, so that the disk has time for commits.
+/// Runs the steps on a thread of its own, so that no commit waits for them, and at a limited rate, so that the disk has
+/// time for commits.
 final class BackgroundRunner: CompactionRunner {
   private let queue = DispatchQueue(label: "larder.log.compaction", qos: .utility)
-  private let isEnding = Atomic<Bool>(false)
+  private let isStopping = Atomic<Bool>(false)
 
   func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?) {
     queue.async { [self] in
       let start = DispatchTime.now().uptimeNanoseconds
       var written = 0
-      while !isEnding.load(ordering: .relaxed), let byteCount = step() {
+      while !isStopping.load(ordering: .relaxed), let byteCount = step() {
         written += byteCount
         pause(until: start + UInt64(Double(written) / Double(bytesPerSecond) * 1e9))
       }
     }
   }
 
-  func end() {
-    isEnding.store(true, ordering: .relaxed)
+  func stop() {
+    isStopping.store(true, ordering: .relaxed)
     queue.sync {}
   }
 
-  /// Pauses in short intervals, so that `end` doesn't wait long.
+  /// Pauses in short intervals, so that `stop` doesn't wait long.
   private func pause(until due: UInt64) {
-    while !isEnding.load(ordering: .relaxed) {
+    while !isStopping.load(ordering: .relaxed) {
       let now = DispatchTime.now().uptimeNanoseconds
       if now >= due { return }
       usleep(UInt32(min(due - now, 20_000_000) / 1_000) + 1)

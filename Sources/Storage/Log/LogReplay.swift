@@ -21,8 +21,8 @@ struct LogReplay {
 
   init(now: ClockReading) { self.now = now }
 
-  /// Reads one segment. Separated values stay where they are. In a sealed segment they are not even verified: they were on disk, and are
-  /// verified when they are read.
+  /// Reads one segment. Separated values stay where they are. In a sealed segment they are not even verified: they were
+  /// on disk, and are verified when they are read.
   /// - Parameter progress: Called repeatedly with how many of the segment's bytes have been read.
   /// - Throws: `damaged`, unless the broken part is the torn tail of the last segment.
   mutating func read(

@@ -2,8 +2,9 @@ import Platform
 
 /// The segments of a log, and everything that writes to them except compactions.
 ///
-/// Records go to the end of the active segment. When it is full, it is sealed, and a segment that was allocated ahead replaces it. All other
-/// segments are sealed, and together they cover every number from 1 on. Owned by one `LogEngine` and used on its commit thread.
+/// Records go to the end of the active segment. When it is full, it is sealed, and a segment that was allocated ahead
+/// replaces it. All other segments are sealed, and together they cover every number from 1 on. Owned by one `LogEngine`
+/// and used on its commit thread.
 struct LogWriter {
   /// The space that a compaction may use on a full disk.
   private enum Reserve {
@@ -180,7 +181,8 @@ struct LogWriter {
     }
   }
 
-  /// Allocates space for a compaction before the log takes more, because nothing could be compacted on a full disk otherwise.
+  /// Allocates space for a compaction before the log takes more, because nothing could be compacted on a full disk
+  /// otherwise.
   private mutating func growReserve(from current: Int) throws(EngineError) {
     let size = segmentSize
     guard byteCount >= configuration.reserveThreshold, current < size else { return }
@@ -349,23 +351,6 @@ struct LogWriter {
   ) throws(EngineError) -> Result {
     do throws(SystemError) { return try body() } catch { throw .failed("\(error) (\(path))") }
   }
-}
-
-/// A segment that no commit is written to any more.
-struct SealedSegment: Sendable {
-  let number: UInt64
-  let lastNumber: UInt64
-  let firstRevision: UInt64
-  let lastRevision: UInt64
-  let sweptRevision: UInt64
-  /// The size of header, records and trailer.
-  let byteCount: Int
-  /// The size of its tombstones; nil if they have not been read.
-  let tombstoneByteCount: Int?
-  /// The size of its live records, as the last scan or the compaction has found.
-  var liveByteCount: Int
-  /// Whether a value in it can't be read, which rules out compaction.
-  var hasDamagedValue = false
 }
 
 /// The segment that commits are written to.

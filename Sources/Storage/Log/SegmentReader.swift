@@ -2,8 +2,8 @@ import Platform
 
 /// A reader that returns the records of a segment in chunks, verified.
 ///
-/// A chunk is a run of intact records, or one record with separated values, which is read without those values, however large they are. The
-/// values have checksums of their own, which the reader verifies only on request.
+/// A chunk is a run of intact records, or one record with separated values, which is read without those values, however
+/// large they are. The values have checksums of their own, which the reader verifies only on request.
 @safe
 struct SegmentReader: ~Copyable {
   /// What comes after the last chunk.
@@ -224,7 +224,8 @@ struct SegmentReader: ~Copyable {
   }
 
   /// Appends an operation of the record to `sparse`.
-  /// - Returns: The offset of the next operation in the file, and false if the value is separated and known to be damaged.
+  /// - Returns: The offset of the next operation in the file, and false if the value is separated and known to be
+  ///   damaged.
   private mutating func readSparseOperation(
     at start: Int, recordEnd: Int
   ) throws(SparseReadError) -> (end: Int, isIntact: Bool) {
@@ -289,7 +290,8 @@ struct SegmentReader: ~Copyable {
   }
 }
 
-/// What a `SegmentReader` returns: a run of intact records, or one record without its separated values. Valid until the next chunk.
+/// What a `SegmentReader` returns: a run of intact records, or one record without its separated values. Valid until the
+/// next chunk.
 @safe
 struct SegmentChunk {
   let bytes: UnsafeRawBufferPointer
@@ -331,8 +333,8 @@ struct SegmentChunk {
 
 /// What a crash has left after the last intact record of a segment, as opposed to damage to what was on disk.
 ///
-/// Any parts of what wasn't synced may have reached the disk, so intact records after a broken place prove nothing. A sync mark or a trailer
-/// does: everything that it covers was on disk when it was written.
+/// Any parts of what wasn't synced may have reached the disk, so intact records after a broken place prove nothing. A
+/// sync mark or a trailer does: everything that it covers was on disk when it was written.
 struct TornTail {
   private static let pieceByteCount = 1 << 20
 

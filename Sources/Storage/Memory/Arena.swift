@@ -2,11 +2,11 @@ import Platform
 
 /// Blocks of memory with 32-bit handles: where a store keeps its records.
 ///
-/// A handle counts units of 8 bytes; its upper 15 bits select a chunk of 1 MiB, its lower 17 bits the unit in it. Handle 0 means none.
-/// Blocks are adjacent, and the first word of each says whether it is in use and whether the block before it is free (`inUse`,
-/// `previousIsFree`). The other bits of a used block belong to its owner, who must be able to derive its size from them. A free block
-/// stores its size in that word and again in its last word, except at the end of a chunk, with its links to other blocks of its bin in
-/// between. No two free blocks are ever adjacent.
+/// A handle counts units of 8 bytes; its upper 15 bits select a chunk of 1 MiB, its lower 17 bits the unit in it.
+/// Handle 0 means none. Blocks are adjacent, and the first word of each says whether it is in use and whether the block
+/// before it is free (`inUse`, `previousIsFree`). The other bits of a used block belong to its owner, who must be able
+/// to derive its size from them. A free block stores its size in that word and again in its last word, except at the
+/// end of a chunk, with its links to other blocks of its bin in between. No two free blocks are ever adjacent.
 ///
 /// One `EntryMap` owns the arena and uses it under its store's lock, so the table of chunks may move when it grows.
 @safe
@@ -33,7 +33,8 @@ struct Arena: ~Copyable {
   private var chunkCapacity = 4
   private(set) var chunkCount = 0
   private var vacantChunks: [Int] = []
-  /// The number of chunks that consist of one free block. One is kept for the next write; more only if they were reserved.
+  /// The number of chunks that consist of one free block. One is kept for the next write; more only if they were
+  /// reserved.
   private var wholeChunkCount = 0
   private var touchedUnits = 0
   private(set) var unitsInUse = 0
@@ -52,7 +53,8 @@ struct Arena: ~Copyable {
     unsafe chunks.deallocate()
   }
 
-  /// Returns the start of the block. The pointer is valid until the block is freed: chunks never move, only their table does.
+  /// Returns the start of the block. The pointer is valid until the block is freed: chunks never move, only their table
+  /// does.
   @inline(__always)
   func address(_ handle: UInt32) -> UnsafeMutableRawPointer {
     unsafe chunks[Int(handle >> 17)].base.unsafelyUnwrapped + Int(handle & Self.unitMask) &* 8
@@ -99,8 +101,8 @@ struct Arena: ~Copyable {
     }
   }
 
-  /// Returns the next used block in the order of their handles, each of which must be a record. Returns nil at the end, and then starts
-  /// over.
+  /// Returns the next used block in the order of their handles, each of which must be a record. Returns nil at the end,
+  /// and then starts over.
   mutating func nextBlock() -> UInt32? {
     while hand >> 17 < chunkCount {
       let (index, unit) = (hand >> 17, max(1, hand & Int(Self.unitMask)))
@@ -119,10 +121,11 @@ struct Arena: ~Copyable {
     return nil
   }
 
-  /// Makes sure that blocks with that many units in total, none larger than `largest`, can be allocated without asking the system.
+  /// Makes sure that blocks with that many units in total, none larger than `largest`, can be allocated without asking
+  /// the system.
   ///
-  /// One free block of the total size is enough, however it is divided. Otherwise, this reserves whole chunks, each of which may waste
-  /// less than one largest block at its end.
+  /// One free block of the total size is enough, however it is divided. Otherwise, this reserves whole chunks, each of
+  /// which may waste less than one largest block at its end.
   mutating func reserve(units: Int, largest: UInt32) throws(StorageError) {
     if units <= Int(Self.unitsInWholeChunk), bins.firstOccupied(from: ArenaBins.index(atLeast: UInt32(units))) != nil {
       return
@@ -220,8 +223,8 @@ struct Arena: ~Copyable {
     makeFree(start, units: size)
   }
 
-  /// Writes the marks of a free block and adds it to its bin. The word of the next block must already say, or be made to say, that the
-  /// block before it is free.
+  /// Writes the marks of a free block and adds it to its bin. The word of the next block must already say, or be made
+  /// to say, that the block before it is free.
   private mutating func makeFree(_ handle: UInt32, units: UInt32) {
     unsafe setWord(handle, units)
     if (handle &+ units) & Self.unitMask != 0 {
@@ -232,7 +235,8 @@ struct Arena: ~Copyable {
 
   func units(ofFree handle: UInt32) -> UInt32 { unsafe word(handle) }
 
-  /// Returns the smallest block that fits, or nearly: in a bin of mixed sizes, it tries a few blocks before it moves to the next bin.
+  /// Returns the smallest block that fits, or nearly: in a bin of mixed sizes, it tries a few blocks before it moves to
+  /// the next bin.
   private func findFree(units: UInt32) -> UInt32 {
     let own = ArenaBins.index(of: units)
     if let handle = firstFit(units: units, bin: own, attempts: 8) { return handle }
@@ -306,8 +310,8 @@ struct Arena: ~Copyable {
   }
 }
 
-/// The free blocks of an arena by size: a list for every size below 128 units, and above that four lists per doubling. A bitmap of the
-/// nonempty lists finds the next larger block in a few instructions.
+/// The free blocks of an arena by size: a list for every size below 128 units, and above that four lists per doubling.
+/// A bitmap of the nonempty lists finds the next larger block in a few instructions.
 ///
 /// This type holds the heads of the lists; the links are in the blocks. Owned by one `Arena`.
 @safe

@@ -1,9 +1,10 @@
 import Glibc
 
-/// Values too large for a record, each with a small header from `malloc`. The bytes follow the header, or are in a file of the store.
+/// Values too large for a record, each with a small header from `malloc`. The bytes follow the header, or are in a file
+/// of the store.
 ///
-/// The headers are linked, so that dropping a store frees them without reading any records. A record refers to its value by the address of
-/// the header. One `EntryMap` owns the values and uses them under its store's lock.
+/// The headers are linked, so that dropping a store frees them without reading any records. A record refers to its
+/// value by the address of the header. One `EntryMap` owns the values and uses them under its store's lock.
 @safe
 struct ExternalValues: ~Copyable {
   /// The size of the smallest value that is kept here. A record's header has 15 bits for the size of a smaller one.

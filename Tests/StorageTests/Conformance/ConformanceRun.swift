@@ -6,19 +6,20 @@ import Testing
 
 /// A run of random operations on a store and on a dictionary.
 struct ConformanceRun: ~Copyable {
-  struct Frozen {
+  private struct Frozen {
     var snapshot: Snapshot
     var entries: [EntryCopy]
     var handles: [(handle: UInt32, copy: EntryCopy)]
   }
 
-  var random: SeededGenerator
-  let subject: StoreUnderTest
-  var model = MapModel()
-  var frozen: [Frozen] = []
-  /// The time, ahead of the real clock and on a tick. Expiries are between ticks, because the two clocks differ by a little.
-  private(set) var now: UInt64
-  let keys: [[UInt8]]
+  private var random: SeededGenerator
+  private let subject: StoreUnderTest
+  private var model = MapModel()
+  private var frozen: [Frozen] = []
+  /// The time, ahead of the real clock and on a tick. Expiries are between ticks, because the two clocks differ by a
+  /// little.
+  private var now: UInt64
+  private let keys: [[UInt8]]
 
   private static let tick: UInt64 = 1_000
 
@@ -40,15 +41,15 @@ struct ConformanceRun: ~Copyable {
     self.keys = keys
     now = monotonicMilliseconds() + 3_600_000
     subject = try StoreUnderTest(
-      engine, durability: seed % 3 == 0 ? .none : .always, seed: seed, at: Self.moment(now))
+      engine, durability: seed % 3 == 0 ? .none : .always, seed: seed, at: Self.clockReading(now))
     self.random = random
   }
 
-  private static func moment(_ now: UInt64) -> ClockReading {
+  private static func clockReading(_ now: UInt64) -> ClockReading {
     ClockReading(wall: ClockReading.now.wall(ofMonotonic: now), monotonic: now)
   }
 
-  var store: Store { subject.store }
+  private var store: Store { subject.store }
 
   mutating func step(_ number: Int) throws {
     let key = keys.randomElement(using: &random)!
@@ -182,7 +183,11 @@ struct ConformanceRun: ~Copyable {
     guard subject.engine.isDurable else { return }
     try compareAll()
     frozen = []
-    if afterCrash { try subject.crash(at: Self.moment(now)) } else { try subject.reopen(at: Self.moment(now)) }
+    if afterCrash {
+      try subject.crash(at: Self.clockReading(now))
+    } else {
+      try subject.reopen(at: Self.clockReading(now))
+    }
     try takeExpiries()
     try compareAll()
   }

@@ -6,7 +6,8 @@ import Testing
 /// The contract of every engine: a store behaves like a dictionary, and still does after it is reopened.
 @Suite struct ConformanceTests {
   @Test(arguments: EngineKind.allCases)
-  func `random operations leave a store and a dictionary equal, including snapshots and restarts`(_ engine: EngineKind) throws
+  func `random operations leave a store and a dictionary equal, including snapshots and restarts`(_ engine: EngineKind)
+    throws
   {
     // The simulated disk visits all its names whenever a folder is listed.
     try Self.run(engine, keyCount: engine == .directory ? 300 : 1_500)

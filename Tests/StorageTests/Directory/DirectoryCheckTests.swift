@@ -54,7 +54,8 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
-  @Test(arguments: [0, 1 << 63, .max]) func `a write-ahead log with an impossible revision is refused`(revision: UInt64) throws
+  @Test(arguments: [0, 1 << 63, .max]) func `a write-ahead log with an impossible revision is refused`(revision: UInt64)
+    throws
   {
     let folder = try TemporaryFolder()
     var journal = try WriteAheadLog.make(
@@ -254,12 +255,14 @@ struct DirectoryCheckTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
     let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
     #expect(
-      report.findings.map(\.oddity) == [.damaged(offset: damaged, reason: "a frame is invalid, but a later one is valid")]
+      report.findings.map(\.oddity) == [
+        .damaged(offset: damaged, reason: "a frame is invalid, but a later one is valid")
+      ]
     )
     #expect(report.entries == 2)
     #expect(try Self.check(folder) == report)
     var map = EntryMap()
-    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
     #expect(found.isClean)
     #expect(try DirectoryRun.entries(of: &map) == expected)
   }

@@ -34,14 +34,14 @@ struct DirectoryCrashTests {
       run.put("b".bytes, [round, round], sameRevision: true)
       run.put(long, [round], kind: .list, sameRevision: true)
       try write(&run, &outcome)
-      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall) }
+      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
       run.delete(round % 2 == 0 ? "a".bytes : long)
       run.put("c".bytes, [UInt8](repeating: round, count: 100))
       try write(&run, &outcome)
       if round == 2 { run.deleteAll() }
       run.put("d".bytes, [round])
       try write(&run, &outcome)
-      _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall)
+      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
       if round == 0 { try run.engine.makeRoom() }
     }
   }
@@ -74,7 +74,8 @@ struct DirectoryCrashTests {
     return disk.callCount - before
   }
 
-  @Test(arguments: End.allCases) private func `after an interruption at any call, a commit is there as a whole or not at all`(_ end: End) throws {
+  @Test(arguments: End.allCases)
+  private func `after an interruption at any call, a commit is there as a whole or not at all`(_ end: End) throws {
     let calls = try Self.callCount()
     #expect(calls > 150)
     for call in 1...calls {
@@ -159,7 +160,7 @@ struct DirectoryCrashTests {
       guard bytes != journal else { continue }
       try torn.put(".journal", bytes)
       var map = EntryMap()
-      let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
       let found = try DirectoryRun.entries(of: &map)
       #expect(found == before.entries)
       #expect(report.revision == 1)
@@ -189,7 +190,7 @@ struct DirectoryCrashTests {
         var map = EntryMap()
         do {
           _ = try DirectoryScan(
-            DirectoryFolder(fileSystem: LocalFileSystem(), path: flipped.path), wall: DirectoryRun.moment.wall
+            DirectoryFolder(fileSystem: LocalFileSystem(), path: flipped.path), wall: DirectoryRun.now.wall
           ) { (key, entry, value) throws(DirectoryError) in
             do throws(StorageError) {
               unsafe try map.put(key.span.bytes, value.span.bytes, revision: entry.revision)

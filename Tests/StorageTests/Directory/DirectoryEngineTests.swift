@@ -22,7 +22,7 @@ import Testing
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("user:1".bytes, "{\"name\":\"Ann\"}".bytes)
-    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.moment.wall + 1)
+    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.now.wall + 1)
     run.put("empty".bytes, [])
     try run.write()
     try run.performMaintenance()
@@ -60,11 +60,11 @@ import Testing
   @Test func `expired entries are gone, and their files with them`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
-    run.put("short".bytes, [1], expiry: DirectoryRun.moment.wall + 10)
-    run.put("long".bytes, [2], expiry: DirectoryRun.moment.wall + 1_000_000)
+    run.put("short".bytes, [1], expiry: DirectoryRun.now.wall + 10)
+    run.put("long".bytes, [2], expiry: DirectoryRun.now.wall + 1_000_000)
     try run.write()
     try run.performMaintenance()
-    while try run.engine.performMaintenance(at: DirectoryRun.moment.wall + 100_000) {}
+    while try run.engine.performMaintenance(at: DirectoryRun.now.wall + 100_000) {}
     #expect(try folder.names().count == 2)
     run.model.entries["short".bytes] = nil
     try run.reopen()
@@ -119,7 +119,7 @@ import Testing
     disk.byteLimit = disk.bytesTaken
     run.put("a".bytes, [1])
     try run.write()
-    #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
+    #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
     let engine = run.engine
     #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
     try run.reopen()
@@ -141,7 +141,7 @@ import Testing
     for key in ["a", "b", "c"] {
       run.put(key.bytes, [UInt8](repeating: 7, count: 1_200))
       try run.write()
-      #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
+      #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
     }
     run.delete("a".bytes)
     try run.write()
@@ -164,7 +164,7 @@ import Testing
     try LocalFileSystem().open(folder.file(".journal"), .writing).write([0x54], at: end - 1)
     let engine = run.engine
     #expect {
-      _ = try engine.performMaintenance(at: DirectoryRun.moment.wall)
+      _ = try engine.performMaintenance(at: DirectoryRun.now.wall)
     } throws: { error in
       guard case .failed(let what) = error as? EngineError else { return false }
       return what.contains(".journal") && what.contains("byte \(end - byteCount)")

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Storage
 
-/// After the frames of a write-ahead log, there are bytes that clients once wrote. Clients know the format, the number of resets, and the
-/// revisions.
+/// After the frames of a write-ahead log, there are bytes that clients once wrote. Clients know the format, the number
+/// of resets, and the revisions.
 @Suite("A write-ahead log with forged frames after its own")
 struct DirectoryForgeryTests {
   /// Returns what a client would have written at that offset.

@@ -6,7 +6,7 @@ import Testing
 
 /// A directory store and its expected contents. Commits go to the engine as a commit writer would pass them.
 struct DirectoryRun: ~Copyable {
-  static let moment = ClockReading(wall: 1_800_000_000_000, monotonic: 5_000)
+  static let now = ClockReading(wall: 1_800_000_000_000, monotonic: 5_000)
 
   let path: String
   let fileSystem: any FileSystem
@@ -22,7 +22,7 @@ struct DirectoryRun: ~Copyable {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
     var map = EntryMap()
     (engine, report) = try DirectoryEngine.open(
-      path, on: fileSystem, logByteCount: logByteCount, into: &map, at: Self.moment)
+      path, on: fileSystem, logByteCount: logByteCount, into: &map, at: Self.now)
   }
 
   /// Opens a store on a disk whose folder is empty or contains the model's entries.
@@ -45,7 +45,7 @@ struct DirectoryRun: ~Copyable {
   static func open(
     _ disk: SimulatedDisk, into map: inout EntryMap
   ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
-    try DirectoryEngine.open(simulatedPath, on: disk, logByteCount: smallLogByteCount, into: &map, at: moment)
+    try DirectoryEngine.open(simulatedPath, on: disk, logByteCount: smallLogByteCount, into: &map, at: now)
   }
 
   /// Adds a put to the outstanding commits.
@@ -86,12 +86,12 @@ struct DirectoryRun: ~Copyable {
       commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: syncs)
   }
 
-  func performMaintenance() throws { while try engine.performMaintenance(at: Self.moment.wall) {} }
+  func performMaintenance() throws { while try engine.performMaintenance(at: Self.now.wall) {} }
 
   /// Reopens the store, as another process would, and compares it with the model.
   mutating func reopen() throws {
     var map = EntryMap()
-    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.moment)
+    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.now)
     let found = try Self.entries(of: &map)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)
@@ -101,9 +101,9 @@ struct DirectoryRun: ~Copyable {
   /// Returns the entries of a map, with expiries on the wall clock.
   static func entries(of map: inout EntryMap) throws -> [[UInt8]: MapModel.Entry] {
     var entries: [[UInt8]: MapModel.Entry] = [:]
-    for copy in try map.copies(map.ranks(now: moment.monotonic), now: moment.monotonic) {
+    for copy in try map.copies(map.ranks(now: now.monotonic), now: now.monotonic) {
       entries[copy.key] = copy.entry
-      if copy.entry.expiry != 0 { entries[copy.key]!.expiry += moment.wall - moment.monotonic }
+      if copy.entry.expiry != 0 { entries[copy.key]!.expiry += now.wall - now.monotonic }
     }
     return entries
   }

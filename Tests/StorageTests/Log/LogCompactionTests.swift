@@ -34,7 +34,8 @@ struct LogCompactionTests {
     .delete(key: "key"), .deleteAll, .put(key: "key", value: [2], kind: .single, expiry: 50),
   ]
 
-  @Test(arguments: endings) func `a tombstone is kept as long as the entry could come back`(_ ending: WriteOperation) throws
+  @Test(arguments: endings) func `a tombstone is kept as long as the entry could come back`(_ ending: WriteOperation)
+    throws
   {
     let disk = SimulatedDisk(seed: 3)
     let log = try log(disk, ending: ending)

@@ -56,19 +56,19 @@ struct ModelViolation: Error, CustomStringConvertible {
 
 /// Successive lives of one log, with a crash at the end of each.
 struct LogCrashRun {
-  let disk: SimulatedDisk
-  var random: SeededGenerator
+  private let disk: SimulatedDisk
+  private var random: SeededGenerator
   /// The entries at each revision since the last start, and the first revision.
-  var states: [[String: ModelEntry]] = [[:]]
-  var firstRevision: UInt64 = 0
+  private var states: [[String: ModelEntry]] = [[:]]
+  private var firstRevision: UInt64 = 0
   /// The newest revision that was reported as durable.
-  var durable: UInt64 = 0
-  var now: UInt64 = 1_000
+  private var durable: UInt64 = 0
+  private var now: UInt64 = 1_000
   /// The number of calls after which a life ends; nil for a random number.
   var crashAt: Int?
   var code = EIO
   var isPersistent = true
-  var hasCrashed = false
+  private(set) var hasCrashed = false
   var compactions: UInt64 = 0
 
   init(seed: UInt64) {
@@ -76,9 +76,9 @@ struct LogCrashRun {
     disk = SimulatedDisk(seed: seed &* 31)
   }
 
-  var revision: UInt64 { firstRevision + UInt64(states.count) - 1 }
+  private var revision: UInt64 { firstRevision + UInt64(states.count) - 1 }
 
-  func visible(_ entries: [String: ModelEntry]) -> [String: ModelEntry] {
+  private func visible(_ entries: [String: ModelEntry]) -> [String: ModelEntry] {
     entries.filter { $0.value.expiry == 0 || $0.value.expiry > now }
   }
 

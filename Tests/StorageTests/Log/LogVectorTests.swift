@@ -49,7 +49,8 @@ struct LogVectorTests {
     let files = try Self.written()
     let segment = try #require(files["0000000001.log"])
     func vector(_ name: String, _ bytes: [UInt8]) throws -> Vector {
-      try Self.read(Vector(name: name, now: WriteOperation.clockOffset + 100, files: ["0000000001.log": Self.hex(bytes)]))
+      try Self.read(
+        Vector(name: name, now: WriteOperation.clockOffset + 100, files: ["0000000001.log": Self.hex(bytes)]))
     }
     var open = Array(segment.dropLast(SegmentTrailer.byteCount))
     open += [UInt8](repeating: 0, count: 24)
@@ -65,7 +66,8 @@ struct LogVectorTests {
       try vector("a torn tail", torn), try vector("a bit flipped in a record", flipped),
       try vector("a bit flipped in the header", header),
       try Self.read(
-        Vector(name: "a segment is missing", now: WriteOperation.clockOffset, files: ["0000000002.log": Self.hex(segment)])),
+        Vector(
+          name: "a segment is missing", now: WriteOperation.clockOffset, files: ["0000000002.log": Self.hex(segment)])),
     ]
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -27,18 +27,20 @@ struct SeparatedValueModelTests {
 }
 
 private struct SeparatedValueRun {
-  let disk: SimulatedDisk
-  var log: TestLog
-  var random: SeededGenerator
-  var entries: [String: ModelEntry] = [:]
-  var snapshots: [(snapshot: Snapshot, entries: [String: ModelEntry])] = []
-  var stored = 0
-  var compactions: UInt64 = 0
-  var oldSnapshots = 0
+  private let disk: SimulatedDisk
+  private var log: TestLog
+  private var random: SeededGenerator
+  private var entries: [String: ModelEntry] = [:]
+  private var snapshots: [(snapshot: Snapshot, entries: [String: ModelEntry])] = []
+  private(set) var stored = 0
+  private(set) var compactions: UInt64 = 0
+  private(set) var oldSnapshots = 0
 
-  static let configuration = {
+  private static let configuration = {
     var configuration = LogConfiguration()
-    (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold) = (64 << 10, 512 << 10, 64 << 10)
+    (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold) = (
+      64 << 10, 512 << 10, 64 << 10
+    )
     return configuration
   }()
 
@@ -102,7 +104,9 @@ private struct SeparatedValueRun {
     guard statistics.valueBytes == sum else {
       throw ModelViolation(description: "\(statistics.valueBytes) bytes of values, not \(sum)")
     }
-    guard statistics.memoryBytes < 4 << 20 else { throw ModelViolation(description: "values stay in memory: \(statistics)") }
+    guard statistics.memoryBytes < 4 << 20 else {
+      throw ModelViolation(description: "values stay in memory: \(statistics)")
+    }
     log.store.access { $0.validateOrder() }
   }
 

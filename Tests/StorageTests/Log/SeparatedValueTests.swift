@@ -11,7 +11,9 @@ struct SeparatedValueTests {
 
   private func value(_ byte: UInt8, _ count: Int = 100_000) -> [UInt8] { Array(repeating: byte, count: count) }
 
-  private func put(_ key: String, _ value: [UInt8]) -> WriteOperation { .put(key: key, value: value, kind: .single, expiry: 0) }
+  private func put(_ key: String, _ value: [UInt8]) -> WriteOperation {
+    .put(key: key, value: value, kind: .single, expiry: 0)
+  }
 
   private func stored(_ key: String, in log: TestLog) -> StoredValue? {
     let key = Array(key.utf8)

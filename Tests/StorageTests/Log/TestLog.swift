@@ -41,7 +41,8 @@ enum WriteOperation: Sendable {
       unsafe Array(key.utf8).withUnsafeBytes { key in
         unsafe value.withUnsafeBytes { value in
           unsafe buffer.put(
-            key, value, kind: kind == .list ? .list : .single, expiry: expiry == 0 ? 0 : expiry + WriteOperation.clockOffset,
+            key, value, kind: kind == .list ? .list : .single,
+            expiry: expiry == 0 ? 0 : expiry + WriteOperation.clockOffset,
             revision: revision)
         }
       }
@@ -87,7 +88,7 @@ extension StoredValue {
     var bytes = [UInt8](repeating: 0, count: byteCount)
     var span = bytes.mutableSpan
     var raw = unsafe span.mutableBytes
-    unsafe try raw.withUnsafeMutableBytes { (room) throws(StoredValueError) in unsafe try read(into: room) }
+    unsafe try raw.withUnsafeMutableBytes { (buffer) throws(StoredValueError) in unsafe try read(into: buffer) }
     return bytes
   }
 }
@@ -100,7 +101,10 @@ extension LogConfiguration {
   /// Sizes so small that a few writes fill a segment.
   static let tiny = {
     var configuration = LogConfiguration()
-    (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold, configuration.markInterval) = (2_048, 8_192, 4_096, 64)
+    (
+      configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold,
+      configuration.markInterval
+    ) = (2_048, 8_192, 4_096, 64)
     return configuration
   }()
 }
@@ -111,7 +115,7 @@ final class SteppedRunner: CompactionRunner {
 
   func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?) { steps.withLock { $0.append(step) } }
 
-  func end() { steps.withLock { $0 = [] } }
+  func stop() { steps.withLock { $0 = [] } }
 
   /// - Returns: Whether there was a step to run.
   func advance() -> Bool {
@@ -129,7 +133,9 @@ final class TestLog {
   let runner = SteppedRunner()
   let recovery: LogRecovery
 
-  init(_ files: any FileSystem, folder: String = TestLog.folder, configuration: LogConfiguration = .tiny, now: UInt64 = 0) throws {
+  init(
+    _ files: any FileSystem, folder: String = TestLog.folder, configuration: LogConfiguration = .tiny, now: UInt64 = 0
+  ) throws {
     let (store, runner) = (try Store(), runner)
     (engine, recovery) = try store.access { map throws(LogError) in
       try LogEngine.open(
@@ -168,7 +174,8 @@ final class TestLog {
     }
     buffer.seal()
     while unsafe engine.room < buffer.bytes.count { try engine.makeRoom() }
-    store.updateLocations(unsafe try engine.write(buffer.bytes, last: last, separatedCount: buffer.separatedCount, syncs: syncs))
+    store.updateLocations(
+      unsafe try engine.write(buffer.bytes, last: last, separatedCount: buffer.separatedCount, syncs: syncs))
     buffer.removeAll()
   }
 }

@@ -5,14 +5,14 @@ import Platform
 ///
 /// Safe because it is only used under the disk's lock.
 final class DiskNode: @unchecked Sendable {
-  enum Change {
+  fileprivate enum Change {
     case write(offset: Int, [UInt8])
     case size(Int)
   }
 
   var bytes: [UInt8] = []
   var durable: [UInt8] = []
-  var changes: [Change] = []
+  fileprivate var changes: [Change] = []
   let isFolder: Bool
 
   init(isFolder: Bool = false) { self.isFolder = isFolder }
@@ -63,7 +63,7 @@ final class DiskNode: @unchecked Sendable {
 /// The contents of a disk. Owned by a `SimulatedDisk` and used under its lock.
 struct DiskState: Sendable {
   /// An unsynced change to the names in a folder.
-  struct NameChange: Sendable {
+  private struct NameChange: Sendable {
     var folder: String
     var names: [(path: String, node: DiskNode?)]
     /// The old and new path of a renamed folder, which change all paths in it.
@@ -78,15 +78,16 @@ struct DiskState: Sendable {
     }
   }
 
-  var random: SeededGenerator
-  var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
-  var durableNames: [String: DiskNode] = [:]
-  var nameChanges: [NameChange] = []
+  private var random: SeededGenerator
+  private var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
+  private var durableNames: [String: DiskNode] = [:]
+  private var nameChanges: [NameChange] = []
   /// The number of restarts of the machine.
-  var life = 0
-  var injectedFailure: SimulatedDisk.InjectedFailure?
-  var matchingCalls = 0
-  var callCount = 0
+  private(set) var life = 0
+  var injectedFailure: SimulatedDisk.InjectedFailure? { didSet { matchingCalls = 0 } }
+  /// The number of calls since the failure was injected that it may apply to.
+  private var matchingCalls = 0
+  private(set) var callCount = 0
   var byteLimit = Int.max
 
   init(random: SeededGenerator) {
@@ -105,10 +106,10 @@ struct DiskState: Sendable {
 
   mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
     callCount += 1
-    guard let injectedFailure, injectedFailure.call == nil || injectedFailure.call == call else { return }
+    guard let failure = injectedFailure, failure.call == nil || failure.call == call else { return }
     matchingCalls += 1
-    if matchingCalls == injectedFailure.number || injectedFailure.isPersistent && matchingCalls > injectedFailure.number {
-      throw SystemError(call.rawValue, errno: injectedFailure.errno)
+    if matchingCalls == failure.number || failure.isPersistent && matchingCalls > failure.number {
+      throw SystemError(call.rawValue, errno: failure.errno)
     }
   }
 
@@ -227,7 +228,8 @@ struct DiskState: Sendable {
     injectedFailure = nil
   }
 
-  /// Keeps a random prefix of the name changes, in order, as a journaling file system does. Each file loses changes independently.
+  /// Keeps a random prefix of the name changes, in order, as a journaling file system does. Each file loses changes
+  /// independently.
   mutating func crash() {
     kill()
     var files: [ObjectIdentifier: DiskNode] = [:]

@@ -21,7 +21,8 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     SeededGenerator(seed: seeds(1, test).lowerBound)
   }
 
-  /// Returns as many seeds as `LARDER_SEEDS` says, by default `few`, starting with `LARDER_SEED` or a random seed, which is printed.
+  /// Returns as many seeds as `LARDER_SEEDS` says, by default `few`, starting with `LARDER_SEED` or a random seed,
+  /// which is printed.
   package static func seeds(_ few: Int, _ test: String = #function) -> Range<UInt64> {
     let first = number("LARDER_SEED") ?? UInt64.random(in: 1...999_999_999)
     print("\(test): LARDER_SEED=\(first)")

@@ -1,10 +1,11 @@
 import Glibc
 import Platform
 
-/// A disk in memory that keeps what a real disk would keep in a crash, and fails on purpose. The same seed replays the same run.
+/// A disk in memory that keeps what a real disk would keep in a crash, and fails on purpose. The same seed replays the
+/// same run.
 ///
-/// A crash may lose any part of what was written and not synced, in any order, down to sectors of 512 bytes. It may also lose changes to the
-/// names in a folder that was not synced since. Safe because everything is behind one lock.
+/// A crash may lose any part of what was written and not synced, in any order, down to sectors of 512 bytes. It may
+/// also lose changes to the names in a folder that was not synced since. Safe because everything is behind one lock.
 package final class SimulatedDisk: FileSystem {
   /// The unit that is written atomically.
   static let sectorByteCount = 512
@@ -91,12 +92,7 @@ extension SimulatedDisk {
 
   package var injectedFailure: InjectedFailure? {
     get { state.withLock { $0.injectedFailure } }
-    set {
-      state.withLock { state in
-        state.injectedFailure = newValue
-        state.matchingCalls = 0
-      }
-    }
+    set { state.withLock { $0.injectedFailure = newValue } }
   }
 
   /// The number of all calls so far.
@@ -130,7 +126,8 @@ extension SimulatedDisk {
   }
 }
 
-/// An open folder of the disk, which must not be renamed meanwhile. It belongs to one life of the machine: after a crash, every call fails.
+/// An open folder of the disk, which must not be renamed meanwhile. It belongs to one life of the machine: after a
+/// crash, every call fails.
 final class SimulatedFolder: Folder {
   private let disk: SimulatedDisk
   private let path: String
