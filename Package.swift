@@ -135,8 +135,6 @@ let package = Package(
       name: "StorageTests", dependencies: ["Storage", "EntryFiles", "SimulatedDisk", "Platform"],
       swiftSettings: settings),
     .testTarget(
-      name: "LogTests", dependencies: ["Storage", "SimulatedDisk", "Platform"], swiftSettings: settings),
-    .testTarget(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting", "Storage", "Platform",

@@ -1,10 +1,10 @@
 import Platform
 
-/// One moment on both clocks: files tell expiries by the wall's, a map by one that never goes back.
+/// One point in time on both clocks: files record expiries by the wall clock, a map by a clock that never goes back.
 package struct ClockReading: Sendable {
-  /// In milliseconds since 1970.
+  /// The wall clock, in milliseconds since 1970.
   package let wall: UInt64
-  /// In milliseconds of the clock that the map's callers pass as `now`.
+  /// The clock that callers of the map pass as `now`, in milliseconds.
   package let monotonic: UInt64
 
   package init(wall: UInt64, monotonic: UInt64) {
@@ -14,15 +14,23 @@ package struct ClockReading: Sendable {
 
   package static var now: ClockReading { ClockReading(wall: wallMilliseconds(), monotonic: monotonicMilliseconds()) }
 
-  /// The time on the map's clock of one on the wall's that isn't past.
+  /// Converts a time on the wall clock to the map's clock. A time in the past becomes now.
   func monotonic(ofWall time: UInt64) -> UInt64 {
     let (sum, overflows) = monotonic.addingReportingOverflow(time - min(time, wall))
     return overflows ? .max : sum
   }
 
-  /// The time on the wall's clock of one on the map's that isn't past.
+  /// Converts a time on the map's clock to the wall clock. A time in the past becomes now.
   func wall(ofMonotonic time: UInt64) -> UInt64 {
     let (sum, overflows) = wall.addingReportingOverflow(time - min(time, monotonic))
     return overflows ? .max : sum
+  }
+}
+
+extension Duration {
+  /// The number of whole milliseconds, rounded down.
+  var wholeMilliseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000_000
   }
 }

@@ -1,24 +1,24 @@
-/// What an entry holds: one value, or a list whose encoding is the business of whoever wrote it.
+/// What an entry contains: one value, or a list whose encoding is up to its writer.
 package enum EntryKind: UInt8, Sendable {
   case single = 1
   case list = 2
 }
 
-/// An entry as a reader sees it, where it lies in its store's memory: nothing is copied.
+/// An entry as a reader sees it, in place in its store's memory. Nothing is copied.
 ///
-/// Valid until the next change of the map under the same hold of its lock; never keep one beyond that. A value that lies in a file is not
-/// read: `value` is nil then, and `storedValue` says where.
+/// Valid until the map next changes or the lock is released; never keep a view longer. A value in a file is not read:
+/// `value` is nil then, and `separatedValue` refers to it.
 @safe
 package struct EntryView {
   package let kind: EntryKind
   /// The store's counter at the write that made the entry.
   package let revision: UInt64
-  /// When the entry expires, in milliseconds of the clock that the caller passes as `now`; 0 for never.
+  /// The time when the entry expires, in milliseconds of the clock that the caller passes as `now`; 0 for never.
   package let expiry: UInt64
   package let key: UnsafeRawBufferPointer
-  /// The value's bytes; nil when they are not in memory.
+  /// The value's bytes; nil if they are not in memory.
   package let value: UnsafeRawBufferPointer?
-  /// How many bytes the value has, wherever they are.
+  /// The size of the value in bytes, wherever the bytes are.
   package let valueByteCount: Int
   private let external: UnsafeMutableRawPointer?
 
@@ -35,7 +35,7 @@ package struct EntryView {
     unsafe external = nil
   }
 
-  /// - Parameter external: one of the `ExternalValues`.
+  /// - Parameter external: A value of `ExternalValues`.
   init(
     kind: EntryKind, revision: UInt64, expiry: UInt64, key: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer
   ) {
@@ -48,17 +48,18 @@ package struct EntryView {
     unsafe self.external = external
   }
 
-  /// Where the value lies; nil when it is in memory. It may be kept, and read when the view is gone.
+  /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer
+  /// valid.
   package var storedValue: StoredValue? {
     unsafe external.flatMap { unsafe ExternalValues.stored($0) }
   }
 }
 
-/// What a write may ask of the entry it is about to replace. An entry that has expired counts as absent.
+/// A precondition of a write on the entry that it replaces. An expired entry counts as absent.
 package struct WriteCondition: Equatable, Sendable {
-  /// There must be no entry.
+  /// Whether the key must have no entry.
   package var ifAbsent: Bool
-  /// There must be an entry of this revision. No entry has revision 0, so 0 is never met.
+  /// The revision that the entry must have; nil for any. No entry has revision 0, so 0 never matches.
   package var ifRevision: UInt64?
 
   package init(ifAbsent: Bool = false, ifRevision: UInt64? = nil) {

@@ -1,19 +1,19 @@
 import Platform
 
-/// A named map of entries, shared by every connection that opened it.
+/// A named map of entries, shared by every connection that has opened it.
 ///
-/// The map belongs to the store's lock: `access` is the only way in, so whatever one call does is atomic to all others.
-/// A worker runs a whole batch of requests under one call, because taking the lock is what costs, not holding it.
+/// The store's lock guards the map, and `access` is the only way in, so whatever one call does is atomic. A worker runs
+/// a whole batch of requests under one acquisition, because taking the lock is what costs, not holding it.
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
-  /// How much memory its entries may take; nil for as much as there is.
+  /// The memory limit for the entries; nil for no limit.
   package let limit: MemoryLimit?
-  /// What makes its commits durable; nil for a store that nothing survives.
+  /// What makes the store's commits durable; nil for a store in memory.
   package let commitWriter: CommitWriter?
   private let lock: Lock<EntryMap>
 
-  /// A store in memory.
+  /// Creates a store in memory.
   package init(name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil) {
     self.name = name
     self.engine = engine
@@ -22,7 +22,7 @@ package final class Store: Sendable {
     lock = Lock(EntryMap(limitBytes: limit?.bytes))
   }
 
-  /// A store that keeps its entries in files, from which `map` was read. It lives until `close`.
+  /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
   package init(
     name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
     durability: Durability
@@ -36,29 +36,96 @@ package final class Store: Sendable {
     commitWriter.start(self)
   }
 
-  /// Writes what was committed, and closes the files of a store that has some. Nothing can be written then.
+  /// Writes the outstanding commits of a durable store and closes its engine. The store accepts no writes afterwards.
   package func close() {
-    commitWriter?.end()
+    commitWriter?.stop()
   }
 
-  /// Runs `body` with the map to itself. Keep it short, and never call `access` of any store from inside.
+  /// Runs `body` with exclusive access to the map. Keep it short, and never call `access` of any store from inside.
   ///
-  /// A store that was dropped meanwhile hands out its empty map with `isDropped` set.
+  /// A store that was dropped meanwhile provides its empty map, with `isDropped` set.
   package func access<Result, Failure: Error>(
     _ body: (inout EntryMap) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
     try lock.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
   }
 
-  /// Takes the map for several calls in a row, on one thread, until `release`. The same rules hold as for `access`.
+  /// Takes the store's lock for several uses of `map`, until `release` on the same thread. The same rules apply as for
+  /// `access`.
   package func acquire() { lock.acquire() }
 
   package func release() { lock.release() }
 
-  /// The map, for whoever has acquired it.
+  /// The map, for a caller that has acquired the lock.
   @unsafe
   package var map: EntryMap {
     unsafeAddress { unsafe UnsafePointer(lock.held) }
     unsafeMutableAddress { unsafe lock.held }
+  }
+}
+
+extension Store: CommitSource {
+  /// The number of locations to update under one acquisition of the lock.
+  private static let locationsPerAccess = 64
+
+  package func read<Result>(_ body: (borrowing EntryMap) -> sending Result) -> sending Result {
+    access { map in body(map) }
+  }
+
+  package func updateLocations(_ values: [PlacedValue]) {
+    // Of two values with one key and revision, the later one counts: it comes first here, and the map then ignores the
+    // other.
+    var end = values.count
+    while end > 0 {
+      let start = max(0, end - Self.locationsPerAccess)
+      access { map in
+        for value in values[start..<end].reversed() { map.place(value) }
+      }
+      end = start
+    }
+  }
+
+  package func wake() { commitWriter?.wake() }
+}
+
+// MARK: Opening
+
+/// What opening a store has found.
+package struct StoreOpening: Sendable {
+  package var entries = 0
+  package var revision: UInt64 = 0
+  /// The time that opening took.
+  package var milliseconds: UInt64 = 0
+  /// Remarks for the operator, such as a truncated tail or files that don't belong to the store.
+  package var remarks: [String] = []
+}
+
+extension Store {
+  /// Opens a durable store with its engine.
+  /// - Parameter progress: Called repeatedly with how much of the files has been read, and of how much.
+  package static func open(
+    _ description: StoreDescription, in data: DataDirectory, progress: (Int, Int) -> Void = { _, _ in }
+  ) throws -> (store: Store, opening: StoreOpening) {
+    guard let fileEngine = description.engine.fileEngine else {
+      preconditionFailure("a data directory has no stores of the engine \(description.engine)")
+    }
+    let now = ClockReading.now
+    var map = EntryMap()
+    var opening = StoreOpening()
+    let engine: any Engine
+    (engine, opening.remarks) = try fileEngine.openStore(
+      in: data.filesFolder(of: description.name), on: data.fileSystem, at: now, into: &map, progress: progress)
+    opening.entries = map.order.count
+    opening.revision = map.revision
+    opening.milliseconds = monotonicMilliseconds() - now.monotonic
+    let store = Store(
+      name: description.name, engine: description.engine, map: map, writingTo: engine,
+      durability: description.durability)
+    return (store, opening)
+  }
+
+  /// The specification of another store of this kind.
+  package var specification: StoreSpecification {
+    StoreSpecification(engine, durability: commitWriter?.durability, limit: limit)
   }
 }

@@ -1,64 +1,66 @@
 import Platform
 import Synchronization
 
-/// Every store of a server, by name: those in memory, and those that the data directory remembers.
+/// All stores of a server by name: those in memory, and those in the data directory.
 ///
-/// The lock guards only the table: it is never held while a store's own lock is, nor in a call to the system, so opening a store never
-/// waits for work in another. Making and dropping stores takes turns.
+/// The lock guards only the table. It is never held together with a store's own lock, nor during a system call, so
+/// opening a store never waits for work in another. A second lock serializes creating and dropping stores.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
   private let limit: Atomic<Int>
   private let data: DataDirectory?
   private let stores = Lock<[StoreName: Store]>([:])
-  /// Held by whoever makes or drops a store.
-  private let change = Lock(())
+  /// Held while a store is created or dropped.
+  private let changeLock = Lock(())
 
-  /// - Parameter data: where stores are kept that survive; nil for a server that has none.
+  /// - Parameter data: Where durable stores are kept; nil if the server has no data directory.
   package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil) {
     self.limit = Atomic(limit)
     self.data = data
   }
 
-  /// Changes the most stores there may be at a time. Those that are there stay.
+  /// Changes the maximum number of stores. Existing stores stay.
   package func setLimit(_ limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
-  /// Opens every store that the data directory remembers.
+  /// Opens every store in the data directory.
   /// - Parameters:
-  ///   - tell: called with what is worth telling of each.
-  ///   - progress: called when the opening of a store begins, and many times a second as it goes on.
+  ///   - onOpen: Called with what was found in each store.
+  ///   - progress: Called when the opening of a store begins, and many times a second while it continues.
   package func openAll(
-    _ tell: (StoreName, StoreOpening) -> Void, progress: (OpeningProgress) -> Void = { _ in }
+    _ onOpen: (StoreName, StoreOpening) -> Void, progress: (OpeningProgress) -> Void = { _ in }
   ) throws {
     guard let data else { return }
     let descriptions = try data.stores()
     for (index, description) in descriptions.enumerated() {
-      func tellPart(_ done: Int, _ total: Int) {
+      func report(_ done: Int, _ total: Int) {
         progress(
           OpeningProgress(
             store: description.name, number: index + 1, storeCount: descriptions.count,
             percent: total > 0 ? min(100, done * 100 / total) : 0))
       }
-      tellPart(0, 0)
-      let (store, opening) = try Store.open(description, in: data, progress: tellPart)
-      tell(description.name, opening)
+      report(0, 0)
+      let (store, opening) = try Store.open(description, in: data, progress: report)
+      onOpen(description.name, opening)
       try adopt(store)
     }
   }
 
-  /// Makes an empty store. Throws `storeExists` when the name is taken, even by the same engine, and `tooManyStores`.
+  /// Creates an empty store.
+  /// - Throws: `storeExists` if the name is taken, even with the same engine, or `tooManyStores`.
   @discardableResult
   package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
-    try change.withLock { _ throws(StorageError) in
-      try stores.withLock { (stores) throws(StorageError) in try check(name, stores) }
+    try changeLock.withLock { _ throws(StorageError) in
+      try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
       stores.withLock { $0[name] = store }
       return store
     }
   }
 
-  /// Makes a store unless it is there already. Throws `storeExists` when it is there and of another kind.
-  /// - Returns: whether it was made.
+  /// Creates a store unless it already exists.
+  /// - Throws: `storeExists` if it exists with another specification.
+  /// - Returns: Whether the store was created.
   @discardableResult
   package func ensure(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Bool {
     guard let store = stores.withLock({ $0[name] }) else {
@@ -71,13 +73,13 @@ package final class StoreCatalog: Sendable {
     return false
   }
 
-  /// Makes those of the stores that are not there yet: all of them, or none.
-  package func ensureAll(_ wanted: [(StoreName, StoreSpecification)]) throws(StorageError) {
-    var made: [StoreName] = []
+  /// Creates those of the stores that don't exist yet: all of them, or none.
+  package func ensureAll(_ specifications: [(StoreName, StoreSpecification)]) throws(StorageError) {
+    var created: [StoreName] = []
     do throws(StorageError) {
-      for (name, specification) in wanted where try ensure(name, specification) { made.append(name) }
+      for (name, specification) in specifications where try ensure(name, specification) { created.append(name) }
     } catch {
-      for name in made { try? drop(name) }
+      for name in created { try? drop(name) }
       throw error
     }
   }
@@ -94,7 +96,7 @@ package final class StoreCatalog: Sendable {
       do {
         return try Store.open(description, in: data).store
       } catch {
-        // Else nobody could make it again nor drop it, and the next start might fail for it.
+        // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
         try? data.drop(name)
         throw error
       }
@@ -103,34 +105,38 @@ package final class StoreCatalog: Sendable {
     }
   }
 
-  private func check(_ name: StoreName, _ stores: [StoreName: Store]) throws(StorageError) {
+  private func checkCanAdd(_ name: StoreName, to stores: [StoreName: Store]) throws(StorageError) {
     if let store = stores[name] { throw .storeExists(name, store.engine) }
     let limit = limit.load(ordering: .relaxed)
     guard stores.count < limit else { throw .tooManyStores(limit: limit) }
   }
 
-  /// Takes in a store that was made elsewhere. Throws `storeExists` and `tooManyStores`.
+  /// Adds a store that was created elsewhere.
+  /// - Throws: `storeExists` or `tooManyStores`.
   package func adopt(_ store: Store) throws(StorageError) {
     try stores.withLock { (stores) throws(StorageError) in
-      try check(store.name, stores)
+      try checkCanAdd(store.name, to: stores)
       stores[store.name] = store
     }
   }
 
-  /// Closes every store that keeps files, after what was committed is written.
+  /// Closes every durable store after its outstanding commits are written.
   package func close() {
     for store in list() { store.close() }
   }
 
-  /// The store of that name. Throws `unknownStore`.
+  /// Returns the store with that name.
+  /// - Throws: `unknownStore`.
   package func open(_ name: StoreName) throws(StorageError) -> Store {
     guard let store = stores.withLock({ $0[name] }) else { throw .unknownStore(name) }
     return store
   }
 
-  /// Takes the store out of the catalog and frees what it holds at once. Whoever still has it open finds it dropped.
+  /// Removes the store from the catalog and frees its memory and files at once. Connections that have it open get
+  /// `storeDropped`.
+  /// - Throws: `unknownStore`, or `unreadable` if its files can't be removed.
   package func drop(_ name: StoreName) throws(StorageError) {
-    try change.withLock { _ throws(StorageError) in
+    try changeLock.withLock { _ throws(StorageError) in
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
       let waiters = store.access { map in
         defer { map.drop() }
@@ -143,8 +149,25 @@ package final class StoreCatalog: Sendable {
     }
   }
 
-  /// Every store there is, by name.
+  /// Returns all stores, sorted by name.
   package func list() -> [Store] {
     stores.withLock { Array($0.values) }.sorted { $0.name < $1.name }
+  }
+}
+
+/// How far a server has come with opening its stores.
+package struct OpeningProgress: Equatable, Sendable {
+  package let store: StoreName
+  /// The number of the store, counted from 1.
+  package let number: Int
+  package let storeCount: Int
+  /// The percentage of the store's files that has been read.
+  package let percent: Int
+
+  package init(store: StoreName, number: Int, storeCount: Int, percent: Int) {
+    self.store = store
+    self.number = number
+    self.storeCount = storeCount
+    self.percent = percent
   }
 }

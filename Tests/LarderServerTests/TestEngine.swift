@@ -81,7 +81,7 @@ final class TestEngine: Engine, Sendable {
     }
   }
 
-  func performMaintenance(_ store: Store) throws(EngineError) -> Bool { false }
+  func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool { false }
 
   func endWork() {}
 

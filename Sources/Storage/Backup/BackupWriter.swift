@@ -1,25 +1,26 @@
-/// Makes the bytes of a backup: header, a record for each entry, trailer (`Protocol/backup-format.md`).
+/// A writer of the bytes of a backup: header, a record for each entry, trailer (`Protocol/backup-format.md`).
 ///
-/// Entries are added in the order of their keys. Owned by whoever writes the file.
+/// Entries are added in the order of their keys. The caller writes the bytes to a file.
 package struct BackupWriter: ~Copyable {
   private let header: BackupHeader
   private var records = CommitBuffer()
-  private var waiting: [UInt8]
-  /// How many bytes were taken.
+  /// The header's bytes until they are taken.
+  private var pending: [UInt8]
+  /// The number of bytes that were taken.
   private var offset: UInt64 = 0
   package private(set) var entries: UInt64 = 0
 
   package init(_ header: BackupHeader) {
     self.header = header
-    waiting = header.bytes
+    pending = header.bytes
   }
 
-  /// How many bytes wait to be taken.
-  package var count: Int { waiting.count + records.count }
+  /// The number of bytes that `take` returns.
+  package var count: Int { pending.count + records.count }
 
   /// - Parameters:
-  ///   - value: of a list, its elements as on the wire.
-  ///   - expiry: in milliseconds since 1970; 0 for never.
+  ///   - value: The value; of a list, its elements as on the wire.
+  ///   - expiry: In milliseconds since 1970; 0 for never.
   package mutating func add(_ key: String, _ value: [UInt8], kind: EntryKind, expiry: UInt64, revision: UInt64) {
     let key = Array(key.utf8)
     unsafe key.withBytes { key in
@@ -32,17 +33,17 @@ package struct BackupWriter: ~Copyable {
     entries += 1
   }
 
-  /// What comes next in the file.
+  /// Removes and returns the next bytes of the file.
   package mutating func take() -> [UInt8] {
-    var bytes = waiting
-    waiting = []
+    var bytes = pending
+    pending = []
     unsafe bytes.append(contentsOf: records.bytes)
     records.removeAll()
     offset += UInt64(bytes.count)
     return bytes
   }
 
-  /// The last bytes of the file.
+  /// Returns the last bytes of the file.
   package mutating func finish() -> [UInt8] {
     let bytes = take()
     return bytes + BackupTrailer(offset: offset, entries: entries, made: header.made).bytes

@@ -1,24 +1,25 @@
 import Platform
 
-/// A data directory that is looked at, and perhaps copied from. It has the directory's lock, and changes nothing in it.
+/// A check of the stores in a data directory, which can also copy what is intact. It holds the directory's lock and
+/// changes nothing in it.
 package struct DataDirectoryCheck {
-  /// A store's folder, and what is known of it.
+  /// A store's folder, and what is known about it.
   package struct FoundStore: Sendable {
     package let name: String
-    let description: StoreDescription?
-    /// Nil when it can't be told.
+    package let description: StoreDescription?
+    /// The engine; nil if it is unknown.
     package let engine: EngineKind?
     /// Why the description is missing.
-    let complaint: StoreReport.Damage?
-    /// What its files take, roughly.
+    fileprivate let descriptionDamage: StoreReport.Damage?
+    /// The approximate size of its files.
     package let byteCount: Int
   }
 
   private let data: DataDirectory
   package let stores: [FoundStore]
 
-  /// - Parameter path: absolute.
-  /// - Throws: `inUse` while a server has it, `notUsable` for what is no data directory.
+  /// - Parameter path: An absolute path.
+  /// - Throws: `inUse` while a server has the directory open; `notUsable` if it is not a data directory.
   package init(
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) {
@@ -28,126 +29,72 @@ package struct DataDirectoryCheck {
       return try fileSystem.list(data.storesPath)
     }
     self.data = data
-    stores = names.sorted().filter { !DataDirectory.isUnfinished($0) }.map { Self.look(at: $0, in: data) }
+    stores = names.sorted().filter { !DataDirectory.isUnfinished($0) }.map { Self.inspect($0, in: data) }
   }
 
-  private static func look(at text: String, in data: DataDirectory) -> FoundStore {
-    let path = data.storesPath + "/" + text
-    func unknown(_ what: String) -> FoundStore {
-      FoundStore(
-        name: text, description: nil, engine: nil, complaint: .init(path: path, offset: nil, what: what), byteCount: 0)
-    }
-    guard let name = try? StoreName(text), (try? data.fileSystem.kind(of: path)) == .folder else {
-      return unknown("this is not the folder of a store; move it away")
+  private static func inspect(_ folderName: String, in data: DataDirectory) -> FoundStore {
+    let path = data.storesPath + "/" + folderName
+    guard let name = try? StoreName(folderName), (try? data.fileSystem.kind(of: path)) == .folder else {
+      let damage = StoreReport.Damage(
+        path: path, offset: nil, what: "this is not the folder of a store; move it away")
+      return FoundStore(name: folderName, description: nil, engine: nil, descriptionDamage: damage, byteCount: 0)
     }
     let files = data.filesFolder(of: name)
-    let names = (try? data.fileSystem.list(files)) ?? []
-    let byteCount = names.reduce(0) { sum, name in
+    let fileNames = (try? data.fileSystem.list(files)) ?? []
+    let byteCount = fileNames.reduce(0) { sum, name in
       guard case .file(let count)? = try? data.fileSystem.kind(of: files + "/" + name) else { return sum }
       return sum + count
     }
     do throws(DataDirectoryError) {
       let description = try data.description(of: name)
       return FoundStore(
-        name: text, description: description, engine: description.engine, complaint: nil, byteCount: byteCount)
+        name: folderName, description: description, engine: description.engine, descriptionDamage: nil,
+        byteCount: byteCount)
     } catch {
-      // What the files are called tells the engine, so that they can be looked at all the same.
-      let engine: EngineKind? =
-        names.contains { $0.hasSuffix(".log") } ? .log : names.contains(WriteAheadLog.name) ? .directory : nil
-      let complaint = StoreReport.Damage(
+      // The file names reveal the engine, so the files can be checked all the same.
+      let damage = StoreReport.Damage(
         path: path + "/" + DataDirectory.descriptionName, offset: nil, what: error.reason)
       return FoundStore(
-        name: text, description: nil, engine: engine, complaint: complaint, byteCount: byteCount)
+        name: folderName, description: nil, engine: .recognizing(fileNames: fileNames), descriptionDamage: damage,
+        byteCount: byteCount)
     }
   }
 
   /// Reads all files of a store.
-  /// - Parameter tell: called with how many bytes of records and values were read.
+  /// - Parameter tell: Called with the size of each piece of records and values that was read.
   package func check(_ store: FoundStore, tell: (Int) -> Void) -> StoreReport {
-    var report = begin(store)
-    guard let name = try? StoreName(store.name), let engine = store.engine else { return report }
+    var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
+    guard let name = try? StoreName(store.name), let engine = store.engine?.fileEngine else { return report }
     let path = data.filesFolder(of: name)
     do {
-      switch engine {
-      case .log: report.take(try LogCheck.check(path, files: data.fileSystem, tell: tell))
-      case .directory: report.take(try DirectoryCheck.run(path, on: data.fileSystem, tell: tell), in: path)
-      case .memory: break
-      }
+      report.add(try engine.checkStore(in: path, on: data.fileSystem, progress: tell))
     } catch {
-      report.note(path, "it can't be read: \(error)")
+      report.addDamage(path, "can't be read: \(error)")
     }
     return report
   }
 
-  /// Copies what is intact of a store into another data directory, which has no store of that name. A store whose description is lost
-  /// gets one with the durability `always`.
-  /// - Throws: when the other directory can't be written.
+  /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose
+  /// description is lost gets a new one with the durability `always`.
+  /// - Parameter tell: Called with the size of each piece of records and values that was read.
+  /// - Throws: If the other directory can't be written.
   package func salvage(
     _ store: FoundStore, into other: DataDirectory, tell: (Int) -> Void
   ) throws -> StoreReport {
-    var report = begin(store)
-    guard let name = try? StoreName(store.name), let engine = store.engine else { return report }
-    let description = StoreDescription(
-      name: name, engine: engine, durability: store.description?.durability ?? .always)
-    try other.create(description)
+    var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
+    guard let name = try? StoreName(store.name), let kind = store.engine, let engine = kind.fileEngine else {
+      return report
+    }
+    try other.create(
+      StoreDescription(name: name, engine: kind, durability: store.description?.durability ?? .always))
     let (path, target) = (data.filesFolder(of: name), other.filesFolder(of: name))
     do {
-      switch engine {
-      case .log:
-        let (log, records) = try LogCheck.salvage(path, to: target, files: data.fileSystem, tell: tell)
-        report.take(log)
-        report.salvage = .init(
-          copied: records, lostBytes: log.segments.reduce(0) { $0 + $1.lostBytes }, lostFiles: log.missing.count)
-      case .directory:
-        let directory = try DirectoryCheck.salvage(path, to: target, on: data.fileSystem, tell: tell)
-        report.take(directory, in: path)
-        report.salvage = .init(copied: directory.entries, lostEntries: directory.lostEntries)
-      case .memory: break
-      }
-    } catch let error as LogError where !error.isIn(target) {
-      report.note(path, "it can't be read: \(error)")
-    } catch let error as DirectoryError where !error.isIn(target) {
-      report.note(path, "it can't be read: \(error)")
+      let (files, salvage) = try engine.salvageStore(in: path, to: target, on: data.fileSystem, progress: tell)
+      report.add(files)
+      report.salvage = salvage
+    } catch let error as any FileEngineError where !(error.path?.hasPrefix(target) ?? false) {
+      report.addDamage(path, "can't be read: \(error)")
     }
     return report
-  }
-
-  private func begin(_ store: FoundStore) -> StoreReport {
-    var report = StoreReport(store.name, engine: store.engine)
-    if let complaint = store.complaint { report.damage.append(complaint) }
-    return report
-  }
-}
-
-extension DataDirectoryError {
-  /// What is wrong, without the path.
-  fileprivate var reason: String {
-    switch self {
-    case .damagedDescription(_, 0, let reason): reason
-    case .damagedDescription(_, let line, let reason): "line \(line): \(reason)"
-    case .notUsable(_, let reason): reason
-    case .system(_, let error): "\(error)"
-    case .inUse, .storeExists, .unknownStore: "\(self)"
-    }
-  }
-}
-
-extension LogError {
-  /// Whether it is about that folder.
-  fileprivate func isIn(_ folder: String) -> Bool {
-    switch self {
-    case .damaged(let path, _, _), .failed(let path, _): path.hasPrefix(folder)
-    case .noMemory: false
-    }
-  }
-}
-
-extension DirectoryError {
-  /// Whether it is about that folder.
-  fileprivate func isIn(_ folder: String) -> Bool {
-    switch self {
-    case .damaged(let path, _, _), .unreadable(let path, _), .system(let path, _): path.hasPrefix(folder)
-    case .storage: false
-    }
   }
 }

@@ -3,21 +3,23 @@ import Platform
 
 /// The folder in which a server keeps its durable stores, and the list of them (Protocol/data-directory.md).
 ///
-/// It belongs to one process for as long as this lives. One call at a time may change the list; the server's catalog sees to that.
+/// One process owns it for as long as this object lives. The list of stores must be changed by one call at a time; the
+/// server's catalog guarantees that. A store exists from the renaming of its folder on, and ceases to exist with
+/// another renaming, so a crash leaves it whole or not at all.
 package final class DataDirectory: Sendable {
-  static let lockName = "lock"
-  static let formatName = "format"
-  static let storesName = "stores"
+  private static let lockName = "lock"
+  private static let formatName = "format"
+  private static let storesName = "stores"
   static let descriptionName = "store"
-  static let filesName = "files"
-  static let formatText = "larder data directory 1\n"
-  /// A store's folder goes by these while it is being made, and while it is being removed.
-  static let newPrefix = ".new-"
-  static let droppedPrefix = ".dropped-"
+  private static let filesName = "files"
+  private static let formatText = "larder data directory 1\n"
+  /// The prefixes of a store's folder while the store is being created or removed.
+  private static let newPrefix = ".new-"
+  private static let droppedPrefix = ".dropped-"
 
   package let path: String
   let fileSystem: any FileSystem
-  /// Nil when there was no file to lock, and nothing was to be made.
+  /// The lock on the directory; nil if there was no file to lock and nothing was to be created.
   private let lock: FileLock?
 
   private init(_ path: String, _ fileSystem: any FileSystem, _ lock: consuming FileLock?) {
@@ -26,9 +28,9 @@ package final class DataDirectory: Sendable {
     self.lock = lock
   }
 
-  /// Opens the data directory of that absolute path, which is made if need be, and removes what a crash has left of stores that were being
-  /// made or dropped.
-  /// - Throws: `inUse` when another process has it.
+  /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores
+  /// that were being created or dropped.
+  /// - Throws: `inUse` if another process has it open.
   package static func open(
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) -> DataDirectory {
@@ -40,26 +42,26 @@ package final class DataDirectory: Sendable {
     return directory
   }
 
-  /// Takes a data directory to look at it, and changes nothing in it but the number in its lock.
-  /// - Throws: `inUse` when a process has it; `notUsable` for what is none.
+  /// Opens an existing data directory for reading, and changes nothing in it except the process id in its lock file.
+  /// - Throws: `inUse` if another process has it open; `notUsable` if it is not a data directory.
   package static func openUnchanged(
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) -> DataDirectory {
-    let looking = DataDirectory(path, fileSystem, nil)
+    let unlocked = DataDirectory(path, fileSystem, nil)
     let format = path + "/" + formatName
-    guard try looking.calling(format, { () throws(SystemError) in try fileSystem.kind(of: format) }) != nil else {
+    guard try unlocked.calling(format, { () throws(SystemError) in try fileSystem.kind(of: format) }) != nil else {
       throw .notUsable(
-        path: path, reason: "this is no data directory of a server; it would have a file '\(formatName)'")
+        path: path, reason: "this is not a server's data directory; it has no file '\(formatName)'")
     }
-    try looking.checkFormat()
+    try unlocked.checkFormat()
     let lock = path + "/" + lockName
-    // Who has no lock is no running server. The file isn't made, since it would then be this user's.
-    guard try looking.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
-      return looking
+    // Without a lock file, no server is running. Don't create it, because it would belong to this user.
+    guard try unlocked.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
+      return unlocked
     }
     do throws(DataDirectoryError) { return DataDirectory(path, fileSystem, try takeLock(path, making: false)) } catch {
-      // Nobody writes to a disk that can only be read.
-      if case .system(_, let error) = error, error.errno == EROFS { return looking }
+      // No server writes to a read-only file system.
+      if case .system(_, let error) = error, error.errno == EROFS { return unlocked }
       throw error
     }
   }
@@ -100,20 +102,170 @@ package final class DataDirectory: Sendable {
       return try fileSystem.open(file, .reading).bytes(at: 0, count: 256)
     }
     guard found == Array(Self.formatText.utf8) else {
-      throw .notUsable(path: file, reason: "this data directory has a format that this version doesn't know")
+      throw .notUsable(path: file, reason: "this version of larder doesn't know the format of this data directory")
     }
   }
 
   var storesPath: String { path + "/" + Self.storesName }
 
-  func folder(of name: StoreName) -> String { storesPath + "/" + name.text }
+  private func folder(of name: StoreName) -> String { storesPath + "/" + name.text }
 
-  /// Where the store's engine has its files; the folder is there as long as the store is.
+  /// Returns the folder for the files of the store's engine. It exists as long as the store does.
   package func filesFolder(of name: StoreName) -> String { folder(of: name) + "/" + Self.filesName }
 
   func calling<Result>(
     _ path: String, _ body: () throws(SystemError) -> Result
   ) throws(DataDirectoryError) -> Result {
     do throws(SystemError) { return try body() } catch { throw .system(path: path, error) }
+  }
+
+  // MARK: The list of stores
+
+  /// Returns the descriptions of all stores, sorted by name.
+  /// - Throws: `damagedDescription` if one of them can't be read; `notUsable` for anything that is not the folder of a
+  ///   store.
+  package func stores() throws(DataDirectoryError) -> [StoreDescription] {
+    let names = try calling(storesPath) { () throws(SystemError) in try fileSystem.list(storesPath) }
+    var stores: [StoreDescription] = []
+    for text in names.sorted() where !Self.isUnfinished(text) {
+      let path = storesPath + "/" + text
+      guard let name = try? StoreName(text),
+        try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) == .folder
+      else { throw .notUsable(path: path, reason: "this is not the folder of a store; move it away") }
+      stores.append(try description(of: name))
+    }
+    return stores
+  }
+
+  /// Returns the description of a store.
+  /// - Throws: `unknownStore` or `damagedDescription`.
+  package func description(of name: StoreName) throws(DataDirectoryError) -> StoreDescription {
+    let path = folder(of: name) + "/" + Self.descriptionName
+    let bytes: [UInt8] = try calling(path) { () throws(SystemError) in
+      guard try fileSystem.kind(of: path) != nil else { return [] }
+      return try fileSystem.open(path, .reading).bytes(at: 0, count: 4_096)
+    }
+    if bytes.isEmpty, try calling(path, { () throws(SystemError) in try fileSystem.kind(of: folder(of: name)) }) == nil
+    {
+      throw .unknownStore(name)
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw .damagedDescription(path: path, line: 0, reason: "the file is not UTF-8 text")
+    }
+    do throws(StoreDescription.ParseError) {
+      let description = try StoreDescription(parsing: text)
+      guard description.name == name else {
+        throw StoreDescription.ParseError(line: 0, reason: "the file describes a store \"\(description.name)\"")
+      }
+      return description
+    } catch {
+      throw .damagedDescription(path: path, line: error.line, reason: error.reason)
+    }
+  }
+
+  /// Records a new store, and creates the folder for its engine's files. The store is on disk when this returns.
+  /// - Throws: `storeExists`.
+  package func create(_ description: StoreDescription) throws(DataDirectoryError) {
+    let path = folder(of: description.name)
+    let unfinished = storesPath + "/" + Self.newPrefix + description.name.text
+    guard try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) == nil else {
+      throw .storeExists(description.name)
+    }
+    try calling(path) { () throws(SystemError) in
+      try fileSystem.removeAll(unfinished)
+      try fileSystem.makeFolder(unfinished)
+      try fileSystem.makeFolder(unfinished + "/" + Self.filesName)
+      try fileSystem.makeFile(
+        unfinished + "/" + Self.descriptionName, through: unfinished + "/.new", Array(description.text.utf8))
+      try fileSystem.syncFolder(unfinished)
+      try fileSystem.rename(unfinished, to: path)
+      try fileSystem.syncFolder(storesPath)
+    }
+  }
+
+  /// Removes a store and its files. No process may have it open. If removing the files fails or a crash interrupts it,
+  /// the store is gone all the same, and its files are removed when the data directory is next opened.
+  /// - Throws: `unknownStore`.
+  package func drop(_ name: StoreName) throws(DataDirectoryError) {
+    let path = folder(of: name)
+    let dropped = storesPath + "/" + Self.droppedPrefix + name.text
+    guard try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) != nil else {
+      throw .unknownStore(name)
+    }
+    try calling(path) { () throws(SystemError) in
+      // The remains of an earlier store with this name would be in the way.
+      try fileSystem.removeAll(dropped)
+      try fileSystem.rename(path, to: dropped)
+      try fileSystem.syncFolder(storesPath)
+    }
+    try? fileSystem.removeAll(dropped)
+  }
+
+  private func removeUnfinished() throws(DataDirectoryError) {
+    try calling(storesPath) { () throws(SystemError) in
+      for name in try fileSystem.list(storesPath) where Self.isUnfinished(name) {
+        try fileSystem.removeAll(storesPath + "/" + name)
+      }
+    }
+  }
+
+  /// Returns whether a folder with that name belongs to a store that was being created or dropped.
+  static func isUnfinished(_ name: String) -> Bool {
+    name.hasPrefix(newPrefix) || name.hasPrefix(droppedPrefix)
+  }
+}
+
+extension FileSystem {
+  /// Removes a file, or a folder with all its contents. Links are removed, but not what they point to.
+  func removeAll(_ path: String) throws(SystemError) {
+    switch try kind(of: path) {
+    case nil: return
+    case .folder?:
+      for name in try list(path) { try removeAll(path + "/" + name) }
+      try removeFolder(path)
+    case .file?, .other?: try remove(path)
+    }
+  }
+}
+
+/// What can go wrong with a data directory and the list of its stores.
+package enum DataDirectoryError: Error, Equatable, Sendable {
+  /// Another process has the directory open: the one with that id, if it has recorded it yet.
+  case inUse(path: String, owner: Int32?)
+  /// There is something else at this path.
+  case notUsable(path: String, reason: String)
+  /// A store's description can't be read. Line 0 means the file as a whole.
+  case damagedDescription(path: String, line: Int, reason: String)
+  case storeExists(StoreName)
+  case unknownStore(StoreName)
+  case system(path: String, SystemError)
+
+  /// What is wrong, without the path.
+  var reason: String {
+    switch self {
+    case .damagedDescription(_, 0, let reason): reason
+    case .damagedDescription(_, let line, let reason): "line \(line): \(reason)"
+    case .notUsable(_, let reason): reason
+    case .system(_, let error): "\(error)"
+    case .inUse, .storeExists, .unknownStore: "\(self)"
+    }
+  }
+}
+
+extension DataDirectoryError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .inUse(let path, let owner?):
+      "the data directory \(path) is in use by process \(owner); stop that server, or use another directory"
+    case .inUse(let path, nil):
+      "the data directory \(path) is in use by another process; stop that server, or use another directory"
+    case .notUsable(let path, let reason): "\(path): \(reason)"
+    case .damagedDescription(let path, 0, let reason): "\(path): \(reason); correct the file, or move its folder away"
+    case .damagedDescription(let path, let line, let reason):
+      "\(path), line \(line): \(reason); correct the file, or move its folder away"
+    case .storeExists(let name): "there is a store \"\(name)\" in the data directory already"
+    case .unknownStore(let name): "there is no store \"\(name)\" in the data directory"
+    case .system(let path, let error): "\(path): \(error)"
+    }
   }
 }

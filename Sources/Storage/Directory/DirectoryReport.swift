@@ -1,61 +1,141 @@
-/// What there is in a directory store's folder, and what of it is odd.
+import Platform
+
+/// What a directory store's folder contains, and which issues it has.
 package struct DirectoryReport: Equatable, Sendable {
-  /// Something that the store didn't leave behind so. Nothing odd is ever removed or changed, but by a write to the same key.
-  package struct Finding: Equatable, Sendable {
+  /// Something that the store didn't leave that way. Nothing is ever removed or changed because of it, except by a
+  /// write to the same key.
+  package struct Issue: Equatable, Sendable {
     package let name: String
-    package let oddity: Oddity
+    package let oddity: IssueKind
   }
 
-  package enum Oddity: Equatable, Sendable {
-    /// The name is none of the store's.
+  package enum IssueKind: Equatable, Sendable {
+    /// The name doesn't belong to the store.
     case foreign
-    /// A link, a folder, a socket … of a name that a file of the store could have. It is not followed.
+    /// A link, a folder, a socket and so on with a name that a file of the store could have. It is not followed.
     case notAFile
-    /// The content isn't what was written under that name: it was damaged or edited. The key counts as absent.
+    /// The file doesn't contain what was written under that name: it was damaged or edited. The key counts as absent.
     case changed
-    /// The file with the key is missing or doesn't hold it. The entry counts as absent.
+    /// The file with the key is missing or doesn't contain it. The entry counts as absent.
     case keyUnknown
-    /// Reading it failed, for that reason. A store that has such a file is not opened: the key would be absent, and then written over.
+    /// The file can't be read, for that reason. A store with such a file is not opened: the key would be absent, and
+    /// then be overwritten.
     case unreadable(String)
-    /// Its revision is one that the store didn't give: it was put there by hand. It is an entry all the same.
+    /// The store has never assigned the file's revision: someone put the file there. It is an entry all the same.
     case ahead
-    /// The journal is damaged from there on, where it had been on the disk. Commits behind are lost unless their files were written.
+    /// The write-ahead log is damaged from there on, where it was on disk. Later commits are lost unless their files
+    /// were written.
     case damaged(offset: Int, reason: String)
-    /// There are entries and no journal: revisions of deleted entries may be given again.
+    /// There are entries but no write-ahead log: revisions of deleted entries may be assigned again.
     case journalMissing
-    /// The journal's last bytes, from there on, were being written when the process or the machine ended. They are left out.
+    /// The last bytes of the write-ahead log, from there on, were being written when the process or the machine ended.
+    /// They are ignored.
     case tornTail(offset: Int)
   }
 
-  /// Entries whose files or journal records are intact and that haven't expired.
+  /// The number of entries whose files or log records are intact and that haven't expired.
   package internal(set) var entries = 0
   package internal(set) var valueBytes = 0
-  /// All there is in the folder, whatever it is.
+  /// The number of names in the folder, of any kind.
   package internal(set) var files = 0
   package internal(set) var revision: UInt64 = 0
-  /// Operations of the journal whose files weren't known to be on the disk.
+  /// The number of operations in the write-ahead log whose files were not known to be on disk.
   package internal(set) var replayed = 0
-  /// Temporary files, replaced entries and keys of no entry, as a crash leaves them; opening removes them.
+  /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes
+  /// them.
   package internal(set) var leftovers = 0
-  package internal(set) var findings: [Finding] = []
+  package internal(set) var findings: [Issue] = []
 
   package var isClean: Bool { findings.isEmpty }
 
-  mutating func note(_ name: String, _ oddity: Oddity) { findings.append(Finding(name: name, oddity: oddity)) }
+  /// The number of entries that existed and can't be read any more.
+  var lostEntryCount: Int {
+    findings.count { issue in
+      switch issue.oddity {
+      case .changed, .keyUnknown: true
+      case .unreadable: issue.name != WriteAheadLog.name
+      default: false
+      }
+    }
+  }
+
+  mutating func add(_ name: String, _ kind: IssueKind) { findings.append(Issue(name: name, oddity: kind)) }
 }
 
-extension DirectoryReport.Finding: CustomStringConvertible {
+extension DirectoryReport.Issue: CustomStringConvertible {
   package var description: String {
     switch oddity {
     case .foreign: "\(name): not a file of the store; left alone"
     case .notAFile: "\(name): not a regular file; left alone"
-    case .changed: "\(name): damaged or edited, its checksum doesn't fit; the key counts as absent"
+    case .changed: "\(name): damaged or edited, its checksum is wrong; the key counts as absent"
     case .keyUnknown: "\(name): the file with its key is missing or damaged; the entry counts as absent"
-    case .unreadable(let reason): "\(name): can't be read (\(reason)); the store is not opened until it can"
-    case .ahead: "\(name): a revision that the store didn't give; taken as an entry"
+    case .unreadable(let reason): "\(name): can't be read (\(reason)); the store can't be opened until this is fixed"
+    case .ahead: "\(name): has a revision that the store never assigned; accepted as an entry"
     case .damaged(let offset, let reason): "\(name): damaged at byte \(offset): \(reason)"
-    case .journalMissing: "\(name): missing; revisions of deleted entries may be given again"
-    case .tornTail(let offset): "\(name): unfinished write at byte \(offset); left out"
+    case .journalMissing: "\(name): missing; revisions of deleted entries may be assigned again"
+    case .tornTail(let offset): "\(name): unfinished write at byte \(offset); ignored"
+    }
+  }
+
+  /// What is wrong, if something that the store has written is not as it was; nil for other issues.
+  fileprivate var damage: (offset: Int?, reason: String)? {
+    switch oddity {
+    case .changed: (nil, "its checksum is wrong; the key counts as absent")
+    case .keyUnknown: (nil, "the file with its key is missing or damaged; the entry counts as absent")
+    case .unreadable(let reason): (nil, "it can't be read: \(reason)")
+    case .damaged(let offset, let reason): (offset, reason)
+    case .journalMissing: (nil, "the journal is missing, with all commits that had no files yet")
+    case .notAFile where name == WriteAheadLog.name: (nil, "the journal is not a regular file")
+    case .foreign, .notAFile, .ahead, .tornTail: nil
+    }
+  }
+}
+
+extension StoreReport.Files {
+  init(_ directory: DirectoryReport, in path: String) {
+    files = directory.files
+    count = directory.entries
+    byteCount = directory.valueBytes
+    revision = directory.revision
+    for issue in directory.findings {
+      if let (offset, reason) = issue.damage {
+        damage.append(.init(path: path + "/" + issue.name, offset: offset, what: reason))
+      } else {
+        remarks.append("\(path)/\(issue)")
+      }
+    }
+  }
+}
+
+/// Why a directory store can't be opened.
+package enum DirectoryError: Error, Equatable, Sendable {
+  /// A call on that path failed.
+  case system(path: String, SystemError)
+  /// The write-ahead log is damaged where it was on disk, so not by a crash. Nothing was changed.
+  case damaged(path: String, offset: Int, reason: String)
+  /// A file can't be read. Its entry would be absent, and then be overwritten. Nothing was changed.
+  case unreadable(path: String, reason: String)
+  /// The entries don't fit into memory.
+  case storage(StorageError)
+}
+
+extension DirectoryError: FileEngineError {
+  var path: String? {
+    switch self {
+    case .damaged(let path, _, _), .unreadable(let path, _), .system(let path, _): path
+    case .storage: nil
+    }
+  }
+}
+
+extension DirectoryError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .system(let path, let error): "\(path): \(error)"
+    case .damaged(let path, let offset, let reason): "\(path) is damaged at byte \(offset): \(reason)"
+    case .unreadable(let path, let reason):
+      "\(path) can't be read (\(reason)); run \"larder check\" to see what is intact"
+    case .storage(let error): error.description
     }
   }
 }

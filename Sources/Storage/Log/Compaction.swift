@@ -1,53 +1,74 @@
 import Platform
 
-/// The rewriting of neighbouring segments into one that has only what is live.
+/// The rewriting of neighboring segments into one that has only their live records.
 ///
-/// It takes its sources' place in one step, by renaming, when it is on the disk and so is everything that made the rest dead. Owned by one
-/// `LogEngine`, made and looked at on the journal's thread, and run on the thread of a `CompactionRunner`.
+/// The output replaces its sources in one step, by renaming, when it is on disk and so is everything that made the rest
+/// dead. One `LogMaintenance` owns it. The commit thread starts and observes it; the thread of a `CompactionRunner`
+/// runs it.
 ///
-/// Safe because the runner has all but `phase` to itself until it leaves a phase, which is behind a lock.
+/// Safe because the runner has everything except `phase` to itself until it leaves a phase, and `phase` is behind a
+/// lock.
 final class Compaction: @unchecked Sendable {
-  /// What becomes of an operation.
-  private enum Fate: UInt8 {
-    case kept, dropped
-    /// A put that has expired, with nothing newer of its key: older puts must not come back.
-    case buried
+  enum Phase {
+    /// The runner copies the live records.
+    case copying
+    /// Everything is written. What made the rest dead must be on disk before the commit thread continues.
+    case copied
+    /// The runner puts the file in its sources' place.
+    case replacing
+    /// The file, with that size, is in place.
+    case replaced(byteCount: Int)
+    case failed(CompactionError)
   }
 
-  /// The sources, as they stand in the list of sealed segments.
+  /// What the output contains in place of an operation.
+  private enum Retention: UInt8 {
+    case keep, drop
+    /// The put has expired, and the map has nothing newer for its key: a tombstone keeps older puts from coming back.
+    case replaceWithTombstone
+  }
+
+  /// The write rate at which the space of sources is freed: in pieces small enough not to delay commits, but much
+  /// faster than space is used.
+  private static let freedBytesPerSecond = 512 << 20
+  private static let freedPieceByteCount = 1 << 20
+
+  /// The sources, as indices of the sealed segments.
   let run: Range<Int>
   let header: SegmentHeader
-  /// Removals of this revision and older ones have nothing left to remove in the segments before.
-  private let buriedRevision: UInt64
+  /// The newest revision whose tombstones have nothing left to remove in the segments before the sources.
+  private let obsoleteTombstoneRevision: UInt64
   private let folder: LogFolder
   private let openFolder: any Folder
   private let file: ValueFile
-  private var sources: [FoundSegment]
-  /// The numbers of the sources.
-  private let replaced: [UInt64]
+  /// The sources that have not been started.
+  private var sources: [SegmentFile]
+  /// The numbers of all sources.
+  private let sourceNumbers: [UInt64]
   private var source: any File
-  /// Whether the source has values apart, which somebody may still read when it has no name any more.
+  /// Whether the source has separated values, which clients may read even when the file has no name any more.
   private var hasSeparatedValues = false
-  /// Sources that nobody reads any more.
-  private var spent: [any File] = []
+  /// Sources that are not needed any more.
+  private var obsoleteFiles: [any File] = []
   private var reader: SegmentReader
   private var capacity = 0
-  /// Everything before this place is on the disk.
+  /// The end of the part that is on disk.
   private var synced = 0
-  /// Where the next record goes.
-  private(set) var end = SegmentHeader.byteCount
-  private(set) var tombstoneBytes = 0
-  /// What must be on the disk before the sources may go: the store's revision when it was last asked what is live.
+  /// The offset of the next record.
+  private var end = SegmentHeader.byteCount
+  private(set) var tombstoneByteCount = 0
+  /// The revision that must be on disk before the sources are replaced: the store's revision when the map was last
+  /// asked what is live.
   private(set) var neededRevision: UInt64 = 0
-  /// Where the values apart lie in the new file.
-  private(set) var placed: [PlacedValue] = []
-  /// What was collected and is not written yet: so many bytes of it are, and then come the values that it was collected without.
+  /// The locations of the separated values in the output.
+  private(set) var locations: [PlacedValue] = []
+  /// The collected records without their separated values, how much of them is written, and the values to insert.
   private var output = CommitBuffer()
-  private var written = 0
-  private var copies: [ValueCopy] = []
-  private let current = Lock(Phase.copying)
+  private var writtenByteCount = 0
+  private var valueCopies: [ValueCopy] = []
+  private let currentPhase = Lock(Phase.copying)
 
-  /// Opens the sources and makes the file.
+  /// Opens the sources and creates the output.
   init(
     _ folder: LogFolder, _ openFolder: any Folder, _ segments: [SealedSegment], run: Range<Int>, identity: UInt64,
     revision: UInt64
@@ -59,9 +80,9 @@ final class Compaction: @unchecked Sendable {
     header = SegmentHeader(
       identity: identity, number: first.number, lastNumber: last.lastNumber, firstRevision: first.firstRevision,
       lastRevision: last.lastRevision, sweptRevision: revision)
-    buriedRevision = segments[..<run.lowerBound].map(\.sweptRevision).min() ?? .max
-    replaced = segments[run].map(\.number)
-    var sources: [FoundSegment] = []
+    obsoleteTombstoneRevision = segments[..<run.lowerBound].map(\.sweptRevision).min() ?? .max
+    sourceNumbers = segments[run].map(\.number)
+    var sources: [SegmentFile] = []
     for segment in segments[run] {
       let path = folder.segmentPath(segment.number)
       let file = try folder.files.open(path, .writing)
@@ -69,32 +90,74 @@ final class Compaction: @unchecked Sendable {
         identity: identity, number: segment.number, lastNumber: segment.lastNumber,
         firstRevision: segment.firstRevision)
       sources.append(
-        FoundSegment(
+        SegmentFile(
           files: folder.files, path: path, file: file, byteCount: try file.byteCount(), header: header))
     }
     let source = sources.removeFirst()
     self.source = source.file
-    // A value is checked when it is copied.
+    // A value is verified when it is copied.
     reader = SegmentReader(source, verifiesValues: false)
     self.sources = sources
     if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
     file = ValueFile(
       try folder.files.open(folder.compactionPath, .making), path: folder.segmentPath(header.number))
-    try ensure(SegmentHeader.byteCount)
+    try allocate(SegmentHeader.byteCount)
     try file.file.write(header.bytes, at: 0)
   }
 
-  /// Takes a bounded piece of the sources over.
-  /// - Returns: whether there is more.
-  func step(_ store: Store) throws(CompactionError) -> Bool {
-    if try goOnCopying() { return true }
-    let piece: SegmentPiece
-    do throws(LogError) { piece = try reader.next() } catch { throw .damaged("\(error)") }
-    guard !piece.isEmpty else {
+  // MARK: Phases
+
+  var phase: Phase { currentPhase.withLock { $0 } }
+
+  /// Starts copying, and wakes the commit thread when that is done.
+  func copy(_ context: any MaintenanceContext, on runner: any CompactionRunner, bytesPerSecond: Int) {
+    enter(.copying)
+    runner.run(bytesPerSecond: bytesPerSecond) { [self] in
+      let before = end
+      do throws(CompactionError) {
+        if try step(context) { return end - before }
+        enter(.copied)
+      } catch {
+        enter(.failed(error))
+      }
+      context.wake()
+      return nil
+    }
+  }
+
+  /// Starts replacing the sources, and wakes the commit thread when that is done.
+  func replaceSources(_ context: any MaintenanceContext, on runner: any CompactionRunner) {
+    enter(.replacing)
+    runner.run(bytesPerSecond: .max) { [self] in
+      do throws(CompactionError) {
+        enter(.replaced(byteCount: try finish()))
+      } catch {
+        enter(.failed(error))
+      }
+      context.wake()
+      return nil
+    }
+    runner.run(bytesPerSecond: Self.freedBytesPerSecond) { [self] in
+      // Nothing waits for this. Unless the sources are replaced for good, they are still needed.
+      if case .replaced = phase { freeNextPiece() } else { nil }
+    }
+  }
+
+  private func enter(_ phase: Phase) { currentPhase.withLock { $0 = phase } }
+
+  // MARK: Copying
+
+  /// Copies a bounded piece of the sources.
+  /// - Returns: Whether there is more.
+  private func step(_ context: any MaintenanceContext) throws(CompactionError) -> Bool {
+    if try writeOutput() { return true }
+    let chunk: SegmentChunk
+    do throws(LogError) { chunk = try reader.next() } catch { throw .damaged("\(error)") }
+    guard !chunk.isEmpty else {
       guard case .sealed = reader.state else {
         throw .damaged("\(folder.segmentPath(header.number)) or one merged with it is damaged at byte \(reader.end)")
       }
-      if !hasSeparatedValues { spent.append(source) }
+      if !hasSeparatedValues { obsoleteFiles.append(source) }
       hasSeparatedValues = false
       guard !sources.isEmpty else { return false }
       let next = sources.removeFirst()
@@ -102,18 +165,118 @@ final class Compaction: @unchecked Sendable {
       reader = SegmentReader(next, verifiesValues: false)
       return true
     }
-    collect(piece, fates(of: piece, in: store))
-    _ = try goOnCopying()
+    collect(chunk, retentions(of: chunk, context))
+    _ = try writeOutput()
     return true
   }
 
-  var phase: Phase { current.withLock { $0 } }
+  /// Returns what to do with each operation of the chunk, in order.
+  private func retentions(of chunk: SegmentChunk, _ context: any MaintenanceContext) -> [Retention] {
+    let (retentions, revision) = context.read { map in
+      var retentions: [Retention] = []
+      chunk.visit { operation, revision, _ in retentions.append(retention(of: operation, revision, in: map)) }
+      return (retentions, map.revision)
+    }
+    neededRevision = max(neededRevision, revision)
+    return retentions
+  }
 
-  func enter(_ phase: Phase) { current.withLock { $0 = phase } }
+  private func retention(
+    of operation: RecordOperation, _ revision: UInt64, in map: borrowing EntryMap
+  ) -> Retention {
+    if operation.kind == SyncMark.kind { return .drop }
+    let isTombstoneObsolete = revision <= obsoleteTombstoneRevision
+    if operation.kind == CommitBuffer.Kind.deleteAll.rawValue { return isTombstoneObsolete ? .drop : .keep }
+    let key = unsafe Key(start: operation.key.baseAddress!, count: operation.key.count)
+    let handle = map.find(key, hash: map.hashIndex.hash(key))
+    if operation.isRemoval { return handle != 0 || isTombstoneObsolete ? .drop : .keep }
+    if handle != 0 { return map.record(handle).revision == revision ? .keep : .drop }
+    return operation.expiry != 0 && !isTombstoneObsolete ? .replaceWithTombstone : .drop
+  }
 
-  /// Ends the file, and puts it on the disk and in its sources' place.
-  /// - Returns: the file's size.
-  func finish() throws(CompactionError) -> Int {
+  private func collect(_ chunk: SegmentChunk, _ retentions: [Retention]) {
+    var index = 0
+    chunk.visit { operation, revision, valueOffset in
+      if operation.isSeparated { hasSeparatedValues = true }
+      let retention = retentions[index]
+      index += 1
+      if retention == .drop { return }
+      if retention == .replaceWithTombstone || operation.isRemoval {
+        unsafe tombstoneByteCount += 24 + operation.key.count
+      }
+      if retention == .replaceWithTombstone || operation.kind == CommitBuffer.Kind.delete.rawValue {
+        unsafe output.delete(operation.key, revision: revision)
+      } else if let kind = CommitBuffer.Kind(rawValue: operation.kind), kind != .deleteAll {
+        if operation.isSeparated {
+          unsafe output.put(
+            operation.key, omittingValueOf: operation.valueByteCount, checksum: operation.valueChecksum, kind: kind,
+            expiry: operation.expiry, revision: revision)
+          valueCopies.append(
+            ValueCopy(of: operation, revision: revision, from: source, at: valueOffset, position: output.count))
+        } else {
+          unsafe output.put(
+            operation.key, operation.value, kind: kind, expiry: operation.expiry, revision: revision)
+        }
+      } else {
+        output.deleteAll(revision: revision)
+      }
+    }
+    output.seal()
+  }
+
+  /// Writes a bounded piece of the collected records and values.
+  /// - Returns: Whether there is more.
+  private func writeOutput() throws(CompactionError) -> Bool {
+    guard !output.isEmpty else { return false }
+    // Write up to the next value, or everything.
+    let count = (valueCopies.first?.position ?? output.count) - writtenByteCount
+    if count > 0 {
+      let bytes = unsafe UnsafeRawBufferPointer(rebasing: output.bytes[writtenByteCount..<writtenByteCount + count])
+      unsafe try write(bytes)
+      writtenByteCount += count
+    } else if var copy = valueCopies.first {
+      let piece = try copy.next()
+      unsafe try piece.withBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
+      if copy.isComplete {
+        locations.append(copy.location(in: file, endingAt: end))
+        valueCopies.removeFirst()
+      } else {
+        valueCopies[0] = copy
+      }
+    }
+    guard valueCopies.isEmpty, writtenByteCount == output.count else { return true }
+    output.removeAll()
+    writtenByteCount = 0
+    return false
+  }
+
+  private func write(_ bytes: UnsafeRawBufferPointer) throws(CompactionError) {
+    do throws(SystemError) {
+      try allocate(end + bytes.count + SegmentTrailer.byteCount)
+      unsafe try file.file.write(bytes, at: end)
+      end += bytes.count
+      // Sync little by little: one large sync at the end would delay commits.
+      guard end - synced >= 256 << 10 else { return }
+      try file.file.sync()
+      synced = end
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// Allocates disk space before it is written to, so that a full disk shows up here.
+  private func allocate(_ byteCount: Int) throws(SystemError) {
+    guard byteCount > capacity else { return }
+    let newCapacity = max(byteCount, capacity + min(1 << 20, max(4_096, capacity)))
+    try file.file.allocate(newCapacity)
+    capacity = newCapacity
+  }
+
+  // MARK: Replacing
+
+  /// Completes the output, syncs it, and puts it in its sources' place.
+  /// - Returns: The size of the file.
+  private func finish() throws(CompactionError) -> Int {
     let byteCount = end + SegmentTrailer.byteCount
     do throws(SystemError) {
       let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
@@ -126,134 +289,84 @@ final class Compaction: @unchecked Sendable {
     }
     do throws(SystemError) {
       try openFolder.sync()
-      for number in replaced.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
+      for number in sourceNumbers.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
     } catch {
       throw .unfinished(error)
     }
     return byteCount
   }
 
-  /// Gives back a piece of the space of the sources, which have no names any more. Where the file system tells the disk of all blocks that
-  /// it frees, every sync waits for a large file's.
-  /// - Returns: how many bytes it was; nil when there are no more.
-  func freePiece() -> Int? {
-    guard let file = spent.last else { return nil }
-    let rest = max(0, ((try? file.byteCount()) ?? 0) - (1 << 20))
-    // Whatever fails, the space is given back when the file is closed.
+  /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed
+  /// blocks, every sync would wait for all of a large file.
+  /// - Returns: The size of the piece; nil if there are no more.
+  private func freeNextPiece() -> Int? {
+    guard let file = obsoleteFiles.last else { return nil }
+    let rest = max(0, ((try? file.byteCount()) ?? 0) - Self.freedPieceByteCount)
+    // If a call fails, closing the file frees the space.
     let isTruncated: Void? = try? file.truncate(to: rest)
-    if rest == 0 || isTruncated == nil { spent.removeLast() }
-    return 1 << 20
-  }
-
-  /// Takes the disk's space before it is written to, so that a full disk shows here.
-  private func ensure(_ byteCount: Int) throws(SystemError) {
-    guard byteCount > capacity else { return }
-    let wanted = max(byteCount, capacity + min(1 << 20, max(4_096, capacity)))
-    try file.file.allocate(wanted)
-    capacity = wanted
-  }
-
-  /// What becomes of each operation of the records, in turn.
-  private func fates(of piece: SegmentPiece, in store: Store) -> [Fate] {
-    var fates: [Fate] = []
-    let revision = store.access { map in
-      piece.visit { operation, revision, _ in fates.append(fate(of: operation, revision, in: map)) }
-      return map.revision
-    }
-    neededRevision = max(neededRevision, revision)
-    return fates
-  }
-
-  private func fate(of operation: RecordOperation, _ revision: UInt64, in map: borrowing EntryMap) -> Fate {
-    if operation.kind == SyncMark.kind { return .dropped }
-    if operation.kind == CommitBuffer.Kind.deleteAll.rawValue { return revision <= buriedRevision ? .dropped : .kept }
-    let key = unsafe Key(start: operation.key.baseAddress!, count: operation.key.count)
-    let handle = map.find(key, hash: map.hashIndex.hash(key))
-    if operation.isRemoval { return handle != 0 || revision <= buriedRevision ? .dropped : .kept }
-    if handle != 0 { return map.record(handle).revision == revision ? .kept : .dropped }
-    return operation.expiry != 0 && revision > buriedRevision ? .buried : .dropped
-  }
-
-  private func collect(_ piece: SegmentPiece, _ fates: [Fate]) {
-    var index = 0
-    piece.visit { operation, revision, valueOffset in
-      if operation.isSeparated { hasSeparatedValues = true }
-      let fate = fates[index]
-      index += 1
-      if fate == .dropped { return }
-      if fate == .buried || operation.isRemoval { unsafe tombstoneBytes += 24 + operation.key.count }
-      if fate == .buried || operation.kind == CommitBuffer.Kind.delete.rawValue {
-        unsafe output.delete(operation.key, revision: revision)
-      } else if let kind = CommitBuffer.Kind(rawValue: operation.kind), kind != .deleteAll {
-        if operation.isSeparated {
-          unsafe output.put(
-            operation.key, leavingOut: operation.valueByteCount, checksum: operation.valueChecksum, kind: kind,
-            expiry: operation.expiry, revision: revision)
-          copies.append(
-            ValueCopy(of: operation, revision: revision, from: source, at: valueOffset, position: output.count))
-        } else {
-          unsafe output.put(
-            operation.key, operation.value, kind: kind, expiry: operation.expiry, revision: revision)
-        }
-      } else {
-        output.deleteAll(revision: revision)
-      }
-    }
-    output.seal()
+    if rest == 0 || isTruncated == nil { obsoleteFiles.removeLast() }
+    return Self.freedPieceByteCount
   }
 }
 
-/// Writing what was collected.
-extension Compaction {
-  /// Writes a bounded piece of what was collected.
-  /// - Returns: whether there is more.
-  private func goOnCopying() throws(CompactionError) -> Bool {
-    guard !output.isEmpty else { return false }
-    // Up to the next value, or all of it.
-    let count = (copies.first?.position ?? output.count) - written
-    if count > 0 {
-      let bytes = unsafe UnsafeRawBufferPointer(rebasing: output.bytes[written..<written + count])
-      unsafe try write(bytes)
-      written += count
-    } else if var copy = copies.first {
-      let piece = try copy.next()
-      unsafe try piece.withBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
-      if copy.isComplete {
-        placed.append(copy.placed(in: file, endingAt: end))
-        copies.removeFirst()
-      } else {
-        copies[0] = copy
-      }
-    }
-    guard copies.isEmpty, written == output.count else { return true }
-    output.removeAll()
-    written = 0
-    return false
-  }
-
-  private func write(_ bytes: UnsafeRawBufferPointer) throws(CompactionError) {
-    do throws(SystemError) {
-      try ensure(end + bytes.count + SegmentTrailer.byteCount)
-      unsafe try file.file.write(bytes, at: end)
-      end += bytes.count
-      // Little by little: commits would wait long for all of it at the end.
-      guard end - synced >= 256 << 10 else { return }
-      try file.file.sync()
-      synced = end
-    } catch {
-      throw .system(error)
-    }
-  }
-}
-
-/// Why a compaction can't go on.
+/// Why a compaction can't continue.
 enum CompactionError: Error, Sendable {
-  /// What the log needs for its next start can't be read.
+  /// A record that the next start needs can't be read.
   case damaged(String)
-  /// A value can't be read. It stays where it is, for whoever asks for it to be told.
+  /// A separated value can't be read. It stays in place, and a client that reads it gets an error.
   case valueDamaged
-  /// The sources are as they were.
+  /// A call failed. The sources are unchanged.
   case system(SystemError)
-  /// The first source is replaced already.
+  /// A call failed after the first source was replaced.
   case unfinished(SystemError)
+}
+
+/// A separated value on its way from one segment to another, piece by piece. The copy counts only if it is what was
+/// once written.
+private struct ValueCopy {
+  private static let pieceByteCount = 256 << 10
+
+  private let key: [UInt8]
+  private let revision: UInt64
+  private let source: any File
+  private let sourceOffset: Int
+  private let byteCount: Int
+  private let checksum: UInt32
+  /// The offset in the collected records where the value belongs.
+  let position: Int
+  private var copied = 0
+  private var crc: UInt32 = 0
+
+  init(
+    of operation: RecordOperation, revision: UInt64, from source: any File, at sourceOffset: Int, position: Int
+  ) {
+    key = unsafe Array(operation.key)
+    self.revision = revision
+    self.source = source
+    self.sourceOffset = sourceOffset
+    byteCount = operation.valueByteCount
+    checksum = operation.valueChecksum
+    self.position = position
+  }
+
+  var isComplete: Bool { copied == byteCount }
+
+  /// Reads the next piece.
+  mutating func next() throws(CompactionError) -> [UInt8] {
+    let count = min(Self.pieceByteCount, byteCount - copied)
+    guard let piece = try? source.bytes(at: sourceOffset + copied, count: count), piece.count == count else {
+      throw .valueDamaged
+    }
+    crc = unsafe piece.withBytes { unsafe $0.checksum(after: crc) }
+    copied += count
+    guard !isComplete || crc == checksum else { throw .valueDamaged }
+    return piece
+  }
+
+  /// Returns the location of the complete copy.
+  func location(in file: ValueFile, endingAt end: Int) -> PlacedValue {
+    PlacedValue(
+      key: key, revision: revision,
+      value: StoredValue(file: file, offset: end - byteCount, byteCount: byteCount, checksum: checksum))
+  }
 }

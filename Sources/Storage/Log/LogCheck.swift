@@ -1,59 +1,56 @@
 import Glibc
 import Platform
 
-/// Looks at a log that nobody has open, and changes nothing in it.
+/// A check of a log that no process has open. It changes nothing.
 package enum LogCheck {
-  /// One segment, as it is.
+  /// The state of one segment.
   package struct Segment: Sendable, Equatable {
     package var path: String
     package var byteCount = 0
-    /// What can be read, from the file's beginning on.
+    /// The size of the readable part at the beginning of the file.
     package var intactBytes = 0
-    /// Whole ones, but for marks.
+    /// The number of intact records, not counting sync marks.
     package var records = 0
     package var firstRevision: UInt64 = 0
     package var lastRevision: UInt64 = 0
     package var isSealed = false
-    /// Where the first damage is, and what it is.
+    /// The first damage.
     package var damage: Damage?
-    /// What a crash left behind the last record, of the last segment only: a start cuts it off.
+    /// The size of what a crash has left after the last record, in the last segment only. A start truncates it.
     package var tornBytes = 0
-    /// What can't be read, from damaged places to the next whole records.
+    /// The number of unreadable bytes, from each damaged place to the next intact record.
     package var lostBytes = 0
   }
 
   package struct Damage: Sendable, Equatable {
     package var offset: Int
-    package var what: String
+    package var reason: String
   }
 
   package struct Report: Sendable, Equatable {
     package var segments: [Segment] = []
-    /// Segments that aren't there, by the path they should have; of a longer gap, the first few.
+    /// The expected paths of missing segments; of a long gap, the first few.
     package var missing: [String] = []
 
     package var isIntact: Bool { missing.isEmpty && segments.allSatisfy { $0.damage == nil } }
   }
 
-  /// How many missing segments of a gap are named.
-  private static let namedOfGap: UInt64 = 16
-
-  /// Reads all segments of a folder.
-  /// - Parameter tell: called with how many bytes of records were read.
+  /// Reads all segments in a folder.
+  /// - Parameter progress: Called with the size of each chunk of records that was read.
   package static func check(
-    _ path: String, files: any FileSystem, tell: (Int) -> Void = { _ in }
+    _ path: String, files: any FileSystem, progress: (Int) -> Void = { _ in }
   ) throws(LogError) -> Report {
-    unsafe try walk(path, files, tell, nil)
+    unsafe try SegmentWalk.run(LogFolder(files: files, path: path), progress, onRecord: nil)
   }
 
-  /// Copies every intact record into a new log, in a folder that is empty or not there yet. Records behind a damaged place in a segment
-  /// are looked for, too.
-  /// - Parameter tell: called with how many bytes of records were read.
-  /// - Returns: what the old one is like, and how many records were copied.
+  /// Copies every intact record into a new log, in a folder that is empty or doesn't exist. Also searches for records
+  /// after a damaged place in a segment.
+  /// - Parameter progress: Called with the size of each chunk of records that was read.
+  /// - Returns: A report on the original, and the number of copied records.
   package static func salvage(
-    _ path: String, to target: String, files: any FileSystem, tell: (Int) -> Void = { _ in }
+    _ path: String, to target: String, files: any FileSystem, progress: (Int) -> Void = { _ in }
   ) throws(LogError) -> (report: Report, records: Int) {
-    try LogError.on(target) { () throws(SystemError) in
+    try LogError.wrapping(target) { () throws(SystemError) in
       if try files.kind(of: target) == nil { return }
       guard try files.list(target).isEmpty else { throw SystemError("mkdir", errno: EEXIST) }
     }
@@ -61,8 +58,9 @@ package enum LogCheck {
     let (engine, _) = try LogEngine.open(target, files: files, now: 0, unixNow: 0, into: &map)
     var records = 0
     var lastRevision: UInt64 = 0
-    let report = unsafe try walk(path, files, tell) { (bytes, revision) throws(LogError) in
-      // A record found behind damage may be older than one that is copied already.
+    let report = unsafe try SegmentWalk.run(LogFolder(files: files, path: path), progress) {
+      (bytes, revision) throws(LogError) in
+      // A record found after damage may be older than one that is already copied.
       guard revision > lastRevision else { return }
       lastRevision = revision
       records += 1
@@ -73,117 +71,126 @@ package enum LogCheck {
         throw .failed(path: target, SystemError("\(error)", errno: error == .noSpace ? 28 : 5))
       }
     }
-    // The counter goes on where it was, even if what had the last revision is lost.
-    engine.lastRevisionOfActive = report.segments.map(\.lastRevision).max() ?? 0
-    do throws(EngineError) { try engine.seal() } catch {
+    // The store's counter continues where it was, even if the record with the last revision is lost.
+    do throws(EngineError) { try engine.seal(lastRevision: report.segments.map(\.lastRevision).max() ?? 0) } catch {
       throw .failed(path: target, SystemError("\(error)", errno: 5))
     }
     return (report, records)
   }
+}
 
-  /// What is done with an intact record that is no mark, and its revision.
-  private typealias RecordBody = (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
+/// Reads one segment for a check, beyond damaged places.
+private struct SegmentWalk: ~Copyable {
+  /// Called with an intact record that is not a sync mark, and its revision.
+  typealias RecordBody = (UnsafeRawBufferPointer, UInt64) throws(LogError) -> Void
 
-  /// Reads all segments.
-  /// - Parameter body: called with every intact record.
-  private static func walk(
-    _ path: String, _ files: any FileSystem, _ tell: (Int) -> Void, _ body: RecordBody?
-  ) throws(LogError) -> Report {
-    let folder = LogFolder(files: files, path: path)
-    let numbers = try LogError.on(path) { () throws(SystemError) in try folder.segmentNumbers() }
-    var report = Report()
+  /// The number of missing segments of a gap that are named.
+  private static let namedPerGap: UInt64 = 16
+  private static let searchByteCount = 1 << 20
+
+  private let file: SegmentFile
+  private var reader: SegmentReader
+  private var segment: LogCheck.Segment
+
+  /// Reads all segments in a folder.
+  /// - Parameter onRecord: Called with every intact record.
+  static func run(
+    _ folder: LogFolder, _ progress: (Int) -> Void, onRecord: RecordBody?
+  ) throws(LogError) -> LogCheck.Report {
+    let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
+    var report = LogCheck.Report()
     var next: UInt64 = 1
     var identity: UInt64?
     for number in numbers where number >= next {
-      for missing in next..<min(number, next + namedOfGap) { report.missing.append(folder.segmentPath(missing)) }
+      for missing in next..<min(number, next + namedPerGap) { report.missing.append(folder.segmentPath(missing)) }
       let path = folder.segmentPath(number)
       let (file, start, byteCount) = try folder.openSegment(path)
-      let (decoded, what) = SegmentHeader.decode(start)
-      var segment = Segment(path: path, byteCount: byteCount)
-      if decoded == nil { segment.damage = Damage(offset: 0, what: what) }
-      // The records of a segment whose header is gone may be good all the same.
-      let header =
-        decoded ?? SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
-      if header.number != number {
-        segment.damage = Damage(offset: 24, what: "the file is named for segment \(number) and is \(header.number)")
+      var segment = LogCheck.Segment(path: path, byteCount: byteCount)
+      let header: SegmentHeader
+      do throws(SegmentHeader.DecodingError) {
+        header = try .decode(start)
+        if header.number != number {
+          segment.damage = .init(offset: 24, reason: "the file is named for segment \(number) but is \(header.number)")
+        }
+        if let identity, header.identity != identity {
+          segment.damage = .init(offset: 16, reason: "the segment belongs to another store")
+        }
+        if identity == nil { identity = header.identity }
+      } catch {
+        segment.damage = .init(offset: 0, reason: error.reason)
+        // The records of a segment without a header may be intact all the same.
+        header = SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
       }
-      if let identity, decoded != nil, header.identity != identity {
-        segment.damage = Damage(offset: 16, what: "the segment belongs to another store")
-      }
-      if decoded != nil, identity == nil { identity = header.identity }
-      let found = FoundSegment(files: files, path: path, file: file, byteCount: byteCount, header: header)
-      unsafe try read(found, isLast: number == numbers.last, into: &segment, tell, body)
-      report.segments.append(segment)
+      let found = SegmentFile(files: folder.files, path: path, file: file, byteCount: byteCount, header: header)
+      var walk = SegmentWalk(found, segment)
+      unsafe try walk.walk(isLast: number == numbers.last, progress, onRecord)
+      report.segments.append(walk.segment)
       next = max(number, header.lastNumber) + 1
     }
     return report
   }
 
-  private static func read(
-    _ found: FoundSegment, isLast: Bool, into segment: inout Segment, _ tell: (Int) -> Void, _ body: RecordBody?
-  ) throws(LogError) {
-    var reader = SegmentReader(found, verifiesValues: true)
-    segment.firstRevision = found.header.firstRevision
+  private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
+    self.file = file
+    self.segment = segment
+    self.segment.firstRevision = file.header.firstRevision
+    reader = SegmentReader(file, verifiesValues: true)
+  }
+
+  private mutating func walk(isLast: Bool, _ progress: (Int) -> Void, _ onRecord: RecordBody?) throws(LogError) {
     while true {
-      unsafe try readPieces(&reader, of: found, into: &segment, tell, body)
-      if segment.damage == nil { segment.intactBytes = reader.end }
+      unsafe try readChunks(progress, onRecord)
+      let end = reader.end
+      if segment.damage == nil { segment.intactBytes = end }
       segment.lastRevision = max(segment.lastRevision, reader.lastRevision)
-      let (end, byteCount) = (reader.end, reader.byteCount)
-      switch reader.state {
-      case .sealed(let trailer):
+      if case .sealed(let trailer) = reader.state {
         segment.isSealed = true
         segment.lastRevision = max(segment.lastRevision, trailer.lastRevision)
         return
-      case .open, .more, .damaged:
-        let tail = try LogError.on(found.path) { () throws(SystemError) in
-          try TornTail(of: found.file, from: end, fileByteCount: byteCount, identity: found.header.identity)
-        }
-        if isLast, !tail.wasSynced, segment.damage == nil {
-          segment.tornBytes = tail.byteCount
-          return
-        }
-        var what = "the segment doesn't end as it should"
-        if case .damaged(let reason) = reader.state { what = reason }
-        if segment.damage == nil { segment.damage = Damage(offset: end, what: what) }
-        guard tail.byteCount > 0, try skip(&reader, found) else {
-          segment.lostBytes += tail.byteCount
-          return
-        }
-        segment.lostBytes += reader.end - end
       }
+      let tail = try reader.tornTail()
+      if isLast, !tail.wasSynced, segment.damage == nil {
+        segment.tornBytes = tail.byteCount
+        return
+      }
+      var reason = "the segment doesn't end as it should"
+      if case .damaged(let description) = reader.state { reason = description }
+      if segment.damage == nil { segment.damage = .init(offset: end, reason: reason) }
+      guard tail.byteCount > 0, try skipDamage() else {
+        segment.lostBytes += tail.byteCount
+        return
+      }
+      segment.lostBytes += reader.end - end
     }
   }
 
-  private static func readPieces(
-    _ reader: inout SegmentReader, of found: FoundSegment, into segment: inout Segment, _ tell: (Int) -> Void,
-    _ body: RecordBody?
-  ) throws(LogError) {
+  private mutating func readChunks(_ progress: (Int) -> Void, _ onRecord: RecordBody?) throws(LogError) {
     while true {
-      let piece = try reader.next()
-      if piece.isEmpty { return }
-      tell(reader.end - piece.offset)
-      guard let body = unsafe body else {
+      let chunk = try reader.next()
+      if chunk.isEmpty { return }
+      progress(reader.end - chunk.offset)
+      guard let onRecord = unsafe onRecord else {
         var marks = 0
-        let records = piece.visit { operation, _, _ in marks += operation.kind == SyncMark.kind ? 1 : 0 }
+        let records = chunk.visit { operation, _, _ in marks += operation.kind == SyncMark.kind ? 1 : 0 }
         segment.records += records - marks
         continue
       }
-      guard piece.isSparse else {
-        unsafe segment.records += try visit(piece.bytes, body)
+      guard chunk.isSparse else {
+        unsafe segment.records += try Self.visit(chunk.bytes, onRecord)
         continue
       }
-      let (offset, byteCount) = (piece.offset, reader.end - piece.offset)
-      let bytes = try LogError.on(found.path) { () throws(SystemError) in
-        try found.file.bytes(at: offset, count: byteCount)
+      let (offset, byteCount) = (chunk.offset, reader.end - chunk.offset)
+      let bytes = try LogError.wrapping(file.path) { () throws(SystemError) in
+        try file.file.bytes(at: offset, count: byteCount)
       }
       segment.records += unsafe try bytes.withBytes { (bytes) throws(LogError) in
-        unsafe try visit(bytes, body)
+        unsafe try Self.visit(bytes, onRecord)
       }
     }
   }
 
-  /// Calls `body` with every one of whole records, but for marks.
-  /// - Returns: how many they are.
+  /// Calls `body` with every record that is not a sync mark.
+  /// - Returns: The number of those records.
   private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
     var (start, count) = (0, 0)
     while start < records.count {
@@ -198,50 +205,67 @@ package enum LogCheck {
     return count
   }
 
-  /// Goes on at the next whole record behind a damaged place. False when there is none.
+  /// Moves the reader to the next intact record after a damaged place.
   ///
-  /// Where the damaged record ends is known when only its values are damaged. They aren't looked into: what a client wrote may look like
-  /// records, and each may claim as much as there is.
-  private static func skip(_ reader: inout SegmentReader, _ found: FoundSegment) throws(LogError) -> Bool {
+  /// The end of the damaged record is known if only its values are damaged. The search doesn't look into those: what a
+  /// client wrote may look like records, each of which may claim to be as long as the file.
+  /// - Returns: Whether there is such a record.
+  private mutating func skipDamage() throws(LogError) -> Bool {
     if let end = reader.damageEnd {
       reader.resume(at: end)
       return true
     }
-    let pieceByteCount = 1 << 20
-    var place = reader.end + 1
-    let (byteCount, previous) = (reader.byteCount, reader.lastRevision)
-    while place < byteCount {
-      let count = min(2 * pieceByteCount, byteCount - place)
-      let start = place
-      let bytes = try LogError.on(found.path) { () throws(SystemError) in try found.file.bytes(at: start, count: count)
+    var offset = reader.end + 1
+    let (byteCount, previous) = (file.byteCount, reader.lastRevision)
+    while offset < byteCount {
+      let start = offset
+      let count = min(2 * Self.searchByteCount, byteCount - start)
+      let bytes = try LogError.wrapping(file.path) { () throws(SystemError) in
+        try file.file.bytes(at: start, count: count)
       }
-      let offset = unsafe try bytes.withBytes { (bytes) throws(LogError) -> Int? in
-        for offset in 0..<min(pieceByteCount, bytes.count) {
-          let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset...])
-          switch unsafe LogRecord.check(rest, remaining: byteCount - start - offset, after: previous) {
-          case .whole: return offset
-          case .sparse where try isWhole(found, at: start + offset, after: previous): return offset
+      let found = unsafe try bytes.withBytes { (bytes) throws(LogError) -> Int? in
+        for index in 0..<min(Self.searchByteCount, bytes.count) {
+          let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
+          switch unsafe LogRecord.check(rest, remaining: byteCount - start - index, after: previous) {
+          case .intact: return index
+          case .sparse where try isSparseRecordIntact(at: start + index, after: previous): return index
           default: continue
           }
         }
         return nil
       }
-      if let offset {
-        reader.resume(at: place + offset)
+      if let found {
+        reader.resume(at: start + found)
         return true
       }
-      place += pieceByteCount
+      offset += Self.searchByteCount
     }
     return false
   }
 
-  /// Whether a record with values apart is there, all of it intact.
-  private static func isWhole(
-    _ found: FoundSegment, at place: Int, after previous: UInt64
-  ) throws(LogError) -> Bool {
-    var reader = SegmentReader(found, verifiesValues: true)
-    reader.resume(at: place)
-    reader.lastRevision = previous
+  /// Returns whether there is an intact record with separated values at that offset.
+  private func isSparseRecordIntact(at offset: Int, after previous: UInt64) throws(LogError) -> Bool {
+    var reader = SegmentReader(file, recordAt: offset, after: previous)
     return try !reader.next().isEmpty
+  }
+}
+
+extension StoreReport.Files {
+  init(_ log: LogCheck.Report) {
+    files = log.segments.count
+    for segment in log.segments {
+      count += segment.records
+      byteCount += segment.byteCount
+      revision = max(revision, segment.lastRevision)
+      if let found = segment.damage {
+        damage.append(.init(path: segment.path, offset: found.offset, what: found.reason))
+      }
+      if segment.tornBytes > 0 {
+        remarks.append(
+          "\(segment.path) has \(segment.tornBytes) bytes of an unfinished write from byte \(segment.intactBytes) on;"
+            + " the next start removes them")
+      }
+    }
+    for path in log.missing { damage.append(.init(path: path, offset: nil, what: "the segment is missing")) }
   }
 }

@@ -1,165 +1,264 @@
 import Basics
 import Platform
 
-/// The files of one durable store: segments of records in a folder, `Protocol/log-format.md`.
+/// The engine `log`: keeps a store in segments of records in a folder (`Protocol/log-format.md`).
 ///
-/// Commits go to the end of the active segment. When it is full it is sealed, and the one prepared ahead takes its place. All segments but
-/// the last are sealed, and together they stand for every number from 1 on. Used by one thread at a time, the journal's, but for `figures`.
+/// `LogWriter` owns the segments, `LogMaintenance` allocates space and compacts. One thread at a time uses the engine,
+/// the commit thread of its store, except for `figures` and `syncTimes`.
 ///
-/// Safe because the journal hands it to no other thread while a call is under way, and what `figures` reads is behind a lock.
+/// Safe because the commit writer hands the engine to no other thread during a call, and what `figures` reads is behind
+/// a lock.
 package final class LogEngine: Engine, @unchecked Sendable {
-  let folder: LogFolder
-  /// The same, held open: whoever was promised room must not need a descriptor to get it.
-  let openFolder: any Folder
-  let identity: UInt64
-  let sizes: LogSizes
-  /// Oldest first.
-  var sealed: [SealedSegment]
-  /// Nil after a start on a full disk.
-  var active: ActiveSegment?
-  var prepared: PreparedSegment?
-  /// The revision of the last record that was written, and of the last that is known to be on the disk.
-  var lastRevision: UInt64
-  var syncedRevision: UInt64
-  /// The number of the next segment.
-  var nextNumber: UInt64
-  let runner: any CompactionRunner
-  var compaction: Compaction?
-  var survey: LivenessScan?
-  /// Whether what the last survey found is still of use.
-  var isSurveyed = false
-  /// How large the log was when nothing was worth compacting.
-  var quietBytes = 0
-  /// The space that a compaction may fall back on, as far as it is taken.
-  var reserveBytes = 0
-  /// Whether a compaction has the reserve's space: nobody else may take it until it is done.
-  var isReserveLent = false
-  let shared: Lock<LogFigures>
+  private(set) var writer: LogWriter
+  private var maintenance: LogMaintenance
+  private let folder: LogFolder
+  /// The number of bytes of unfinished writes that opening has truncated.
+  private let truncatedByteCount: Int
+  /// The number of bytes of commits.
+  private var committedByteCount = 0
+  private let publishedFigures = Lock([(name: String, value: UInt64)]())
+  package let syncTimes: DurationHistogram?
 
-  init(
-    _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, sizes: LogSizes, sealed: [SealedSegment],
-    active: ActiveSegment?,
-    lastRevision: UInt64, nextNumber: UInt64, cutBytes: Int, runner: any CompactionRunner
+  private init(
+    _ folder: LogFolder, writer: LogWriter, maintenance: LogMaintenance, truncatedByteCount: Int,
+    syncTimes: DurationHistogram
   ) {
     self.folder = folder
-    self.openFolder = openFolder
-    self.identity = identity
-    self.sizes = sizes
-    self.sealed = sealed
-    self.active = active
-    self.lastRevision = lastRevision
-    self.nextNumber = nextNumber
-    self.runner = runner
-    syncedRevision = lastRevision
-    shared = Lock(LogFigures(cutBytes: cutBytes))
-    noteFigures { _ in }
+    self.writer = writer
+    self.maintenance = maintenance
+    self.truncatedByteCount = truncatedByteCount
+    self.syncTimes = syncTimes
+    publishFigures()
   }
 
-  package var room: Int { max(active?.room ?? 0, prepared?.room ?? 0) }
+  package var room: Int { writer.availableByteCount }
 
-  package let syncTimes: DurationHistogram? = DurationHistogram()
-  package var figures: [(name: String, value: UInt64)] { shared.withLock { $0.named } }
-
-  /// All segments, the active one as far as it is written.
-  var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
+  package func makeRoom() throws(EngineError) {
+    try writer.reserveSpace()
+    publishFigures()
+  }
 
   package func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [PlacedValue] {
-    var rest = unsafe records
-    var placed: [PlacedValue] = []
-    while rest.count > 0 {
-      let fitting = unsafe prefix(of: rest, within: active?.room ?? 0)
-      if fitting > 0 {
-        let part = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
-        unsafe try append(part)
-        if separatedCount > 0, let active {
-          unsafe placed += PlacedValue.all(in: part, at: active.end - part.count, of: active.values)
-        }
-        unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
-      } else {
-        let recordBytes = unsafe rest.recordByteCount(at: 0)
-        do throws(EngineError) {
-          try advance(toHold: recordBytes)
-        } catch {
-          // Whoever heeds `room` never comes here.
-          throw error == .noSpace ? .failed("the disk is full (\(folder.path))") : error
-        }
-      }
-    }
-    lastRevision = max(lastRevision, last)
-    let written = records.count
-    noteFigures { $0.commitBytes += written }
-    if syncs { try sync() }
-    return placed
+    let locations = unsafe try writer.write(records, separatedCount: separatedCount)
+    committedByteCount += records.count
+    if syncs { try writer.sync() }
+    publishFigures()
+    return locations
   }
 
   package func sync() throws(EngineError) {
-    guard let active else { return }
-    guard active.synced < active.end else {
-      syncedRevision = lastRevision
-      return
-    }
-    let begun = monotonicNanoseconds()
-    try attempt(folder.segmentPath(active.number)) { () throws(SystemError) in try active.file.sync() }
-    syncTimes?.note(nanoseconds: monotonicNanoseconds() - begun)
-    self.active?.synced = active.end
-    syncedRevision = lastRevision
-    noteFigures { $0.syncs += 1 }
+    try writer.sync()
+    publishFigures()
   }
 
-  /// How many bytes of whole records fit.
-  private func prefix(of records: UnsafeRawBufferPointer, within room: Int) -> Int {
-    if records.count <= room { return records.count }
-    var place = 0
-    while place < records.count {
-      let end = unsafe place + records.recordByteCount(at: place)
-      if end > room { break }
-      place = end
-    }
-    return place
+  package func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool {
+    let hasMore = try maintenance.perform(on: &writer, context)
+    publishFigures()
+    return hasMore
   }
 
-  /// Writes records that fit.
-  private func append(_ records: UnsafeRawBufferPointer) throws(EngineError) {
-    guard var active else { preconditionFailure("there is no active segment") }
-    let path = folder.segmentPath(active.number)
-    if active.synced - active.marked >= sizes.markInterval {
-      let revision = max(active.firstRevision, 1) - 1
-      let mark = SyncMark(
-        revision: max(revision, lastRevisionOfActive), identity: identity, syncedByteCount: active.synced)
-      try attempt(path) { () throws(SystemError) in try active.file.write(mark.bytes, at: active.end) }
-      active.marked = active.synced
-      active.end += SyncMark.byteCount
-    }
-    try attempt(path) { () throws(SystemError) in unsafe try active.file.write(records, at: active.end) }
-    active.end += records.count
-    lastRevisionOfActive = unsafe Self.lastRevision(of: records)
-    self.active = active
+  package func endWork() { maintenance.stop() }
+
+  /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from
+  /// what a crash leaves.
+  package func close() throws(EngineError) { try writer.close() }
+
+  /// Seals the log with at least that revision as its last.
+  func seal(lastRevision: UInt64) throws(EngineError) { try writer.seal(lastRevision: lastRevision) }
+
+  /// Allocates a segment and continues in it.
+  func startSegment() throws(EngineError) {
+    try writer.reserveSpace()
+    try writer.startSegment(fitting: 0)
+    publishFigures()
   }
 
-  /// The revision of the last record of the active segment, which a mark repeats.
-  var lastRevisionOfActive: UInt64 = 0
+  var isCompacting: Bool { maintenance.isCompacting }
 
-  private static func lastRevision(of records: UnsafeRawBufferPointer) -> UInt64 {
-    var (place, revision) = (0, UInt64(0))
-    while place < records.count {
-      revision = unsafe records.integer(at: place + 8, as: UInt64.self)
-      place += unsafe records.recordByteCount(at: place)
-    }
-    return revision
+  /// Starts the compaction of neighboring sealed segments, whether they are worth it or not.
+  func compact(_ run: Range<Int>, revision: UInt64, _ context: any MaintenanceContext) throws(EngineError) {
+    _ = try maintenance.compact(run, revision: revision, on: &writer, context)
   }
 
-  func noteFigures(_ change: (inout LogFigures) -> Void) {
-    let (bytes, segments, room) = (byteCount, sealed.count + (active == nil ? 0 : 1), room)
-    shared.withLock { figures in
-      change(&figures)
-      (figures.bytes, figures.segments, figures.room) = (bytes, segments, room)
+  // MARK: Figures
+
+  package var figures: [(name: String, value: UInt64)] { publishedFigures.withLock { figures in figures } }
+
+  private func publishFigures() {
+    let (bytes, live) = (writer.byteCount, maintenance.liveByteCount)
+    let compacted = maintenance.compactedByteCount
+    let figures = [
+      (name: "log_bytes", value: UInt64(bytes)), ("log_live_bytes", UInt64(min(live, bytes))),
+      ("log_dead_bytes", UInt64(max(0, bytes - live))), ("log_segments", UInt64(writer.segmentCount)),
+      ("log_room_bytes", UInt64(writer.availableByteCount)),
+      ("log_written_bytes_total", UInt64(committedByteCount + compacted)),
+      ("log_compaction_bytes_total", UInt64(compacted)),
+      ("log_compactions_total", UInt64(maintenance.compactionCount)),
+      ("log_syncs_total", UInt64(writer.syncCount)), ("log_cut_bytes", UInt64(truncatedByteCount)),
+    ]
+    publishedFigures.withLock { $0 = figures }
+  }
+}
+
+// MARK: Opening
+
+extension LogEngine {
+  /// Opens the log in a folder, or creates one in it, and loads its entries into an empty map.
+  ///
+  /// Afterwards nothing is torn: a torn tail has been truncated, and its segment is sealed. A full disk doesn't keep a
+  /// log from being opened; the engine then has no space for records until `reserveSpace` finds some.
+  ///
+  /// - Parameters:
+  ///   - path: An absolute path. The folder is created if it is missing.
+  ///   - now: The time on the clock of the map's expiries, in milliseconds.
+  ///   - unixNow: The same time in milliseconds since 1970.
+  ///   - progress: Called repeatedly with how many bytes have been read, and of how many.
+  /// - Throws: `LogError`. The map is then partly loaded and must not be used.
+  package static func open(
+    _ path: String, files: any FileSystem, configuration: LogConfiguration = LogConfiguration(), now: UInt64,
+    unixNow: UInt64, identity: UInt64 = .random(in: .min ... .max), progress: (Int, Int) -> Void = { _, _ in },
+    into map: inout EntryMap
+  ) throws(LogError) -> (engine: LogEngine, recovery: LogRecovery) {
+    try open(
+      path, files: files, configuration: configuration, at: ClockReading(wall: unixNow, monotonic: now),
+      identity: identity, runner: BackgroundRunner(), progress: progress, into: &map)
+  }
+
+  static func open(
+    _ path: String, files: any FileSystem, configuration: LogConfiguration, at now: ClockReading, identity: UInt64,
+    runner: any CompactionRunner, progress: (Int, Int) -> Void = { _, _ in }, into map: inout EntryMap
+  ) throws(LogError) -> (engine: LogEngine, recovery: LogRecovery) {
+    let folder = LogFolder(files: files, path: path)
+    let openFolder = try LogError.wrapping(path) { () throws(SystemError) in
+      try folder.make()
+      try folder.removeLeftovers()
+      // A process may have died after naming a file and before the name was on disk.
+      let openFolder = try files.openFolder(path)
+      try openFolder.sync()
+      return openFolder
+    }
+    let reserve = try LogError.wrapping(folder.reservePath) { () throws(SystemError) in
+      try files.kind(of: folder.reservePath)
+    }
+    let list = try SegmentList(opening: folder)
+    var recovery = LogRecovery()
+    var replay = LogReplay(now: now)
+    var sealed: [SealedSegment] = []
+    try wrappingMemory { () throws(StorageError) in try map.beginLoading(entries: list.estimatedRecordCount) }
+    var lastRevision: UInt64 = 0
+    var active: ActiveSegment?
+    let byteCount = list.segments.reduce(0) { $0 + $1.byteCount }
+    for (index, segment) in list.segments.enumerated() {
+      let isLast = index == list.segments.count - 1
+      let bytesBefore = recovery.bytes
+      let end = try replay.read(segment, isLast: isLast, into: &map) { progress(bytesBefore + $0, byteCount) }
+      lastRevision = max(lastRevision, end.lastRevision, segment.header.lastRevision)
+      recovery.bytes += end.offset
+      if !end.isSealed, end.offset == SegmentHeader.byteCount, end.tornByteCount == 0 {
+        // Nothing was ever written to it, so it is as good as new.
+        let file = try LogError.wrapping(segment.path) { () throws(SystemError) in
+          try files.open(segment.path, .writing)
+        }
+        active = ActiveSegment(
+          values: ValueFile(file, path: segment.path), number: segment.header.number,
+          firstRevision: segment.header.firstRevision, capacity: segment.byteCount)
+        break
+      }
+      if isLast, end.isSealed {
+        // The process that wrote the trailer may have died before the trailer was on disk.
+        try LogError.wrapping(segment.path) { () throws(SystemError) in try files.open(segment.path, .writing).sync() }
+      }
+      if !end.isSealed {
+        try LogError.wrapping(segment.path) { () throws(SystemError) in
+          try seal(segment, at: end.offset, lastRevision: lastRevision)
+        }
+        recovery.truncatedBytes = end.tornByteCount
+        if end.tornByteCount > 0 { recovery.truncatedPath = segment.path }
+      }
+      sealed.append(
+        SealedSegment(
+          number: segment.header.number, lastNumber: segment.header.lastNumber,
+          firstRevision: segment.header.firstRevision, lastRevision: lastRevision,
+          sweptRevision: segment.header.sweptRevision, byteCount: end.offset + SegmentTrailer.byteCount,
+          tombstoneByteCount: end.tombstoneByteCount, liveByteCount: end.offset))
+    }
+    try wrappingMemory { () throws(StorageError) in try replay.finish(&map, revision: lastRevision) }
+    recovery.records = replay.recordCount
+    recovery.segments = list.segments.count
+    var reserveByteCount = 0
+    if case .file(let byteCount) = reserve { reserveByteCount = byteCount }
+    let syncTimes = DurationHistogram()
+    let writer = LogWriter(
+      folder, openFolder, identity: list.segments.first?.header.identity ?? (identity | 1),
+      configuration: configuration, sealed: sealed, active: active, lastRevision: lastRevision,
+      nextNumber: (list.segments.last?.header.lastNumber ?? 0) + 1, reserveByteCount: reserveByteCount,
+      syncTimes: syncTimes)
+    let maintenance = LogMaintenance(
+      of: folder, runner: runner, maxBytesPerSecond: configuration.compactionBytesPerSecond)
+    let engine = LogEngine(
+      folder, writer: writer, maintenance: maintenance, truncatedByteCount: recovery.truncatedBytes,
+      syncTimes: syncTimes)
+    if active == nil { try engine.startFirstSegment() }
+    return (engine, recovery)
+  }
+
+  /// Starts the first segment after opening if there is space for it.
+  private func startFirstSegment() throws(LogError) {
+    do throws(EngineError) {
+      try startSegment()
+    } catch {
+      switch error {
+      case .noSpace: return
+      case .failed(let description): throw .failed(path: folder.path, SystemError(description, errno: 5))
+      }
     }
   }
 
-  /// Runs calls on a file, and says which file it was when one fails.
-  func attempt<Result>(_ path: String, _ body: () throws(SystemError) -> Result) throws(EngineError) -> Result {
-    do throws(SystemError) { return try body() } catch { throw .failed("\(error) (\(path))") }
+  /// Seals a segment at the end of its last intact record. The trailer comes first, because its space is already
+  /// allocated.
+  private static func seal(_ segment: SegmentFile, at end: Int, lastRevision: UInt64) throws(SystemError) {
+    let file = try segment.files.open(segment.path, .writing)
+    try file.sync()
+    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, identity: segment.header.identity)
+    try file.write(trailer.bytes, at: end)
+    try file.sync()
+    try file.truncate(to: end + SegmentTrailer.byteCount)
+  }
+
+  private static func wrappingMemory(_ body: () throws(StorageError) -> Void) throws(LogError) {
+    do throws(StorageError) { try body() } catch { throw .noMemory(error) }
+  }
+}
+
+extension LogEngine: FileEngine {
+  static func openStore(
+    in path: String, on files: any FileSystem, at now: ClockReading, into map: inout EntryMap,
+    progress: (Int, Int) -> Void
+  ) throws -> (engine: any Engine, remarks: [String]) {
+    let (engine, recovery) = try open(
+      path, files: files, now: now.monotonic, unixNow: now.wall, progress: progress, into: &map)
+    guard recovery.truncatedBytes > 0 else { return (engine, []) }
+    let remark = "removed \(recovery.truncatedBytes) bytes of unfinished writes from \(recovery.truncatedPath ?? path)"
+    return (engine, [remark])
+  }
+
+  static func recognizes(fileNames: [String]) -> Bool { fileNames.contains { $0.hasSuffix(".log") } }
+
+  static func checkStore(
+    in path: String, on files: any FileSystem, progress: (Int) -> Void
+  ) throws -> StoreReport.Files {
+    StoreReport.Files(try LogCheck.check(path, files: files, progress: progress))
+  }
+
+  static func salvageStore(
+    in path: String, to target: String, on files: any FileSystem, progress: (Int) -> Void
+  ) throws -> (files: StoreReport.Files, salvage: StoreReport.SalvageSummary) {
+    let (report, records) = try LogCheck.salvage(path, to: target, files: files, progress: progress)
+    let lostByteCount = report.segments.reduce(0) { $0 + $1.lostBytes }
+    return (
+      StoreReport.Files(report), .init(copied: records, lostBytes: lostByteCount, lostFiles: report.missing.count)
+    )
   }
 }

@@ -5,20 +5,20 @@ struct LogFolder: Sendable {
   let files: any FileSystem
   let path: String
 
-  /// Made ahead: it becomes the next segment.
+  /// A file that was allocated ahead and becomes the next segment.
   var nextPath: String { "\(path)/next.tmp" }
-  /// What a compaction writes, until it takes the place of a segment.
+  /// The output of a compaction until it replaces a segment.
   var compactionPath: String { "\(path)/compaction.tmp" }
-  /// Space that a compaction may have when the disk is full.
+  /// Space that a compaction may use when the disk is full.
   var reservePath: String { "\(path)/reserve.tmp" }
 
-  /// A segment has a number of ten digits.
+  /// Returns the path of a segment, which has its number in ten digits.
   func segmentPath(_ number: UInt64) -> String {
     let digits = String(number)
     return "\(path)/" + String(repeating: "0", count: max(0, 10 - digits.count)) + digits + ".log"
   }
 
-  /// The numbers of all segments, in order.
+  /// Returns the numbers of all segments in order.
   func segmentNumbers() throws(SystemError) -> [UInt64] {
     var numbers: [UInt64] = []
     for name in try files.list(path) {
@@ -29,26 +29,138 @@ struct LogFolder: Sendable {
     return numbers.sorted()
   }
 
-  /// Opens a segment to read it.
-  /// - Returns: it, what should be its header, and its size.
+  /// Opens a segment for reading.
+  /// - Returns: The file, the bytes that should be its header, and its size.
   func openSegment(_ path: String) throws(LogError) -> (file: any File, start: [UInt8], byteCount: Int) {
-    try LogError.on(path) { () throws(SystemError) in
+    try LogError.wrapping(path) { () throws(SystemError) in
       let file = try files.open(path, .reading)
       return (file, try file.bytes(at: 0, count: SegmentHeader.byteCount), try file.byteCount())
     }
   }
 
-  /// Removes what earlier work left unfinished.
+  /// Removes what earlier work has left unfinished.
   func removeLeftovers() throws(SystemError) {
     for leftover in [nextPath, compactionPath] where try files.kind(of: leftover) != nil {
       try files.remove(leftover)
     }
   }
 
-  /// Makes the folder if it isn't there.
+  /// Creates the folder unless it exists.
   func make() throws(SystemError) {
     guard try files.kind(of: path) == nil else { return }
     try files.makeFolder(path)
     if let slash = path.lastIndex(of: "/"), slash > path.startIndex { try files.syncFolder(String(path[..<slash])) }
   }
+}
+
+/// A segment in a folder, open for reading.
+struct SegmentFile {
+  let files: any FileSystem
+  let path: String
+  let file: any File
+  let byteCount: Int
+  let header: SegmentHeader
+
+  /// Returns whether the file ends with its trailer, as sealing leaves it.
+  func endsWithTrailer() throws(SystemError) -> Bool {
+    let offset = byteCount - SegmentTrailer.byteCount
+    guard offset >= SegmentHeader.byteCount else { return false }
+    let bytes = try file.bytes(at: offset, count: SegmentTrailer.byteCount)
+    return unsafe bytes.withBytes { bytes in
+      unsafe SegmentTrailer.decode(bytes, at: offset, identity: header.identity) != nil
+    }
+  }
+}
+
+/// The segments that make up a log, in order and without a gap.
+struct SegmentList {
+  private(set) var segments: [SegmentFile] = []
+  /// The approximate number of records.
+  private(set) var estimatedRecordCount = 0
+
+  /// Opens the segments of a folder, and removes those that a merged one has replaced.
+  init(opening folder: LogFolder) throws(LogError) {
+    let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
+    var replaced: [String] = []
+    for number in numbers {
+      let path = folder.segmentPath(number)
+      if let last = segments.last?.header.lastNumber, number <= last {
+        // It was merged into the previous one, and a crash came before it was removed.
+        replaced.append(path)
+        continue
+      }
+      let expected = (segments.last?.header.lastNumber ?? 0) + 1
+      guard number == expected else {
+        throw .damaged(path: folder.segmentPath(expected), offset: 0, reason: "the segment is missing")
+      }
+      try add(path, number: number, folder)
+    }
+    if !replaced.isEmpty {
+      try LogError.wrapping(folder.path) { () throws(SystemError) in
+        for path in replaced { try folder.files.remove(path) }
+        try folder.files.syncFolder(folder.path)
+      }
+    }
+    estimatedRecordCount = try estimateRecordCount()
+  }
+
+  private mutating func add(_ path: String, number: UInt64, _ folder: LogFolder) throws(LogError) {
+    let (file, start, byteCount) = try folder.openSegment(path)
+    let header: SegmentHeader
+    do throws(SegmentHeader.DecodingError) { header = try .decode(start) } catch {
+      throw .damaged(path: path, offset: 0, reason: error.reason)
+    }
+    guard header.number == number else {
+      throw .damaged(path: path, offset: 24, reason: "the file is named for segment \(number) but is \(header.number)")
+    }
+    guard header.identity == segments.first?.header.identity ?? header.identity else {
+      throw .damaged(path: path, offset: 16, reason: "the segment belongs to another store")
+    }
+    guard byteCount <= LogConfiguration.maxFileByteCount else {
+      throw .damaged(
+        path: path, offset: LogConfiguration.maxFileByteCount, reason: "the file is larger than any segment")
+    }
+    segments.append(SegmentFile(files: folder.files, path: path, file: file, byteCount: byteCount, header: header))
+  }
+
+  /// Estimates the number of records from the first records of some segments.
+  private func estimateRecordCount() throws(LogError) -> Int {
+    var (bytes, records) = (0, 0)
+    for index in stride(from: 0, to: segments.count, by: max(1, segments.count / 16)) {
+      let segment = segments[index]
+      var offset = 0
+      let sample = try LogError.wrapping(segment.path) { () throws(SystemError) in
+        try segment.file.bytes(at: SegmentHeader.byteCount, count: 16 << 10)
+      }
+      while offset + 4 <= sample.count {
+        let length = Int(sample.integer(at: offset, as: UInt32.self))
+        if length == 0 { break }
+        offset += CommitBuffer.recordHeaderByteCount + length
+        records += 1
+      }
+      bytes += offset
+    }
+    guard records > 0 else { return 0 }
+    // No record is smaller than this, so damage can't make the estimate arbitrarily large.
+    let average = max(CommitBuffer.recordHeaderByteCount + 17, bytes / records)
+    // No store has more.
+    return min(segments.reduce(0) { $0 + $1.byteCount } / average, Int(UInt32.max))
+  }
+}
+
+/// A segment that no commit is written to any more.
+struct SealedSegment: Sendable {
+  let number: UInt64
+  let lastNumber: UInt64
+  let firstRevision: UInt64
+  let lastRevision: UInt64
+  let sweptRevision: UInt64
+  /// The size of header, records and trailer.
+  let byteCount: Int
+  /// The size of its tombstones; nil if they have not been read.
+  let tombstoneByteCount: Int?
+  /// The size of its live records, as the last scan or the compaction has found.
+  var liveByteCount: Int
+  /// Whether a value in it can't be read, which rules out compaction.
+  var hasDamagedValue = false
 }

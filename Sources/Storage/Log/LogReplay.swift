@@ -2,83 +2,76 @@ import Platform
 
 /// Loads the records of segments into a map, in order.
 struct LogReplay {
-  /// What a segment came to.
-  struct Ending {
-    /// Where its last whole record ends.
-    var end: Int
-    var lastRevision: UInt64
-    var isSealed: Bool
-    /// What is behind the end of an unsealed segment.
-    var tornBytes = 0
-    var tombstoneBytes = 0
+  /// How a segment ends.
+  struct SegmentEnd {
+    /// The end of the last intact record.
+    let offset: Int
+    let lastRevision: UInt64
+    let isSealed: Bool
+    /// The size of the torn tail of an unsealed segment.
+    let tornByteCount: Int
+    let tombstoneByteCount: Int
   }
 
-  let now: UInt64
-  let unixNow: UInt64
+  private let now: ClockReading
   private var loader = BulkLoader()
   private(set) var recordCount = 0
-  /// Of the segments that were read.
+  /// The last revision of the segments read so far.
   private var lastRevision: UInt64 = 0
 
-  init(now: UInt64, unixNow: UInt64) {
-    self.now = now
-    self.unixNow = unixNow
-  }
+  init(now: ClockReading) { self.now = now }
 
-  /// Reads one segment. Values apart stay where they are, and of a sealed segment they are not even looked at: they have been on the disk,
-  /// and are checked when they are read.
-  /// - Parameter progress: called a piece with how many of the segment's bytes are read.
-  /// - Throws: `damaged`, unless what is broken is the torn tail of the last one.
+  /// Reads one segment. Separated values stay where they are. In a sealed segment they are not even verified: they were
+  /// on disk, and are verified when they are read.
+  /// - Parameter progress: Called repeatedly with how many of the segment's bytes have been read.
+  /// - Throws: `damaged`, unless the broken part is the torn tail of the last segment.
   mutating func read(
-    _ segment: FoundSegment, isLast: Bool, into map: inout EntryMap, progress: (Int) -> Void
-  ) throws(LogError) -> Ending {
+    _ segment: SegmentFile, isLast: Bool, into map: inout EntryMap, progress: (Int) -> Void
+  ) throws(LogError) -> SegmentEnd {
     var isSealed = !isLast
     if isLast {
-      isSealed = try LogError.on(segment.path) { () throws(SystemError) in try segment.endsWithTrailer() }
+      isSealed = try LogError.wrapping(segment.path) { () throws(SystemError) in try segment.endsWithTrailer() }
     }
-    var reader = SegmentReader(segment, verifiesValues: !isSealed)
-    reader.lastRevision = max(reader.lastRevision, lastRevision)
+    var reader = SegmentReader(segment, verifiesValues: !isSealed, after: lastRevision)
     defer { lastRevision = reader.lastRevision }
     let file = ValueFile(segment.file, path: segment.path)
-    var tombstoneBytes = 0
+    var tombstoneByteCount = 0
     while true {
-      let piece = try reader.next()
-      if piece.isEmpty { break }
+      let chunk = try reader.next()
+      if chunk.isEmpty { break }
       do throws(StorageError) {
-        tombstoneBytes += try load(piece, of: file, into: &map)
+        tombstoneByteCount += try load(chunk, of: file, into: &map)
       } catch {
         throw .noMemory(error)
       }
       progress(reader.end)
     }
-    var ending = Ending(
-      end: reader.end, lastRevision: reader.lastRevision, isSealed: false, tombstoneBytes: tombstoneBytes)
     if case .sealed(let trailer) = reader.state {
-      ending.isSealed = true
-      ending.lastRevision = max(ending.lastRevision, trailer.lastRevision)
-      return ending
+      return SegmentEnd(
+        offset: reader.end, lastRevision: max(reader.lastRevision, trailer.lastRevision), isSealed: true,
+        tornByteCount: 0, tombstoneByteCount: tombstoneByteCount)
     }
-    var what = "the segment doesn't end as it should"
-    if case .damaged(let reason) = reader.state { what = reason }
-    let damage = LogError.damaged(path: segment.path, offset: reader.end, what: what)
+    var reason = "the segment doesn't end as it should"
+    if case .damaged(let description) = reader.state { reason = description }
+    let damage = LogError.damaged(path: segment.path, offset: reader.end, reason: reason)
     guard isLast else { throw damage }
-    let (end, byteCount, identity) = (reader.end, reader.byteCount, reader.identity)
-    let tail = try LogError.on(segment.path) { () throws(SystemError) in
-      try TornTail(of: segment.file, from: end, fileByteCount: byteCount, identity: identity)
-    }
+    let tail = try reader.tornTail()
     guard !tail.wasSynced else { throw damage }
-    ending.tornBytes = tail.byteCount
-    return ending
+    return SegmentEnd(
+      offset: reader.end, lastRevision: reader.lastRevision, isSealed: false, tornByteCount: tail.byteCount,
+      tombstoneByteCount: tombstoneByteCount)
   }
 
-  /// Loads the records of a piece.
-  /// - Returns: what removals among them take.
+  /// Loads the records of a chunk.
+  /// - Returns: The size of the tombstones among them.
   private mutating func load(
-    _ piece: SegmentPiece, of file: ValueFile, into map: inout EntryMap
+    _ chunk: SegmentChunk, of file: ValueFile, into map: inout EntryMap
   ) throws(StorageError) -> Int {
-    var tombstoneBytes = 0
-    let count = try piece.visit { (operation, revision, valueOffset) throws(StorageError) in
-      if operation.isRemoval { unsafe tombstoneBytes += CommitBuffer.operationHeaderByteCount + operation.key.count }
+    var tombstoneByteCount = 0
+    let count = try chunk.visit { (operation, revision, valueOffset) throws(StorageError) in
+      if operation.isRemoval {
+        unsafe tombstoneByteCount += CommitBuffer.operationHeaderByteCount + operation.key.count
+      }
       if operation.isSeparated {
         let value = StoredValue(
           file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
@@ -89,27 +82,27 @@ struct LogReplay {
     }
     recordCount &+= count
     try loader.flush(into: &map)
-    return tombstoneBytes
+    return tombstoneByteCount
   }
 
-  /// - Parameter stored: where the value lies, if it is apart.
+  /// - Parameter separated: A reference to the value if it is separated.
   @inline(__always)
   private mutating func apply(
-    _ operation: RecordOperation, revision: UInt64, _ stored: StoredValue?, to map: inout EntryMap
+    _ operation: RecordOperation, revision: UInt64, _ separated: StoredValue?, to map: inout EntryMap
   ) throws(StorageError) {
     switch operation.kind {
     case 1, 2:
       var expiry: UInt64 = 0
       if operation.expiry != 0 {
-        guard operation.expiry > unixNow else {
+        guard operation.expiry > now.wall else {
           unsafe try loader.remove(operation.key, revision: revision, from: &map)
           return
         }
-        expiry = now &+ (operation.expiry &- unixNow)
+        expiry = now.monotonic &+ (operation.expiry &- now.wall)
       }
       let kind: EntryKind = operation.kind == 1 ? .single : .list
-      if let stored {
-        unsafe try loader.put(operation.key, stored, kind: kind, expiry: expiry, revision: revision, into: &map)
+      if let separated {
+        unsafe try loader.put(operation.key, separated, kind: kind, expiry: expiry, revision: revision, into: &map)
       } else {
         unsafe try loader.put(
           operation.key, operation.value, kind: kind, expiry: expiry, revision: revision, into: &map)

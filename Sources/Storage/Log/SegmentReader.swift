@@ -1,14 +1,14 @@
 import Platform
 
-/// Reads the records of a segment in pieces, and checks them.
+/// A reader that returns the records of a segment in chunks, verified.
 ///
-/// A piece is whole records, checked all through; or one that has values apart, which is read without them, however large they are. They
-/// have checksums of their own, which are checked only if asked for. Owned by whoever reads.
+/// A chunk is a run of intact records, or one record with separated values, which is read without those values, however
+/// large they are. The values have checksums of their own, which the reader verifies only on request.
 @safe
 struct SegmentReader: ~Copyable {
-  /// What there is behind the last piece.
+  /// What comes after the last chunk.
   enum State: Equatable {
-    /// Another piece.
+    /// Another chunk.
     case more
     case sealed(SegmentTrailer)
     /// A length of zero and no trailer: nothing was written from here on, or it is torn.
@@ -16,43 +16,52 @@ struct SegmentReader: ~Copyable {
     case damaged(String)
   }
 
-  /// How much is read at a time: what stays in the processor's cache while it is checked and used.
-  static let pieceByteCount = 256 << 10
-  /// How much is read behind a value that was passed over, and may be followed by another.
-  static let probeByteCount = 4 << 10
+  /// The size of a normal read, which stays in the processor's cache while the records are verified and used.
+  private static let chunkByteCount = 256 << 10
+  /// The size of a read after a skipped value, which another value may follow.
+  private static let skippingReadByteCount = 4 << 10
 
   private let file: any File
   private let path: String
-  let identity: UInt64
+  private let identity: UInt64
   /// The size of the file.
-  let byteCount: Int
-  /// Whether values apart are read too, and their checksums checked.
-  let verifiesValues: Bool
-  var state = State.more
-  /// The end of the last piece: of what is known to be good.
-  var end = SegmentHeader.byteCount
-  /// Where the damaged record ends, if nothing of it is damaged but values apart; nil when nobody knows.
-  var damageEnd: Int?
+  private let byteCount: Int
+  /// Whether to read separated values and verify their checksums.
+  private let verifiesValues: Bool
+  private(set) var state = State.more
+  /// The end of the last chunk, and so of the verified part.
+  private(set) var end = SegmentHeader.byteCount
+  /// The end of the damaged record if only separated values in it are damaged; nil if it is unknown.
+  private(set) var damageEnd: Int?
   /// The revision of the last record.
-  var lastRevision: UInt64
-  /// How much the next read takes: less where values are passed over.
-  var readByteCount: Int
-  /// What was read last: so many bytes, from that place on.
-  private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: SegmentReader.pieceByteCount, alignment: 16)
+  private(set) var lastRevision: UInt64
+  /// The size of the next read: smaller where values are skipped.
+  private var readByteCount: Int
+  /// The bytes of the last read, with their offset in the file and their number.
+  private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: SegmentReader.chunkByteCount, alignment: 16)
   private var bufferStart = 0
   private var bufferCount = 0
-  /// The last record that had values apart.
-  var sparse = UnsafeMutableRawBufferPointer.allocate(byteCount: SegmentReader.probeByteCount, alignment: 16)
-  var sparseCount = 0
+  /// The last record with separated values, without those values. The record's checksum covers these bytes.
+  private var sparse = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: SegmentReader.skippingReadByteCount, alignment: 16)
+  private var sparseCount = 0
 
-  init(_ segment: FoundSegment, verifiesValues: Bool) {
+  /// - Parameter previous: The revision of the last record before the segment, if it is known.
+  init(_ segment: SegmentFile, verifiesValues: Bool, after previous: UInt64 = 0) {
     byteCount = segment.byteCount
     file = segment.file
     path = segment.path
     identity = segment.header.identity
-    lastRevision = max(1, segment.header.firstRevision) - 1
+    lastRevision = max(previous, max(1, segment.header.firstRevision) - 1)
     self.verifiesValues = verifiesValues
-    readByteCount = verifiesValues ? Self.pieceByteCount : Self.pieceByteCount / 4
+    readByteCount = verifiesValues ? Self.chunkByteCount : Self.chunkByteCount / 4
+  }
+
+  /// A reader of the record at one offset of a segment, which verifies separated values.
+  init(_ segment: SegmentFile, recordAt offset: Int, after previous: UInt64) {
+    self.init(segment, verifiesValues: true)
+    end = offset
+    lastRevision = previous
   }
 
   deinit {
@@ -60,66 +69,75 @@ struct SegmentReader: ~Copyable {
     unsafe sparse.deallocate()
   }
 
-  /// Goes on behind a damaged place.
-  mutating func resume(at place: Int) {
-    end = place
+  /// Continues after a damaged place.
+  mutating func resume(at offset: Int) {
+    end = offset
     damageEnd = nil
     state = .more
   }
 
-  /// The next piece; an empty one when there is no other, which `state` then says why.
-  mutating func next() throws(LogError) -> SegmentPiece {
+  /// Returns the next chunk, or an empty one if there is no other; `state` then says why.
+  mutating func next() throws(LogError) -> SegmentChunk {
     let offset = end
     var wanted = 0
     while state == .more {
-      // What the last read brought may have more records.
+      // The last read may have brought more records.
       if unsafe wanted > 0 || bytes(from: offset).count < 8 {
-        let isWhole = try read(at: offset, max(wanted, readByteCount))
-        if !isWhole, wanted > bufferCount {
-          // The file became shorter while it was read.
-          state = .damaged("a record is cut short")
+        let isComplete = try read(at: offset, max(wanted, readByteCount))
+        if !isComplete, wanted > bufferCount {
+          // The file has become shorter meanwhile.
+          state = .damaged("a record is truncated")
           break
         }
       }
       let bytes = unsafe bytes(from: offset)
       wanted = unsafe check(bytes)
       if end > offset {
-        readByteCount = min(Self.pieceByteCount, 4 * readByteCount)
-        return unsafe SegmentPiece(
+        readByteCount = min(Self.chunkByteCount, 4 * readByteCount)
+        return unsafe SegmentChunk(
           bytes: UnsafeRawBufferPointer(rebasing: bytes[..<(end - offset)]), offset: offset, isSparse: false)
       }
       if wanted == 0, state == .more {
-        do throws(SparseError) {
+        do throws(SparseReadError) {
           try readSparse()
         } catch {
           if case .failed(let error) = error { throw error }
-          if case .damaged(let what) = error { state = .damaged(what) }
+          if case .damaged(let reason) = error { state = .damaged(reason) }
           break
         }
-        return unsafe SegmentPiece(
+        return unsafe SegmentChunk(
           bytes: UnsafeRawBufferPointer(rebasing: sparse[..<sparseCount]), offset: offset, isSparse: true)
       }
     }
-    return unsafe SegmentPiece(bytes: UnsafeRawBufferPointer(start: nil, count: 0), offset: offset, isSparse: false)
+    return unsafe SegmentChunk(bytes: UnsafeRawBufferPointer(start: nil, count: 0), offset: offset, isSparse: false)
   }
 
-  /// Walks over what was read, up to a record that has values apart.
-  /// - Returns: how many bytes the next record needs, if it wasn't all there; else 0.
+  /// Returns what a crash has left after the verified part.
+  func tornTail() throws(LogError) -> TornTail {
+    do throws(SystemError) {
+      return try TornTail(of: file, from: end, fileByteCount: byteCount, identity: identity)
+    } catch {
+      throw .failed(path: path, error)
+    }
+  }
+
+  /// Verifies the available records up to one with separated values.
+  /// - Returns: The number of bytes that the next record needs if it was incomplete; otherwise 0.
   private mutating func check(_ bytes: UnsafeRawBufferPointer) -> Int {
     let start = end
     while true {
       let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(end - start)...])
       switch unsafe LogRecord.check(rest, remaining: byteCount - end, after: lastRevision) {
-      case .whole(let count):
+      case .intact(let count):
         lastRevision = unsafe rest.integer(at: 8, as: UInt64.self)
         end += count
       case .sparse:
         return 0
       case .incomplete(let needed):
-        // It may have values apart further on, so it is not read all at once.
-        return min(needed, max(Self.pieceByteCount, 4 * rest.count))
+        // The record may have separated values further on, so don't read all of it at once.
+        return min(needed, max(Self.chunkByteCount, 4 * rest.count))
       case .end:
-        // What is left may be a trailer.
+        // The rest may be a trailer.
         let needed = min(SegmentTrailer.byteCount, byteCount - end)
         if rest.count < needed { return needed }
         let trailer = unsafe SegmentTrailer.decode(rest, at: end, identity: identity)
@@ -128,36 +146,237 @@ struct SegmentReader: ~Copyable {
           state = .damaged("the trailer's revision is impossible")
         }
         return 0
-      case .damaged(let what):
-        state = .damaged(what)
+      case .damaged(let reason):
+        state = .damaged(reason)
         return 0
       }
     }
   }
 
-  /// What was read and lies from that place on.
-  func bytes(from place: Int) -> UnsafeRawBufferPointer {
-    guard place >= bufferStart, place < bufferStart + bufferCount else {
+  /// Returns the bytes of the last read from that offset of the file on.
+  private func bytes(from offset: Int) -> UnsafeRawBufferPointer {
+    guard offset >= bufferStart, offset < bufferStart + bufferCount else {
       return unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     }
-    return unsafe UnsafeRawBufferPointer(rebasing: buffer[(place - bufferStart)..<bufferCount])
+    return unsafe UnsafeRawBufferPointer(rebasing: buffer[(offset - bufferStart)..<bufferCount])
   }
 
-  /// Reads from that place on.
-  /// - Returns: whether so many bytes came.
-  mutating func read(at place: Int, _ count: Int) throws(LogError) -> Bool {
+  /// Reads from that offset of the file on.
+  /// - Returns: Whether it read that many bytes.
+  private mutating func read(at offset: Int, _ count: Int) throws(LogError) -> Bool {
     if unsafe count > buffer.count {
       unsafe buffer.deallocate()
       unsafe buffer = .allocate(byteCount: count, alignment: 16)
     }
-    bufferStart = place
+    bufferStart = offset
     bufferCount = 0
-    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+    let destination = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
     do throws(SystemError) {
-      bufferCount = unsafe try file.read(at: place, into: room)
+      bufferCount = unsafe try file.read(at: offset, into: destination)
     } catch {
       throw .failed(path: path, error)
     }
     return bufferCount == count
+  }
+
+  // MARK: Records with separated values
+
+  /// Why a record with separated values can't be read.
+  private enum SparseReadError: Error {
+    case damaged(String)
+    case failed(LogError)
+  }
+
+  private var sparseRecord: UnsafeRawBufferPointer {
+    unsafe UnsafeRawBufferPointer(rebasing: sparse[..<sparseCount])
+  }
+
+  /// Reads the record at `end` into `sparse`, and moves past it.
+  private mutating func readSparse() throws(SparseReadError) {
+    let start = end
+    sparseCount = 0
+    let bodyStart = CommitBuffer.recordHeaderByteCount
+    try appendToSparse(start, bodyStart + 8)
+    let (length, checksum, revision) = unsafe (
+      Int(sparseRecord.integer(at: 0, as: UInt32.self)), sparseRecord.integer(at: 4, as: UInt32.self),
+      sparseRecord.integer(at: 8, as: UInt64.self)
+    )
+    let recordEnd = start + bodyStart + length
+    var offset = start + bodyStart + 8
+    var isIntact = true
+    while offset < recordEnd {
+      let operation = try readSparseOperation(at: offset, recordEnd: recordEnd)
+      isIntact = isIntact && operation.isIntact
+      offset = operation.end
+    }
+    let crc = unsafe sparseRecord.checksum(leavingOut: CommitBuffer.checksumRange)
+    guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
+    guard revision > lastRevision, revision <= CommitBuffer.revisions.upperBound else {
+      throw .damaged("revisions are out of order")
+    }
+    guard isIntact else {
+      damageEnd = recordEnd
+      throw .damaged("a value's checksum is wrong")
+    }
+    lastRevision = revision
+    end = recordEnd
+    if !verifiesValues { readByteCount = Self.skippingReadByteCount }
+  }
+
+  /// Appends an operation of the record to `sparse`.
+  /// - Returns: The offset of the next operation in the file, and false if the value is separated and known to be
+  ///   damaged.
+  private mutating func readSparseOperation(
+    at start: Int, recordEnd: Int
+  ) throws(SparseReadError) -> (end: Int, isIntact: Bool) {
+    let malformed = SparseReadError.damaged("a record's checksum is wrong, or it is malformed")
+    let header = sparseCount
+    guard recordEnd - start >= CommitBuffer.operationHeaderByteCount else { throw malformed }
+    try appendToSparse(start, CommitBuffer.operationHeaderByteCount)
+    let flags = unsafe sparse[header + 1]
+    let keyCount = unsafe Int(sparseRecord.integer(at: header + 2, as: UInt16.self))
+    let valueCount = unsafe Int(sparseRecord.integer(at: header + 4, as: UInt32.self))
+    let isSeparated = flags & CommitBuffer.Flag.separated != 0
+    let rest = (flags & CommitBuffer.Flag.expires != 0 ? 8 : 0) + (isSeparated ? 4 : valueCount) + keyCount
+    let restStart = start + CommitBuffer.operationHeaderByteCount
+    // Check this before reading the rest: only separated values may be large.
+    guard isSeparated == (valueCount >= CommitBuffer.separatedByteCount),
+      rest + (isSeparated ? valueCount : 0) <= recordEnd - restStart
+    else { throw malformed }
+    try appendToSparse(restStart, rest)
+    guard let operation = unsafe RecordOperation(in: sparseRecord, at: header, isSparse: true),
+      operation.end == sparseCount
+    else { throw malformed }
+    guard isSeparated else { return (restStart + rest, true) }
+    let end = restStart + rest + valueCount
+    guard verifiesValues else { return (end, true) }
+    return (end, try checksum(restStart + rest, valueCount) == operation.valueChecksum)
+  }
+
+  /// Appends bytes of the file to `sparse`.
+  private mutating func appendToSparse(_ offset: Int, _ count: Int) throws(SparseReadError) {
+    guard count > 0 else { return }
+    if unsafe sparseCount + count > sparse.count {
+      let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * (sparseCount + count), alignment: 16)
+      unsafe larger.copyMemory(from: sparseRecord)
+      unsafe sparse.deallocate()
+      unsafe sparse = larger
+    }
+    let bytes = unsafe try self.bytes(offset, count)
+    unsafe (sparse.baseAddress! + sparseCount).copyMemory(from: bytes.baseAddress!, byteCount: count)
+    sparseCount += count
+  }
+
+  /// Returns bytes of the file, which exist unless the file has become shorter.
+  private mutating func bytes(_ offset: Int, _ count: Int) throws(SparseReadError) -> UnsafeRawBufferPointer {
+    if unsafe bytes(from: offset).count < count {
+      do throws(LogError) { _ = try read(at: offset, max(count, readByteCount)) } catch { throw .failed(error) }
+    }
+    let bytes = unsafe bytes(from: offset)
+    guard bytes.count >= count else { throw .damaged("a record is truncated") }
+    return unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
+  }
+
+  private mutating func checksum(_ start: Int, _ byteCount: Int) throws(SparseReadError) -> UInt32 {
+    var (offset, crc) = (start, UInt32(0))
+    while offset < start + byteCount {
+      let available = unsafe bytes(from: offset).count
+      let count = min(available > 0 ? available : Self.chunkByteCount, start + byteCount - offset)
+      let piece = unsafe try bytes(offset, count)
+      crc = unsafe piece.checksum(after: crc)
+      offset += count
+    }
+    return crc
+  }
+}
+
+/// What a `SegmentReader` returns: a run of intact records, or one record without its separated values. Valid until the
+/// next chunk.
+@safe
+struct SegmentChunk {
+  let bytes: UnsafeRawBufferPointer
+  /// The offset of the chunk in the file.
+  let offset: Int
+  /// Whether the chunk is one record without its separated values. The record's length still includes them.
+  let isSparse: Bool
+
+  var isEmpty: Bool { unsafe bytes.count == 0 }
+
+  /// Calls `body` with every operation, its revision, and the offset of its value in the file.
+  /// - Returns: The number of records.
+  @inline(__always) @discardableResult
+  func visit<Failure: Error>(_ body: (RecordOperation, UInt64, Int) throws(Failure) -> Void) throws(Failure) -> Int {
+    var (start, omitted, count) = (0, 0, 0)
+    while unsafe start < bytes.count {
+      var end = unsafe bytes.count
+      if !isSparse {
+        end = unsafe start &+ bytes.recordByteCount(at: start)
+      }
+      let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+      let revision = unsafe record.integer(at: 8, as: UInt64.self)
+      var offset = CommitBuffer.recordHeaderByteCount &+ 8
+      while offset < record.count {
+        guard let operation = unsafe RecordOperation(in: record, at: offset, isSparse: isSparse) else {
+          preconditionFailure("a verified record is malformed")
+        }
+        let valueOffset = unsafe self.offset &+ start &+ operation.end &- operation.value.count &+ omitted
+        try body(operation, revision, valueOffset)
+        unsafe omitted &+= operation.valueByteCount &- operation.value.count
+        offset = operation.end
+      }
+      count &+= 1
+      start = end
+    }
+    return count
+  }
+}
+
+/// What a crash has left after the last intact record of a segment, as opposed to damage to what was on disk.
+///
+/// Any parts of what wasn't synced may have reached the disk, so intact records after a broken place prove nothing. A
+/// sync mark or a trailer does: everything that it covers was on disk when it was written.
+struct TornTail {
+  private static let pieceByteCount = 1 << 20
+
+  /// The number of bytes after the last intact record, up to the last nonzero one.
+  private(set) var byteCount = 0
+  /// Whether the broken place was once on disk.
+  private(set) var wasSynced = false
+
+  init(of file: any File, from start: Int, fileByteCount: Int, identity: UInt64) throws(SystemError) {
+    // Pieces overlap, so that one of them contains all of a mark or trailer.
+    let overlap = max(SyncMark.byteCount, SegmentTrailer.byteCount)
+    var offset = start
+    while offset < fileByteCount {
+      let bytes = try file.bytes(at: offset, count: min(Self.pieceByteCount, fileByteCount - offset))
+      guard !bytes.isEmpty else { break }
+      unsafe bytes.withBytes { unsafe scan($0, offset: offset, start: start, identity: identity) }
+      offset += bytes.count <= overlap || offset + bytes.count == fileByteCount ? bytes.count : bytes.count - overlap
+    }
+  }
+
+  private mutating func scan(_ bytes: UnsafeRawBufferPointer, offset: Int, start: Int, identity: UInt64) {
+    var end = bytes.count
+    while end >= 8, unsafe bytes.loadUnaligned(fromByteOffset: end - 8, as: UInt64.self) == 0 { end -= 8 }
+    while end > 0, unsafe bytes[end - 1] == 0 { end -= 1 }
+    if end > 0 { byteCount = max(byteCount, offset + end - start) }
+    // Marks and trailers contain the store's identity in their last 16 bytes.
+    let firstByte = UInt8(truncatingIfNeeded: identity)
+    for index in 0..<max(0, end) where unsafe bytes[index] == firstByte && index + 8 <= bytes.count {
+      guard unsafe bytes.integer(at: index, as: UInt64.self) == identity else { continue }
+      if index >= SyncMark.identityOffset {
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(index - SyncMark.identityOffset)...])
+        if let mark = unsafe SyncMark.decode(rest, identity: identity), mark.syncedByteCount > start {
+          wasSynced = true
+        }
+      }
+      if index >= SegmentTrailer.identityOffset {
+        let trailerOffset = offset + index - SegmentTrailer.identityOffset
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(index - SegmentTrailer.identityOffset)...])
+        if unsafe SegmentTrailer.decode(rest, at: trailerOffset, identity: identity) != nil, trailerOffset > start {
+          wasSynced = true
+        }
+      }
+    }
   }
 }

@@ -195,20 +195,3 @@ extension EntryMap {
     }
   }
 }
-
-extension Store {
-  private static let placementBatchCount = 64
-
-  /// Records the places of values in the map, in the order in which they were written. Updates a bounded number under
-  /// each acquisition of the lock.
-  func place(_ values: [PlacedValue]) {
-    var end = values.count
-    while end > 0 {
-      let start = max(0, end - Self.placementBatchCount)
-      access { map in
-        for value in values[start..<end].reversed() { map.place(value) }
-      }
-      end = start
-    }
-  }
-}

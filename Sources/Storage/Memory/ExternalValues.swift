@@ -1,12 +1,13 @@
 import Glibc
 
-/// Values too large for a record, each behind a small header from `malloc`: its bytes follow the header, or lie in a file of the store.
+/// Values too large for a record, each with a small header from `malloc`. The bytes follow the header, or are in a file
+/// of the store.
 ///
-/// The headers are linked, so that dropping a store frees them without reading a single record. A record knows its value by the address
-/// of the header. Owned by one `EntryMap` and used under its store's lock.
+/// The headers are linked, so that dropping a store frees them without reading any records. A record refers to its
+/// value by the address of the header. One `EntryMap` owns the values and uses them under its store's lock.
 @safe
 struct ExternalValues: ~Copyable {
-  /// Values of this many bytes and more are kept here; a record's header has 15 bits for the length of a shorter one.
+  /// The size of the smallest value that is kept here. A record's header has 15 bits for the size of a smaller one.
   static let minimumByteCount = 32_768
 
   @unsafe
@@ -14,32 +15,32 @@ struct ExternalValues: ~Copyable {
     var previous: UnsafeMutablePointer<Header>?
     var next: UnsafeMutablePointer<Header>?
     var byteCount: Int
-    /// Where the value lies, retained; nil while its bytes follow.
+    /// The file with the value, retained; nil if the bytes follow the header.
     var file: Unmanaged<ValueFile>?
     var offset = 0
     var checksum: UInt32 = 0
 
-    /// Of header and bytes.
+    /// The memory of the header and the bytes.
     var memoryBytes: Int { unsafe MemoryLayout<Header>.size + (file == nil ? byteCount : 0) }
   }
 
-  /// What headers and bytes take in memory.
+  /// The memory of all headers and bytes.
   private(set) var memoryBytes = 0
-  /// How many values lie in files, and their bytes.
+  /// The number of values in files, and their total size.
   private(set) var storedCount = 0
   private(set) var storedBytes = 0
   private var newest: UnsafeMutablePointer<Header>?
 
   deinit {
-    var buffer = unsafe newest
-    while let header = unsafe buffer {
-      unsafe buffer = header.pointee.next
-      unsafe header.pointee.file?.release()
-      unsafe Glibc.free(header)
+    var header = unsafe newest
+    while let current = unsafe header {
+      unsafe header = current.pointee.next
+      unsafe current.pointee.file?.release()
+      unsafe Glibc.free(current)
     }
   }
 
-  /// Takes in a copy of a value.
+  /// Adds a copy of a value.
   mutating func make(copying value: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeMutableRawPointer {
     let header = unsafe try link(Header(byteCount: value.count))
     unsafe (UnsafeMutableRawPointer(header) + MemoryLayout<Header>.size)
@@ -47,7 +48,7 @@ struct ExternalValues: ~Copyable {
     return UnsafeMutableRawPointer(header)
   }
 
-  /// Takes in a value that lies in a file.
+  /// Adds a value in a file.
   mutating func make(_ value: StoredValue) throws(StorageError) -> UnsafeMutableRawPointer {
     let header = unsafe try link(
       Header(
@@ -89,22 +90,22 @@ struct ExternalValues: ~Copyable {
     unsafe header(of: value).pointee.byteCount
   }
 
-  /// What the value takes in memory.
+  /// Returns the memory of the value.
   static func memoryBytes(of value: UnsafeMutableRawPointer) -> Int {
     unsafe header(of: value).pointee.memoryBytes
   }
 
-  /// What a value takes beside its own bytes.
+  /// The memory overhead of a value.
   static let headerByteCount = unsafe MemoryLayout<Header>.size
 
-  /// The value's bytes; nil when they lie in a file.
+  /// Returns the value's bytes; nil if they are in a file.
   static func bytes(of value: UnsafeMutableRawPointer) -> UnsafeRawBufferPointer? {
     let header = unsafe header(of: value)
     guard unsafe header.pointee.file == nil else { return nil }
     return unsafe UnsafeRawBufferPointer(start: value + MemoryLayout<Header>.size, count: header.pointee.byteCount)
   }
 
-  /// Where the value lies; nil when its bytes are in memory.
+  /// Returns a reference to a value in a file; nil if its bytes are in memory.
   static func stored(_ value: UnsafeMutableRawPointer) -> StoredValue? {
     let header = unsafe header(of: value)
     guard let file = unsafe header.pointee.file else { return nil }

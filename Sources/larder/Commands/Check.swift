@@ -59,7 +59,7 @@ struct Check: ParsableCommand {
   private func check(
     _ store: DataDirectoryCheck.FoundStore, in directory: DataDirectoryCheck, _ target: SalvageTarget?
   ) throws -> StoreReport {
-    var progress = Progress(store.engine == .log ? "records" : "entries", total: store.byteCount)
+    var progress = Progress(store.engine?.countedItem.plural ?? "entries", total: store.byteCount)
     var (count, bytes) = (0, 0)
     func reportProgress(_ size: Int) {
       count += 1

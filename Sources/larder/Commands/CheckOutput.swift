@@ -35,8 +35,8 @@ enum CheckOutput {
   }
 
   private static func amount(_ count: Int, _ engine: EngineKind?) -> String {
-    let noun = engine == .log ? (count == 1 ? "record" : "records") : count == 1 ? "entry" : "entries"
-    return "\(HumanReadable.number(count)) \(noun)"
+    let item = engine?.countedItem ?? (singular: "entry", plural: "entries")
+    return "\(HumanReadable.number(count)) \(count == 1 ? item.singular : item.plural)"
   }
 
   private static func describe(_ damage: StoreReport.Damage) -> String {
@@ -48,7 +48,7 @@ enum CheckOutput {
     guard let salvage = report.salvage else { return "nothing could be copied" }
     var lost: [String] = []
     if salvage.lostBytes > 0 { lost.append(HumanReadable.bytes(UInt64(salvage.lostBytes)) + " of records") }
-    if salvage.lostEntries > 0 { lost.append(amount(salvage.lostEntries, .directory)) }
+    if salvage.lostEntries > 0 { lost.append(amount(salvage.lostEntries, nil)) }
     if salvage.lostFiles > 0 { lost.append(salvage.lostFiles == 1 ? "a segment" : "\(salvage.lostFiles) segments") }
     if lost.isEmpty, !report.isIntact { lost.append("what the damage above affects") }
     let loss = lost.isEmpty ? "nothing was lost" : "lost: \(lost.joined(separator: ", "))"
@@ -62,7 +62,7 @@ enum CheckOutput {
     bytes.append(jsonString: report.name)
     bytes.append(",\"engine\":")
     bytes.append(report.engine.map { "\"\($0.rawValue)\"" } ?? "null")
-    bytes.append(",\"files\":\(report.files),\"\(report.engine == .log ? "records" : "entries")\":\(report.count)")
+    bytes.append(",\"files\":\(report.files),\"\(report.engine?.countedItem.plural ?? "entries")\":\(report.count)")
     bytes.append(",\"bytes\":\(report.byteCount),\"revision\":\(report.revision),\"intact\":\(report.isIntact)")
     bytes.append(",\"damage\":[")
     for (index, damage) in report.damage.enumerated() {

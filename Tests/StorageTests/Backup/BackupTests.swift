@@ -6,7 +6,7 @@ struct BackupTests {
   static let header = BackupHeader(
     made: 1_800_000_000_000, store: "orders", specification: "log?durability=interval:1s")
 
-  /// Of every kind: empty, expiring, a list, binary, and apart.
+  /// Entries of every kind: empty, expiring, a list, binary, and large.
   static let entries = [
     BackupEntry(key: "a", kind: .single, value: [], expiry: 0, revision: 9),
     BackupEntry(key: "b", kind: .single, value: [0, 0xFF], expiry: 1_900_000_000_000, revision: 3),
@@ -24,7 +24,7 @@ struct BackupTests {
     return bytes + writer.finish()
   }
 
-  /// Reads a backup that comes in pieces of that size.
+  /// Reads a backup that arrives in pieces of that size.
   static func read(
     _ bytes: [UInt8], pieces: Int = .max
   ) throws(BackupDamage) -> (header: BackupHeader?, entries: [BackupEntry]) {
@@ -47,37 +47,37 @@ struct BackupTests {
     }
   }
 
-  @Test(arguments: [1, 3, 1_000]) func `what was backed up is read, in pieces of any size`(pieces: Int) throws {
+  @Test(arguments: [1, 3, 1_000]) func `a backup is read back, in pieces of any size`(pieces: Int) throws {
     let (header, entries) = try Self.read(Self.written(), pieces: pieces)
     #expect(header == Self.header)
     #expect(entries == Self.entries)
     #expect(try Self.read(Self.written([]), pieces: pieces).entries == [])
   }
 
-  @Test func `a value apart goes through`() throws {
+  @Test func `a separated value is read back`() throws {
     let value = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     let entries = [BackupEntry(key: "large", kind: .single, value: value, expiry: 5, revision: 1)]
     #expect(try Self.read(Self.written(entries), pieces: 4_096).entries == entries)
   }
 
-  @Test func `every flipped bit is found, no later than where it is`() throws {
+  @Test func `every flipped bit is detected, no later than where it is`() throws {
     let bytes = Self.written()
     for bit in 0..<bytes.count * 8 {
       var flipped = bytes
       flipped[bit / 8] ^= 1 << UInt8(bit % 8)
       do {
         _ = try Self.read(flipped)
-        Issue.record("bit \(bit) was flipped and not found")
+        Issue.record("flipped bit \(bit) was not detected")
       } catch { #expect(error.offset <= bit / 8) }
     }
   }
 
-  @Test func `every truncation is found, and what follows the end`() throws {
+  @Test func `every truncation is detected, and so are bytes after the end`() throws {
     let bytes = Self.written()
     for count in 0..<bytes.count {
       do {
         _ = try Self.read(Array(bytes[..<count]))
-        Issue.record("\(count) bytes passed for all")
+        Issue.record("\(count) bytes were accepted as a whole backup")
       } catch { #expect(error.offset <= count) }
     }
     #expect(throws: BackupDamage(offset: bytes.count, reason: "something follows the end")) {
@@ -85,7 +85,7 @@ struct BackupTests {
     }
   }
 
-  @Test func `records that are missing, repeated, or of another backup are found`() throws {
+  @Test func `records that are missing, repeated or reordered are detected`() throws {
     let bytes = Self.written()
     let places = (0...Self.entries.count).map {
       Self.written(Array(Self.entries[..<$0])).count - BackupTrailer.byteCount
@@ -99,7 +99,7 @@ struct BackupTests {
     #expect(try Self.read(head + records.flatMap { $0 } + end).entries == Self.entries)
   }
 
-  @Test func `a length that can't be asks for nothing`() throws {
+  @Test func `an impossible length is refused at once`() throws {
     let head = Array(Self.written([]).dropLast(BackupTrailer.byteCount))
     #expect(throws: BackupDamage(offset: head.count, reason: "a record's length is impossible")) {
       try Self.read(head + [0xFF, 0xFF, 0xFF, 0xFF])

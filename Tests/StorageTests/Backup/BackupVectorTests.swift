@@ -32,18 +32,18 @@ struct BackupVectorTests {
     try JSONDecoder().decode([Vector].self, from: Data(contentsOf: path))
   }
 
-  @Test func `golden backups are read as they say`() throws {
+  @Test func `golden backups are read as specified`() throws {
     let vectors = try Self.vectors()
     #expect(vectors.count >= 6)
     for vector in vectors { #expect(Self.read(vector.name, Self.bytes(vector.hex), written: vector.written) == vector) }
   }
 
-  @Test func `what is written is a golden backup to the byte`() throws {
+  @Test func `written backups match the golden backups byte for byte`() throws {
     let written = try Self.vectors().filter { $0.written == true }
     #expect(written.map(\.hex) == [Self.hex(BackupTests.written()), Self.hex(BackupTests.written([]))])
   }
 
-  /// Writes the vectors again; only after a change of the format.
+  /// Rewrites the vectors. Use this only after a change of the format.
   @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_VECTORS"] != nil))
   func `write the golden backups`() throws {
     let whole = BackupTests.written()

@@ -4,28 +4,29 @@ import Testing
 
 @testable import Storage
 
-/// One run of random operations on a store and on a dictionary.
+/// A run of random operations on a store and on a dictionary.
 struct ConformanceRun: ~Copyable {
-  struct Frozen {
+  private struct Frozen {
     var snapshot: Snapshot
     var entries: [EntryCopy]
     var handles: [(handle: UInt32, copy: EntryCopy)]
   }
 
-  var random: SeededGenerator
-  let subject: Subject
-  var model = MapModel()
-  var frozen: [Frozen] = []
-  /// Ahead of the real clock, and on the tick; expiries are between ticks, since the two clocks they are told by differ by a little.
-  private(set) var now: UInt64
-  let keys: [[UInt8]]
+  private var random: SeededGenerator
+  private let subject: StoreUnderTest
+  private var model = MapModel()
+  private var frozen: [Frozen] = []
+  /// The time, ahead of the real clock and on a tick. Expiries are between ticks, because the two clocks differ by a
+  /// little.
+  private var now: UInt64
+  private let keys: [[UInt8]]
 
   private static let tick: UInt64 = 1_000
 
   init(_ engine: EngineKind, seed: UInt64, keyCount: Int) throws {
     var random = SeededGenerator(seed: seed)
     let long = [UInt8](repeating: 0x6C, count: 4_090)
-    // All keys are UTF-8, as those that come from clients are.
+    // All keys are UTF-8, as clients' keys are.
     var keys = DirectoryRun.hostileKeys
     for number in 0..<max(0, keyCount - keys.count) {
       switch number % 4 {
@@ -39,16 +40,16 @@ struct ConformanceRun: ~Copyable {
     }
     self.keys = keys
     now = monotonicMilliseconds() + 3_600_000
-    subject = try Subject(
-      engine, durability: seed % 3 == 0 ? .none : .always, seed: seed, at: Self.moment(now))
+    subject = try StoreUnderTest(
+      engine, durability: seed % 3 == 0 ? .none : .always, seed: seed, at: Self.clockReading(now))
     self.random = random
   }
 
-  private static func moment(_ now: UInt64) -> ClockReading {
+  private static func clockReading(_ now: UInt64) -> ClockReading {
     ClockReading(wall: ClockReading.now.wall(ofMonotonic: now), monotonic: now)
   }
 
-  var store: Store { subject.store }
+  private var store: Store { subject.store }
 
   mutating func step(_ number: Int) throws {
     let key = keys.randomElement(using: &random)!
@@ -93,8 +94,8 @@ struct ConformanceRun: ~Copyable {
     let old = model.entries[key].flatMap { $0.isLive(at: now) ? $0 : nil }
     let meets =
       (!condition.ifAbsent || old == nil) && (condition.ifRevision == nil || condition.ifRevision == old?.revision)
-    let answer = store.access { unsafe $0.meets(condition, key.span.bytes, now: now) }
-    #expect(answer == meets)
+    let result = store.access { unsafe $0.meets(condition, key.span.bytes, now: now) }
+    #expect(result == meets)
     guard meets else { return }
     let value = value()
     let expires = Int.random(in: 0..<4, using: &random) == 0
@@ -182,12 +183,16 @@ struct ConformanceRun: ~Copyable {
     guard subject.engine.isDurable else { return }
     try compareAll()
     frozen = []
-    if afterCrash { try subject.crash(at: Self.moment(now)) } else { try subject.reopen(at: Self.moment(now)) }
+    if afterCrash {
+      try subject.crash(at: Self.clockReading(now))
+    } else {
+      try subject.reopen(at: Self.clockReading(now))
+    }
     try takeExpiries()
     try compareAll()
   }
 
-  /// An expiry that was on the disk may have moved a little, with the clock on the wall.
+  /// Accepts expiries that a restart has moved a little, with the wall clock.
   private mutating func takeExpiries() throws {
     let found = try store.access { map in try map.copies(map.ranks(now: now), now: now) }
     for copy in found {
@@ -204,7 +209,7 @@ struct ConformanceRun: ~Copyable {
   }
 
   private func compare(_ frozen: Frozen) throws {
-    // A time before any expiry shows what the snapshot was taken of.
+    // At a time before any expiry, the snapshot shows everything that it was taken of.
     let copies = try store.access { map in try map.copies(0..<frozen.snapshot.count, in: frozen.snapshot) }
     #expect(copies == frozen.entries)
     for (handle, copy) in frozen.handles {
@@ -230,7 +235,7 @@ struct ConformanceRun: ~Copyable {
     #expect(subject.figures["read_only"] ?? 0 == 0)
   }
 
-  /// Takes everything out again, one by one, and looks for what was left behind.
+  /// Deletes everything, one by one, and checks that nothing is left behind.
   mutating func finish() throws {
     try reopen(afterCrash: false)
     try compareAll()

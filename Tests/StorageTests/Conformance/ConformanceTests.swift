@@ -3,17 +3,18 @@ import Testing
 
 @testable import Storage
 
-/// What every engine is held to: whatever is done to a store, it is like a dictionary, and is so again when it was opened anew.
+/// The contract of every engine: a store behaves like a dictionary, and still does after it is reopened.
 @Suite struct ConformanceTests {
   @Test(arguments: EngineKind.allCases)
-  func `random work leaves a store and a dictionary alike, snapshots and restarts included`(_ engine: EngineKind) throws
+  func `random operations leave a store and a dictionary equal, including snapshots and restarts`(_ engine: EngineKind)
+    throws
   {
-    // The simulated disk goes through all its names at each look at a folder.
+    // The simulated disk visits all its names whenever a folder is listed.
     try Self.run(engine, keyCount: engine == .directory ? 300 : 1_500)
   }
 
   @Test(arguments: EngineKind.allCases)
-  func `random work on few keys, so that most of it overwrites`(_ engine: EngineKind) throws {
+  func `random operations on few keys, so that most of them overwrite`(_ engine: EngineKind) throws {
     try Self.run(engine, keyCount: 60)
   }
 

@@ -5,14 +5,14 @@ import Testing
 
 @testable import Storage
 
-/// One test at a time, because a process that is being started has the locks of its parent for a moment.
+/// The tests run one at a time, because a child process briefly holds its parent's locks while it starts.
 @Suite(.serialized) struct DataDirectoryTests {
   private let folder: TemporaryFolder
   private var path: String { folder.file("data") }
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test func `stores are remembered, with all that describes them`() throws {
+  @Test func `stores are recorded with their descriptions`() throws {
     let sessions = StoreDescription(
       name: try StoreName("sessions"), engine: .log, durability: .interval(.milliseconds(250)))
     let photos = StoreDescription(name: try StoreName("Photos.2026"), engine: .directory)
@@ -30,7 +30,7 @@ import Testing
     #expect(files == .folder)
   }
 
-  @Test func `a store's entries are there again after a reopening`() throws {
+  @Test func `a store's entries are there again after reopening`() throws {
     let name = try StoreName("photos")
     for round: UInt8 in 0..<3 {
       let directory = try DataDirectory.open(path)
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `a store that a full disk has no room for is not there, and can be made later`() throws {
+  @Test func `a store that does not fit on a full disk is not created, and can be created later`() throws {
     let disk = FullDisk()
     let data = try DataDirectory.open(path, on: disk)
     let catalog = StoreCatalog(data: data)
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: [EngineKind.log, .directory])
-  func `opening a store again takes no more of the disk`(engine: EngineKind) throws {
+  func `reopening a store takes no more disk space`(engine: EngineKind) throws {
     let name = try StoreName("idle")
     let description = StoreDescription(name: name, engine: engine)
     var sizes: [UInt64?] = []
@@ -83,7 +83,7 @@ import Testing
     #expect(sizes[0] != nil && Set(sizes).count == 1, "\(sizes)")
   }
 
-  @Test func `a second owner is refused and told the process`() throws {
+  @Test func `a second owner is refused with the process id`() throws {
     let first = try DataDirectory.open(path)
     let refusal = DataDirectoryError.inUse(path: path, owner: getpid())
     #expect(throws: refusal) { try DataDirectory.open(path) }
@@ -91,14 +91,14 @@ import Testing
     _ = first.path
   }
 
-  @Test func `another process is refused and told the process, until the owner ends`() throws {
+  @Test func `another process is refused with the process id until the owner ends`() throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     let owner = Process()
     owner.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
     owner.arguments = ["--no-fork", path + "/lock", "sleep", "60"]
     try owner.run()
     defer { if owner.isRunning { kill(owner.processIdentifier, SIGKILL) } }
-    // It has the lock when `flock` has become `sleep`; it doesn't write its id, so one is put there for it.
+    // It has the lock when `flock` has become `sleep`. It doesn't write its id, so the test writes it instead.
     let command = "/proc/\(owner.processIdentifier)/comm"
     while (try? String(contentsOfFile: command, encoding: .utf8)) != "sleep\n" { usleep(1_000) }
     #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.open(path) }
@@ -112,7 +112,7 @@ import Testing
     #expect(try String(contentsOfFile: path + "/lock", encoding: .utf8) == "\(getpid())\n")
   }
 
-  @Test func `a store is there once`() throws {
+  @Test func `a store can be created only once`() throws {
     let directory = try DataDirectory.open(path)
     let name = try StoreName("a")
     try directory.create(StoreDescription(name: name, engine: .log))
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `a dropped store is gone with its files, and its name free`() throws {
+  @Test func `a dropped store is gone with its files, and its name is free`() throws {
     let directory = try DataDirectory.open(path)
     let name = try StoreName("a")
     try directory.create(StoreDescription(name: name, engine: .directory))
@@ -137,16 +137,16 @@ import Testing
     #expect(try directory.stores().map(\.engine) == [.log])
   }
 
-  @Test func `at any call that making and dropping is cut off, the store is whole or not there`() throws {
+  @Test func `wherever creating or dropping is interrupted, the store is there as a whole or not at all`() throws {
     let name = try StoreName("a")
     var made = 0
     for (call, losesPower) in (1...80).flatMap({ [($0, false), ($0, true)] }) {
-      // The lock is a file of this machine, whatever the disk.
+      // The lock is a local file, whatever the disk.
       let place = folder.file("cut-\(call)-\(losesPower)")
       try LocalFileSystem().makeFolder(place)
       let disk = SimulatedDisk(seed: UInt64(call))
       disk.placeFolder(place)
-      disk.fault = .init(number: call, errno: EIO, lasts: true)
+      disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
       var (isMade, isDropped) = (false, false)
       do {
         let directory = try DataDirectory.open(place, on: disk)
@@ -155,9 +155,9 @@ import Testing
         try directory.drop(name)
         isDropped = true
       } catch {}
-      #expect(isDropped || call < 80, "there are more calls now than are cut off here")
+      #expect(isDropped || call < 80, "there are more calls now than the test interrupts")
       if losesPower { disk.crash() } else { disk.kill() }
-      let comment: Comment = "cut off at call \(call), \(losesPower ? "by a power cut" : "by a kill")"
+      let comment: Comment = "interrupted at call \(call), \(losesPower ? "by a power cut" : "by a kill")"
       let directory = try DataDirectory.open(place, on: disk)
       let stores = try directory.stores()
       #expect(stores.map(\.name) == [name] || stores.isEmpty, comment)
@@ -198,7 +198,7 @@ import Testing
     #expect(try directory.description(of: store.name).durability == Durability.none)
   }
 
-  @Test func `what is no data directory is refused`() throws {
+  @Test func `anything that is not a data directory is refused`() throws {
     try folder.put("file", [])
     try folder.link("link", to: folder.path)
     for name in ["file", "link"] {

@@ -7,12 +7,12 @@ import Testing
     ("always", Durability.always), ("none", .none), ("interval:1s", .interval(.seconds(1))),
     ("interval:250ms", .interval(.milliseconds(250))), ("interval:3600s", .interval(.seconds(3_600))),
   ])
-  func `a durability is read and written`(text: String, durability: Durability) {
+  func `a durability is parsed and formatted`(text: String, durability: Durability) {
     #expect(Durability(text) == durability)
     #expect(durability.description == text)
   }
 
-  @Test func `whole seconds are written as such`() {
+  @Test func `whole seconds are formatted as seconds`() {
     #expect(Durability("interval:2000ms")?.description == "interval:2s")
   }
 

@@ -5,18 +5,18 @@ import Testing
 
 @testable import Storage
 
-@Suite("What is odd in a directory store")
+@Suite("The issues that a check of a directory store reports")
 struct DirectoryCheckTests {
-  /// A store of three entries, tidied.
+  /// Returns a store with three entries whose files are written.
   private static func store(_ folder: TemporaryFolder) throws -> DirectoryRun {
-    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournal)
+    var run = try DirectoryRun(folder, logByteCount: DirectoryRun.smallLogByteCount)
     for key in ["a", "b", "c"] { run.put(key.bytes, "value of \(key)".bytes) }
     try run.write()
     try run.performMaintenance()
     return run
   }
 
-  /// The names of the entries' files.
+  /// Returns the names of the entries' files.
   private static func names(_ folder: TemporaryFolder) throws -> [String] {
     try folder.names().filter { $0.first != "." }
   }
@@ -28,14 +28,14 @@ struct DirectoryCheckTests {
     return report
   }
 
-  @Test func `nothing, as long as nobody interferes`() throws {
+  @Test func `none, as long as nobody interferes`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     let report = try Self.check(folder)
     #expect(report.isClean && report.entries == 3 && report.valueBytes == 30 && report.revision == 3)
   }
 
-  @Test func `an edited or damaged file is reported, kept, and its key absent until it is written`() throws {
+  @Test func `an edited or damaged file is reported and kept, and its key is absent until it is written`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let names = try Self.names(folder)
@@ -54,7 +54,8 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
-  @Test(arguments: [0, 1 << 63, .max]) func `a journal with an impossible revision is refused`(revision: UInt64) throws
+  @Test(arguments: [0, 1 << 63, .max]) func `a write-ahead log with an impossible revision is refused`(revision: UInt64)
+    throws
   {
     let folder = try TemporaryFolder()
     var journal = try WriteAheadLog.make(
@@ -66,7 +67,7 @@ struct DirectoryCheckTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
   }
 
-  @Test func `a journal of version 1 is refused and left as it is`() throws {
+  @Test func `a write-ahead log of version 1 is refused and left unchanged`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     var journal = try folder.contents(".journal")
@@ -84,7 +85,7 @@ struct DirectoryCheckTests {
     #expect(try folder.contents(".journal") == journal)
   }
 
-  @Test func `a file of a revision that leaves no next one is nobody's`() throws {
+  @Test func `a file with a revision without a next one is foreign`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let name = EntryName(of: "d".bytes)
@@ -97,7 +98,7 @@ struct DirectoryCheckTests {
     #expect(run.report.revision == 3)
   }
 
-  @Test func `every flipped bit of a value and every renaming is found`() throws {
+  @Test func `every flipped bit of a value and every renaming is detected`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     let names = try Self.names(folder)
@@ -116,7 +117,7 @@ struct DirectoryCheckTests {
     }
   }
 
-  @Test func `a file that says it is large takes no memory, and is no entry`() throws {
+  @Test func `a file that claims to be large takes no memory, and is not an entry`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let names = try Self.names(folder)
@@ -129,7 +130,7 @@ struct DirectoryCheckTests {
     #expect(run.report.findings.map(\.oddity) == [.changed, .changed])
   }
 
-  @Test func `a journal larger than any is refused with its place`() throws {
+  @Test func `an oversized write-ahead log is refused with its path and offset`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     try LocalFileSystem().open(folder.file(".journal"), .writing).truncate(to: 1 << 40)
@@ -166,7 +167,7 @@ struct DirectoryCheckTests {
     var run = try Self.store(folder)
     let names = try Self.names(folder)
     for name in names { try LocalFileSystem().remove(folder.file(name)) }
-    // The link's target has the very bytes that the name promises.
+    // The link's target has exactly the bytes that the name promises.
     try folder.link(names[0], to: outside.file("secret"))
     try LocalFileSystem().makeFolder(folder.file(names[1]))
     #expect(unsafe mkfifo(folder.file(names[2]), 0o600) == 0)
@@ -181,7 +182,7 @@ struct DirectoryCheckTests {
     #expect(try outside.contents("secret") == "value of a".bytes)
   }
 
-  @Test func `a journal that is a link is refused`() throws {
+  @Test func `a write-ahead log that is a link is refused`() throws {
     let (outside, folder) = (try TemporaryFolder(), try TemporaryFolder())
     _ = try Self.store(outside)
     try folder.link(".journal", to: outside.file(".journal"))
@@ -189,7 +190,7 @@ struct DirectoryCheckTests {
     #expect(try Self.check(folder).findings.map(\.oddity) == [.notAFile])
   }
 
-  @Test func `a file put there from another store is an entry, and reported`() throws {
+  @Test func `a file from another store is an entry, and reported`() throws {
     let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
     _ = try Self.store(folder)
     let name = try Self.names(folder)[2]
@@ -201,7 +202,7 @@ struct DirectoryCheckTests {
     #expect(try Self.check(other).isClean)
   }
 
-  @Test func `without its journal, a store has its entries and says so`() throws {
+  @Test func `a store without its write-ahead log has its entries and reports it`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     try LocalFileSystem().remove(folder.file(".journal"))
@@ -211,7 +212,7 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
-  @Test func `a long key's entry without its key is reported`() throws {
+  @Test func `an entry without its key file is reported`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     let long = [UInt8](repeating: 0x61, count: 300)
@@ -233,17 +234,17 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
-  @Test func `behind a damaged place in the journal, what has its file is salvaged, and the newest of it`() throws {
+  @Test func `after damage in the write-ahead log, the newest files are salvaged`() throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
     run.put("long".bytes + [UInt8](repeating: 0x2F, count: 300), [7], kind: .list)
     try run.write()
-    let damaged = run.engine.journal.tail
+    let damaged = run.engine.writeAheadLog.end
     run.put("a".bytes, [2])
     try run.write()
-    // The files are there, and the journal has not started over.
-    try run.engine.settle()
+    // The files are there, and the log has not been reset.
+    try run.engine.checkpoint()
     let expected = run.model.entries
     run.put("b".bytes, [3])
     try run.write()
@@ -254,17 +255,19 @@ struct DirectoryCheckTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
     let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
     #expect(
-      report.findings.map(\.oddity) == [.damaged(offset: damaged, reason: "a frame is invalid, and a later one is not")]
+      report.findings.map(\.oddity) == [
+        .damaged(offset: damaged, reason: "a frame is invalid, but a later one is valid")
+      ]
     )
     #expect(report.entries == 2)
     #expect(try Self.check(folder) == report)
     var map = EntryMap()
-    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
     #expect(found.isClean)
     #expect(try DirectoryRun.entries(of: &map) == expected)
   }
 
-  @Test func `leftovers are removed at open`() throws {
+  @Test func `opening removes leftovers`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let names = try Self.names(folder)

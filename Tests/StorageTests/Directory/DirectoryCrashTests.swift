@@ -5,15 +5,15 @@ import Testing
 
 @testable import Storage
 
-@Suite("A directory store that is cut off")
+@Suite("A directory store that is interrupted")
 struct DirectoryCrashTests {
-  /// What became of the trace: how much of it was acknowledged, and what was under way.
+  /// The result of a trace: what was acknowledged, and what was under way.
   private struct Outcome {
     var acknowledged: MapModel
     var attempted: MapModel
   }
 
-  /// How a life ends: the process does, or the machine.
+  /// How a life ends: with the process or with the machine.
   private enum End: CaseIterable {
     case kill, powerCut
 
@@ -27,21 +27,21 @@ struct DirectoryCrashTests {
 
   private static let long = [UInt8](repeating: 0x4C, count: 500)
 
-  /// A little of everything, on a store that has entries already.
+  /// Does a little of everything.
   private static func trace(_ run: inout DirectoryRun, until outcome: inout Outcome) throws {
     for round: UInt8 in 0..<4 {
       run.put("a".bytes, [round])
       run.put("b".bytes, [round, round], sameRevision: true)
       run.put(long, [round], kind: .list, sameRevision: true)
       try write(&run, &outcome)
-      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall) }
+      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
       run.delete(round % 2 == 0 ? "a".bytes : long)
       run.put("c".bytes, [UInt8](repeating: round, count: 100))
       try write(&run, &outcome)
       if round == 2 { run.deleteAll() }
       run.put("d".bytes, [round])
       try write(&run, &outcome)
-      _ = try run.engine.performMaintenance(at: DirectoryRun.moment.wall)
+      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
       if round == 0 { try run.engine.makeRoom() }
     }
   }
@@ -52,10 +52,10 @@ struct DirectoryCrashTests {
     outcome.acknowledged = run.model
   }
 
-  /// Runs the trace until the call of that number, and ends.
+  /// Runs the trace until the call with that number fails, and ends the life.
   private static func crash(_ disk: SimulatedDisk, at call: Int, _ end: End) throws -> Outcome {
     var outcome = Outcome(acknowledged: MapModel(), attempted: MapModel())
-    disk.fault = .init(number: call, errno: EIO, lasts: true)
+    disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
     do {
       var run = try DirectoryRun(disk)
       try trace(&run, until: &outcome)
@@ -66,7 +66,7 @@ struct DirectoryCrashTests {
     return outcome
   }
 
-  /// How many calls the trace takes.
+  /// Returns the number of calls in the trace.
   private static func callCount() throws -> Int {
     let disk = DirectoryRun.disk(seed: 1)
     let before = disk.callCount
@@ -74,27 +74,28 @@ struct DirectoryCrashTests {
     return disk.callCount - before
   }
 
-  @Test(arguments: End.allCases) private func `at any call, a commit is there whole or not at all`(_ end: End) throws {
+  @Test(arguments: End.allCases)
+  private func `after an interruption at any call, a commit is there as a whole or not at all`(_ end: End) throws {
     let calls = try Self.callCount()
     #expect(calls > 150)
     for call in 1...calls {
       let disk = DirectoryRun.disk(seed: UInt64(call))
       let outcome = try Self.crash(disk, at: call, end)
-      try Self.expect(outcome, on: disk, "cut off at call \(call)")
+      try Self.expect(outcome, on: disk, "interrupted at call \(call)")
     }
   }
 
-  @Test(arguments: End.allCases) private func `recovery can be cut off at any call, too`(_ end: End) throws {
+  @Test(arguments: End.allCases) private func `recovery can be interrupted at any call, too`(_ end: End) throws {
     for first in stride(from: 5, to: try Self.callCount(), by: SeededGenerator.isThorough ? 5 : 47) {
       var second = 1
       while true {
         let disk = DirectoryRun.disk(seed: UInt64(first))
         let outcome = try Self.crash(disk, at: first, end)
-        disk.fault = .init(number: second, errno: EIO, lasts: true)
+        disk.injectedFailure = .init(number: second, errno: EIO, isPersistent: true)
         var map = EntryMap()
         let isOpen = (try? DirectoryRun.open(disk, into: &map)) != nil
         end.end(disk)
-        try Self.expect(outcome, on: disk, "cut off at call \(first), then at call \(second)")
+        try Self.expect(outcome, on: disk, "interrupted at call \(first), then at call \(second)")
         if isOpen { break }
         second += 1
       }
@@ -116,10 +117,10 @@ struct DirectoryCrashTests {
     #expect(check.isClean && check.leftovers == 0, comment)
   }
 
-  @Test func `whatever crashes, what was synced is there and nothing is invented`() throws {
+  @Test func `after any crash, everything synced is there and nothing is invented`() throws {
     for seed in SeededGenerator.seeds(20) {
       do {
-        var lives = DirectoryLives(seed: seed)
+        var lives = DirectoryCrashRun(seed: seed)
         for _ in 0..<6 { try lives.live() }
       } catch {
         Issue.record("LARDER_SEED=\(seed): \(error)")
@@ -128,7 +129,7 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `what the journal alone has is finished as a whole at open`() throws {
+  @Test func `opening completes a commit that only the log has`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
@@ -141,16 +142,16 @@ struct DirectoryCrashTests {
     #expect(try folder.names().count == 5)
   }
 
-  @Test func `at every cut of the journal's last commit, it vanishes as a whole`() throws {
+  @Test func `a last commit that is truncated anywhere vanishes as a whole`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
     try run.write()
-    let (before, start) = (run.model, run.engine.journal.tail)
+    let (before, start) = (run.model, run.engine.writeAheadLog.end)
     run.put("a".bytes, [2])
     run.put("b".bytes, [2], sameRevision: true)
     try run.write()
-    let end = run.engine.journal.tail
+    let end = run.engine.writeAheadLog.end
     let journal = try folder.contents(".journal")
     for cut in start..<end {
       let torn = try TemporaryFolder()
@@ -159,14 +160,14 @@ struct DirectoryCrashTests {
       guard bytes != journal else { continue }
       try torn.put(".journal", bytes)
       var map = EntryMap()
-      let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.moment)
+      let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
       let found = try DirectoryRun.entries(of: &map)
       #expect(found == before.entries)
       #expect(report.revision == 1)
     }
   }
 
-  @Test func `every flipped bit of the journal is refused, cut as torn, or without effect`() throws {
+  @Test func `every flipped bit of the log is refused, truncated as torn, or without effect`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     var states = [run.model]
@@ -176,8 +177,8 @@ struct DirectoryCrashTests {
       try run.write()
       states.append(run.model)
     }
-    let (journal, end) = (try folder.contents(".journal"), run.engine.journal.tail)
-    // The rest of the file is zeroes; a shorter copy is as good.
+    let (journal, end) = (try folder.contents(".journal"), run.engine.writeAheadLog.end)
+    // The rest of the file is zeroes, so a shorter copy is equivalent.
     let short = Array(journal[..<(end + 256)])
     let last = end - (end - WriteAheadLog.start) / 3
     for place in Array(0..<40) + Array(512..<552) + Array(WriteAheadLog.start..<end) {
@@ -188,8 +189,8 @@ struct DirectoryCrashTests {
         try flipped.put(".journal", bytes)
         var map = EntryMap()
         do {
-          _ = try DirectoryReading(
-            DirectoryFolder(fileSystem: LocalFileSystem(), path: flipped.path), wall: DirectoryRun.moment.wall
+          _ = try DirectoryScan(
+            DirectoryFolder(fileSystem: LocalFileSystem(), path: flipped.path), wall: DirectoryRun.now.wall
           ) { (key, entry, value) throws(DirectoryError) in
             do throws(StorageError) {
               unsafe try map.put(key.span.bytes, value.span.bytes, revision: entry.revision)
@@ -198,7 +199,7 @@ struct DirectoryCrashTests {
             }
           }
           let found = try DirectoryRun.entries(of: &map)
-          // A frame that nothing follows may be taken for one that was being written; no other.
+          // Only a frame that nothing follows may be mistaken for one that was being written.
           #expect(found == states[3].entries || place >= last && found == states[2].entries, "byte \(place)")
         } catch is DirectoryError {
           #expect(place < last, "byte \(place)")

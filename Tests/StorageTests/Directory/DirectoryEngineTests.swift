@@ -5,8 +5,8 @@ import Testing
 
 @testable import Storage
 
-@Suite struct DirectorySinkTests {
-  @Test func `hostile keys come back, each from a file in the folder`() throws {
+@Suite struct DirectoryEngineTests {
+  @Test func `hostile keys are read back, each from a file in the folder`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     for key in DirectoryRun.hostileKeys { run.put(key, key + [0x21]) }
@@ -22,7 +22,7 @@ import Testing
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("user:1".bytes, "{\"name\":\"Ann\"}".bytes)
-    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.moment.wall + 1)
+    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.now.wall + 1)
     run.put("empty".bytes, [])
     try run.write()
     try run.performMaintenance()
@@ -57,69 +57,69 @@ import Testing
     try run.reopen()
   }
 
-  @Test func `entries that have expired are gone, and their files with them`() throws {
+  @Test func `expired entries are gone, and their files with them`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
-    run.put("short".bytes, [1], expiry: DirectoryRun.moment.wall + 10)
-    run.put("long".bytes, [2], expiry: DirectoryRun.moment.wall + 1_000_000)
+    run.put("short".bytes, [1], expiry: DirectoryRun.now.wall + 10)
+    run.put("long".bytes, [2], expiry: DirectoryRun.now.wall + 1_000_000)
     try run.write()
     try run.performMaintenance()
-    while try run.engine.performMaintenance(at: DirectoryRun.moment.wall + 100_000) {}
+    while try run.engine.performMaintenance(at: DirectoryRun.now.wall + 100_000) {}
     #expect(try folder.names().count == 2)
     run.model.entries["short".bytes] = nil
     try run.reopen()
   }
 
-  @Test func `a batch larger than the journal is written`() throws {
+  @Test func `a batch larger than the write-ahead log is written`() throws {
     var run = try DirectoryRun(TemporaryFolder())
     run.put("small".bytes, [1])
     run.put("large".bytes, [UInt8](repeating: 9, count: 6 << 20))
     try run.write()
     try run.reopen()
-    #expect(run.engine.journal.capacity == 8 << 20)
+    #expect(run.engine.writeAheadLog.capacity == 8 << 20)
   }
 
-  @Test func `under a load without pause, files are written before the journal is full`() throws {
+  @Test func `under constant load, files are written before the write-ahead log is full`() throws {
     var run = try DirectoryRun(TemporaryFolder())
     let value = [UInt8](repeating: 5, count: 30_000)
-    var most = 0
+    var maxEnd = 0
     for number in 0..<400 {
       run.put("key:\(number)".bytes, value)
       try run.write()
-      most = max(most, run.engine.journal.tail)
+      maxEnd = max(maxEnd, run.engine.writeAheadLog.end)
     }
-    #expect(run.engine.journal.capacity == WriteAheadLog.initialByteCount)
-    #expect(most < 3 * WriteAheadLog.initialByteCount / 4)
+    #expect(run.engine.writeAheadLog.capacity == WriteAheadLog.initialByteCount)
+    #expect(maxEnd < 3 * WriteAheadLog.initialByteCount / 4)
     try run.reopen()
   }
 
-  @Test func `room is what fits, and making room empties the journal or, where that was too little, grows it`() throws {
+  @Test func `reserving space empties the write-ahead log or, if that was too little, grows it`() throws {
     var run = try DirectoryRun(TemporaryFolder())
-    let room = run.engine.room
+    let initial = run.engine.room
     try run.engine.makeRoom()
-    #expect(run.engine.room == room)
+    #expect(run.engine.room == initial)
     try run.reopen()
     try run.engine.makeRoom()
-    #expect(run.engine.room == room, "a start is no reason to grow")
+    #expect(run.engine.room == initial, "a start is not a reason to grow")
     try run.engine.makeRoom()
-    #expect(run.engine.room > 3 * room / 2)
+    #expect(run.engine.room > 3 * initial / 2)
     run.put("a".bytes, [UInt8](repeating: 1, count: 1 << 20))
     try run.write()
-    let less = run.engine.room
+    let before = run.engine.room
     try run.engine.makeRoom()
-    #expect(run.engine.room > less)
+    #expect(run.engine.room > before)
     let figures = run.engine.figures
     #expect(
       figures.contains { $0 == ("directory_files", 1) } && figures.contains { $0 == ("directory_journal_bytes", 0) })
   }
 
-  @Test func `a full disk keeps the files waiting, and they come when there is space`() throws {
+  @Test func `on a full disk, files stay pending until there is space`() throws {
     let disk = DirectoryRun.disk(seed: 1)
     var run = try DirectoryRun(disk)
     disk.byteLimit = disk.bytesTaken
     run.put("a".bytes, [1])
     try run.write()
-    #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
+    #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
     let engine = run.engine
     #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
     try run.reopen()
@@ -132,28 +132,28 @@ import Testing
     try run.reopen()
   }
 
-  @Test(arguments: [EMFILE, ENFILE]) func `without descriptors the files wait, and come when there are some again`(
+  @Test(arguments: [EMFILE, ENFILE]) func `without file descriptors, files stay pending until there are some`(
     code: Int32
   ) throws {
     let disk = DirectoryRun.disk(seed: 2)
     var run = try DirectoryRun(disk)
-    disk.fault = .init(.open, number: 1, errno: code, lasts: true)
+    disk.injectedFailure = .init(.open, number: 1, errno: code, isPersistent: true)
     for key in ["a", "b", "c"] {
       run.put(key.bytes, [UInt8](repeating: 7, count: 1_200))
       try run.write()
-      #expect(try run.engine.performMaintenance(at: DirectoryRun.moment.wall) == false)
+      #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
     }
     run.delete("a".bytes)
     try run.write()
     let engine = run.engine
     #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
-    disk.fault = nil
+    disk.injectedFailure = nil
     try run.performMaintenance()
     #expect(try disk.list(run.path).count == 3)
     try run.reopen()
   }
 
-  @Test(arguments: [5, 40_000]) func `a value that changes in the journal is not written to a file`(
+  @Test(arguments: [5, 40_000]) func `a value that changes in the write-ahead log is not written to a file`(
     byteCount: Int
   ) throws {
     let folder = try TemporaryFolder()
@@ -164,7 +164,7 @@ import Testing
     try LocalFileSystem().open(folder.file(".journal"), .writing).write([0x54], at: end - 1)
     let engine = run.engine
     #expect {
-      _ = try engine.performMaintenance(at: DirectoryRun.moment.wall)
+      _ = try engine.performMaintenance(at: DirectoryRun.now.wall)
     } throws: { error in
       guard case .failed(let what) = error as? EngineError else { return false }
       return what.contains(".journal") && what.contains("byte \(end - byteCount)")

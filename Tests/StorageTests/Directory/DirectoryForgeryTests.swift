@@ -4,30 +4,31 @@ import Testing
 
 @testable import Storage
 
-/// Behind a journal's frames lies what clients once wrote, who know the format, how often the journal has started over, and the revisions.
-@Suite("A journal that has forged frames behind its own")
+/// After the frames of a write-ahead log, there are bytes that clients once wrote. Clients know the format, the number
+/// of resets, and the revisions.
+@Suite("A write-ahead log with forged frames after its own")
 struct DirectoryForgeryTests {
-  /// Makes what a client would have at that place.
-  private typealias Forger = (_ journal: WriteAheadLogContents, _ place: Int) -> [UInt8]
+  /// Returns what a client would have written at that offset.
+  private typealias Forger = (_ log: WriteAheadLogContents, _ offset: Int) -> [UInt8]
 
-  /// All that a client doesn't know.
+  /// A guess at the salt, the one thing that a client doesn't know.
   private static let guessedSalt: UInt64 = 0x5EED
 
   private static let path = DirectoryRun.simulatedPath + "/" + WriteAheadLog.name
 
-  /// A store with one commit in its journal, behind which the file is filled up with what is forged.
+  /// Returns a store with one commit in its log, whose file is filled up with forged bytes after that.
   private static func store(_ forge: Forger) throws -> (disk: SimulatedDisk, model: MapModel) {
     let disk = DirectoryRun.disk(seed: 1)
     var run = try DirectoryRun(disk)
     run.put("a".bytes, [1])
     try run.write()
-    let journal = try contents(of: disk)
-    var place = journal.tail
+    let log = try contents(of: disk)
+    var offset = log.end
     let file = try disk.open(path, .writing)
-    while place < journal.bytes.count {
-      let forged = forge(journal, place)
-      try file.write(Array(forged.prefix(journal.bytes.count - place)), at: place)
-      place += forged.count
+    while offset < log.bytes.count {
+      let forged = forge(log, offset)
+      try file.write(Array(forged.prefix(log.bytes.count - offset)), at: offset)
+      offset += forged.count
     }
     return (disk, run.model)
   }
@@ -36,16 +37,16 @@ struct DirectoryForgeryTests {
     try WriteAheadLogContents(reading: disk.open(path, .reading))
   }
 
-  /// A frame that puts "b", right in everything if the salt is.
-  private static func frame(_ journal: WriteAheadLogContents, at place: Int, salt: UInt64) -> [UInt8] {
+  /// Returns a frame that puts "b", which is valid if the salt is right.
+  private static func frame(_ log: WriteAheadLogContents, at offset: Int, salt: UInt64) -> [UInt8] {
     var commits = CommitBuffer()
     unsafe "b".bytes.withBytes { key in
-      unsafe commits.put(key, key, kind: .single, expiry: 0, revision: journal.lastRevision + 1)
+      unsafe commits.put(key, key, kind: .single, expiry: 0, revision: log.lastRevision + 1)
     }
     commits.seal()
-    var frame = header(byteCount: commits.count, salt: salt, synced: place)
+    var frame = header(byteCount: commits.count, salt: salt, synced: offset)
     unsafe frame.append(contentsOf: commits.bytes)
-    frame.replace(at: 4, littleEndian: frame.checksum(leavingOut: WriteAheadLog.checksumPlace))
+    frame.replace(at: 4, littleEndian: frame.checksum(leavingOut: WriteAheadLog.checksumRange))
     return frame
   }
 
@@ -58,24 +59,24 @@ struct DirectoryForgeryTests {
     return header
   }
 
-  @Test func `headers that claim all of the rest are passed over, so that nothing is read again for each`() throws {
-    let (disk, model) = try Self.store { journal, place in
-      let rest = journal.bytes.count - place - WriteAheadLog.frameHeaderByteCount
-      return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, synced: place)
+  @Test func `headers that claim the rest of the file are skipped, so that nothing is read repeatedly`() throws {
+    let (disk, model) = try Self.store { log, offset in
+      let rest = log.bytes.count - offset - WriteAheadLog.frameHeaderByteCount
+      return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, synced: offset)
     }
-    let journal = try Self.contents(of: disk)
-    #expect(journal.nextSalt(from: journal.tail) == nil)
+    let log = try Self.contents(of: disk)
+    #expect(log.nextSalt(from: log.end) == nil)
     try Self.expectToOpen(disk, model)
   }
 
-  @Test(arguments: [false, true]) func `a frame that is right but for the salt is neither a commit nor damage`(
-    isSeparated: Bool
+  @Test(arguments: [false, true]) func `a frame with only a wrong salt is neither a commit nor damage`(
+    hasGap: Bool
   ) throws {
-    let (disk, model) = try Self.store(Self.forger(isSeparated) { _ in Self.guessedSalt })
+    let (disk, model) = try Self.store(Self.forger(hasGap) { _ in Self.guessedSalt })
     try Self.expectToOpen(disk, model)
   }
 
-  @Test func `whoever knew the salt could have commits made, or the store refused`() throws {
+  @Test func `a client that knew the salt could forge commits, or make the store unreadable`() throws {
     var (disk, model) = try Self.store(Self.forger(false) { $0.header.salt })
     var map = EntryMap()
     _ = try DirectoryRun.open(disk, into: &map)
@@ -84,17 +85,17 @@ struct DirectoryForgeryTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(disk, model: model) }
   }
 
-  /// Forges frames end to end, where the journal's own have ended or a byte further on.
+  /// Returns a forger of consecutive frames, directly after the log's own or one byte later.
   private static func forger(
-    _ isSeparated: Bool, salt: @escaping (WriteAheadLogContents) -> UInt64
+    _ hasGap: Bool, salt: @escaping (WriteAheadLogContents) -> UInt64
   ) -> Forger {
-    { journal, place in
-      if isSeparated, place == journal.tail { return [0] }
-      return frame(journal, at: place, salt: salt(journal))
+    { log, offset in
+      if hasGap, offset == log.end { return [0] }
+      return frame(log, at: offset, salt: salt(log))
     }
   }
 
-  @Test func `the salt is another each time the journal starts over`() throws {
+  @Test func `every reset of the log draws a new salt`() throws {
     let disk = DirectoryRun.disk(seed: 1)
     var run = try DirectoryRun(disk)
     var salts: Set<UInt64> = []

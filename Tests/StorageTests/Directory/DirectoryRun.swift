@@ -4,28 +4,28 @@ import Testing
 
 @testable import Storage
 
-/// A directory store and what it should hold. Commits go to the sink as a journal's thread would hand them over.
+/// A directory store and its expected contents. Commits go to the engine as a commit writer would pass them.
 struct DirectoryRun: ~Copyable {
-  static let moment = ClockReading(wall: 1_800_000_000_000, monotonic: 5_000)
+  static let now = ClockReading(wall: 1_800_000_000_000, monotonic: 5_000)
 
   let path: String
   let fileSystem: any FileSystem
-  /// Keeps a folder of this machine for as long as the run goes on.
+  /// The local folder, kept for as long as the run lasts.
   private let folder: TemporaryFolder?
   var model: MapModel
   private(set) var engine: DirectoryEngine
   private(set) var report: DirectoryReport
   private var commits = CommitBuffer()
 
-  /// On this machine, with a journal of the usual size unless told otherwise.
-  init(_ folder: TemporaryFolder, journalByteCount: Int = WriteAheadLog.initialByteCount) throws {
+  /// Opens a store in a local folder.
+  init(_ folder: TemporaryFolder, logByteCount: Int = WriteAheadLog.initialByteCount) throws {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
     var map = EntryMap()
     (engine, report) = try DirectoryEngine.open(
-      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.moment)
+      path, on: fileSystem, logByteCount: logByteCount, into: &map, at: Self.now)
   }
 
-  /// On a disk that has an empty folder or one that holds what is in the model.
+  /// Opens a store on a disk whose folder is empty or contains the model's entries.
   init(_ disk: SimulatedDisk, model: MapModel = MapModel()) throws {
     (folder, path, fileSystem) = (nil, Self.simulatedPath, disk)
     self.model = model
@@ -34,7 +34,7 @@ struct DirectoryRun: ~Copyable {
   }
 
   static let simulatedPath = "/files"
-  static let smallJournal = 8_192
+  static let smallLogByteCount = 8_192
 
   static func disk(seed: UInt64) -> SimulatedDisk {
     let disk = SimulatedDisk(seed: seed)
@@ -45,10 +45,13 @@ struct DirectoryRun: ~Copyable {
   static func open(
     _ disk: SimulatedDisk, into map: inout EntryMap
   ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
-    try DirectoryEngine.open(simulatedPath, on: disk, journalByteCount: smallJournal, into: &map, at: moment)
+    try DirectoryEngine.open(simulatedPath, on: disk, logByteCount: smallLogByteCount, into: &map, at: now)
   }
 
-  /// Adds a put to the commits that wait; `sameRevision` for another key of one write. An expiry is on the wall's clock.
+  /// Adds a put to the outstanding commits.
+  /// - Parameters:
+  ///   - expiry: The expiry on the wall clock.
+  ///   - sameRevision: Whether the put belongs to the same write as the previous operation.
   mutating func put(
     _ key: [UInt8], _ value: [UInt8], kind: EntryKind = .single, expiry: UInt64 = 0, sameRevision: Bool = false
   ) {
@@ -75,7 +78,7 @@ struct DirectoryRun: ~Copyable {
     commits.deleteAll(revision: model.revision)
   }
 
-  /// Hands what waits to the sink.
+  /// Passes the outstanding commits to the engine.
   mutating func write(syncs: Bool = true) throws(EngineError) {
     commits.seal()
     defer { commits.removeAll() }
@@ -83,29 +86,29 @@ struct DirectoryRun: ~Copyable {
       commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: syncs)
   }
 
-  func performMaintenance() throws { while try engine.performMaintenance(at: Self.moment.wall) {} }
+  func performMaintenance() throws { while try engine.performMaintenance(at: Self.now.wall) {} }
 
-  /// Opens the store again, as another process would, and compares.
+  /// Reopens the store, as another process would, and compares it with the model.
   mutating func reopen() throws {
     var map = EntryMap()
-    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.moment)
+    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.now)
     let found = try Self.entries(of: &map)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)
     map.validate()
   }
 
-  /// What a map holds, with expiries on the wall's clock.
+  /// Returns the entries of a map, with expiries on the wall clock.
   static func entries(of map: inout EntryMap) throws -> [[UInt8]: MapModel.Entry] {
     var entries: [[UInt8]: MapModel.Entry] = [:]
-    for copy in try map.copies(map.ranks(now: moment.monotonic), now: moment.monotonic) {
+    for copy in try map.copies(map.ranks(now: now.monotonic), now: now.monotonic) {
       entries[copy.key] = copy.entry
-      if copy.entry.expiry != 0 { entries[copy.key]!.expiry += moment.wall - moment.monotonic }
+      if copy.entry.expiry != 0 { entries[copy.key]!.expiry += now.wall - now.monotonic }
     }
     return entries
   }
 
-  /// Keys that have a name only by escaping, or nearly the same one as another.
+  /// Keys that need escaping in a file name, or whose names are nearly the same.
   static let hostileKeys: [[UInt8]] =
     [
       ".", "..", "/", "../../etc/passwd", "a/b", "a%2fb", "\0", "a\0", "\n", " ", "-rf", ".hidden", ".journal", ".new",

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test func `a digest is SHA-256`() {
-    // FIPS 180-4's examples, and the million is left out.
+    // The examples of FIPS 180-4, except for the million.
     #expect(
       SHA256.hexadecimal(of: "abc".bytes) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     #expect(SHA256.hexadecimal(of: []) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
@@ -29,11 +29,11 @@ import Testing
         == "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3")
   }
 
-  @Test func `hostile keys have harmless names that are read back`() {
+  @Test func `hostile keys have harmless names that can be read back`() {
     for key in DirectoryRun.hostileKeys { check(key) }
   }
 
-  /// Folded and normalised, as the most forgetful of file systems would.
+  /// Returns the name folded and normalized, as the most forgetful file systems would.
   private func forgotten(_ name: String) -> Set<String> {
     let folded = name.lowercased().folding(options: [.caseInsensitive, .widthInsensitive], locale: nil)
     return [folded.precomposedStringWithCompatibilityMapping, folded.decomposedStringWithCanonicalMapping]
@@ -53,12 +53,12 @@ import Testing
     #expect(read?.key == (name.isDigest ? nil : key))
   }
 
-  @Test func `100,000 random keys have 100,000 names, whatever the file system forgets`() {
+  @Test func `100,000 random keys have 100,000 names, whatever the file system normalizes`() {
     var random = SeededGenerator.announced()
     let alphabet = ["a", "A", "é", "e\u{301}", "É", ".", "/", "^", "%", "@", "\0", "1", "ß", "K", "k", "K", "-", "~"]
     var keys: Set<[UInt8]> = []
     while keys.count < 100_000 {
-      // Few letters make twins; every hundredth is long.
+      // A small alphabet makes similar keys; every hundredth key is long.
       let length = keys.count % 100 == 0 ? 200 : Int.random(in: 1...8, using: &random)
       let key = (0..<length).map { _ in alphabet.randomElement(using: &random)! }.joined()
       keys.insert(key.bytes)
@@ -66,7 +66,7 @@ import Testing
     var names: Set<String> = []
     for (index, key) in keys.enumerated() {
       let name = EntryName(of: key)
-      // An ASCII name without capitals is its own folded and normalised form; the full check is slow.
+      // An ASCII name without capitals is its own folded and normalized form. The full check is slow.
       if index % 50 == 0 { check(key) }
       let isPlain = name.text.utf8.allSatisfy { $0 < 0x80 && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
       #expect(isPlain)
@@ -76,11 +76,11 @@ import Testing
   }
 
   @Test(arguments: ["", "A", "a/b", "%2", "%2F", "%61", "^", "^1", ".a", "-a", "é", "%~abc", "a b"])
-  func `a name that no key has is not read`(text: String) {
+  func `a name that no key has is rejected`(text: String) {
     #expect(EntryName(reading: text) == nil)
   }
 
-  @Test func `a file's name is read back`() {
+  @Test func `a file name is read back`() {
     let name = EntryName(of: "a@1-x2-list".bytes)
     for (isList, expiry): (Bool, UInt64) in [(false, 0), (true, 0), (false, 9), (true, .max)] {
       let version = unsafe EntryVersion(
@@ -97,7 +97,7 @@ import Testing
     "A@1-00000000",
     "a@18446744073709551616-00000000", "a@1--00000000",
   ])
-  func `a file's name of another form is not read`(text: String) {
+  func `a file name of another form is rejected`(text: String) {
     #expect(EntryVersion.read(text) == nil)
   }
 }

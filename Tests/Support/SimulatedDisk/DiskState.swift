@@ -1,18 +1,18 @@
 import Glibc
 import Platform
 
-/// A file, whatever its names: what readers see, what is on the disk, and what was done in between.
+/// A file, whatever its names: what readers see, what is on disk, and the changes in between.
 ///
-/// Safe because it is touched under the disk's lock only.
+/// Safe because it is only used under the disk's lock.
 final class DiskNode: @unchecked Sendable {
-  enum Change {
+  fileprivate enum Change {
     case write(offset: Int, [UInt8])
     case size(Int)
   }
 
   var bytes: [UInt8] = []
   var durable: [UInt8] = []
-  var changes: [Change] = []
+  fileprivate var changes: [Change] = []
   let isFolder: Bool
 
   init(isFolder: Bool = false) { self.isFolder = isFolder }
@@ -22,13 +22,13 @@ final class DiskNode: @unchecked Sendable {
     changes = []
   }
 
-  /// Leaves what a crash leaves: of every change some sectors, in any order.
+  /// Keeps some sectors of each change, in any order, as a crash does.
   func crash(_ random: inout SeededGenerator) {
     var result = durable
     for change in changes.shuffled(using: &random) {
-      // Half of the changes are all there, or not at all.
-      let fate = Int.random(in: 0..<4, using: &random)
-      if fate == 0 { continue }
+      // Half of the changes are kept as a whole or not at all.
+      let outcome = Int.random(in: 0..<4, using: &random)
+      if outcome == 0 { continue }
       switch change {
       case .size(let count): Self.resize(&result, to: count)
       case .write(let offset, let bytes):
@@ -36,11 +36,11 @@ final class DiskNode: @unchecked Sendable {
         while place < offset + bytes.count {
           let sector = SimulatedDisk.sectorByteCount
           let end = min(offset + bytes.count, (place / sector + 1) * sector)
-          if fate < 3 || Bool.random(using: &random) {
+          if outcome < 3 || Bool.random(using: &random) {
             if end > result.count { Self.resize(&result, to: end) }
             result.replaceSubrange(place..<end, with: bytes[(place - offset)..<(end - offset)])
-          } else if fate == 3, Int.random(in: 0..<4, using: &random) == 0 {
-            // A prefix is all there is.
+          } else if outcome == 3, Int.random(in: 0..<4, using: &random) == 0 {
+            // Keep only a prefix.
             break
           }
           place = end
@@ -60,13 +60,13 @@ final class DiskNode: @unchecked Sendable {
   }
 }
 
-/// All that a disk has. Owned by a `SimulatedDisk` and used under its lock.
+/// The contents of a disk. Owned by a `SimulatedDisk` and used under its lock.
 struct DiskState: Sendable {
-  /// What was done to a folder and is not synced: a name, and what it names from then on.
-  struct NameChange: Sendable {
+  /// An unsynced change to the names in a folder.
+  private struct NameChange: Sendable {
     var folder: String
     var names: [(path: String, node: DiskNode?)]
-    /// A folder that has another name: all in it has another path.
+    /// The old and new path of a renamed folder, which change all paths in it.
     var moved: (from: String, to: String)?
 
     func apply(to table: inout [String: DiskNode]) {
@@ -78,15 +78,16 @@ struct DiskState: Sendable {
     }
   }
 
-  var random: SeededGenerator
-  var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
-  var durableNames: [String: DiskNode] = [:]
-  var nameChanges: [NameChange] = []
-  /// Which start of the machine this is.
-  var life = 0
-  var fault: SimulatedDisk.Fault?
-  var matchingCalls = 0
-  var callCount = 0
+  private var random: SeededGenerator
+  private var names: [String: DiskNode] = ["": DiskNode(isFolder: true)]
+  private var durableNames: [String: DiskNode] = [:]
+  private var nameChanges: [NameChange] = []
+  /// The number of restarts of the machine.
+  private(set) var life = 0
+  var injectedFailure: SimulatedDisk.InjectedFailure? { didSet { matchingCalls = 0 } }
+  /// The number of calls since the failure was injected that it may apply to.
+  private var matchingCalls = 0
+  private(set) var callCount = 0
   var byteLimit = Int.max
 
   init(random: SeededGenerator) {
@@ -105,10 +106,10 @@ struct DiskState: Sendable {
 
   mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
     callCount += 1
-    guard let fault, fault.call == nil || fault.call == call else { return }
+    guard let failure = injectedFailure, failure.call == nil || failure.call == call else { return }
     matchingCalls += 1
-    if matchingCalls == fault.number || fault.lasts && matchingCalls > fault.number {
-      throw SystemError(call.rawValue, errno: fault.errno)
+    if matchingCalls == failure.number || failure.isPersistent && matchingCalls > failure.number {
+      throw SystemError(call.rawValue, errno: failure.errno)
     }
   }
 
@@ -224,15 +225,16 @@ struct DiskState: Sendable {
 
   mutating func kill() {
     life += 1
-    fault = nil
+    injectedFailure = nil
   }
 
-  /// Names change in order, as a file system's journal has it, but how far they came is chance; and every file loses on its own.
+  /// Keeps a random prefix of the name changes, in order, as a journaling file system does. Each file loses changes
+  /// independently.
   mutating func crash() {
     kill()
     var files: [ObjectIdentifier: DiskNode] = [:]
     for change in nameChanges {
-      // Changes to one folder are kept up to some point.
+      // The changes are kept up to a random point.
       guard Int.random(in: 0..<3, using: &random) > 0 else { break }
       change.apply(to: &durableNames)
     }

@@ -2,7 +2,7 @@ import Glibc
 
 /// A repeatable stream of random numbers: SplitMix64, of Steele, Lea and Flood, 2014.
 ///
-/// A failing test is run again with the seed it printed: LARDER_SEED=n.
+/// To repeat a failing test, run it with the seed that it printed: LARDER_SEED=n.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -16,19 +16,20 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     return word ^ word >> 31
   }
 
-  /// The seed of `LARDER_SEED`, or a random one; printed either way.
+  /// Returns a generator with the seed in `LARDER_SEED` or a random one, and prints the seed.
   package static func announced(_ test: String = #function) -> SeededGenerator {
     SeededGenerator(seed: seeds(1, test).lowerBound)
   }
 
-  /// As many seeds as `LARDER_SEEDS` says, or a few; from `LARDER_SEED` or a random one on, which is printed.
+  /// Returns as many seeds as `LARDER_SEEDS` says, by default `few`, starting with `LARDER_SEED` or a random seed,
+  /// which is printed.
   package static func seeds(_ few: Int, _ test: String = #function) -> Range<UInt64> {
     let first = number("LARDER_SEED") ?? UInt64.random(in: 1...999_999_999)
     print("\(test): LARDER_SEED=\(first)")
     return first..<first + (number("LARDER_SEEDS") ?? UInt64(few))
   }
 
-  /// Whether more was asked for than a few.
+  /// A Boolean value that indicates whether `LARDER_SEEDS` asks for a thorough run.
   package static var isThorough: Bool { number("LARDER_SEEDS") != nil }
 
   private static func number(_ variable: String) -> UInt64? {

@@ -1,12 +1,13 @@
 import Glibc
 import Platform
 
-/// A disk in memory that keeps what a crash would keep, and fails on purpose. The same seed replays the same.
+/// A disk in memory that keeps what a real disk would keep in a crash, and fails on purpose. The same seed replays the
+/// same run.
 ///
-/// What was written and not synced may be lost at a crash, any part of it and in any order, down to sectors of 512 bytes; so may names that
-/// were made, changed or removed in a folder that was not synced since. Safe because everything is behind one lock.
+/// A crash may lose any part of what was written and not synced, in any order, down to sectors of 512 bytes. It may
+/// also lose changes to the names in a folder that was not synced since. Safe because everything is behind one lock.
 package final class SimulatedDisk: FileSystem {
-  /// The unit that is written whole or not at all.
+  /// The unit that is written atomically.
   static let sectorByteCount = 512
 
   /// The calls that can be made to fail.
@@ -15,20 +16,20 @@ package final class SimulatedDisk: FileSystem {
     case byteCount, read, write, allocate, truncate, sync
   }
 
-  /// The n-th call of a kind, or the n-th call of any, and what becomes of it.
-  package struct Fault: Sendable {
+  /// A failure of the n-th call of a kind, or of the n-th call of any kind.
+  package struct InjectedFailure: Sendable {
     package var call: Call?
-    /// From 1 on, counted from when the fault was set.
+    /// The number of the call, from 1 on, counted since the failure was injected.
     package var number: Int
     package var errno: Int32
-    /// Whether all that follow fail, too.
-    package var lasts: Bool
+    /// Whether all later calls fail, too.
+    package var isPersistent: Bool
 
-    package init(_ call: Call? = nil, number: Int, errno: Int32, lasts: Bool = false) {
+    package init(_ call: Call? = nil, number: Int, errno: Int32, isPersistent: Bool = false) {
       self.call = call
       self.number = number
       self.errno = errno
-      self.lasts = lasts
+      self.isPersistent = isPersistent
     }
   }
 
@@ -80,46 +81,42 @@ package final class SimulatedDisk: FileSystem {
   }
 }
 
-/// What tests do to the disk.
+// MARK: Control by tests
+
 extension SimulatedDisk {
-  /// Has the power fail and come back: files that are open are gone, and each part of what was not synced is kept or lost.
+  /// Simulates a power cut: open files become invalid, and each part of what was not synced is kept or lost.
   package func crash() { state.withLock { $0.crash() } }
 
-  /// Has the process die: files that are open are gone, and nothing is lost.
+  /// Simulates the end of the process: open files become invalid, and nothing is lost.
   package func kill() { state.withLock { $0.kill() } }
 
-  package var fault: Fault? {
-    get { state.withLock { $0.fault } }
-    set {
-      state.withLock { state in
-        state.fault = newValue
-        state.matchingCalls = 0
-      }
-    }
+  package var injectedFailure: InjectedFailure? {
+    get { state.withLock { $0.injectedFailure } }
+    set { state.withLock { $0.injectedFailure = newValue } }
   }
 
-  /// How many calls there were in all.
+  /// The number of all calls so far.
   package var callCount: Int { state.withLock { $0.callCount } }
 
-  /// The most bytes that files may take.
+  /// The size of the disk in bytes.
   package var byteLimit: Int {
     get { state.withLock { $0.byteLimit } }
     set { state.withLock { $0.byteLimit = newValue } }
   }
 
-  /// What all files take.
+  /// The size of all files in bytes.
   package var bytesTaken: Int { state.withLock { $0.bytesTaken } }
 
-  /// A file's bytes as they would be read.
+  /// Returns a file's bytes as a reader would see them; nil if there is no such file.
   package func contents(_ path: String) -> [UInt8]? { state.withLock { state in state.node(path)?.bytes } }
 
-  /// Puts a file there, on the disk for good.
+  /// Creates a durable file.
   package func place(_ path: String, _ bytes: [UInt8]) { state.withLock { $0.place(path, bytes) } }
 
-  /// Puts a folder there and those that it is in, on the disk for good.
+  /// Creates a durable folder and its parents.
   package func placeFolder(_ path: String) { state.withLock { $0.placeFolder(path) } }
 
-  /// Flips one bit of a file, on the disk and for readers.
+  /// Flips one bit of a file, on disk and for readers.
   package func flip(_ path: String, bit: Int) {
     state.withLock { state in
       guard let node = state.node(path) else { return }
@@ -129,7 +126,8 @@ extension SimulatedDisk {
   }
 }
 
-/// An open folder of the disk, which nobody renames meanwhile. It belongs to one life of the machine: after a crash every call fails.
+/// An open folder of the disk, which must not be renamed meanwhile. It belongs to one life of the machine: after a
+/// crash, every call fails.
 final class SimulatedFolder: Folder {
   private let disk: SimulatedDisk
   private let path: String
@@ -150,7 +148,7 @@ final class SimulatedFolder: Folder {
   }
 }
 
-/// An open file of the disk. It belongs to one life of the machine: after a crash every call fails.
+/// An open file of the disk. It belongs to one life of the machine: after a crash, every call fails.
 final class SimulatedFile: File {
   private let disk: SimulatedDisk
   private let node: DiskNode
@@ -176,12 +174,12 @@ final class SimulatedFile: File {
     try run(.byteCount) { (_) throws(SystemError) in node.bytes.count }
   }
 
-  func read(at offset: Int, into room: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
     try run(.read) { (_) throws(SystemError) in
-      let count = max(0, min(room.count, node.bytes.count - offset))
+      let count = max(0, min(buffer.count, node.bytes.count - offset))
       guard count > 0 else { return 0 }
       unsafe node.bytes.withUnsafeBytes { bytes in
-        unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
+        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
       }
       return count
     }

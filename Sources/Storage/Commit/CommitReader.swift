@@ -1,0 +1,170 @@
+/// A reader of the operations in records that a `CommitBuffer` wrote. It verifies a record's form and all its checksums
+/// before it returns the record's first operation.
+///
+/// Safe because it compares every length with the available bytes before it uses it. The bytes must outlive the reader.
+@safe
+package struct CommitReader {
+  private let bytes: UnsafeRawBufferPointer
+  /// The offset of the current record.
+  package private(set) var recordStart = 0
+  private var recordEnd = 0
+  /// The offset of the next operation in the record.
+  private var offset = 0
+
+  @unsafe
+  package init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
+
+  /// Returns the next operation; nil after the last one.
+  /// - Throws: `CommitDamage` for the record at `recordStart`, where the reader then stays.
+  package mutating func next() throws(CommitDamage) -> CommitOperation? {
+    if recordStart + offset == recordEnd {
+      (recordStart, offset) = (recordEnd, 0)
+      guard unsafe recordStart < bytes.count else { return nil }
+      recordEnd = try verifiedEnd()
+      offset = CommitBuffer.recordHeaderByteCount + 8
+    }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[recordStart..<recordEnd])
+    let operation = unsafe try operation(of: record, at: offset)
+    offset = operation.end
+    return operation
+  }
+
+  /// Verifies the record at `recordStart`, and returns the offset of its end.
+  private func verifiedEnd() throws(CommitDamage) -> Int {
+    let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[recordStart...])
+    guard rest.count >= CommitBuffer.recordHeaderByteCount else { throw damage("the header is truncated") }
+    let byteCount = unsafe rest.recordByteCount(at: 0)
+    guard byteCount > CommitBuffer.recordHeaderByteCount + 8, byteCount <= rest.count else {
+      throw damage("the record extends beyond the end")
+    }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
+    func checksum(_ range: Range<Int>, after crc: UInt32) -> UInt32 {
+      unsafe UnsafeRawBufferPointer(rebasing: record[range]).checksum(after: crc)
+    }
+    var crc = checksum(0..<CommitBuffer.checksumRange.lowerBound, after: 0)
+    var (covered, offset) = (CommitBuffer.recordHeaderByteCount, CommitBuffer.recordHeaderByteCount + 8)
+    while offset < byteCount {
+      let operation = unsafe try operation(of: record, at: offset)
+      offset = operation.end
+      guard let expected = operation.separatedChecksum else { continue }
+      guard unsafe operation.value.checksum() == expected else { throw damage("a value's checksum is wrong") }
+      crc = unsafe checksum(covered..<offset - operation.value.count, after: crc)
+      covered = offset
+    }
+    guard unsafe checksum(covered..<byteCount, after: crc) == record.integer(at: 4, as: UInt32.self) else {
+      throw damage("the checksum is wrong")
+    }
+    return recordStart + byteCount
+  }
+
+  private func operation(
+    of record: UnsafeRawBufferPointer, at offset: Int
+  ) throws(CommitDamage) -> CommitOperation {
+    // A log's sync mark has a kind that no commit has.
+    guard let operation = unsafe RecordOperation(in: record, at: offset),
+      let kind = CommitBuffer.Kind(rawValue: operation.kind)
+    else { throw damage("an operation is malformed") }
+    return unsafe CommitOperation(
+      kind: kind, revision: record.integer(at: CommitBuffer.recordHeaderByteCount, as: UInt64.self),
+      expiry: operation.expiry, separatedChecksum: operation.isSeparated ? operation.valueChecksum : nil,
+      key: operation.key,
+      value: operation.value, valueOffset: recordStart + operation.end - operation.value.count, end: operation.end)
+  }
+
+  private func damage(_ reason: String) -> CommitDamage { CommitDamage(offset: recordStart, reason: reason) }
+}
+
+/// An operation of a verified record, in place. Valid as long as the reader's bytes are.
+@safe
+package struct CommitOperation {
+  package let kind: CommitBuffer.Kind
+  package let revision: UInt64
+  /// In milliseconds since 1970; 0 for never.
+  package let expiry: UInt64
+  /// The checksum of a separated value; nil for other values.
+  fileprivate let separatedChecksum: UInt32?
+  package let key: UnsafeRawBufferPointer
+  package let value: UnsafeRawBufferPointer
+  /// The offset of the value in the reader's bytes.
+  package let valueOffset: Int
+  /// The offset of the next operation in the record.
+  fileprivate let end: Int
+
+  /// The CRC32C of the value.
+  var valueChecksum: UInt32 { unsafe separatedChecksum ?? value.checksum() }
+}
+
+/// Why a record can't be read.
+package struct CommitDamage: Error, Equatable, Sendable {
+  /// The offset of the record.
+  package let offset: Int
+  package let reason: String
+}
+
+/// An operation of a record, in place: one that a `CommitBuffer` wrote, or a log's sync mark.
+///
+/// Safe because every length is compared with the available bytes before it is used. The bytes must outlive the
+/// operation.
+@safe
+struct RecordOperation {
+  /// A `CommitBuffer.Kind`, or `SyncMark.kind`.
+  let kind: UInt8
+  let isSeparated: Bool
+  /// The checksum of a separated value; 0 for other values.
+  let valueChecksum: UInt32
+  /// In milliseconds since 1970; 0 for never.
+  let expiry: UInt64
+  let key: UnsafeRawBufferPointer
+  /// The value; empty for a separated value that is omitted.
+  let value: UnsafeRawBufferPointer
+  let valueByteCount: Int
+  /// The offset of the next operation in the record.
+  let end: Int
+
+  var isRemoval: Bool { kind == CommitBuffer.Kind.delete.rawValue || kind == CommitBuffer.Kind.deleteAll.rawValue }
+
+  /// Decodes the operation at that offset; nil unless it is well formed and ends within the record.
+  /// - Parameter isSparse: Whether the record's separated values are omitted.
+  @inline(__always)
+  init?(in record: UnsafeRawBufferPointer, at start: Int, isSparse: Bool = false) {
+    var offset = start &+ CommitBuffer.operationHeaderByteCount
+    guard offset <= record.count else { return nil }
+    kind = unsafe record[start]
+    let flags = unsafe record[start &+ 1]
+    let keyCount = unsafe Int(record.integer(at: start &+ 2, as: UInt16.self))
+    let valueCount = unsafe Int(record.integer(at: start &+ 4, as: UInt32.self))
+    isSeparated = flags & CommitBuffer.Flag.separated != 0
+    let expires = flags & CommitBuffer.Flag.expires != 0
+    let extra = (expires ? 8 : 0) &+ (isSeparated ? 4 : 0)
+    let presentCount = isSparse && isSeparated ? 0 : valueCount
+    guard offset &+ extra &+ keyCount &+ presentCount <= record.count, flags <= 3 else { return nil }
+    switch kind {
+    case 1, 2:
+      guard Key.lengths.contains(keyCount), valueCount <= Int32.max else { return nil }
+      guard isSeparated == (valueCount >= CommitBuffer.separatedByteCount) else { return nil }
+    case 3: guard Key.lengths.contains(keyCount), valueCount == 0, flags == 0 else { return nil }
+    case 4: guard keyCount == 0, valueCount == 0, flags == 0 else { return nil }
+    case SyncMark.kind:
+      guard record.count == SyncMark.byteCount, keyCount == 0, valueCount == 16, flags == 0 else { return nil }
+    default: return nil
+    }
+    expiry = expires ? unsafe record.integer(at: offset, as: UInt64.self) : 0
+    if expires { offset &+= 8 }
+    valueChecksum = isSeparated ? unsafe record.integer(at: offset, as: UInt32.self) : 0
+    if isSeparated { offset &+= 4 }
+    guard !expires || expiry != 0 else { return nil }
+    unsafe key = UnsafeRawBufferPointer(start: record.baseAddress! + offset, count: keyCount)
+    offset &+= keyCount
+    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + offset, count: presentCount)
+    valueByteCount = valueCount
+    end = offset &+ presentCount
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Returns the size of the record at that offset, as its header states it.
+  @inline(__always)
+  func recordByteCount(at offset: Int) -> Int {
+    unsafe CommitBuffer.recordHeaderByteCount &+ Int(integer(at: offset, as: UInt32.self))
+  }
+}

@@ -1,0 +1,275 @@
+import Dispatch
+import Glibc
+import Platform
+import Synchronization
+
+/// Makes a store's commits durable on a thread of its own. It takes all commits made since it last looked, writes them
+/// at once, and notifies the waiters, so concurrent writers share one call to the disk (group commit).
+///
+/// Safe because only the writer's queue touches the engine, and everything else is behind a lock or atomic.
+package final class CommitWriter: @unchecked Sendable {
+  package let durability: Durability
+  /// The time after which a commit is on disk, in milliseconds, with the durability `interval`.
+  private let interval: UInt64?
+  private let engine: any Engine
+  private let queue: DispatchQueue
+  private let wakeup = DispatchSemaphore(value: 0)
+  private let isAwake = Atomic<Bool>(false)
+  private let isStopping = Atomic<Bool>(false)
+  private let stopped = DispatchSemaphore(value: 0)
+  /// The newest durable revision.
+  private let durableRevision: Atomic<UInt64>
+  /// The number of times that the store's commit limit was updated.
+  private let limitUpdates = Atomic<UInt64>(0)
+  /// Whether a writer waits for space.
+  private let isSpaceNeeded = Atomic<Bool>(false)
+  /// Whether the last attempt to allocate space found the disk full.
+  private let isDiskFull = Atomic<Bool>(false)
+  private let state = Lock(State())
+
+  private struct State: Sendable {
+    var waiters: [any DurabilityWaiter] = []
+    var failure: StorageError?
+    var probes: [@Sendable () -> Void] = []
+    /// Whether the thread has ended, or is about to.
+    var hasEnded = false
+  }
+
+  /// The pause before the next attempt on a full disk.
+  private static let retryMilliseconds: UInt64 = 500
+  /// The pause on a full disk while there is maintenance to do, because that may free space.
+  private static let maintenanceMilliseconds: UInt64 = 20
+  /// The pause of an idle writer before it looks for maintenance again.
+  private static let idleMilliseconds: UInt64 = 60_000
+
+  /// - Parameter revision: The newest revision that the engine has on disk.
+  package init(_ engine: any Engine, durability: Durability, revision: UInt64, name: StoreName) {
+    self.engine = engine
+    self.durability = durability
+    if case .interval(let time) = durability { interval = time.wholeMilliseconds } else { interval = nil }
+    durableRevision = Atomic(revision)
+    queue = DispatchQueue(label: "larder.commit.\(name)")
+  }
+
+  /// A Boolean value that indicates whether a reply must wait until everything it reflects is durable.
+  package var gatesReplies: Bool { durability == .always }
+
+  /// The newest revision that may be shown to a client. If a crash must not take back what a client has seen, this is
+  /// the newest durable revision.
+  package var visibleRevision: UInt64 { gatesReplies ? durableRevision.load(ordering: .acquiring) : .max }
+
+  /// Returns whether everything up to this revision survives a crash.
+  package func isDurable(_ revision: UInt64) -> Bool {
+    durableRevision.load(ordering: .acquiring) >= revision
+  }
+
+  /// The reason why the writer has failed; nil if it has not.
+  package var failure: StorageError? { state.withLock { $0.failure } }
+
+  /// The times that commits took to be written, and synced if the store promises that.
+  package let commitTimes = DurationHistogram()
+  package var syncTimes: DurationHistogram? { engine.syncTimes }
+
+  package var figures: [(name: String, value: UInt64)] {
+    engine.figures + [
+      ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", failure == nil ? 0 : 1),
+    ]
+  }
+
+  /// Calls `waiter` once when the revision is durable or the writer has failed, unless that is already the case.
+  /// - Returns: Whether the waiter will be called.
+  package func wait(for revision: UInt64, _ waiter: any DurabilityWaiter) -> Bool {
+    state.withLock { state in
+      if isDurable(revision) || state.failure != nil { return false }
+      if !state.waiters.contains(where: { $0 === waiter }) { state.waiters.append(waiter) }
+      return true
+    }
+  }
+
+  /// Notifies the writer of new commits. Call this from any thread, without the store's lock.
+  package func wake() {
+    if !isAwake.exchange(true, ordering: .acquiringAndReleasing) { wakeup.signal() }
+  }
+
+  /// Probes the writer for liveness: its thread calls `answer` as soon as it is free. Calls `answer` at once if the
+  /// thread has ended.
+  package func probe(_ answer: @escaping @Sendable () -> Void) {
+    let hasEnded = state.withLock { state in
+      if !state.hasEnded { state.probes.append(answer) }
+      return state.hasEnded
+    }
+    if hasEnded { answer() } else { wake() }
+  }
+
+  /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the
+  /// disk accepts them.
+  /// - Returns: Whether to try again; false after a second, or when the disk is full or has failed.
+  package func waitForRoom() -> Bool {
+    let before = limitUpdates.load(ordering: .acquiring)
+    isSpaceNeeded.store(true, ordering: .releasing)
+    wake()
+    for _ in 0..<10_000 {
+      if limitUpdates.load(ordering: .acquiring) != before { return true }
+      if isDiskFull.load(ordering: .relaxed) || failure != nil { return false }
+      usleep(100)
+    }
+    return false
+  }
+
+  // MARK: The commit thread
+
+  /// Starts the thread, which keeps the store alive until `stop`.
+  func start(_ source: any CommitSource) {
+    source.access { $0.beginCommits(commitLimit: engine.room) }
+    queue.async { self.run(source) }
+  }
+
+  /// Writes the outstanding commits and ends the thread. The store accepts no writes afterwards.
+  func stop() {
+    isStopping.store(true, ordering: .releasing)
+    wake()
+    wakeup.signal()
+    stopped.wait()
+    // For other callers: a store may be dropped while its server stops.
+    stopped.signal()
+  }
+
+  private func run(_ source: any CommitSource) {
+    var batch = CommitBuffer()
+    var lastSync = monotonicMilliseconds()
+    var unsynced = false
+    var hasMoreMaintenance = true
+    do throws(EngineError) {
+      // A disk that was full when the store was opened may have space by now. An engine that has space must not take
+      // more at every start.
+      if engine.room == 0 { try allocateSpace(source) }
+      while true {
+        let isStopping = isStopping.load(ordering: .acquiring)
+        // Every effective `wake` leaves a signal. Consume it now, or a busy writer would wake up in vain later.
+        if isAwake.exchange(false, ordering: .sequentiallyConsistent) { wakeup.wait() }
+        answerProbes()
+        let hasCommitted = try commit(&batch, source)
+        if hasCommitted { (unsynced, hasMoreMaintenance) = (true, true) }
+        if let interval, unsynced,
+          isStopping || monotonicMilliseconds() >= lastSync + interval
+        {
+          try engine.sync()
+          (unsynced, lastSync) = (false, monotonicMilliseconds())
+        }
+        if isStopping, !hasCommitted { break }
+        if hasMoreMaintenance { hasMoreMaintenance = try engine.performMaintenance(source) }
+        if isSpaceNeeded.exchange(false, ordering: .acquiring) || isDiskFull.load(ordering: .relaxed) {
+          try allocateSpace(source)
+        }
+        if !hasCommitted, !hasMoreMaintenance || isDiskFull.load(ordering: .relaxed) {
+          sleep(unsynced ? lastSync : nil, hasMaintenance: hasMoreMaintenance)
+          hasMoreMaintenance = true
+        }
+      }
+      engine.endWork()
+      if durability != .always { try engine.sync() }
+      try engine.close()
+    } catch {
+      fail(error, source)
+      engine.endWork()
+    }
+    state.withLock { $0.hasEnded = true }
+    answerProbes()
+    stopped.signal()
+  }
+
+  private func answerProbes() {
+    let probes = state.withLock { state in
+      defer { state.probes.removeAll() }
+      return state.probes
+    }
+    for answer in probes { answer() }
+  }
+
+  /// Writes the commits made since the last call.
+  /// - Returns: Whether there were any.
+  private func commit(_ batch: inout CommitBuffer, _ source: any CommitSource) throws(EngineError) -> Bool {
+    let space = engine.room
+    let hasCommits = source.access { map in
+      guard map.hasCommits else { return false }
+      map.takeCommits(into: &batch)
+      map.setCommitLimit(space - batch.count, isDiskFull: isDiskFull.load(ordering: .relaxed))
+      return true
+    }
+    guard hasCommits else { return false }
+    let last = batch.lastRevision
+    let begun = monotonicNanoseconds()
+    let locations = unsafe try engine.write(
+      batch.bytes, last: last, separatedCount: batch.separatedCount, syncs: durability == .always)
+    commitTimes.note(nanoseconds: monotonicNanoseconds() - begun)
+    batch.removeAll()
+    durableRevision.store(last, ordering: .releasing)
+    notifyWaiters()
+    source.updateLocations(locations)
+    updateCommitLimit(source)
+    return true
+  }
+
+  /// Sets how many bytes the store can still commit.
+  private func updateCommitLimit(_ source: any CommitSource) {
+    let space = engine.room
+    source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
+    limitUpdates.wrappingAdd(1, ordering: .releasing)
+  }
+
+  /// Allocates more space for commits, and updates the store's commit limit.
+  private func allocateSpace(_ source: any CommitSource) throws(EngineError) {
+    do {
+      try engine.makeRoom()
+      isDiskFull.store(false, ordering: .relaxed)
+    } catch {
+      guard error == .noSpace else { throw error }
+      isDiskFull.store(true, ordering: .relaxed)
+    }
+    updateCommitLimit(source)
+  }
+
+  /// Sleeps until there is something to do.
+  /// - Parameter lastSync: The time of the last sync if there is something to sync; otherwise nil.
+  private func sleep(_ lastSync: UInt64?, hasMaintenance: Bool) {
+    var milliseconds = Self.idleMilliseconds
+    if isDiskFull.load(ordering: .relaxed) {
+      milliseconds = hasMaintenance ? Self.maintenanceMilliseconds : Self.retryMilliseconds
+    }
+    if let interval, let lastSync {
+      let now = monotonicMilliseconds()
+      milliseconds = min(milliseconds, max(lastSync + interval, now) - now)
+    }
+    if isAwake.load(ordering: .sequentiallyConsistent) { return }
+    if wakeup.wait(timeout: .now() + .milliseconds(Int(milliseconds))) == .success {
+      // An exchange, so that everything done before a `wake` that found the writer awake is visible here.
+      _ = isAwake.exchange(false, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  private func fail(_ error: EngineError, _ source: any CommitSource) {
+    let reason: String
+    switch error {
+    case .noSpace: reason = "the disk is full"
+    case .failed(let description): reason = description
+    }
+    let failure = StorageError.readOnly(reason)
+    source.access { $0.endWriting(failure) }
+    state.withLock { $0.failure = failure }
+    notifyWaiters()
+  }
+
+  private func notifyWaiters() {
+    let waiters = state.withLock { state in
+      defer { state.waiters.removeAll(keepingCapacity: true) }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.durabilityDidAdvance() }
+  }
+}
+
+/// A waiter for commits to become durable.
+package protocol DurabilityWaiter: AnyObject, Sendable {
+  /// Called on the commit thread. Return at once.
+  func durabilityDidAdvance()
+}

@@ -1,0 +1,79 @@
+import Platform
+
+/// What keeps the commits of one store: its files, or whatever else survives the process.
+///
+/// A new engine conforms to this protocol and adds itself to `EngineKind`; no other code names it. One thread at a time
+/// uses an engine: the thread of its store's `CommitWriter`. Only `figures` and `syncTimes` may be read from any
+/// thread. After a call has thrown `failed`, nothing is written to the engine any more.
+package protocol Engine: AnyObject {
+  /// The number of bytes of records that are certain to fit, because their space is already allocated.
+  var room: Int { get }
+
+  /// Allocates more space ahead of need.
+  /// - Throws: `noSpace`, after which the caller may try again, or `failed`.
+  func makeRoom() throws(EngineError)
+
+  /// Writes sealed records (`CommitBuffer`) in the order of their revisions.
+  /// - Parameters:
+  ///   - last: The revision of the last record.
+  ///   - separatedCount: The number of separated values in the records.
+  ///   - syncs: Whether the records must be on disk when this returns.
+  /// - Returns: The locations of the separated values, in order, if the store may read the values from there instead of
+  ///   keeping them in memory.
+  /// - Throws: `failed`. The state of the records is then unknown.
+  func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [PlacedValue]
+
+  /// Makes sure that everything written is on disk when this returns.
+  func sync() throws(EngineError)
+
+  /// Does a bounded piece of work that can wait, such as compaction. The commit thread calls this when it has nothing
+  /// else to do.
+  /// - Returns: Whether there is more to do.
+  func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool
+
+  /// Stops all work on other threads, and waits until it has stopped.
+  func endWork()
+
+  /// Closes the engine in order, after `stopBackgroundWork`. Nothing is written afterwards.
+  func close() throws(EngineError)
+
+  /// The figures for the store's statistics, by their names in `Protocol/wire.md`. Safe to read from any thread.
+  var figures: [(name: String, value: UInt64)] { get }
+
+  /// The times that the disk took to sync; nil if the engine doesn't measure them.
+  var syncTimes: DurationHistogram? { get }
+}
+
+extension Engine {
+  package var syncTimes: DurationHistogram? { nil }
+}
+
+/// Why an engine can't write.
+package enum EngineError: Error, Equatable, Sendable {
+  /// The disk is full, or the process has no file descriptors left.
+  case noSpace
+  /// A call failed with an unknown outcome, or in a way that rules out a retry: which call, on what, and why.
+  case failed(String)
+}
+
+/// What an engine's maintenance may see and do of its store. Safe to use from any thread.
+package protocol MaintenanceContext: AnyObject, Sendable {
+  /// Runs `body` with read access to the map, under the store's lock. Keep it short.
+  func read<Result>(_ body: (borrowing EntryMap) -> sending Result) -> sending Result
+
+  /// Records the new locations of separated values, in the order in which the values were written.
+  func updateLocations(_ values: [PlacedValue])
+
+  /// Makes the commit thread call `performMaintenance` again.
+  func wake()
+}
+
+/// The store whose commits a `CommitWriter` makes durable.
+package protocol CommitSource: MaintenanceContext {
+  /// Runs `body` with exclusive access to the map, under the store's lock.
+  func access<Result, Failure: Error>(
+    _ body: (inout EntryMap) throws(Failure) -> sending Result
+  ) throws(Failure) -> sending Result
+}

@@ -1,0 +1,230 @@
+// The parts of a segment's format, from its beginning to its end: `Protocol/log-format.md`. Commit records are written
+// by `CommitBuffer`.
+
+/// The header of a segment: `Protocol/log-format.md`, section 2.
+struct SegmentHeader: Equatable, Sendable {
+  static let byteCount = 64
+  private static let version: UInt16 = 1
+  /// The valid numbers. No log ever reaches the last one, so there is always a next.
+  static let numbers = 1...UInt64(Int64.max)
+  private static let magic: [UInt8] = Array("LARDRLOG".utf8)
+  private static let checksumRange = 12..<16
+
+  /// The identity of the store, drawn when it was created.
+  var identity: UInt64
+  /// The number of the segment, which is also the name of its file.
+  var number: UInt64
+  /// The number of the last segment that this one replaces: its own number, or a higher one if others were merged into
+  /// it.
+  var lastNumber: UInt64
+  /// The lower bound of the revisions in the segment.
+  var firstRevision: UInt64
+  /// The last revision of the segments that a compaction made this one of; 0 in a segment of commits.
+  var lastRevision: UInt64 = 0
+  /// The revision of the store at which everything dead was removed from this segment; 0 in a segment of commits.
+  var sweptRevision: UInt64 = 0
+
+  var bytes: [UInt8] {
+    var bytes = Self.magic
+    bytes.append(littleEndian: Self.version)
+    bytes.append(littleEndian: 0 as UInt16)
+    bytes.append(littleEndian: 0 as UInt32)
+    for field in [identity, number, lastNumber, firstRevision, lastRevision, sweptRevision] {
+      bytes.append(littleEndian: field)
+    }
+    bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(leavingOut: Self.checksumRange))
+    return bytes
+  }
+
+  /// Why bytes are not a header.
+  struct DecodingError: Error {
+    let reason: String
+  }
+
+  /// Decodes a header.
+  static func decode(_ bytes: [UInt8]) throws(DecodingError) -> SegmentHeader {
+    guard bytes.count == byteCount, Array(bytes[..<8]) == magic else {
+      throw DecodingError(reason: "this is not a segment of a log")
+    }
+    let found = bytes.integer(at: 8, as: UInt16.self)
+    guard found == version else {
+      throw DecodingError(reason: "the format has version \(found), but this program only knows version \(version)")
+    }
+    guard bytes.integer(at: checksumRange.lowerBound, as: UInt32.self) == bytes.checksum(leavingOut: checksumRange)
+    else {
+      throw DecodingError(reason: "the header's checksum is wrong")
+    }
+    let fields = (0..<6).map { bytes.integer(at: 16 + 8 * $0, as: UInt64.self) }
+    let header = SegmentHeader(
+      identity: fields[0], number: fields[1], lastNumber: fields[2], firstRevision: fields[3],
+      lastRevision: fields[4], sweptRevision: fields[5])
+    guard header.lastNumber >= header.number, header.lastNumber <= numbers.upperBound,
+      max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound
+    else { throw DecodingError(reason: "the header contradicts itself") }
+    return header
+  }
+}
+
+/// A check of the record at the beginning of some bytes: `Protocol/log-format.md`, section 3.
+enum LogRecord {
+  /// What a check has found.
+  enum CheckResult: Equatable {
+    /// An intact record.
+    case intact(byteCount: Int)
+    /// The beginning of a record with separated values. The check has verified only that the record ends within the
+    /// file.
+    case sparse
+    /// The check needs more of the file: that many bytes from the record's beginning.
+    case incomplete(byteCount: Int)
+    /// A length of zero: the end of the records.
+    case end
+    case damaged(String)
+  }
+
+  /// The smallest body: a revision and one operation.
+  private static let minBodyByteCount = 16
+
+  /// The largest operation whose value is not separated.
+  private static let maxInlineOperationByteCount =
+    CommitBuffer.operationHeaderByteCount + 8 + Key.lengths.upperBound + CommitBuffer.separatedByteCount
+
+  /// Checks the record at the beginning of the bytes completely, unless it has separated values, which need not be
+  /// read.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes that were read, from the record's beginning on.
+  ///   - remaining: The number of bytes in the file from there on.
+  ///   - previous: The revision of the previous record.
+  static func check(_ bytes: UnsafeRawBufferPointer, remaining: Int, after previous: UInt64) -> CheckResult {
+    guard remaining >= 4 else { return remaining == 0 ? .end : .damaged("a record is truncated") }
+    guard bytes.count >= 4 else { return .incomplete(byteCount: min(8, remaining)) }
+    let length = unsafe Int(bytes.integer(at: 0, as: UInt32.self))
+    if length == 0 { return .end }
+    guard length >= minBodyByteCount else { return .damaged("a record has an impossible length") }
+    let byteCount = CommitBuffer.recordHeaderByteCount + length
+    guard byteCount <= remaining else { return .damaged("a record extends beyond the end of the file") }
+    // Only a body that is longer than this can have a separated value.
+    if length >= CommitBuffer.separatedByteCount, let result = unsafe scan(bytes, byteCount: byteCount) {
+      return result
+    }
+    guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
+    let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
+    let crc = unsafe record.checksum(leavingOut: CommitBuffer.checksumRange)
+    guard unsafe record.integer(at: 4, as: UInt32.self) == crc else { return .damaged("a record's checksum is wrong") }
+    return unsafe checkBody(record, after: previous)
+  }
+
+  private static func checkBody(_ record: UnsafeRawBufferPointer, after previous: UInt64) -> CheckResult {
+    let revision = unsafe record.integer(at: 8, as: UInt64.self)
+    var offset = CommitBuffer.recordHeaderByteCount + 8
+    var isMark = false
+    while offset < record.count {
+      guard let operation = unsafe RecordOperation(in: record, at: offset) else {
+        return .damaged("a record is malformed")
+      }
+      isMark = operation.kind == SyncMark.kind
+      offset = operation.end
+    }
+    guard isMark ? revision >= previous : revision > previous, revision <= CommitBuffer.revisions.upperBound else {
+      return .damaged("revisions are out of order")
+    }
+    return .intact(byteCount: record.count)
+  }
+
+  /// Scans the available operations for a separated value or a malformed operation, so that a record that only claims
+  /// to be long is not read to its end.
+  /// - Returns: Nil if there is neither.
+  private static func scan(_ bytes: UnsafeRawBufferPointer, byteCount: Int) -> CheckResult? {
+    let available = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<min(byteCount, bytes.count)])
+    var offset = CommitBuffer.recordHeaderByteCount + 8
+    while offset + CommitBuffer.operationHeaderByteCount <= available.count {
+      if unsafe available[offset + 1] & CommitBuffer.Flag.separated != 0 { return .sparse }
+      guard let operation = unsafe RecordOperation(in: available, at: offset) else {
+        return available.count - offset < maxInlineOperationByteCount ? nil : .damaged("a record is malformed")
+      }
+      offset = operation.end
+    }
+    return nil
+  }
+}
+
+/// A record of the log itself: how much of the segment was on disk when the mark was written (`Protocol/log-format.md`,
+/// section 3).
+///
+/// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place tells whether that place
+/// was synced.
+struct SyncMark: Equatable, Sendable {
+  static let byteCount = 40
+  static let kind: UInt8 = 5
+  /// The offset of the store's identity in the record.
+  static let identityOffset = 24
+
+  var revision: UInt64
+  var identity: UInt64
+  /// The end of the part of the segment that was on disk.
+  var syncedByteCount: Int
+
+  var bytes: [UInt8] {
+    var body: [UInt8] = []
+    body.append(littleEndian: UInt32(Self.byteCount - 8))
+    body.append(littleEndian: revision)
+    body.append(littleEndian: Self.kind)
+    body.append(littleEndian: 0 as UInt8)
+    body.append(littleEndian: 0 as UInt16)
+    body.append(littleEndian: 16 as UInt32)
+    body.append(littleEndian: identity)
+    body.append(littleEndian: UInt64(syncedByteCount))
+    var bytes = Array(body[..<4])
+    bytes.append(littleEndian: body.checksum())
+    return bytes + body[4...]
+  }
+
+  /// Decodes the mark at the beginning of the bytes; nil unless there is one that belongs to that store.
+  static func decode(_ bytes: UnsafeRawBufferPointer, identity: UInt64) -> SyncMark? {
+    guard bytes.count >= byteCount, unsafe bytes.integer(at: 0, as: UInt32.self) == UInt32(byteCount - 8),
+      unsafe bytes[16] == kind, unsafe bytes.integer(at: identityOffset, as: UInt64.self) == identity
+    else { return nil }
+    let mark = unsafe SyncMark(
+      revision: bytes.integer(at: 8, as: UInt64.self), identity: identity,
+      syncedByteCount: Int(clamping: bytes.integer(at: 32, as: UInt64.self)))
+    let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
+    return unsafe mark.bytes.elementsEqual(record) ? mark : nil
+  }
+}
+
+/// The trailer of a sealed segment: `Protocol/log-format.md`, section 4.
+///
+/// Everything before it was on disk when it was written, so it also distinguishes damage from a torn tail.
+struct SegmentTrailer: Equatable, Sendable {
+  static let byteCount = 32
+  /// The offset of the store's identity in the trailer.
+  static let identityOffset = 24
+
+  /// The offset of the trailer: the end of the records.
+  var offset: Int
+  /// The store's revision when the segment was sealed.
+  var lastRevision: UInt64
+  var identity: UInt64
+
+  var bytes: [UInt8] {
+    var body: [UInt8] = []
+    for field in [UInt64(offset), lastRevision, identity] { body.append(littleEndian: field) }
+    var bytes: [UInt8] = []
+    bytes.append(littleEndian: 0 as UInt32)
+    bytes.append(littleEndian: body.checksum())
+    return bytes + body
+  }
+
+  /// Decodes a trailer; nil unless the bytes are the trailer that belongs at that offset.
+  static func decode(_ bytes: UnsafeRawBufferPointer, at offset: Int, identity: UInt64) -> SegmentTrailer? {
+    guard bytes.count >= byteCount else { return nil }
+    let found = unsafe SegmentTrailer(
+      offset: Int(clamping: bytes.integer(at: 8, as: UInt64.self)),
+      lastRevision: bytes.integer(at: 16, as: UInt64.self),
+      identity: bytes.integer(at: identityOffset, as: UInt64.self))
+    guard unsafe bytes.integer(at: 0, as: UInt32.self) == 0, found.offset == offset, found.identity == identity,
+      unsafe bytes.integer(at: 4, as: UInt32.self) == UnsafeRawBufferPointer(rebasing: bytes[8..<byteCount]).checksum()
+    else { return nil }
+    return found
+  }
+}

@@ -1,0 +1,391 @@
+import Platform
+
+/// The segments of a log, and everything that writes to them except compactions.
+///
+/// Records go to the end of the active segment. When it is full, it is sealed, and a segment that was allocated ahead
+/// replaces it. All other segments are sealed, and together they cover every number from 1 on. Owned by one `LogEngine`
+/// and used on its commit thread.
+struct LogWriter {
+  /// The space that a compaction may use on a full disk.
+  private enum Reserve {
+    /// The reserve has that size.
+    case held(byteCount: Int)
+    /// A compaction uses the space. Nothing else may take it until the compaction has ended.
+    case lent
+  }
+
+  private let folder: LogFolder
+  /// The open folder: a writer whose space is reserved must not need a file descriptor to use it.
+  private let openFolder: any Folder
+  private let identity: UInt64
+  private let configuration: LogConfiguration
+  private let syncTimes: DurationHistogram
+  /// The sealed segments, oldest first.
+  private(set) var sealed: [SealedSegment]
+  /// The segment that records go to; nil after a start on a full disk.
+  private var active: ActiveSegment?
+  /// The segment that was allocated ahead.
+  private var prepared: PreparedSegment?
+  private var reserve: Reserve
+  /// The revision of the last written record.
+  private(set) var lastRevision: UInt64
+  /// The last revision that is known to be on disk.
+  private(set) var syncedRevision: UInt64
+  /// The number of the next segment.
+  private(set) var nextNumber: UInt64
+  private(set) var syncCount = 0
+
+  /// - Parameter reserveByteCount: The size of the existing reserve.
+  init(
+    _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, configuration: LogConfiguration,
+    sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64, reserveByteCount: Int,
+    syncTimes: DurationHistogram
+  ) {
+    self.folder = folder
+    self.openFolder = openFolder
+    self.identity = identity
+    self.configuration = configuration
+    self.sealed = sealed
+    self.active = active
+    self.lastRevision = lastRevision
+    self.nextNumber = nextNumber
+    self.syncTimes = syncTimes
+    reserve = .held(byteCount: reserveByteCount)
+    syncedRevision = lastRevision
+  }
+
+  /// The number of bytes of records that are certain to fit.
+  var availableByteCount: Int { max(active?.availableByteCount ?? 0, prepared?.availableByteCount ?? 0) }
+
+  /// The size of all segments, counting only the written part of the active one.
+  var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
+
+  var segmentCount: Int { sealed.count + (active == nil ? 0 : 1) }
+
+  /// The size of the next segment.
+  var segmentSize: Int { configuration.segmentSize(logByteCount: byteCount) }
+
+  /// The size of the reserve; nil while a compaction uses it.
+  var reserveByteCount: Int? { if case .held(let byteCount) = reserve { byteCount } else { nil } }
+
+  // MARK: Records
+
+  /// Writes sealed records.
+  /// - Returns: The locations of the separated values, in order.
+  mutating func write(
+    _ records: UnsafeRawBufferPointer, separatedCount: Int
+  ) throws(EngineError) -> [PlacedValue] {
+    var rest = unsafe records
+    var locations: [PlacedValue] = []
+    while rest.count > 0 {
+      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.availableByteCount ?? 0)
+      if fitting > 0 {
+        let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
+        unsafe try append(prefix)
+        if separatedCount > 0, let active {
+          unsafe locations += PlacedValue.all(in: prefix, at: active.end - prefix.count, of: active.values)
+        }
+        unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
+      } else {
+        let recordByteCount = unsafe rest.recordByteCount(at: 0)
+        do throws(EngineError) {
+          try startSegment(fitting: recordByteCount)
+        } catch {
+          // A caller that respects the available space never gets here.
+          throw error == .noSpace ? .failed("the disk is full (\(folder.path))") : error
+        }
+      }
+    }
+    return locations
+  }
+
+  mutating func sync() throws(EngineError) {
+    guard let active else { return }
+    guard active.synced < active.end else {
+      syncedRevision = lastRevision
+      return
+    }
+    let begun = monotonicNanoseconds()
+    try attempt(folder.segmentPath(active.number)) { () throws(SystemError) in try active.file.sync() }
+    syncTimes.note(nanoseconds: monotonicNanoseconds() - begun)
+    self.active?.synced = active.end
+    syncedRevision = lastRevision
+    syncCount += 1
+  }
+
+  /// Returns the size of the whole records at the beginning that fit.
+  private static func prefixByteCount(of records: UnsafeRawBufferPointer, within available: Int) -> Int {
+    if records.count <= available { return records.count }
+    var offset = 0
+    while offset < records.count {
+      let end = unsafe offset + records.recordByteCount(at: offset)
+      if end > available { break }
+      offset = end
+    }
+    return offset
+  }
+
+  /// Writes records that fit into the active segment.
+  private mutating func append(_ records: UnsafeRawBufferPointer) throws(EngineError) {
+    guard var active else { preconditionFailure("there is no active segment") }
+    let path = folder.segmentPath(active.number)
+    if active.synced - active.marked >= configuration.markInterval {
+      let mark = SyncMark(
+        revision: max(max(active.firstRevision, 1) - 1, lastRevision), identity: identity,
+        syncedByteCount: active.synced)
+      try attempt(path) { () throws(SystemError) in try active.file.write(mark.bytes, at: active.end) }
+      active.marked = active.synced
+      active.end += SyncMark.byteCount
+    }
+    try attempt(path) { () throws(SystemError) in unsafe try active.file.write(records, at: active.end) }
+    active.end += records.count
+    lastRevision = unsafe Self.lastRevision(of: records)
+    self.active = active
+  }
+
+  private static func lastRevision(of records: UnsafeRawBufferPointer) -> UInt64 {
+    var (offset, revision) = (0, UInt64(0))
+    while offset < records.count {
+      revision = unsafe records.integer(at: offset + 8, as: UInt64.self)
+      offset += unsafe records.recordByteCount(at: offset)
+    }
+    return revision
+  }
+
+  // MARK: Space
+
+  /// Allocates a segment ahead, and the reserve.
+  mutating func reserveSpace() throws(EngineError) {
+    let size = min(LogConfiguration.maxFileByteCount, max(segmentSize, 2 * (prepared?.capacity ?? 0)))
+    guard case .held(let reserveByteCount) = reserve else { throw .noSpace }
+    try growReserve(from: reserveByteCount)
+    try prepare(upTo: size)
+  }
+
+  /// Allocates the next segment before the active one is full. The log can do without.
+  mutating func prepareAhead() throws(EngineError) {
+    guard prepared == nil, active.map({ $0.availableByteCount < $0.capacity / 2 }) ?? true else { return }
+    do throws(EngineError) { try reserveSpace() } catch { if error != .noSpace { throw error } }
+  }
+
+  /// Prepares a segment of that size, or a smaller one if the disk has no space for it.
+  private mutating func prepare(upTo size: Int) throws(EngineError) {
+    var capacity = size
+    while true {
+      do throws(EngineError) { return try prepare(capacity: capacity) } catch {
+        capacity /= 2
+        guard error == .noSpace, capacity >= configuration.minSegmentSize, capacity > prepared?.capacity ?? 0 else {
+          throw error
+        }
+      }
+    }
+  }
+
+  /// Allocates space for a compaction before the log takes more, because nothing could be compacted on a full disk
+  /// otherwise.
+  private mutating func growReserve(from current: Int) throws(EngineError) {
+    let size = segmentSize
+    guard byteCount >= configuration.reserveThreshold, current < size else { return }
+    var exists = true
+    do throws(SystemError) {
+      exists = try folder.files.kind(of: folder.reservePath) != nil
+      let file = try folder.files.open(folder.reservePath, exists ? .writing : .making)
+      do throws(SystemError) { try file.allocate(size) } catch {
+        // The existing reserve will do.
+        guard error.isNoSpace, current > 0 else { throw error }
+        return try file.truncate(to: current)
+      }
+      reserve = .held(byteCount: size)
+    } catch {
+      if !exists { try? folder.files.remove(folder.reservePath) }
+      if error.isNoSpace { throw .noSpace }
+      throw .failed("\(error) (\(folder.reservePath))")
+    }
+  }
+
+  /// Prepares a file of at least that capacity, with all its space allocated on disk.
+  private mutating func prepare(capacity: Int) throws(EngineError) {
+    if let prepared, prepared.capacity >= capacity { return }
+    let path = folder.nextPath
+    do throws(SystemError) {
+      let file: any File
+      if let prepared {
+        file = prepared.file
+      } else {
+        if try folder.files.kind(of: path) != nil { try folder.files.remove(path) }
+        file = try folder.files.open(path, .making)
+      }
+      do throws(SystemError) {
+        try file.allocate(capacity)
+      } catch {
+        // Free what was allocated so far. A failure to do so costs only the space.
+        if prepared == nil { try? folder.files.remove(path) } else { try? file.truncate(to: prepared?.capacity ?? 0) }
+        throw error
+      }
+      try file.sync()
+      prepared = PreparedSegment(file: file, capacity: capacity)
+    } catch {
+      if error.isNoSpace { throw .noSpace }
+      throw .failed("\(error) (\(path))")
+    }
+  }
+
+  // MARK: Segments
+
+  /// Seals the active segment and continues in the prepared one, with space for a record of that size.
+  mutating func startSegment(fitting recordByteCount: Int) throws(EngineError) {
+    let overhead = SegmentHeader.byteCount + SyncMark.byteCount + SegmentTrailer.byteCount
+    if (prepared?.availableByteCount ?? 0) < recordByteCount {
+      try prepare(capacity: max(segmentSize, recordByteCount + overhead))
+    }
+    try seal()
+    guard let prepared else { preconditionFailure("no segment was prepared") }
+    let header = SegmentHeader(
+      identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1)
+    let path = folder.segmentPath(nextNumber)
+    try attempt(path) { () throws(SystemError) in
+      try prepared.file.write(header.bytes, at: 0)
+      try prepared.file.sync()
+      try folder.files.rename(folder.nextPath, to: path)
+      try openFolder.sync()
+    }
+    active = ActiveSegment(
+      values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
+      capacity: prepared.capacity)
+    self.prepared = nil
+    nextNumber += 1
+  }
+
+  /// Seals the log, so that the next start finds all of it sealed, with at least that revision as its last.
+  mutating func seal(lastRevision revision: UInt64) throws(EngineError) {
+    lastRevision = max(lastRevision, revision)
+    try seal()
+  }
+
+  /// Seals the active segment unless it is empty.
+  mutating func close() throws(EngineError) {
+    guard let active else { return }
+    if active.end > SegmentHeader.byteCount { try seal() }
+  }
+
+  /// Seals the active segment. Its records are on disk before the trailer says so.
+  private mutating func seal() throws(EngineError) {
+    guard let ended = active else { return }
+    try sync()
+    let last = max(lastRevision, ended.firstRevision - 1)
+    let trailer = SegmentTrailer(offset: ended.end, lastRevision: last, identity: identity)
+    let byteCount = ended.end + SegmentTrailer.byteCount
+    try attempt(folder.segmentPath(ended.number)) { () throws(SystemError) in
+      try ended.file.write(trailer.bytes, at: ended.end)
+      try ended.file.sync()
+      try ended.file.truncate(to: byteCount)
+    }
+    sealed.append(
+      SealedSegment(
+        number: ended.number, lastNumber: ended.number, firstRevision: ended.firstRevision, lastRevision: last,
+        sweptRevision: 0, byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount))
+    active = nil
+  }
+
+  // MARK: Compaction
+
+  /// Returns a compaction of neighboring sealed segments.
+  /// - Parameter revision: The store's revision.
+  func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
+    try Compaction(folder, openFolder, sealed, run: run, identity: identity, revision: revision)
+  }
+
+  /// Records what a scan has found in each sealed segment.
+  mutating func setLiveByteCounts(_ counts: [Int]) {
+    for (index, count) in counts.enumerated() { sealed[index].liveByteCount = count }
+  }
+
+  /// Replaces the sources of a finished compaction with its output.
+  mutating func replaceSources(of compaction: Compaction, byteCount: Int) {
+    let header = compaction.header
+    sealed.replaceSubrange(
+      compaction.run,
+      with: [
+        SealedSegment(
+          number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
+          lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, byteCount: byteCount,
+          tombstoneByteCount: compaction.tombstoneByteCount,
+          liveByteCount: max(0, byteCount - compaction.tombstoneByteCount))
+      ])
+    returnReserve()
+  }
+
+  /// Excludes segments with an unreadable value from compaction, and removes the output of the attempt.
+  mutating func excludeFromCompaction(_ run: Range<Int>) throws(EngineError) {
+    for index in run { sealed[index].hasDamagedValue = true }
+    returnReserve()
+    try attempt(folder.compactionPath) { () throws(SystemError) in try folder.files.remove(folder.compactionPath) }
+  }
+
+  /// Removes the output of an abandoned compaction.
+  /// - Parameter lendsReserve: Whether to free the reserve for the next attempt.
+  /// - Returns: Whether there was a reserve to lend.
+  mutating func abandonCompaction(lendsReserve: Bool) throws(EngineError) -> Bool {
+    try attempt(folder.path) { () throws(SystemError) in
+      if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
+      if lendsReserve, try folder.files.kind(of: folder.reservePath) != nil {
+        try folder.files.remove(folder.reservePath)
+      }
+    }
+    guard lendsReserve, case .held(let byteCount) = reserve, byteCount > 0 else {
+      returnReserve()
+      return false
+    }
+    reserve = .lent
+    return true
+  }
+
+  /// Makes the space of a lent reserve available again.
+  mutating func returnReserve() {
+    if case .lent = reserve { reserve = .held(byteCount: 0) }
+  }
+
+  /// Runs calls on a file, and adds its path to the error if one fails.
+  private func attempt<Result>(
+    _ path: String, _ body: () throws(SystemError) -> Result
+  ) throws(EngineError) -> Result {
+    do throws(SystemError) { return try body() } catch { throw .failed("\(error) (\(path))") }
+  }
+}
+
+/// The segment that commits are written to.
+struct ActiveSegment {
+  let values: ValueFile
+  let number: UInt64
+  let firstRevision: UInt64
+  /// The allocated size of the file.
+  let capacity: Int
+  /// The offset of the next record.
+  fileprivate(set) var end = SegmentHeader.byteCount
+  /// The end of the part that is on disk.
+  fileprivate var synced = SegmentHeader.byteCount
+  /// The end of the part that the last sync mark covers.
+  fileprivate var marked = SegmentHeader.byteCount
+
+  init(values: ValueFile, number: UInt64, firstRevision: UInt64, capacity: Int) {
+    self.values = values
+    self.number = number
+    self.firstRevision = firstRevision
+    self.capacity = capacity
+  }
+
+  var file: any File { values.file }
+
+  /// The space for records: a mark and the trailer must fit, too.
+  var availableByteCount: Int { max(0, capacity - end - SyncMark.byteCount - SegmentTrailer.byteCount) }
+}
+
+/// An empty file whose space is allocated.
+private struct PreparedSegment {
+  let file: any File
+  let capacity: Int
+
+  var availableByteCount: Int {
+    max(0, capacity - SegmentHeader.byteCount - SyncMark.byteCount - SegmentTrailer.byteCount)
+  }
+}

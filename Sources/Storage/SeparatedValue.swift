@@ -1,0 +1,78 @@
+import Platform
+
+/// A reference to a value in a file of its store, with what tells the value from any other bytes there.
+///
+/// It can be read without the store's lock, and for as long as it exists, even if the entry has changed meanwhile.
+package struct StoredValue: Sendable {
+  let file: ValueFile
+  let offset: Int
+  package let byteCount: Int
+  /// The CRC32C of the value.
+  let checksum: UInt32
+
+  /// Reads the value into a buffer of its size.
+  /// - Throws: If the value can't be read, or is not what was written. The contents of the buffer are then undefined.
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoredValueError) {
+    precondition(buffer.count == byteCount)
+    let count: Int
+    do throws(SystemError) {
+      count = unsafe try file.file.read(at: offset, into: buffer)
+    } catch {
+      throw .failed(path: file.path, error)
+    }
+    guard count == byteCount, unsafe UnsafeRawBufferPointer(buffer).checksum() == checksum else {
+      throw .damaged(path: file.path, offset: offset)
+    }
+  }
+}
+
+/// A file with separated values. It stays open, and so readable after its name is gone, as long as anything refers to a
+/// value in it.
+final class ValueFile: Sendable {
+  let file: any File
+  let path: String
+
+  init(_ file: any File, path: String) {
+    self.file = file
+    self.path = path
+  }
+}
+
+/// The location of the separated value that a put of this key and revision has written.
+package struct PlacedValue: Sendable {
+  let key: [UInt8]
+  let revision: UInt64
+  let value: StoredValue
+}
+
+extension PlacedValue {
+  /// Returns the locations of all separated values of records that were written at that offset of a file.
+  static func all(in records: UnsafeRawBufferPointer, at offset: Int, of file: ValueFile) -> [PlacedValue] {
+    var locations: [PlacedValue] = []
+    let chunk = unsafe SegmentChunk(bytes: records, offset: offset, isSparse: false)
+    chunk.visit { operation, revision, valueOffset in
+      guard operation.isSeparated else { return }
+      let value = StoredValue(
+        file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
+      unsafe locations.append(PlacedValue(key: Array(operation.key), revision: revision, value: value))
+    }
+    return locations
+  }
+}
+
+/// Why a separated value can't be read.
+package enum StoredValueError: Error, Equatable, Sendable {
+  /// The bytes in the file are not what was written.
+  case damaged(path: String, offset: Int)
+  case failed(path: String, SystemError)
+}
+
+extension StoredValueError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .damaged(let path, let offset):
+      "the value in \(path) at byte \(offset) is damaged; run \"larder check\" to see what is intact"
+    case .failed(let path, let error): "can't read the value: \(error) (\(path))"
+    }
+  }
+}

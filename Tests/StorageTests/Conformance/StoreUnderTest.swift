@@ -1,0 +1,89 @@
+import Glibc
+import Platform
+import SimulatedDisk
+
+@testable import Storage
+
+/// A store of any engine with its commit writer, on a disk that can crash.
+final class StoreUnderTest {
+  let engine: EngineKind
+  private let durability: Durability
+  private let disk: SimulatedDisk
+  private(set) var store: Store
+
+  /// Segments and a write-ahead log so small that compaction and checkpoints happen all the time.
+  private static let configuration = {
+    var configuration = LogConfiguration()
+    (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold) = (
+      16 << 10, 64 << 10, 32 << 10
+    )
+    return configuration
+  }()
+  private static let logByteCount = 64 << 10
+
+  init(_ engine: EngineKind, durability: Durability, seed: UInt64, at now: ClockReading) throws {
+    (self.engine, self.durability) = (engine, durability)
+    disk = SimulatedDisk(seed: seed)
+    disk.placeFolder("/files")
+    store = try Self.open(engine, durability, disk, at: now)
+  }
+
+  deinit { store.close() }
+
+  private static func open(
+    _ engine: EngineKind, _ durability: Durability, _ disk: SimulatedDisk, at now: ClockReading
+  ) throws -> Store {
+    let name = try StoreName("conforming")
+    var map = EntryMap()
+    switch engine {
+    case .memory: return Store(name: name, engine: engine)
+    case .log:
+      let (engine, _) = try LogEngine.open(
+        "/files", files: disk, configuration: configuration, now: now.monotonic, unixNow: now.wall, into: &map)
+      return Store(name: name, engine: .log, map: map, writingTo: engine, durability: durability)
+    case .directory:
+      let (engine, _) = try DirectoryEngine.open(
+        "/files", on: disk, logByteCount: logByteCount, into: &map, at: now)
+      return Store(name: name, engine: .directory, map: map, writingTo: engine, durability: durability)
+    }
+  }
+
+  /// Closes the store in order and reopens it. A store in memory stays as it is.
+  func reopen(at now: ClockReading) throws {
+    guard engine.isDurable else { return }
+    store.close()
+    store = try Self.open(engine, durability, disk, at: now)
+  }
+
+  /// Cuts the power when everything written is durable, whatever else is under way, and reopens the store.
+  func crash(at now: ClockReading) throws {
+    guard durability == .always, let commitWriter = store.commitWriter else { return try reopen(at: now) }
+    let revision = store.access { $0.revision }
+    while !commitWriter.isDurable(revision), commitWriter.failure == nil {
+      commitWriter.wake()
+      usleep(100)
+    }
+    if let failure = commitWriter.failure { throw failure }
+    disk.injectedFailure = .init(number: 1, errno: EIO, isPersistent: true)
+    store.close()
+    disk.crash()
+    store = try Self.open(engine, durability, disk, at: now)
+  }
+
+  /// Runs a write, and repeats it when the commit writer has reserved space for it.
+  func write<Result>(_ body: (inout EntryMap) throws(StorageError) -> sending Result) throws(StorageError) -> Result {
+    while true {
+      do throws(StorageError) {
+        let result = try store.access(body)
+        store.commitWriter?.wake()
+        return result
+      } catch .diskTooSlow {
+        guard let commitWriter = store.commitWriter, commitWriter.waitForRoom() else { throw .diskTooSlow }
+      }
+    }
+  }
+
+  var figures: [String: UInt64] {
+    Dictionary(uniqueKeysWithValues: (store.commitWriter?.figures ?? []).map { ($0.name, $0.value) })
+  }
+}
