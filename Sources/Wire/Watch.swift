@@ -1,10 +1,11 @@
-/// The body of a watch request: `Protocol/wire.md` §6.5. The prefix is a place in the span that it was decoded from.
+/// The body of a watch request: `Protocol/wire.md` §6.5. The prefix is a range of the span that the request was decoded
+/// from.
 public struct WatchRequest: Equatable, Sendable {
   public static let keysOnly: UInt8 = 2
   static let headerSize = 16
 
   public let isKeysOnly: Bool
-  /// The first revision whose changes are wanted; 0 for those that are still to come.
+  /// The first revision to send changes of; 0 for changes from now on.
   public let from: UInt64
   public let prefix: Range<Int>
 
@@ -21,33 +22,35 @@ public struct WatchRequest: Equatable, Sendable {
   }
 }
 
-/// What a change record tells of: `Protocol/wire.md` §6.5.
+/// The kinds of a change record: `Protocol/wire.md` §6.5.
 public enum ChangeKind: UInt8, Sendable {
   case single = 1
   case list = 2
   case deleted = 3
   case allDeleted = 4
-  /// The watch has lost track: changes up to the record's revision were not sent.
+  /// The server no longer keeps the changes up to the record's revision that the watch has not seen.
   case lost = 5
 }
 
-/// A change record of a watch: `Protocol/wire.md` §6.5. Key and value are places in the span that it was decoded from.
+/// A change record of a watch: `Protocol/wire.md` §6.5. Key and value are ranges of the span that the record was
+/// decoded from.
 public struct ChangeRecord: Equatable, Sendable {
   public let kind: ChangeKind
   public let revision: UInt64
-  /// Milliseconds until the entry ends; 0 when it does not expire.
+  /// The milliseconds until the entry expires; 0 for an entry that does not expire.
   public let expiry: UInt64
   public let key: Range<Int>
   public let value: Range<Int>
 
-  /// Bytes ahead of the first record: the revision up to which a frame has brought everything.
+  /// The size of the field before the first record of a frame: the revision up to which the watch has received
+  /// everything.
   public static let throughSize = 8
   public static let headerSize = 16
 
-  /// Where the next record begins.
+  /// The offset after the record, where the next one begins.
   public var end: Int { value.upperBound }
 
-  /// The record at `offset`, or nil when it is malformed.
+  /// Decodes the record at `offset`, or returns nil if it is malformed.
   public init?(_ body: RawSpan, at offset: Int) {
     guard
       let word = body.integer(at: offset, as: UInt64.self),
@@ -56,33 +59,34 @@ public struct ChangeRecord: Equatable, Sendable {
     else { return nil }
     let flags = UInt8(truncatingIfNeeded: word >> 8)
     guard flags & ~RecordFlags.expiry == 0 else { return nil }
-    var place = offset + Self.headerSize
+    var keyStart = offset + Self.headerSize
     var expiry: UInt64 = 0
     if flags & RecordFlags.expiry != 0 {
-      guard let left = body.integer(at: place, as: UInt64.self) else { return nil }
-      expiry = left
-      place += 8
+      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+      expiry = milliseconds
+      keyStart += 8
     }
-    let keyEnd = place + Int(UInt16(truncatingIfNeeded: word >> 16))
+    let keyEnd = keyStart + Int(UInt16(truncatingIfNeeded: word >> 16))
     let valueEnd = keyEnd + Int(word >> 32)
     guard valueEnd <= body.byteCount else { return nil }
     self.kind = kind
     self.revision = revision
     self.expiry = expiry
-    key = place..<keyEnd
+    key = keyStart..<keyEnd
     value = keyEnd..<valueEnd
   }
 }
 
 extension ByteBuffer {
-  /// The body of a watch request.
+  /// Appends the body of a watch request.
   public mutating func appendWatch(from: UInt64, prefix: RawSpan, keysOnly: Bool) {
     append(UInt64(keysOnly ? WatchRequest.keysOnly : 0) | UInt64(UInt16(prefix.byteCount)) << 16)
     append(from)
     append(prefix)
   }
 
-  /// A change record. An entry that ends has `expiry` milliseconds left; 0 stands for one that does not.
+  /// Appends a change record.
+  /// - Parameter expiry: The milliseconds until the entry expires; 0 for an entry that does not expire.
   public mutating func appendChange(
     _ kind: ChangeKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
