@@ -1,28 +1,30 @@
+import Foundation
 import Larder
 import LarderServer
 import Platform
 
-/// A Larder server in this process, for tests: on a Unix socket of its own, with a data directory of its own, both of which go with it.
+/// A Larder server in this process, for tests. Its Unix socket and its data directory are removed with it.
 ///
 ///     let server = try TestServer.start(stores: ["items": "memory"])
 ///     let items = server.client.dataSource(of: Item.self, store: "items")
 ///
-/// It is the real server, so what a test sees is what a service will see. Each test can have one: it takes a few milliseconds. Letting
-/// go of it stops it.
+/// It is the real server, so a test sees what a service will see. It starts within a few milliseconds, so that each
+/// test can have its own. Releasing it stops it.
 public final class TestServer: Sendable {
-  /// Where it listens, as `LarderClient` takes it.
+  /// The address of the server, for `LarderClient`.
   public let address: String
-  /// A client of it. Further ones are made with its `address`.
+  /// A client of the server. Create others with `address`.
   public let client: LarderClient
   private let stores: [String: String]
   private let folder: TestFolder
   private let running = Lock<Server?>(nil)
 
-  /// Starts a server that has these stores.
+  /// Starts a server.
   /// - Parameters:
-  ///   - stores: engines by the stores' names, with their options if any: `["items": "memory", "orders": "log?durability=none"]`.
-  ///   - configuration: that of its client.
-  /// - Throws: when the stores or the socket can't be made; the error says which and why.
+  ///   - stores: The engines of the server's stores, with their options if any, by the stores' names:
+  ///     `["items": "memory", "orders": "log?durability=none"]`.
+  ///   - configuration: The configuration of the server's client.
+  /// - Throws: An error that says which store, or the socket, can't be created, and why.
   public static func start(
     stores: [String: String] = [:], client configuration: LarderClient.Configuration = .init()
   ) throws -> TestServer {
@@ -39,28 +41,42 @@ public final class TestServer: Sendable {
   }
 
   deinit {
-    // At once, for the process may end before the server has; and again when it has, for what it still wrote.
+    // Now, because the process may end before the server does; and again afterward, because the server may still write.
     folder.remove()
     running.withLock { $0.take() }?.stop { [folder] in folder.remove() }
   }
 
-  /// Stops the server in an orderly way, and returns when it has stopped. Its clients find out as they do in life. Does nothing when it
-  /// is stopped already.
+  /// Stops the server as a service would, and returns when it has stopped. Does nothing if it is stopped.
   public func stop() async {
     guard let server = running.withLock({ $0.take() }) else { return }
     await withCheckedContinuation { continuation in server.stop { continuation.resume() } }
   }
 
-  /// Starts a stopped server anew at the same address, with what its durable stores have kept.
-  /// - Precondition: it is stopped.
+  /// Starts a stopped server again, at the same address and with the entries of its durable stores.
+  /// - Precondition: The server is stopped.
   public func restart() throws {
     var configuration = ServerConfiguration(addresses: [try Address(address)])
     configuration.stores = try stores.map { try .init(name: $0.key, $0.value) }
     configuration.dataPath = folder.path + "/data"
     let server = try Server(configuration)
     running.withLock { running in
-      precondition(running == nil, "the server runs already")
+      precondition(running == nil, "The server is running.")
       running = server
     }
   }
+}
+
+/// A folder whose path is short enough for sockets.
+private final class TestFolder: Sendable {
+  let path: String
+
+  init() throws {
+    // A socket's path has at most 107 bytes, and the temporary folder of some systems has a long path.
+    path = "/tmp/larder-\(UUID().uuidString.prefix(13))"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+  }
+
+  /// Removes the folder and everything in it, if it exists.
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

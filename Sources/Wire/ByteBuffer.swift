@@ -1,13 +1,13 @@
 import Glibc
 
-/// Bytes that are appended at one end and consumed at the other, in memory that is used again and again.
+/// A queue of bytes that are appended at one end and consumed at the other, in memory that is reused.
 ///
-/// It grows by doubling and never shrinks until `releaseStorage`. All integers are little-endian.
+/// The buffer doubles its memory when it is full, and keeps it until `releaseStorage`. All integers are little-endian.
 @safe
 public struct ByteBuffer: ~Copyable {
   @usableFromInline var base: UnsafeMutableRawPointer?
   public internal(set) var capacity = 0
-  /// Where the bytes begin that are not consumed yet.
+  /// The offset of the first byte that is not consumed.
   @usableFromInline var start = 0
   @usableFromInline var end = 0
 
@@ -18,7 +18,7 @@ public struct ByteBuffer: ~Copyable {
   @inlinable @inline(__always) public var count: Int { end &- start }
   @inlinable @inline(__always) public var isEmpty: Bool { end == start }
 
-  /// What is in the buffer, until it is next changed.
+  /// The bytes in the buffer. The pointer is valid until the buffer changes.
   @inlinable public var bytes: UnsafeRawBufferPointer {
     unsafe UnsafeRawBufferPointer(start: base.map { unsafe UnsafeRawPointer($0 + start) }, count: count)
   }
@@ -31,29 +31,30 @@ public struct ByteBuffer: ~Copyable {
 
   // MARK: Appending
 
-  /// Makes room for `byteCount` more bytes.
+  /// Reserves memory for `byteCount` more bytes.
   @inlinable @inline(__always) public mutating func reserve(_ byteCount: Int) {
-    if end &+ byteCount > capacity { makeRoom(byteCount) }
+    if end &+ byteCount > capacity { grow(byteCount) }
   }
 
-  @usableFromInline mutating func makeRoom(_ byteCount: Int) {
+  @usableFromInline mutating func grow(_ byteCount: Int) {
     guard tryReserve(byteCount) else { fatalError("out of memory") }
   }
 
-  /// Makes room for `byteCount` more bytes, unless the system refuses the memory.
+  /// Reserves memory for `byteCount` more bytes.
+  /// - Returns: False if the system has no memory.
   public mutating func tryReserve(_ byteCount: Int) -> Bool {
     if end + byteCount <= capacity { return true }
     let count = count
     if count + byteCount <= capacity, start >= count {
-      // There is room in front, and moving costs no more than was consumed to make it.
+      // The consumed bytes in front make enough room. Moving the others costs no more than consuming those did.
       unsafe base!.copyMemory(from: base! + start, byteCount: count)
     } else {
-      let larger = max(256, max(count + byteCount, 2 * capacity))
-      guard let fresh = unsafe malloc(larger) else { return false }
-      if count > 0 { unsafe fresh.copyMemory(from: base! + start, byteCount: count) }
+      let newCapacity = max(256, max(count + byteCount, 2 * capacity))
+      guard let newBase = unsafe malloc(newCapacity) else { return false }
+      if count > 0 { unsafe newBase.copyMemory(from: base! + start, byteCount: count) }
       unsafe free(base)
-      unsafe base = fresh
-      capacity = larger
+      unsafe base = newBase
+      capacity = newCapacity
     }
     start = 0
     end = count
@@ -67,9 +68,9 @@ public struct ByteBuffer: ~Copyable {
   }
 
   @inlinable @inline(__always) public mutating func append(_ source: UnsafeRawBufferPointer) {
-    guard let from = source.baseAddress, source.count > 0 else { return }
+    guard let address = source.baseAddress, source.count > 0 else { return }
     reserve(source.count)
-    unsafe (base! + end).copyMemory(from: from, byteCount: source.count)
+    unsafe (base! + end).copyMemory(from: address, byteCount: source.count)
     end &+= source.count
   }
 
@@ -86,8 +87,8 @@ public struct ByteBuffer: ~Copyable {
     text.withUTF8 { unsafe append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Writes over bytes that are in the buffer already.
-  /// - Parameter offset: counted from the first byte that is not consumed.
+  /// Overwrites bytes in the buffer with an integer.
+  /// - Parameter offset: The offset from the first byte that is not consumed.
   @inlinable @inline(__always) public mutating func replace<T: FixedWidthInteger & BitwiseCopyable>(
     at offset: Int, with value: T
   ) {
@@ -95,7 +96,7 @@ public struct ByteBuffer: ~Copyable {
     unsafe base!.storeBytes(of: value.littleEndian, toByteOffset: start + offset, as: T.self)
   }
 
-  /// Lets `fill` write up to `byteCount` bytes behind the end; it returns how many it wrote.
+  /// Appends up to `byteCount` bytes that `fill` writes. It returns how many it wrote, and a result.
   @inlinable public mutating func fill<R>(
     _ byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> (written: Int, result: R)
   ) -> R {
@@ -106,8 +107,8 @@ public struct ByteBuffer: ~Copyable {
     return outcome.result
   }
 
-  /// Makes the buffer longer by bytes that mean nothing until `overwrite` has written them.
-  /// - Returns: where they begin, counted from the first byte that is not consumed.
+  /// Appends uninitialized bytes, for `overwrite`.
+  /// - Returns: The offset of those bytes from the first byte that is not consumed.
   public mutating func extend(by byteCount: Int) -> Int {
     precondition(byteCount >= 0)
     reserve(byteCount)
@@ -115,8 +116,8 @@ public struct ByteBuffer: ~Copyable {
     return count - byteCount
   }
 
-  /// Lets `body` write over bytes that are in the buffer already.
-  /// - Parameter offset: counted from the first byte that is not consumed.
+  /// Passes bytes in the buffer to `body`, which overwrites them.
+  /// - Parameter offset: The offset from the first byte that is not consumed.
   public mutating func overwrite<R, E: Error>(
     at offset: Int, byteCount: Int, _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
@@ -126,26 +127,26 @@ public struct ByteBuffer: ~Copyable {
 
   // MARK: Consuming
 
-  /// Forgets the first `byteCount` bytes.
+  /// Removes the first `byteCount` bytes.
   @inlinable public mutating func consume(_ byteCount: Int) {
     precondition(byteCount >= 0 && byteCount <= count)
     start &+= byteCount
     if start == end { removeAll() }
   }
 
-  /// Forgets the bytes behind the first `byteCount`.
+  /// Removes all bytes but the first `byteCount`.
   @inlinable public mutating func truncate(to byteCount: Int) {
     precondition(byteCount >= 0 && byteCount <= count)
     end = start &+ byteCount
   }
 
-  /// Forgets all bytes and keeps the memory.
+  /// Removes all bytes and keeps the memory.
   @inlinable public mutating func removeAll() {
     start = 0
     end = 0
   }
 
-  /// Forgets all bytes and gives the memory back.
+  /// Removes all bytes and frees the memory.
   public mutating func releaseStorage() {
     unsafe free(base)
     unsafe base = nil
@@ -154,5 +155,5 @@ public struct ByteBuffer: ~Copyable {
   }
 }
 
-// Safe because a buffer is the only owner of its memory and hands out no pointer that outlives a borrow of it.
+// Safe because a buffer is the only owner of its memory, and no pointer to the memory outlives a borrow of the buffer.
 extension ByteBuffer: @unchecked Sendable {}

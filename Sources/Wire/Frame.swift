@@ -1,21 +1,22 @@
 /// The layout of a frame: `Protocol/wire.md` §2.
 ///
-/// This module is no product, and yet its declarations are public: the compiler inlines across modules only what is.
+/// The declarations of this module are public, although it is no product: the compiler inlines only public declarations
+/// across modules.
 public enum Frame {
-  /// Bytes of a frame's header, its length field included.
+  /// The size of a frame's header in bytes, including the length field.
   @inlinable public static var headerSize: Int { 12 }
-  /// Bytes of the length field, which it does not count itself.
+  /// The size of the length field in bytes. The length does not include it.
   @inlinable public static var lengthSize: Int { 4 }
-  /// The least that a length can say: a header without a body.
+  /// The minimum length: that of a frame without a body.
   @inlinable public static var minLength: Int { headerSize - lengthSize }
-  /// The most that a length can say before the hello's reply.
+  /// The maximum length before the reply to the hello.
   @inlinable public static var maxSizeBeforeHello: Int { 4_096 }
-  /// In a reply's flags: more frames of this answer follow.
+  /// The flag of a reply that more frames of the same reply follow.
   @inlinable public static var more: UInt8 { 1 }
 }
 
-/// A frame's header. What `kind` and `detail` are depends on the direction: operation and store handle in a request, outcome and
-/// error code in a reply.
+/// The header of a frame. `kind` and `detail` are the operation and the store handle in a request, and the outcome and
+/// the error code in a reply.
 public struct FrameHeader: Equatable, Sendable {
   public let bodySize: Int
   public let kind: UInt8
@@ -23,10 +24,10 @@ public struct FrameHeader: Equatable, Sendable {
   public let detail: UInt16
   public let id: UInt32
 
-  /// Bytes of the whole frame.
+  /// The size of the whole frame, in bytes.
   @inlinable public var frameSize: Int { Frame.headerSize &+ bodySize }
 
-  /// Where the frame's body is, when the frame begins at `offset`.
+  /// Returns the range of the frame's body if the frame begins at `offset`.
   @inlinable public func body(at offset: Int) -> Range<Int> {
     let start = offset &+ Frame.headerSize
     return unsafe Range(uncheckedBounds: (start, start &+ bodySize))
@@ -41,17 +42,17 @@ public struct FrameHeader: Equatable, Sendable {
   }
 }
 
-/// What stands at a place in a stream of frames.
+/// What is at an offset in a stream of frames.
 public enum FrameScan: Equatable, Sendable {
   /// A whole frame.
   case frame(FrameHeader)
-  /// The beginning of a frame that takes at least so many bytes in all.
+  /// The beginning of a frame, with the minimum size of the whole frame in bytes.
   case partial(frameSize: Int)
-  /// A length that no frame can have; nothing behind it can be understood.
+  /// A length that no frame can have. Nothing after it can be decoded.
   case invalid(length: UInt32)
 
-  /// Looks at the frame that begins at `offset`. O(1).
-  /// - Parameter largest: the greatest length that is taken.
+  /// Decodes the header of the frame that begins at `offset`. O(1).
+  /// - Parameter maxLength: The maximum length that is accepted.
   @inlinable @inline(__always)
   public init(_ bytes: RawSpan, at offset: Int, largest: Int) {
     guard let length = bytes.integer(at: offset, as: UInt32.self) else {
@@ -78,8 +79,8 @@ public enum FrameScan: Equatable, Sendable {
 }
 
 extension ByteBuffer {
-  /// Begins a frame; its body is what is appended until `endFrame`, which fills in the length.
-  /// - Returns: what `endFrame` wants back.
+  /// Begins a frame. Its body is what is appended until `endFrame`, which sets the length.
+  /// - Returns: The start of the frame, for `endFrame`.
   @inlinable @inline(__always)
   public mutating func beginFrame(kind: UInt8, flags: UInt8 = 0, detail: UInt16, id: UInt32) -> Int {
     let start = count
@@ -90,29 +91,32 @@ extension ByteBuffer {
     return start
   }
 
+  /// Ends a frame.
+  /// - Parameter start: What `beginFrame` returned.
   @inlinable @inline(__always)
   public mutating func endFrame(_ start: Int) {
     replace(at: start, with: UInt32(truncatingIfNeeded: count &- start &- Frame.lengthSize))
   }
 
+  /// Begins a request.
   @inlinable
   public mutating func beginRequest(_ operation: Operation, store: UInt16 = 0, id: UInt32) -> Int {
     beginFrame(kind: operation.rawValue, detail: store, id: id)
   }
 
-  /// A request without a body.
+  /// Appends a request without a body.
   @inlinable
   public mutating func appendRequest(_ operation: Operation, store: UInt16 = 0, id: UInt32) {
     endFrame(beginRequest(operation, store: store, id: id))
   }
 
-  /// Begins a reply with outcome *done*.
+  /// Begins a reply with the outcome *done*.
   @inlinable @inline(__always)
   public mutating func beginReply(id: UInt32, more: Bool = false) -> Int {
     beginFrame(kind: Outcome.done.rawValue, flags: more ? Frame.more : 0, detail: 0, id: id)
   }
 
-  /// A reply with outcome *done* whose body is one number.
+  /// Appends a reply with the outcome *done* and a number as its body.
   @inlinable @inline(__always)
   public mutating func appendReply(id: UInt32, number: UInt64) {
     let start = beginReply(id: id)
@@ -120,7 +124,7 @@ extension ByteBuffer {
     endFrame(start)
   }
 
-  /// A reply that says that the request was not executed as asked; with id 0, a notice.
+  /// Appends a reply with an error, or with the id 0 a notice.
   public mutating func appendError(_ code: ErrorCode, id: UInt32, message: String = "") {
     let start = beginFrame(kind: code.outcome.rawValue, detail: code.rawValue, id: id)
     append(message)

@@ -1,4 +1,4 @@
-/// The protocol's versions that this code speaks: `Protocol/wire.md` §3.
+/// The versions of the protocol that this code supports: `Protocol/wire.md` §3.
 public enum ProtocolVersion {
   public static let lowest: UInt16 = 1
   public static let highest: UInt16 = 1
@@ -7,10 +7,12 @@ public enum ProtocolVersion {
 /// A client's hello: `Protocol/wire.md` §3.
 public struct ClientHello: Equatable, Sendable {
   public static let magic: UInt32 = 0x5244_524C  // "LRDR", little-endian
+  /// The maximum size of a client's name, in bytes.
   public static let maxNameSize = 255
 
   public var versions: ClosedRange<UInt16>
   public var features: UInt32
+  /// The bytes of each reply stream that the server may send before it gets more credit.
   public var credit: UInt32
   public var name: String
 
@@ -25,23 +27,24 @@ public struct ClientHello: Equatable, Sendable {
     self.name = name
   }
 
-  /// Why a hello's body was not understood.
+  /// The reasons why the body of a hello could not be decoded.
   public enum Fault: Error, Equatable, Sendable {
     case noMagic
     case malformed
   }
 
+  /// Decodes the body of a hello.
   public init(body: RawSpan) throws(Fault) {
     guard body.integer(at: 0, as: UInt32.self) == Self.magic else { throw .noMagic }
     guard
-      let lowest = body.integer(at: 4, as: UInt16.self), let highest = body.integer(at: 6, as: UInt16.self),
-      lowest <= highest,
+      let minVersion = body.integer(at: 4, as: UInt16.self), let maxVersion = body.integer(at: 6, as: UInt16.self),
+      minVersion <= maxVersion,
       let features = body.integer(at: 8, as: UInt32.self),
       let credit = body.integer(at: 12, as: UInt32.self), credit > 0,
       let nameSize = body.integer(at: 16, as: UInt16.self), nameSize <= Self.maxNameSize,
       Int(nameSize) <= body.byteCount - 18
     else { throw .malformed }
-    self.versions = lowest...highest
+    self.versions = minVersion...maxVersion
     self.features = features
     self.credit = credit
     self.name = body.extracting(18..<18 + Int(nameSize)).toString()
@@ -76,6 +79,7 @@ public struct ServerHello: Equatable, Sendable {
     self.name = name
   }
 
+  /// Decodes the body of the reply, or returns nil if it is malformed.
   public init?(body: RawSpan) {
     guard
       let version = body.integer(at: 0, as: UInt16.self), let features = body.integer(at: 4, as: UInt32.self),
@@ -95,7 +99,8 @@ public struct ServerHello: Equatable, Sendable {
 }
 
 extension ByteBuffer {
-  /// - Precondition: the name has at most 255 bytes.
+  /// Appends a client's hello.
+  /// - Precondition: The name has at most 255 bytes.
   public mutating func appendRequest(_ hello: ClientHello, id: UInt32) {
     precondition(hello.name.utf8.count <= ClientHello.maxNameSize)
     let start = beginRequest(.hello, id: id)
@@ -109,6 +114,7 @@ extension ByteBuffer {
     endFrame(start)
   }
 
+  /// Appends the reply to a hello.
   public mutating func appendReply(_ hello: ServerHello, id: UInt32) {
     let start = beginReply(id: id)
     append(hello.version)

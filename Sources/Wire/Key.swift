@@ -1,21 +1,23 @@
-/// What a key may be: `Protocol/wire.md` §4.
+/// The form of a key: `Protocol/wire.md` §4.
 public enum Key {
+  /// The maximum size of a key, in bytes.
   @inlinable public static var largest: Int { 4_096 }
 
-  /// Whether the bytes are a key: 1 to 4,096 of them, and UTF-8. O(n), eight ASCII bytes at a time.
+  /// Returns whether the bytes are a key: 1 to 4,096 bytes of UTF-8. O(n), eight ASCII bytes at a time.
   @inlinable @inline(__always)
   public static func isValid(_ key: RawSpan) -> Bool {
     let count = key.byteCount
     guard count > 0, count <= largest else { return false }
-    var place = 0
+    var offset = 0
+    // The high bits of all bytes: none is set in ASCII.
     var high: UInt64 = 0
-    while place &+ 8 <= count {
-      unsafe high |= key.unsafeLoadUnaligned(fromUncheckedByteOffset: place, as: UInt64.self)
-      place &+= 8
+    while offset &+ 8 <= count {
+      unsafe high |= key.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self)
+      offset &+= 8
     }
-    while place < count {
-      unsafe high |= UInt64(key.unsafeLoad(fromUncheckedByteOffset: place, as: UInt8.self))
-      place &+= 1
+    while offset < count {
+      unsafe high |= UInt64(key.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self))
+      offset &+= 1
     }
     return high & 0x8080_8080_8080_8080 == 0 || isUTF8(key)
   }
@@ -26,16 +28,59 @@ public enum Key {
   }
 }
 
-/// The form of a list's value: `Protocol/wire.md` §4.
+/// Iterates over the key list of a request: `Protocol/wire.md` §4. Keys are ranges of the span that the list was made
+/// from.
+public struct KeyList {
+  /// The number of keys that the list announces.
+  public let count: Int
+  /// The number of keys that were not read.
+  public var remaining: Int
+  @usableFromInline var offset: Int
+
+  @inlinable
+  public init?(_ body: RawSpan) {
+    guard let count = body.integer(at: 0, as: UInt32.self) else { return nil }
+    self.count = Int(count)
+    remaining = Int(count)
+    offset = 4
+  }
+
+  /// Returns whether all keys were read and nothing follows them.
+  @inlinable public func isComplete(_ body: RawSpan) -> Bool { remaining == 0 && offset == body.byteCount }
+
+  /// Returns the range of the next key, or nil at the end of the list or if it is malformed; check `isComplete`.
+  @inlinable
+  public mutating func next(_ body: RawSpan) -> Range<Int>? {
+    guard remaining > 0, let size = body.integer(at: offset, as: UInt16.self) else { return nil }
+    let start = offset &+ 2
+    let end = start &+ Int(size)
+    guard end <= body.byteCount else { return nil }
+    offset = end
+    remaining &-= 1
+    return unsafe Range(uncheckedBounds: (start, end))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends one key of a key list.
+  @inlinable
+  public mutating func appendListedKey(_ key: RawSpan) {
+    precondition(key.byteCount <= Key.largest)
+    append(UInt16(truncatingIfNeeded: key.byteCount))
+    append(key)
+  }
+}
+
+/// The form of a list value: `Protocol/wire.md` §4.
 public enum ListValue {
-  /// Whether the bytes are elements, each behind its 4-byte size, and nothing else. O(elements).
+  /// Returns whether the bytes are elements, each after its 4-byte size, and nothing else. O(elements).
   public static func isValid(_ value: RawSpan) -> Bool {
-    var place = 0
-    while place < value.byteCount {
-      guard let size = value.integer(at: place, as: UInt32.self) else { return false }
-      place += 4 + Int(size)
+    var offset = 0
+    while offset < value.byteCount {
+      guard let size = value.integer(at: offset, as: UInt32.self) else { return false }
+      offset += 4 + Int(size)
     }
-    return place == value.byteCount
+    return offset == value.byteCount
   }
 
   public static func encode(_ elements: [[UInt8]]) -> [UInt8] {
@@ -50,14 +95,14 @@ public enum ListValue {
     return bytes
   }
 
-  /// The elements, or nil when the bytes are not of a list's form.
+  /// Returns the elements, or nil if the bytes are not a list value.
   public static func decode(_ value: RawSpan) -> [[UInt8]]? {
     guard isValid(value) else { return nil }
     var elements: [[UInt8]] = []
-    var place = 0
-    while let size = value.integer(at: place, as: UInt32.self) {
-      elements.append(value.extracting(place + 4..<place + 4 + Int(size)).toArray())
-      place += 4 + Int(size)
+    var offset = 0
+    while let size = value.integer(at: offset, as: UInt32.self) {
+      elements.append(value.extracting(offset + 4..<offset + 4 + Int(size)).toArray())
+      offset += 4 + Int(size)
     }
     return elements
   }

@@ -11,22 +11,23 @@ public enum ValueKind: UInt8, Sendable {
   case list = 2
 }
 
-/// An entry record of an answer: `Protocol/wire.md` §4. Key and value are places in the span that it was decoded from.
+/// An entry record of a reply: `Protocol/wire.md` §4. Key and value are ranges of the span that the record was decoded
+/// from.
 public struct EntryRecord: Equatable, Sendable {
-  /// Nil when there is no such entry.
+  /// The kind of the value; nil if there is no entry.
   public let kind: ValueKind?
   public let revision: UInt64
-  /// Milliseconds until the entry ends; 0 when it does not expire.
+  /// The milliseconds until the entry expires; 0 for an entry that does not expire.
   public let expiry: UInt64
   public let key: Range<Int>
   public let value: Range<Int>
 
   @inlinable public static var headerSize: Int { 16 }
 
-  /// Where the next record begins.
+  /// The offset after the record, where the next one begins.
   public var end: Int { value.upperBound }
 
-  /// The record at `offset`, or nil when it is malformed.
+  /// Decodes the record at `offset`, or returns nil if it is malformed.
   @inlinable
   public init?(_ body: RawSpan, at offset: Int) {
     guard
@@ -37,73 +38,75 @@ public struct EntryRecord: Equatable, Sendable {
     let kind = UInt8(truncatingIfNeeded: word)
     let flags = UInt8(truncatingIfNeeded: word >> 8)
     guard kind <= ValueKind.list.rawValue, flags & ~RecordFlags.expiry == 0 else { return nil }
-    var place = offset + Self.headerSize
+    var keyStart = offset + Self.headerSize
     var expiry: UInt64 = 0
     if flags & RecordFlags.expiry != 0 {
-      guard let left = body.integer(at: place, as: UInt64.self) else { return nil }
-      expiry = left
-      place += 8
+      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+      expiry = milliseconds
+      keyStart += 8
     }
-    let keyEnd = place + Int(word >> 16)
+    let keyEnd = keyStart + Int(word >> 16)
     let valueEnd = keyEnd + Int(valueSize)
     guard valueEnd <= body.byteCount else { return nil }
     self.kind = ValueKind(rawValue: kind)
     self.revision = revision
     self.expiry = expiry
-    key = place..<keyEnd
+    key = keyStart..<keyEnd
     value = keyEnd..<valueEnd
   }
 }
 
-/// A write record of a request: `Protocol/wire.md` §4. Key and value are places in the span that it was decoded from.
+/// A write record of a request: `Protocol/wire.md` §4. Key and value are ranges of the span that the record was decoded
+/// from.
 public struct WriteRecord: Equatable, Sendable {
   public let kind: ValueKind
   public let flags: UInt8
-  /// After how many milliseconds the entry ends; 0 for never.
+  /// The milliseconds after which the entry expires; 0 for an entry that does not expire.
   public let expiry: UInt64
-  /// The revision that the present entry must have, when `flags` say so.
+  /// The revision that the current entry must have if `flags` contain `ifRevision`.
   public let revision: UInt64
   public let key: Range<Int>
   public let value: Range<Int>
 
-  /// Where the next record begins.
+  /// The offset after the record, where the next one begins.
   @inlinable public var end: Int { value.upperBound }
 
-  /// The record at `offset`, or nil when it is malformed.
+  /// Decodes the record at `offset`, or returns nil if it is malformed.
   @inlinable
   public init?(_ body: RawSpan, at offset: Int) {
     guard let word = body.integer(at: offset, as: UInt64.self) else { return nil }
     let flags = UInt8(truncatingIfNeeded: word >> 8)
     guard let kind = ValueKind(rawValue: UInt8(truncatingIfNeeded: word)), flags < 8 else { return nil }
-    var place = offset &+ 8
+    var keyStart = offset &+ 8
     var expiry: UInt64 = 0
     var revision: UInt64 = 0
     if flags != 0 {
       if flags & RecordFlags.expiry != 0 {
-        guard let after = body.integer(at: place, as: UInt64.self) else { return nil }
-        expiry = after
-        place &+= 8
+        guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+        expiry = milliseconds
+        keyStart &+= 8
       }
       if flags & RecordFlags.ifRevision != 0 {
-        guard let wanted = body.integer(at: place, as: UInt64.self) else { return nil }
-        revision = wanted
-        place &+= 8
+        guard let condition = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+        revision = condition
+        keyStart &+= 8
       }
     }
-    let keyEnd = place &+ Int(UInt16(truncatingIfNeeded: word >> 16))
+    let keyEnd = keyStart &+ Int(UInt16(truncatingIfNeeded: word >> 16))
     let valueEnd = keyEnd &+ Int(word >> 32)
     guard valueEnd <= body.byteCount else { return nil }
     self.kind = kind
     self.flags = flags
     self.expiry = expiry
     self.revision = revision
-    key = unsafe Range(uncheckedBounds: (place, keyEnd))
+    key = unsafe Range(uncheckedBounds: (keyStart, keyEnd))
     value = unsafe Range(uncheckedBounds: (keyEnd, valueEnd))
   }
 }
 
 extension ByteBuffer {
-  /// An entry record. An entry that ends has `expiry` milliseconds left; 0 stands for one that does not.
+  /// Appends an entry record.
+  /// - Parameter expiry: The milliseconds until the entry expires; 0 for an entry that does not expire.
   @inlinable @inline(__always)
   public mutating func appendEntry(
     kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
@@ -113,7 +116,7 @@ extension ByteBuffer {
     unsafe append(value)
   }
 
-  /// All of an entry record but the value, which must follow.
+  /// Appends an entry record without its value, which the caller appends next.
   @inlinable @inline(__always)
   public mutating func appendEntryHead(
     kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, valueSize: Int
@@ -127,17 +130,17 @@ extension ByteBuffer {
     unsafe append(key)
   }
 
-  /// The record of get-many for a key that has no entry.
+  /// Appends the record of a get-many reply for a key that has no entry.
   @inlinable
   public mutating func appendMissingEntry() {
     append(UInt64(0))
     append(UInt64(0))
   }
 
-  /// A write record.
+  /// Appends a write record.
   /// - Parameters:
-  ///   - expiry: after how many milliseconds the entry ends; 0 for never.
-  ///   - revision: the revision that the present entry must have, or nil.
+  ///   - expiry: The milliseconds after which the entry expires; 0 for an entry that does not expire.
+  ///   - revision: The revision that the current entry must have, or nil.
   @inlinable
   public mutating func appendWrite(
     kind: ValueKind, expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision revision: UInt64? = nil, key: RawSpan,

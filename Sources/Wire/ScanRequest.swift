@@ -1,20 +1,22 @@
-/// The body of a page or all request: `Protocol/wire.md` §6.4. Prefix and cursor are places in the span that it was decoded from.
+/// The body of a page or all request: `Protocol/wire.md` §6.4. Prefix and cursor are ranges of the span that the
+/// request was decoded from.
 public struct ScanRequest: Equatable, Sendable {
   public static let reverse: UInt8 = 1
   public static let keysOnly: UInt8 = 2
   public static let cursor: UInt8 = 4
 
   public let flags: UInt8
-  /// How many entries at most; `Int.max` for all.
+  /// The maximum number of entries; `Int.max` for all.
   public let limit: Int
   public let offset: UInt64
   public let prefix: Range<Int>
-  /// Only keys past this one count; nil when there is no cursor.
+  /// The key after which the scan begins; nil if there is none.
   public let cursor: Range<Int>?
 
   public var isReverse: Bool { flags & Self.reverse != 0 }
   public var isKeysOnly: Bool { flags & Self.keysOnly != 0 }
 
+  /// Decodes the body of a request, or returns nil if it is malformed.
   /// - Parameter operation: `page` or `all`.
   public init?(_ body: RawSpan, of operation: Operation) {
     guard
@@ -23,29 +25,29 @@ public struct ScanRequest: Equatable, Sendable {
       body.integer(at: 6, as: UInt16.self) == 0,
       flags & Self.cursor != 0 || cursorSize == 0
     else { return nil }
-    var place = 8
+    var prefixStart = 8
     if operation == .page {
       guard let limit = body.integer(at: 8, as: UInt32.self), let offset = body.integer(at: 12, as: UInt64.self) else {
         return nil
       }
       self.limit = Int(limit)
       self.offset = offset
-      place = 20
+      prefixStart = 20
     } else {
       limit = .max
       offset = 0
     }
-    let prefixEnd = place + Int(prefixSize)
+    let prefixEnd = prefixStart + Int(prefixSize)
     let cursorEnd = prefixEnd + Int(cursorSize)
     guard cursorEnd == body.byteCount else { return nil }
     self.flags = flags
-    prefix = place..<prefixEnd
+    prefix = prefixStart..<prefixEnd
     cursor = flags & Self.cursor != 0 ? prefixEnd..<cursorEnd : nil
   }
 }
 
 extension ByteBuffer {
-  /// The body of a page request, or with nil for limit and offset that of an all request.
+  /// Appends the body of a page request, or of an all request if `page` is nil.
   public mutating func appendScan(
     page: (limit: UInt32, offset: UInt64)?, prefix: RawSpan, after cursor: RawSpan?, reverse: Bool, keysOnly: Bool
   ) {

@@ -8,6 +8,7 @@ public struct OpenedStore: Equatable, Sendable {
     self.engine = engine
   }
 
+  /// Decodes the reply, or returns nil if it is malformed.
   public init?(_ body: RawSpan) {
     guard let handle = body.integer(at: 0, as: UInt16.self), handle != 0 else { return nil }
     self.handle = handle
@@ -18,6 +19,7 @@ public struct OpenedStore: Equatable, Sendable {
 /// The body of a store-create request: `Protocol/wire.md` §6.2.
 public struct StoreCreation: Equatable, Sendable {
   public let name: String
+  /// The engine and its options, as in `log?durability=none`.
   public let specification: String
 
   public init(name: String, specification: String) {
@@ -25,6 +27,7 @@ public struct StoreCreation: Equatable, Sendable {
     self.specification = specification
   }
 
+  /// Decodes the body, or returns nil if it is malformed.
   public init?(_ body: RawSpan) {
     guard let name = body.shortText(at: 0) else { return nil }
     self.name = name.text
@@ -32,10 +35,12 @@ public struct StoreCreation: Equatable, Sendable {
   }
 }
 
-/// One store of a store-list reply: `Protocol/wire.md` §6.2.
+/// A store of a store-list reply: `Protocol/wire.md` §6.2.
 public struct ListedStore: Equatable, Sendable {
   public let name: String
+  /// The engine and its options, as in `log?durability=none`.
   public let specification: String
+  /// The number of entries.
   public let entries: UInt64
 
   public init(name: String, specification: String, entries: UInt64) {
@@ -44,16 +49,16 @@ public struct ListedStore: Equatable, Sendable {
     self.entries = entries
   }
 
-  /// The stores of a store-list reply, or nil when it is malformed.
+  /// Decodes the stores of a store-list reply, or returns nil if it is malformed.
   public static func decode(_ body: RawSpan) -> [ListedStore]? {
     var stores: [ListedStore] = []
-    var place = 0
-    while place < body.byteCount {
-      guard let name = body.shortText(at: place), let specification = body.shortText(at: name.end),
+    var offset = 0
+    while offset < body.byteCount {
+      guard let name = body.shortText(at: offset), let specification = body.shortText(at: name.end),
         let entries = body.integer(at: specification.end, as: UInt64.self)
       else { return nil }
       stores.append(ListedStore(name: name.text, specification: specification.text, entries: entries))
-      place = specification.end + 8
+      offset = specification.end + 8
     }
     return stores
   }

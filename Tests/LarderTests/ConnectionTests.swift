@@ -5,7 +5,7 @@ import Wire
 @testable import Larder
 
 @Suite(.serialized) struct ConnectionTests {
-  @Test func `what is put is what get returns`() async throws {
+  @Test func `get returns what was put`() async throws {
     let server = try FakeServer()
     let store = try LarderClient(server.address).store("items")
     #expect(try await store.get("key") == nil)
@@ -17,7 +17,7 @@ import Wire
     #expect(server.count(of: .hello) == 1)
   }
 
-  @Test func `many tasks share a connection, a store that is opened once, and writes`() async throws {
+  @Test func `many tasks share a connection, an open store, and writes`() async throws {
     let server = try FakeServer()
     let store = try LarderClient(server.address).store("items")
     try await withThrowingTaskGroup { group in
@@ -47,7 +47,7 @@ import Wire
     #expect(server.count(of: .put) == 100)
   }
 
-  @Test func `a cancelled call ends at once, and its late reply hurts nobody`() async throws {
+  @Test func `a cancelled call ends at once, and its late reply is ignored`() async throws {
     let server = try FakeServer { $0.operation == .get && $0.count == 1 ? .silence : .answer }
     server.put("key", [1])
     let store = try LarderClient(server.address).store("items")
@@ -57,7 +57,7 @@ import Wire
     let (error, took) = await call.value
     #expect(error?.kind == .cancelled)
     #expect(took < .seconds(1))
-    // The late reply comes right in front of the next one.
+    // The late reply arrives just before the next one.
     server.set { request in
       guard request.operation == .get else { return .answer }
       var bytes = ByteBuffer()
@@ -114,7 +114,7 @@ import Wire
     #expect(try await store.get("key") == nil)
   }
 
-  @Test func `a server of another protocol is told from one that is away`() async throws {
+  @Test func `a server with another protocol is distinguished from one that is away`() async throws {
     let server = try FakeServer { _ in .send(Array("-ERR unknown command\r\n".utf8)) }
     let client = try LarderClient(server.address)
     let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }
@@ -148,7 +148,7 @@ import Wire
     #expect(error?.isSafeToRetry == true)
   }
 
-  @Test func `a write that a notice leaves unanswered was not executed and is sent again`() async throws {
+  @Test func `a write that a notice leaves unanswered was not executed, and is sent again`() async throws {
     var notice = ByteBuffer()
     notice.appendError(.shuttingDown, id: 0)
     let bytes = notice.toArray()
@@ -159,7 +159,7 @@ import Wire
   }
 
   @Test func `a write that was never sent is sent on the next connection`() async throws {
-    // The server reads nothing while it is deaf, so that what is put last stays in the client.
+    // The server reads nothing while it sleeps, so that the last puts stay in the client.
     let server = try FakeServer { request in
       if request.operation == .put, request.count == 1 {
         usleep(150_000)
@@ -191,7 +191,7 @@ import Wire
     #expect(server.count(of: .storeOpen) == 2)
   }
 
-  @Test func `a store that does not exist is an error for all who ask`() async throws {
+  @Test func `a missing store is an error for every caller`() async throws {
     let server = try FakeServer()
     let store = try LarderClient(server.address).store("absent")
     await withTaskGroup { group in
@@ -204,7 +204,7 @@ import Wire
     }
   }
 
-  @Test func `what the server's limits forbid is refused without sending it`() async throws {
+  @Test func `a request that exceeds the server's limits is refused without sending it`() async throws {
     let server = try FakeServer()
     let store = try LarderClient(server.address).store("items")
     for (key, size, kind) in [
@@ -223,7 +223,7 @@ import Wire
     #expect(server.count(of: .put) == 0 && server.count(of: .getMany) == 0)
   }
 
-  @Test func `closing ends the calls under way`() async throws {
+  @Test func `closing ends the calls in progress`() async throws {
     let server = try FakeServer { $0.operation == .get ? .silence : .answer }
     let client = try LarderClient(server.address)
     let store = client.store("items")
@@ -237,7 +237,7 @@ import Wire
     #expect(again?.kind == .closed)
   }
 
-  @Test func `shutting down waits for the calls under way`() async throws {
+  @Test func `shutting down waits for the calls in progress`() async throws {
     let server = try FakeServer { request in
       if request.operation == .put { usleep(50_000) }
       return .answer
@@ -250,7 +250,7 @@ import Wire
     #expect(try await revision == 1)
   }
 
-  @Test func `clients that are let go of leave no descriptors`() async throws {
+  @Test func `released clients leave no descriptors`() async throws {
     let server = try FakeServer()
     func use() async throws {
       for _ in 0..<20 { try await LarderClient(server.address).ping() }
@@ -263,7 +263,7 @@ import Wire
     #expect(openDescriptors() <= before + 3)
   }
 
-  func openDescriptors() -> Int {
+  private func openDescriptors() -> Int {
     guard let folder = unsafe opendir("/proc/self/fd") else { return 0 }
     defer { unsafe closedir(folder) }
     var count = 0

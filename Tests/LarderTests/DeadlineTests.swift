@@ -2,7 +2,7 @@ import Testing
 
 @testable import Larder
 
-/// The error that an operation ends in, and how long it took.
+/// Returns the error that an operation throws, or nil, and how long the operation took.
 func failure<R>(_ operation: () async throws(LarderError) -> R) async -> (error: LarderError?, took: Duration) {
   let start = ContinuousClock.now
   do {
@@ -13,6 +13,7 @@ func failure<R>(_ operation: () async throws(LarderError) -> R) async -> (error:
   }
 }
 
+/// Returns a configuration with short pauses between attempts to connect.
 func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient.Configuration {
   var configuration = LarderClient.Configuration()
   configuration.backoff = Backoff(base: .milliseconds(5), cap: .milliseconds(20))
@@ -21,9 +22,9 @@ func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in
 }
 
 @Suite(.serialized) struct DeadlineTests {
-  let limit = Duration.milliseconds(200)
+  private let limit = Duration.milliseconds(200)
 
-  func check(_ address: String, _ kind: LarderError.Kind) async throws {
+  private func check(_ address: String, _ kind: LarderError.Kind) async throws {
     let store = try LarderClient(address, configuration: configuration()).with(timeout: limit).store("items")
     let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
     #expect(error?.kind == kind)
@@ -31,38 +32,38 @@ func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in
     #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
   }
 
-  @Test func `a server that accepts and says nothing costs no more than the deadline`() async throws {
+  @Test func `a call to a server that accepts and sends nothing ends at its deadline`() async throws {
     let server = try FakeServer { _ in .silence }
     try await check(server.address, .timedOut)
   }
 
-  @Test func `a server that answers all but the get costs no more than the deadline`() async throws {
+  @Test func `a call that the server does not answer ends at its deadline`() async throws {
     let server = try FakeServer { $0.operation == .get ? .silence : .answer }
     try await check(server.address, .timedOut)
   }
 
-  @Test func `a store that is never opened costs no more than the deadline`() async throws {
+  @Test func `a call whose store is never opened ends at its deadline`() async throws {
     let server = try FakeServer { $0.operation == .storeOpen ? .silence : .answer }
     try await check(server.address, .timedOut)
   }
 
-  @Test func `a missing socket costs no more than the deadline`() async throws {
+  @Test func `a call to a missing socket ends at its deadline`() async throws {
     try await check("unix:\(FakeServer.freshPath())", .connectFailed)
   }
 
-  @Test func `a port that refuses costs no more than the deadline`() async throws {
+  @Test func `a call to a port that refuses connections ends at its deadline`() async throws {
     try await check("tcp:127.0.0.1:1", .connectFailed)
   }
 
-  @Test func `an address that swallows packets costs no more than the deadline`() async throws {
+  @Test func `a call to an address that drops packets ends at its deadline`() async throws {
     let store = try LarderClient("tcp:192.0.2.1:7411").with(timeout: limit).store("items")
     let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
-    // Where there is no route at all, the attempt is refused instead.
+    // Without a route to the address, the attempt is refused instead.
     #expect(error?.kind == .timedOut || error?.kind == .connectFailed)
     #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
   }
 
-  @Test func `a client that is told not to wait fails with the first attempt`() async throws {
+  @Test func `a client that does not wait for connections fails with the first attempt`() async throws {
     let client = try LarderClient(
       "unix:\(FakeServer.freshPath())", configuration: configuration { $0.waitsForConnection = false })
     let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }
@@ -90,7 +91,7 @@ func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in
     #expect(error?.isSafeToRetry == false)
   }
 
-  @Test func `a connection that is silent for too long is made anew`() async throws {
+  @Test func `a connection that is silent for too long is replaced`() async throws {
     let server = try FakeServer { $0.operation == .get && $0.count == 1 ? .silence : .answer }
     server.put("key", [1])
     let client = try LarderClient(server.address, configuration: configuration { $0.silenceLimit = .milliseconds(50) })

@@ -4,13 +4,14 @@ import Platform
 import Synchronization
 import Wire
 
-/// A server that can do what a real one never does: be silent, talk nonsense, cut replies off, hang up. Its one store is a dictionary.
+/// A server that can do what a real one never does: send nothing, send garbage, cut replies off, hang up. All its
+/// stores are one dictionary.
 final class FakeServer: Sendable {
-  /// What the server does about a request instead of answering it.
+  /// What the server does about a request.
   enum Reaction: Sendable {
     case answer
     case silence
-    /// Sends these bytes, and goes on.
+    /// Sends these bytes, and continues.
     case send([UInt8])
     /// Sends these bytes, and hangs up.
     case hangUp([UInt8])
@@ -21,7 +22,7 @@ final class FakeServer: Sendable {
     let store: UInt16
     let id: UInt32
     let body: [UInt8]
-    /// Which request of its operation this is, from 1, on all connections.
+    /// The number of this request among those with the same operation on all connections, from 1.
     let count: Int
   }
 
@@ -39,22 +40,24 @@ final class FakeServer: Sendable {
     var isStopped = false
   }
 
-  let path: String
+  private let path: String
   let shared = Lock(Shared())
   let hello: ServerHello
   private static let numbers = Atomic<Int>(0)
 
   var address: String { "unix:\(path)" }
 
-  /// A path that nobody listens on yet.
+  /// Returns a path that no server listens on.
   static func freshPath() -> String {
     "/tmp/larder-test-\(getpid())-\(numbers.wrappingAdd(1, ordering: .relaxed).newValue).sock"
   }
 
-  init(path: String = FakeServer.freshPath(), inFlight: UInt32 = 1_000, _ script: Script? = nil) throws {
+  init(
+    path: String = FakeServer.freshPath(), inFlight: UInt32 = 1_000, openStores: UInt16 = 16, _ script: Script? = nil
+  ) throws {
     self.path = path
     hello = ServerHello(
-      maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: 16,
+      maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: openStores,
       maxRequestsInFlight: inFlight,
       maxKeyCount: 1_000, name: "fake")
     shared.withLock { $0.script = script }
@@ -96,9 +99,169 @@ final class FakeServer: Sendable {
     }
   }
 
-  /// Whether there is something to read within 5 ms.
+  /// Returns whether there is something to read within 5 ms.
   static func wait(_ number: Int32) -> Bool {
     var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
     return unsafe poll(&entry, 1, 5) > 0
+  }
+}
+
+/// One connection of a fake server, on a thread of its own.
+final class FakeConnection: Sendable {
+  private let server: FakeServer
+  private let socket: Descriptor
+
+  init(_ server: FakeServer, _ socket: consuming Descriptor) {
+    self.server = server
+    self.socket = socket
+  }
+
+  private struct Stream {
+    var frames: [[UInt8]]
+    var credit: Int
+  }
+
+  func serve() {
+    var input = ByteBuffer()
+    var streams: [UInt32: Stream] = [:]
+    while !server.isStopped {
+      guard FakeServer.wait(socket.number) else { continue }
+      let transfer = unsafe input.fill(65_536) { buffer -> (written: Int, result: Transfer) in
+        let transfer = unsafe socket.receive(into: buffer)
+        if case .moved(let count) = transfer { return (count, transfer) }
+        return (0, transfer)
+      }
+      guard case .moved(let count) = transfer, count > 0 else { return }
+      // Requests that arrive together were in flight together.
+      var batch = 0
+      while let request = next(&input) {
+        batch += 1
+        switch server.shared.withLock({ $0.script })?(request) ?? .answer {
+        case .answer: answer(request, &streams)
+        case .silence: break
+        case .send(let bytes): send(bytes)
+        case .hangUp(let bytes):
+          send(bytes)
+          return
+        }
+      }
+      server.shared.withLock { $0.maxInFlight = max($0.maxInFlight, batch) }
+    }
+  }
+
+  private func next(_ input: inout ByteBuffer) -> FakeServer.Request? {
+    let found = input.withSpan { bytes -> (FrameHeader, [UInt8])? in
+      guard case .frame(let header) = FrameScan(bytes, at: 0, largest: 1 << 20) else { return nil }
+      return (header, bytes.extracting(header.body(at: 0)).toArray())
+    }
+    guard let (header, body) = found, let operation = Wire.Operation(rawValue: header.kind) else { return nil }
+    input.consume(header.frameSize)
+    let count = server.shared.withLock { shared in
+      shared.counts[operation, default: 0] += 1
+      return shared.counts[operation]!
+    }
+    return FakeServer.Request(operation: operation, store: header.detail, id: header.id, body: body, count: count)
+  }
+
+  private func send(_ bytes: [UInt8]) {
+    var offset = 0
+    while offset < bytes.count {
+      let sent = unsafe bytes.withUnsafeBytes { unsafe socket.send(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+      switch sent {
+      case .moved(let count): offset += count
+      case .wouldBlock: usleep(1_000)
+      case .failed: return
+      }
+    }
+  }
+
+  private func send(_ fill: (inout ByteBuffer) -> Void) {
+    var output = ByteBuffer()
+    fill(&output)
+    send(output.toArray())
+  }
+
+  private func answer(_ request: FakeServer.Request, _ streams: inout [UInt32: Stream]) {
+    let id = request.id
+    let handle = server.shared.withLock { $0.handle }
+    if request.operation.rawValue >= 16, request.store != handle {
+      return send { $0.appendError(.storeUnknown, id: id) }
+    }
+    switch request.operation {
+    case .hello: send { $0.appendReply(server.hello, id: id) }
+    case .storeOpen:
+      if request.body == Array("absent".utf8) {
+        return send { $0.appendError(.storeUnknown, id: id, message: "no such store") }
+      }
+      send { output in
+        let start = output.beginReply(id: id)
+        output.append(OpenedStore(handle: handle, engine: "memory"))
+        output.endFrame(start)
+      }
+    case .get:
+      let entry = server.shared.withLock { $0.entries[String(decoding: request.body, as: UTF8.self)] }
+      guard let entry else { return send { $0.appendError(.notFound, id: id) } }
+      send { output in
+        let start = output.beginReply(id: id)
+        unsafe entry.value.withUnsafeBytes { value in
+          unsafe output.appendEntry(
+            kind: .single, revision: entry.revision, key: .init(start: nil, count: 0), value: value)
+        }
+        output.endFrame(start)
+      }
+    case .put:
+      let revision = server.shared.withLock { shared in
+        shared.revision += 1
+        let body = unsafe request.body.span.bytes
+        if let record = WriteRecord(body, at: 0) {
+          shared.entries[body.extracting(record.key).toString()] = (
+            shared.revision, body.extracting(record.value).toArray()
+          )
+        }
+        return shared.revision
+      }
+      send { $0.appendReply(id: id, number: revision) }
+    case .count:
+      send { output in output.appendReply(id: id, number: UInt64(server.shared.withLock { $0.entries.count })) }
+    case .all, .page, .getMany:
+      streams[id] = Stream(frames: frames(), credit: 65_536)
+      sendFrames(of: id, &streams)
+    case .credit:
+      streams[id]?.credit += Int(unsafe request.body.span.bytes.integer(at: 0, as: UInt32.self)!)
+      sendFrames(of: id, &streams)
+    case .cancel:
+      if streams.removeValue(forKey: id) != nil { send { $0.appendError(.cancelled, id: id) } }
+    default: send { $0.endFrame($0.beginReply(id: id)) }
+    }
+  }
+
+  private func sendFrames(of id: UInt32, _ streams: inout [UInt32: Stream]) {
+    while var stream = streams[id], stream.credit > 0 {
+      let body = stream.frames.removeFirst()
+      stream.credit -= body.count + Frame.headerSize
+      streams[id] = stream.frames.isEmpty ? nil : stream
+      server.shared.withLock { $0.framesSent += 1 }
+      send { output in
+        let start = output.beginReply(id: id, more: !stream.frames.isEmpty)
+        output.append(body)
+        output.endFrame(start)
+      }
+    }
+  }
+
+  /// The bodies of a reply stream with all entries, one in each frame.
+  private func frames() -> [[UInt8]] {
+    let entries = server.shared.withLock { $0.entries }
+    let frames = entries.keys.sorted().map { key -> [UInt8] in
+      var body = ByteBuffer()
+      let entry = entries[key]!
+      unsafe Array(key.utf8).withUnsafeBytes { key in
+        unsafe entry.value.withUnsafeBytes { value in
+          unsafe body.appendEntry(kind: .single, revision: entry.revision, key: key, value: value)
+        }
+      }
+      return body.toArray()
+    }
+    return frames.isEmpty ? [[]] : frames
   }
 }

@@ -30,7 +30,7 @@ import Testing
     let source = try String(contentsOf: here, encoding: .utf8).split(separator: "\n").map {
       $0.trimmingCharacters(in: .whitespaces)
     }
-    // Whoever runs the examples shuts their client down.
+    // The fixtures that run the examples shut down their client.
     let run = shown.filter { $0 != "await client.shutdown()" }
     let start = try #require(source.firstIndex(of: run[0]))
     #expect(Array(source[start..<start + run.count]) == run)

@@ -1,9 +1,12 @@
 import Larder
+import LarderServer
+import Platform
+import Storage
 import Testing
 
-/// Every operation of the library against a real server.
+/// Every operation of the library with a real server.
 @Suite struct RemoteStoreTests {
-  @Test func `what was put is what get returns`() async throws {
+  @Test func `get returns what was put`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       #expect(try await items.get("a") == nil)
@@ -18,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `conditions hold or refuse`() async throws {
+  @Test func `a write whose condition does not hold is refused`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       let revision = try await items.put("a", [1], if: .absent)
@@ -36,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `many keys are written and read at one moment`() async throws {
+  @Test func `many keys are written and read in one step`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       let writes = (0..<1_000).map { Write("k\($0)", [UInt8($0 & 255)]) }
@@ -55,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `pages go by offset and by cursor, both ways`() async throws {
+  @Test func `pages begin at an offset or a cursor, in both directions`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       let keys = (0..<500).map { "p:\(String($0 + 1_000))" }
@@ -73,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `all shows one moment however slowly it is read`() async throws {
+  @Test func `all returns the store as it was at one point in time, however slowly it is read`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       let value = [UInt8](repeating: 1, count: 20_000)
@@ -101,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `stores come and go`() async throws {
+  @Test func `stores are created and dropped`() async throws {
     try await withServer { client, _ in
       try await client.createStore("other")
       await #expect(throws: LarderError.self) { try await client.createStore("other") }
@@ -116,10 +119,50 @@ import Testing
       } catch {
         #expect(error.kind == .storeUnknown)
       }
-      // The name's old handle is out of date by now, which the client mends by itself.
+      // The old handle of the name is stale now. The client opens the store again.
       try await client.createStore("other")
       #expect(try await other.get("a") == nil)
       #expect(try await client.stats()["stores"] == 2)
+    }
+  }
+}
+
+/// What callers see of rules that refuse their calls.
+@Suite struct RefusalTests {
+  private func isRefused(_ body: () async throws -> Void) async -> Bool {
+    do {
+      try await body()
+      return false
+    } catch {
+      guard let error = error as? LarderError else { return false }
+      return error.kind == .notPermitted && error.code == 37 && error.outcome == .rejected && !error.isSafeToRetry
+        && error.message.hasPrefix("a client of TCP may not ") && "\(error)".contains("larderd's setting access")
+    }
+  }
+
+  @Test func `a call that is not permitted fails at once, and a later one succeeds once it is`() async throws {
+    try await withServer {
+      $0.addresses = [.tcp(host: "127.0.0.1", port: 0)]
+      $0.accessRules = [AccessRule(.unix, .admin)]
+    } _: { client, server in
+      let items = client.store("items").with(timeout: .seconds(60))
+      func change(_ rules: [AccessRule]) throws {
+        try server.change(stores: [], limits: ServerLimits(), rules: rules)
+      }
+      let clock = ContinuousClock()
+      let time = await clock.measure { #expect(await isRefused { _ = try await items.get("a") }) }
+      #expect(time < .seconds(30), "the call waited for its timeout")
+      try change([AccessRule(.tcp, .read)])
+      #expect(try await items.get("a") == nil)
+      #expect(await isRefused { try await items.put("a", [1]) })
+      #expect(await isRefused { try await client.createStore("new", engine: "memory") })
+      try change([AccessRule(.tcp, .admin)])
+      try await items.put("a", [1])
+      // The connection ends with a notice.
+      try change([AccessRule(.unix, .admin)])
+      #expect(await isRefused { try await items.put("a", [2]) })
+      try change([])
+      #expect(try await items.get("a")?.bytes == [1])
     }
   }
 }

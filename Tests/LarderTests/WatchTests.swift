@@ -6,9 +6,9 @@ import Wire
 
 @testable import Larder
 
-/// Watches of the library, against real servers and one that can be told what to do.
+/// Watches with real servers, and with a scripted one.
 @Suite(.serialized) struct WatchTests {
-  @Test func `commits come whole and in order, and start says from where`() async throws {
+  @Test func `commits are complete and in order, and start returns where they begin`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       try await items.put("before", [1])
@@ -39,7 +39,7 @@ import Wire
               .map { .put(Entry(key: $0.key, value: .single($0.value), revision: 4)) }))
       #expect(try await watch.next() == Commit(revision: 5, changes: [.delete(key: "a")]))
       #expect(try await watch.next() == Commit(revision: 6, changes: [.deleteAll]))
-      // Another one, of what is kept.
+      // Another watch, of changes that the server has kept.
       var again = items.watch(from: 3, prefix: "b", keysOnly: true).makeAsyncIterator()
       #expect(
         try await again.next()
@@ -59,7 +59,7 @@ import Wire
     }
   }
 
-  @Test func `a slow consumer holds the server to its credit, and loses track in the end`() async throws {
+  @Test func `a slow consumer makes the server wait for credit, and loses changes in the end`() async throws {
     try await withServer {
       $0.limits.changeBytes = 1 << 20
     } _: { client, _ in
@@ -82,7 +82,7 @@ import Wire
     }
   }
 
-  @Test func `an iterator that is let go of, or cancelled, ends its watch`() async throws {
+  @Test func `an iterator that is released or cancelled ends its watch`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       do {
@@ -139,7 +139,7 @@ import Wire
     }
   }
 
-  @Test func `a watch goes on over restarts of a durable store, in the order of revisions and without a gap`()
+  @Test func `a watch continues over restarts of a durable store, in the order of revisions and without a gap`()
     async throws
   {
     let folder = try TemporaryFolder()
@@ -157,7 +157,7 @@ import Wire
       }
       return revisions
     }
-    // Nothing is kept that was changed while nobody watched.
+    // The server keeps only changes that were made while the store was watched.
     try await waitForWatch(items)
     var last: UInt64 = 1
     for _ in 0..<3 {
@@ -178,7 +178,7 @@ import Wire
       if try await store.stats()["watches"] == 1 { return }
       try await Task.sleep(for: .milliseconds(5))
     }
-    Issue.record("nobody watches")
+    Issue.record("the store is not watched")
   }
 
   @Test func `a watch whose changes a restart has lost says so`() async throws {
@@ -201,7 +201,7 @@ import Wire
     _ = server.end(with: SIGTERM)
   }
 
-  @Test func `a server that falls silent under an idle watch is noticed`() async throws {
+  @Test func `a server that goes silent during an idle watch is noticed`() async throws {
     let server = try FakeServer()
     let isSilent = Lock(false)
     server.set { request in
@@ -217,7 +217,7 @@ import Wire
       var watch = watch
       return try await watch.next()
     }
-    // It is asked for a sign of life, and gives it.
+    // The client sends pings, and the server answers them.
     while server.count(of: .ping) < 2 { try await Task.sleep(for: .milliseconds(5)) }
     #expect(server.count(of: .watch) == 1)
     isSilent.withLock { $0 = true }
@@ -234,5 +234,68 @@ import Wire
     buffer.append(UInt64(0))
     buffer.endFrame(start)
     return buffer.toArray()
+  }
+}
+
+/// Frames of a watch, assembled to commits without any I/O.
+@Suite struct CommitAssemblyTests {
+  private func frame(_ through: UInt64, _ changes: (ChangeKind, UInt64, String)...) -> [UInt8] {
+    var buffer = ByteBuffer()
+    buffer.append(through)
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    for (kind, revision, key) in changes {
+      var key = key
+      key.withUTF8 {
+        unsafe buffer.appendChange(kind, revision: revision, key: UnsafeRawBufferPointer($0), value: none)
+      }
+    }
+    return buffer.toArray()
+  }
+
+  private func add(_ frame: [UInt8], _ assembly: inout CommitAssembly) -> [String]? {
+    guard unsafe assembly.add(frame.span.bytes) else { return nil }
+    var commits: [String] = []
+    while let commit = assembly.popFirst() { commits.append("\(commit.revision):\(commit.changes.count)") }
+    return commits
+  }
+
+  @Test func `a commit is complete when everything up to its revision has arrived`() {
+    var assembly = CommitAssembly(keysOnly: false)
+    #expect(add(frame(4), &assembly) == [])
+    #expect(assembly.through == 4)
+    #expect(add(frame(5, (.single, 5, "a"), (.deleted, 6, "b")), &assembly) == ["5:1"])
+    #expect(add(frame(5, (.single, 6, "c")), &assembly) == [])
+    #expect(add(frame(7, (.single, 6, "d"), (.single, 7, "e")), &assembly) == ["6:3", "7:1"])
+    // A frame without changes can complete a commit, and a watch can skip revisions.
+    #expect(add(frame(8, (.single, 9, "f")), &assembly) == [])
+    #expect(add(frame(12), &assembly) == ["9:1"])
+  }
+
+  @Test func `another connection sends an incomplete commit again`() {
+    var assembly = CommitAssembly(keysOnly: false)
+    #expect(add(frame(4), &assembly) == [])
+    #expect(add(frame(4, (.single, 5, "a")), &assembly) == [])
+    assembly.restart()
+    #expect(add(frame(4), &assembly) == [])
+    #expect(add(frame(5, (.single, 5, "a"), (.single, 5, "b")), &assembly) == ["5:2"])
+  }
+
+  @Test func `a lost watch says which changes are missing`() {
+    var assembly = CommitAssembly(keysOnly: false)
+    #expect(add(frame(4, (.lost, 9, "")), &assembly) == [])
+    #expect(assembly.lostRevision == 9)
+  }
+
+  @Test func `frames that do not continue where the last one ended are refused`() {
+    let first = frame(4)
+    let wrong = [
+      frame(3), frame(5, (.single, 4, "a")), frame(6, (.single, 6, "a"), (.single, 5, "b")), [1, 2, 3],
+      Array(frame(5, (.single, 5, "a")).dropLast()),
+    ]
+    for frame in wrong {
+      var assembly = CommitAssembly(keysOnly: false)
+      #expect(add(first, &assembly) == [])
+      #expect(add(frame, &assembly) == nil)
+    }
   }
 }

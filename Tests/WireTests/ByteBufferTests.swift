@@ -18,20 +18,20 @@ struct ByteBufferTests {
     #expect(buffer.withSpan { $0.integer(at: .max, as: UInt64.self) } == nil)
   }
 
-  @Test func `room can be made first and written later`() throws {
+  @Test func `memory can be appended first and written later`() throws {
     var buffer = ByteBuffer()
     buffer.append([1, 2, 3])
     buffer.consume(1)
-    let place = buffer.extend(by: 1_000)
+    let offset = buffer.extend(by: 1_000)
     buffer.append([4])
-    #expect(place == 2)
-    unsafe buffer.overwrite(at: place, byteCount: 1_000) { room in
+    #expect(offset == 2)
+    unsafe buffer.overwrite(at: offset, byteCount: 1_000) { room in
       for index in room.indices { unsafe room[index] = 9 }
     }
     #expect(buffer.toArray() == [2, 3] + Array(repeating: 9, count: 1_000) + [4])
   }
 
-  @Test func `it holds what an array would after any appends, consumes and truncations`() {
+  @Test func `a buffer equals an array after any appends, consumes and truncations`() {
     let seed = UInt64.random(in: 1...999_999)
     var random = SeededGenerator(seed: seed)
     var buffer = ByteBuffer()
@@ -67,7 +67,7 @@ struct ByteBufferTests {
     }
   }
 
-  @Test func `memory in front is used again before more is taken`() {
+  @Test func `consumed memory is reused before more is allocated`() {
     var buffer = ByteBuffer()
     buffer.append([UInt8](repeating: 1, count: 1_000))
     let capacity = buffer.capacity
@@ -79,7 +79,7 @@ struct ByteBufferTests {
     #expect(buffer.toArray().suffix(400).allSatisfy { $0 == UInt8(truncatingIfNeeded: 999) })
   }
 
-  @Test func `filling adds what was written and no more`() {
+  @Test func `filling appends only what was written`() {
     var buffer = ByteBuffer()
     buffer.append("ab")
     let result = unsafe buffer.fill(300) { room in
@@ -94,7 +94,7 @@ struct ByteBufferTests {
     #expect(buffer.count == 5)
   }
 
-  @Test func `an emptied buffer begins anew`() {
+  @Test func `an emptied buffer can be reused`() {
     var buffer = ByteBuffer()
     #expect(buffer.toArray().isEmpty)
     #expect(buffer.withSpan { $0.byteCount } == 0)

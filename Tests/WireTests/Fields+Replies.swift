@@ -1,8 +1,8 @@
 import Wire
 
-/// Replies between a vector's fields and bytes, by the module's own encoders and decoders.
+/// Converts replies between a vector's fields and bytes, with the module's own encoders and decoders.
 extension Fields {
-  /// The bytes of the reply that the fields describe.
+  /// Returns the bytes of the reply that the fields describe.
   func encodedReply() -> [UInt8] {
     var buffer = ByteBuffer()
     if outcome != Outcome.done.rawValue {
@@ -24,8 +24,8 @@ extension Fields {
     let start = buffer.beginReply(id: id, more: more!)
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(Figure(figure.name, figure.value)) }
-    for entry in slow ?? [] { buffer.append(entry.wakeUp) }
-    for connection in connections ?? [] { buffer.append(connection.busy) }
+    for entry in slow ?? [] { buffer.append(entry.entry) }
+    for connection in connections ?? [] { buffer.append(connection.connection) }
     for store in stores ?? [] {
       buffer.append(ListedStore(name: store.name, specification: store.specification, entries: store.entries))
     }
@@ -36,7 +36,8 @@ extension Fields {
     return buffer.toArray()
   }
 
-  /// The fields of the reply in `bytes`, which answers the operation `to`, or nil when it is not whole and well formed.
+  /// Decodes the fields of the reply in `bytes` to the operation `to`, or returns nil if it is not complete and
+  /// well-formed.
   init?(reply bytes: [UInt8], to: String) {
     let frame = unsafe bytes.span.bytes
     guard case .frame(let header) = FrameScan(frame, at: 0, largest: 1 << 24), header.frameSize == bytes.count
@@ -94,11 +95,11 @@ extension Fields {
 
   private mutating func decodeEntries(_ body: RawSpan) -> Bool {
     var found: [RecordFields] = []
-    var place = 0
-    while place < body.byteCount {
-      guard let entry = EntryRecord(body, at: place) else { return false }
+    var offset = 0
+    while offset < body.byteCount {
+      guard let entry = EntryRecord(body, at: offset) else { return false }
       found.append(RecordFields(entry, in: body))
-      place = entry.end
+      offset = entry.end
     }
     records = found
     return true
@@ -109,11 +110,11 @@ extension Fields {
   private mutating func decodeChanges(_ body: RawSpan) -> Bool {
     through = body.integer(at: 0, as: UInt64.self)
     var found: [RecordFields] = []
-    var place = ChangeRecord.throughSize
-    while place < body.byteCount {
-      guard let change = ChangeRecord(body, at: place) else { return false }
+    var offset = ChangeRecord.throughSize
+    while offset < body.byteCount {
+      guard let change = ChangeRecord(body, at: offset) else { return false }
       found.append(RecordFields(change, in: body))
-      place = change.end
+      offset = change.end
     }
     changes = found
     return through != nil

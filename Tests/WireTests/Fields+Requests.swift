@@ -1,8 +1,8 @@
 import Wire
 
-/// Requests between a vector's fields and bytes, by the module's own encoders and decoders.
+/// Converts requests between a vector's fields and bytes, with the module's own encoders and decoders.
 extension Fields {
-  /// The bytes of the request that the fields describe.
+  /// Returns the bytes of the request that the fields describe.
   func encodedRequest() -> [UInt8] {
     var buffer = ByteBuffer()
     let operation = Operation.allCases.first { $0.vectorName == self.operation }!
@@ -53,7 +53,7 @@ extension Fields {
     }
   }
 
-  /// The fields of the request in `bytes`, or nil when it is not a whole and well-formed one.
+  /// Decodes the fields of the request in `bytes`, or returns nil if it is not complete and well-formed.
   init?(request bytes: [UInt8]) {
     let frame = unsafe bytes.span.bytes
     guard case .frame(let header) = FrameScan(frame, at: 0, largest: 1 << 24), header.frameSize == bytes.count,
@@ -102,16 +102,16 @@ extension Fields {
   }
 
   private mutating func decodeWrites(_ operation: Operation, _ body: RawSpan) -> Bool {
-    var place = operation == .put ? 0 : 4
+    var offset = operation == .put ? 0 : 4
     guard let count = operation == .put ? 1 : body.integer(at: 0, as: UInt32.self) else { return false }
     var found: [RecordFields] = []
     for _ in 0..<count {
-      guard let write = WriteRecord(body, at: place) else { return false }
+      guard let write = WriteRecord(body, at: offset) else { return false }
       found.append(RecordFields(write, in: body))
-      place = write.end
+      offset = write.end
     }
     records = found
-    return place == body.byteCount
+    return offset == body.byteCount
   }
 
   private mutating func decodeDelete(_ body: RawSpan) -> Bool {

@@ -2,29 +2,29 @@ import Testing
 import Wire
 
 struct FrameTests {
-  private static let largest = 1 << 24
+  private static let maxLength = 1 << 24
 
   @Test(arguments: Vector.requests + Vector.replies)
-  func `a frame that is split at any byte is partial until its last byte is there`(_ vector: Vector) {
+  func `a frame that is split at any byte is partial until its last byte has arrived`(_ vector: Vector) {
     let bytes = vector.bytes
     for size in 0..<bytes.count {
       let part = Array(bytes[..<size])
-      guard case .partial(let needed) = part.scanned(largest: Self.largest) else {
+      guard case .partial(let needed) = part.scanned(maxLength: Self.maxLength) else {
         Issue.record("\(size) of \(bytes.count) bytes are not partial")
         return
       }
       #expect(needed > size && needed <= bytes.count)
       if size >= Frame.lengthSize { #expect(needed == bytes.count) }
     }
-    guard case .frame(let header) = bytes.scanned(largest: Self.largest) else {
-      Issue.record("the whole is no frame")
+    guard case .frame(let header) = bytes.scanned(maxLength: Self.maxLength) else {
+      Issue.record("the complete bytes are no frame")
       return
     }
     #expect(header.frameSize == bytes.count)
     #expect(header.body(at: 0) == Frame.headerSize..<bytes.count)
   }
 
-  @Test func `frames that come together are found one behind the other, wherever the stream is cut`() {
+  @Test func `frames that arrive together are found one after the other, wherever the stream is cut`() {
     let vectors = Vector.requests.filter { $0.bytes.count < 400 }
     let stream = vectors.flatMap(\.bytes)
     for chunk in [1, 2, 3, 5, 7, 11, 12, 13, 64, 251, 4_096, stream.count] {
@@ -35,17 +35,17 @@ struct FrameTests {
         let end = min(next + chunk, stream.count)
         buffer.append(Array(stream[next..<end]))
         next = end
-        var place = 0
+        var offset = 0
         while true {
           let scanned = buffer.withSpan { bytes -> [UInt8]? in
-            guard case .frame(let header) = FrameScan(bytes, at: place, largest: Self.largest) else { return nil }
-            return bytes.extracting(place..<place + header.frameSize).toArray()
+            guard case .frame(let header) = FrameScan(bytes, at: offset, largest: Self.maxLength) else { return nil }
+            return bytes.extracting(offset..<offset + header.frameSize).toArray()
           }
           guard let scanned else { break }
           found.append(Fields(request: scanned))
-          place += scanned.count
+          offset += scanned.count
         }
-        buffer.consume(place)
+        buffer.consume(offset)
       }
       #expect(buffer.count == 0)
       #expect(found == vectors.map { Optional($0.frame) }, "in chunks of \(chunk)")
@@ -53,7 +53,7 @@ struct FrameTests {
   }
 
   @Test(arguments: [0, 1, 7, 4_097, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] as [UInt32])
-  func `a length that no frame can have is told from its four bytes`(_ length: UInt32) {
+  func `a length that no frame can have is recognized from its four bytes`(_ length: UInt32) {
     var buffer = ByteBuffer()
     buffer.append(length)
     let scan = buffer.withSpan { FrameScan($0, at: 0, largest: 4_096) }
@@ -61,21 +61,21 @@ struct FrameTests {
   }
 
   @Test(arguments: [8, 9, 4_096] as [UInt32])
-  func `a length at the limits is taken`(_ length: UInt32) {
+  func `a length at the limits is accepted`(_ length: UInt32) {
     var buffer = ByteBuffer()
     buffer.append(length)
     let scan = buffer.withSpan { FrameScan($0, at: 0, largest: 4_096) }
     #expect(scan == .partial(frameSize: Int(length) + 4))
   }
 
-  @Test func `a place at or past the end is partial`() {
+  @Test func `an offset at or past the end is partial`() {
     let bytes = [UInt8](repeating: 0xFF, count: 5)
-    for place in 2...9 {
-      #expect(bytes.scanned(at: place, largest: 4_096) == .partial(frameSize: Frame.headerSize))
+    for offset in 2...9 {
+      #expect(bytes.scanned(at: offset, maxLength: 4_096) == .partial(frameSize: Frame.headerSize))
     }
   }
 
-  @Test func `a frame may begin behind consumed bytes`() {
+  @Test func `a frame can begin after consumed bytes`() {
     var buffer = ByteBuffer()
     buffer.appendRequest(.ping, id: 1)
     buffer.consume(12)

@@ -2,12 +2,12 @@ import Testing
 import Wire
 
 struct KeyTests {
-  /// UTF-8 by the table of the Unicode standard (3.9, table 3-7), without any short cut.
+  /// Returns whether bytes are a key, by the table of well-formed UTF-8 in the Unicode standard (3.9, table 3-7).
   private func isKey(_ bytes: [UInt8]) -> Bool {
     guard (1...4_096).contains(bytes.count) else { return false }
-    var place = 0
-    while place < bytes.count {
-      let (first, rest) = (bytes[place], bytes[(place + 1)...])
+    var offset = 0
+    while offset < bytes.count {
+      let (first, rest) = (bytes[offset], bytes[(offset + 1)...])
       let size: Int
       let second: ClosedRange<UInt8>
       switch first {
@@ -23,10 +23,10 @@ struct KeyTests {
       }
       guard rest.count >= size - 1 else { return false }
       if size > 1 {
-        guard second.contains(rest[place + 1]) else { return false }
+        guard second.contains(rest[offset + 1]) else { return false }
         guard rest.dropFirst().prefix(size - 2).allSatisfy({ (0x80...0xBF).contains($0) }) else { return false }
       }
-      place += size
+      offset += size
     }
     return true
   }
@@ -42,12 +42,12 @@ struct KeyTests {
     #expect(!isValid([UInt8](repeating: 0x6B, count: 70_000)))
   }
 
-  @Test func `every sequence of up to two bytes is judged as the standard says, alone and behind ASCII`() {
+  @Test func `every sequence of up to two bytes is judged as the standard says, alone and after ASCII`() {
     for first in UInt8.min...UInt8.max {
       for lead in [0, 7] {
         let head = [UInt8](repeating: 0x61, count: lead)
         #expect(isValid(head + [first]) == isKey(head + [first]))
-        // Behind ASCII, every seventh will do.
+        // After ASCII, every seventh is enough.
         for second in stride(from: 0, through: UInt8.max, by: lead == 0 ? 1 : 7) {
           let bytes = head + [first, second]
           if isValid(bytes) != isKey(bytes) { Issue.record("\(bytes)") }
@@ -90,13 +90,13 @@ struct ListValueTests {
   @Test(
     arguments: [[], [[]], [[1]], [[], [], []], [[1, 2], [], [3]], [[UInt8](repeating: 7, count: 70_000)]] as [[[UInt8]]]
   )
-  func `elements are what they were after encoding and decoding`(_ elements: [[UInt8]]) {
+  func `decoding returns the encoded elements`(_ elements: [[UInt8]]) {
     let value = ListValue.encode(elements)
     #expect(value.isListValue)
     #expect(value.elements == elements)
   }
 
-  @Test func `a value that is cut inside an element is no list`() {
+  @Test func `a value that is cut inside an element is not a list`() {
     let value = ListValue.encode([[1, 2, 3], [], [4]])
     let whole: Set<Int> = [0, 7, 11, 16]
     for size in 0...value.count {
@@ -106,7 +106,7 @@ struct ListValueTests {
     }
   }
 
-  @Test func `sizes up to the greatest are only sizes`() {
+  @Test func `sizes up to the maximum that exceed the value are not a list`() {
     for size: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF], [0, 0, 0, 0x80], [0xFC, 0xFF, 0xFF, 0xFF]] {
       #expect(!(size + [1, 2, 3, 4]).isListValue)
       #expect((size + [1, 2, 3, 4]).elements == nil)

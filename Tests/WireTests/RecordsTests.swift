@@ -1,13 +1,13 @@
 import Testing
 import Wire
 
-/// Records, key lists and scans beside the vectors: limits, places in a larger body, and every cut.
+/// Records, key lists and scans beyond the vectors: limits, offsets in a larger body, and every cut.
 struct RecordsTests {
   private let key: [UInt8] = Array("key".utf8)
   private let value: [UInt8] = Array("value".utf8)
 
   @Test(arguments: [0, 1, 500] as [UInt64], [nil, 0, 9] as [UInt64?])
-  func `a write record has what was put in`(_ expiry: UInt64, _ revision: UInt64?) throws {
+  func `a write record has what was encoded`(_ expiry: UInt64, _ revision: UInt64?) throws {
     for ifAbsent in [false, true] {
       for kind in [ValueKind.single, .list] {
         var buffer = ByteBuffer()
@@ -55,7 +55,7 @@ struct RecordsTests {
     }
   }
 
-  @Test func `sizes that reach past the end are refused, up to the greatest`() {
+  @Test func `sizes that reach past the end are refused, up to the maximum`() {
     for size: UInt32 in [1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] {
       for keySize: UInt16 in [0, 1, 0xFFFF] {
         var write = ByteBuffer()
@@ -88,7 +88,7 @@ struct RecordsTests {
     #expect((bytes + [0]).keyList?.isComplete == false)
   }
 
-  @Test func `a key list that promises more keys than there are ends where the bytes do`() throws {
+  @Test func `a key list that announces too many keys ends where the bytes do`() throws {
     let bytes: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]
     let list = try #require(bytes.keyList)
     #expect(list.count == 0xFFFF_FFFF)
@@ -97,7 +97,7 @@ struct RecordsTests {
   }
 
   @Test(arguments: [Operation.page, .all])
-  func `a scan that is cut anywhere, or has a byte too many, is refused`(_ operation: Operation) {
+  func `a scan that is cut anywhere, or has an extra byte, is refused`(_ operation: Operation) {
     var buffer = ByteBuffer()
     unsafe buffer.appendScan(
       page: operation == .page ? (limit: 3, offset: 4) : nil, prefix: key.span.bytes, after: value.span.bytes,
@@ -108,10 +108,10 @@ struct RecordsTests {
       #expect(Array(bytes[..<size]).scanRequest(of: operation) == nil)
     }
     #expect((bytes + [0]).scanRequest(of: operation) == nil)
-    for (place, byte) in [(0, 8), (0, 0x80), (1, 1), (6, 1), (7, 1), (0, 1)] as [(Int, UInt8)] {
+    for (offset, byte) in [(0, 8), (0, 0x80), (1, 1), (6, 1), (7, 1), (0, 1)] as [(Int, UInt8)] {
       var wrong = bytes
-      wrong[place] = byte
-      #expect(wrong.scanRequest(of: operation) == nil, "byte \(place) is \(byte)")
+      wrong[offset] = byte
+      #expect(wrong.scanRequest(of: operation) == nil, "byte \(offset) is \(byte)")
     }
   }
 }

@@ -27,7 +27,7 @@ struct Vector: Decodable, Sendable, CustomTestStringConvertible {
   }
 }
 
-/// The fields of a vector's frame; nil where one does not apply.
+/// The fields of a vector's frame; nil if one does not apply. The names are those of the vectors' files.
 struct Fields: Decodable, Equatable, Sendable {
   // Every frame.
   var operation: String?
@@ -104,7 +104,8 @@ struct RecordFields: Decodable, Equatable, Sendable {
 }
 
 extension [UInt8] {
-  /// - Precondition: the text is an even number of hexadecimal digits.
+  /// The bytes of a hexadecimal text.
+  /// - Precondition: The text has an even number of hexadecimal digits.
   init(hex: String) {
     let digits = hex.utf8.map { UInt8(String(UnicodeScalar($0)), radix: 16)! }
     self = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
@@ -117,38 +118,43 @@ extension [UInt8] {
 }
 
 struct SlowFields: Decodable, Equatable, Sendable {
-  let millisecondsAgo: UInt64
-  let nanoseconds: UInt64
-  let receivedBytes: UInt64
-  let requests: UInt32
-  let operations: UInt32
-  let name: String
+  private let age: UInt64
+  private let nanoseconds: UInt64
+  private let receivedBytes: UInt64
+  private let requests: UInt32
+  private let operations: UInt32
+  private let name: String
+
+  private enum CodingKeys: String, CodingKey {
+    case age = "millisecondsAgo"
+    case nanoseconds, receivedBytes, requests, operations, name
+  }
 
   init(_ entry: SlowWakeUp) {
-    (millisecondsAgo, nanoseconds, receivedBytes) = (entry.millisecondsAgo, entry.nanoseconds, entry.receivedBytes)
+    (age, nanoseconds, receivedBytes) = (entry.millisecondsAgo, entry.nanoseconds, entry.receivedBytes)
     (requests, operations, name) = (entry.requests, entry.operations, entry.store)
   }
 
-  var wakeUp: SlowWakeUp {
+  var entry: SlowWakeUp {
     SlowWakeUp(
-      millisecondsAgo: millisecondsAgo, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
+      millisecondsAgo: age, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
       operations: operations, store: name)
   }
 }
 
 struct ConnectionFields: Decodable, Equatable, Sendable {
-  let number: UInt64
-  let openMilliseconds: UInt64
-  let requests: UInt64
-  let requestsPerSecond: UInt64
-  let receivedBytes: UInt64
-  let sentBytes: UInt64
-  let waitingBytes: UInt64
-  let process: UInt32
-  let user: UInt32
-  let address: String
-  let command: String
-  let client: String
+  private let number: UInt64
+  private let openMilliseconds: UInt64
+  private let requests: UInt64
+  private let requestsPerSecond: UInt64
+  private let receivedBytes: UInt64
+  private let sentBytes: UInt64
+  private let waitingBytes: UInt64
+  private let process: UInt32
+  private let user: UInt32
+  private let address: String
+  private let command: String
+  private let client: String
 
   init(_ connection: BusyConnection) {
     (number, openMilliseconds) = (connection.number, connection.openMilliseconds)
@@ -158,10 +164,31 @@ struct ConnectionFields: Decodable, Equatable, Sendable {
     (address, command, client) = (connection.address, connection.command, connection.client)
   }
 
-  var busy: BusyConnection {
+  var connection: BusyConnection {
     BusyConnection(
       number: number, openMilliseconds: openMilliseconds, requests: requests, requestsPerSecond: requestsPerSecond,
       receivedBytes: receivedBytes, sentBytes: sentBytes, waitingBytes: waitingBytes, process: process, user: user,
       address: address, command: command, client: client)
+  }
+}
+
+/// The decoders of plain arrays, because a span can't be an argument inside `#expect`.
+extension [UInt8] {
+  func scanned(at offset: Int = 0, maxLength: Int) -> FrameScan {
+    unsafe FrameScan(span.bytes, at: offset, largest: maxLength)
+  }
+  func write(at offset: Int = 0) -> WriteRecord? { unsafe WriteRecord(span.bytes, at: offset) }
+  func entry(at offset: Int = 0) -> EntryRecord? { unsafe EntryRecord(span.bytes, at: offset) }
+  func scanRequest(of operation: Wire.Operation) -> ScanRequest? { unsafe ScanRequest(span.bytes, of: operation) }
+  var isKey: Bool { unsafe Key.isValid(span.bytes) }
+  var isListValue: Bool { unsafe ListValue.isValid(span.bytes) }
+  var elements: [[UInt8]]? { unsafe ListValue.decode(span.bytes) }
+
+  /// The bytes as a key list: the number of keys that it announces, its keys, and whether it is complete.
+  var keyList: (count: Int, keys: [[UInt8]], isComplete: Bool)? {
+    guard var list = unsafe KeyList(span.bytes) else { return nil }
+    var keys: [[UInt8]] = []
+    while let key = unsafe list.next(span.bytes) { keys.append(Array(self[key])) }
+    return unsafe (list.count, keys, list.isComplete(span.bytes))
   }
 }

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// The golden vectors, both ways, and everything that can be cut off them.
+/// The golden vectors, encoded and decoded, and cut anywhere.
 struct VectorTests {
   @Test func `there are vectors for every operation, outcome and error code`() {
     let requested = Set(Vector.requests.compactMap(\.frame.operation))
@@ -30,13 +30,13 @@ struct VectorTests {
     #expect(vector.frame.encodedReply().hex == vector.hex)
   }
 
-  @Test(arguments: Vector.replies) func `an error's outcome is the one of its code`(_ vector: Vector) throws {
+  @Test(arguments: Vector.replies) func `an error's outcome is that of its code`(_ vector: Vector) throws {
     guard let name = vector.frame.code else { return }
     let code = try #require(ErrorCode.allCases.first { "\($0)" == name })
     #expect(code.outcome.rawValue == vector.frame.outcome)
   }
 
-  /// A shorter body may be another request in its own right (a shorter key); it is never the same, and never a trap.
+  /// A shorter body can be another valid request (with a shorter key), but never the same one, and it never traps.
   @Test func `a body that is cut short anywhere decodes to nothing or to something else`() {
     for vector in Vector.requests {
       for cut in truncations(of: vector) {
@@ -51,31 +51,31 @@ struct VectorTests {
     }
   }
 
-  /// Whatever single byte is wrong, nothing traps, and what decodes encodes back to the bytes it came from.
+  /// Whichever byte is changed, nothing traps, and what decodes encodes to the same bytes.
   @Test func `a body with any byte changed decodes to nothing or to what it says`() {
     for vector in Vector.requests where vector.bytes.count < 200 {
-      for place in Frame.headerSize..<max(Frame.headerSize, vector.bytes.count) {
+      for index in Frame.headerSize..<max(Frame.headerSize, vector.bytes.count) {
         for byte: UInt8 in [0, 1, 2, 4, 8, 0x7F, 0x80, 0xFF] {
           var bytes = vector.bytes
-          bytes[place] = byte
+          bytes[index] = byte
           guard let fields = Fields(request: bytes), vector.decodeOnly != true else { continue }
           guard fields.operation != "hello", fields.hasOnlyText, fields.hasOneForm else { continue }
-          #expect(fields.encodedRequest().hex == bytes.hex, "\(vector.name), byte \(place) is \(byte)")
+          #expect(fields.encodedRequest().hex == bytes.hex, "\(vector.name), byte \(index) is \(byte)")
         }
       }
     }
     for vector in Vector.replies where vector.bytes.count < 200 {
-      for place in Frame.headerSize..<max(Frame.headerSize, vector.bytes.count) {
+      for index in Frame.headerSize..<max(Frame.headerSize, vector.bytes.count) {
         for byte: UInt8 in [0, 1, 2, 0x7F, 0x80, 0xFF] {
           var bytes = vector.bytes
-          bytes[place] = byte
+          bytes[index] = byte
           _ = Fields(reply: bytes, to: vector.frame.to!)
         }
       }
     }
   }
 
-  /// The vector with every shorter body, its length field made to fit.
+  /// Returns the vector with every shorter body, and a length field that matches.
   private func truncations(of vector: Vector) -> [[UInt8]] {
     let bytes = vector.bytes
     let tail = max(Frame.headerSize, bytes.count - 300)
@@ -88,9 +88,9 @@ struct VectorTests {
 }
 
 extension Fields {
-  /// Whether no text of the fields stands for bytes that were no UTF-8.
+  /// Whether all texts of the fields were UTF-8.
   fileprivate var hasOnlyText: Bool { ![name, engine, specification].contains { $0?.contains("\u{FFFD}") ?? false } }
 
-  /// Whether the encoders can give the fields: an expiry of 0 has no place in them.
+  /// Whether the encoders can produce the fields: they never encode an expiry of 0.
   fileprivate var hasOneForm: Bool { !(records ?? []).contains { $0.expireAfterMilliseconds == 0 } }
 }

@@ -1,18 +1,18 @@
 import DataSources
 
-/// A store of a server's as a key-value data source. A value that is cheap to copy and safe to use from any task.
+/// A store of a server as a key-value data source. A value that is cheap to copy and safe to use from any task.
 ///
-/// It answers every query that a source in the process does, and in the same way: single values and lists are of different kinds, several
-/// ids are read and written in one step, pages are made by the server. Each call is one exchange with the server, except that of an
-/// `AllObjectsQuery`, whose answer comes in pieces.
+/// It answers every query of a source in the process, and in the same way: single values and lists are different kinds,
+/// several ids are read and written in one step, and the server makes the pages. Each call is one exchange with the
+/// server; the reply to an `AllObjectsQuery` may have several parts.
 ///
-/// A call fails with a `DataSourceError` where a local source's would, and for more ids than the server takes at once; with a
-/// `LarderError` when the server can't be reached, has no such store or no room, which says whether the call is safe to be made again;
-/// and with `CancellationError` when its task is cancelled.
+/// A call throws a `DataSourceError` where a local source would, and for more ids than the server takes in one call; a
+/// `LarderError` if the server can't be reached, has no such store or no room, which says whether the call is safe to
+/// repeat; and a `CancellationError` if its task is cancelled.
 public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
-  /// The same store without the codec, for what data sources don't have: conditional writes, expiry, prefixes.
+  /// The same store without the codec, for what data sources don't have: conditional writes, expiration, prefixes.
   public let store: RemoteStore
-  let codec: any ValueCodec<T>
+  private let codec: any ValueCodec<T>
   private let client: LarderClient
   private let engine: String?
 
@@ -23,13 +23,15 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
     store = client.store(name)
   }
 
+  // MARK: Entries
+
   public func entry(of key: String) async throws -> StoredValue<T>? {
-    try await call { store throws(LarderError) in try await store.get(key) }.map { try decoded($0.value, key) }
+    try await call { store throws(LarderError) in try await store.get(key) }.map { try decode($0.value, key) }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     let entries = try await call { store throws(LarderError) in try await store.getMany(keys) }
-    return try zip(keys, entries).map { key, entry in try entry.map { try decoded($0.value, key) } }
+    return try zip(keys, entries).map { key, entry in try entry.map { try decode($0.value, key) } }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
@@ -44,16 +46,16 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
   }
 
   private func page(offset: Int, _ limit: Int, after key: String?) async throws -> [KeyValueEntry<T>] {
-    // More than the protocol can say is more than any store has.
+    // The maximum of the protocol is more than any store has.
     let limit = min(limit, Int(UInt32.max))
     let entries = try await call { store throws(LarderError) in
       try await store.page(offset: UInt64(offset), limit: limit, after: key)
     }
-    return try entries.map(decoded)
+    return try entries.map(decode)
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    let writes = try entries.map { Write($0.key, try encoded($0.value, $0.key)) }
+    let writes = try entries.map { Write($0.key, try encode($0.value, $0.key)) }
     _ = try await call { store throws(LarderError) in
       if writes.count == 1 { try await store.put(writes[0]) } else { try await store.putMany(writes) }
     }
@@ -67,18 +69,100 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
     _ = try await call { store throws(LarderError) in try await store.deleteAll() }
   }
 
-  /// Makes a call, and once more when there was no store and one was to be made.
+  // MARK: Calls
+
+  /// Makes a call, and repeats it if the store had to be created first.
   private func call<R: Sendable>(_ body: (RemoteStore) async throws(LarderError) -> R) async throws -> R {
-    do { return try await body(store) } catch { try await prepareAnotherTry(after: error) }
-    do { return try await body(store) } catch { throw error.ofDataSource }
+    do { return try await body(store) } catch { try await createStore(after: error) }
+    do { return try await body(store) } catch { throw error.asDataSourceError }
   }
 
-  /// Makes the store if that is what the call failed for; throws otherwise.
-  func prepareAnotherTry(after error: LarderError) async throws {
-    guard error.kind == .storeUnknown, let engine else { throw error.ofDataSource }
+  /// Creates the store if a call failed because there is none, and an engine was given.
+  /// - Throws: The error of the call otherwise.
+  private func createStore(after error: LarderError) async throws {
+    guard error.kind == .storeUnknown, let engine else { throw error.asDataSourceError }
     do { try await client.createStore(store.name, engine: engine) } catch {
-      // Somebody else was quicker.
-      guard error.kind == .storeExists else { throw error.ofDataSource }
+      // Another call has created it.
+      guard error.kind == .storeExists else { throw error.asDataSourceError }
+    }
+  }
+
+  // MARK: Values
+
+  private func encode(_ value: StoredValue<T>, _ key: String) throws -> EntryValue {
+    try withCodecErrors(key) {
+      switch value {
+      case .single(let value): .single(try codec.encode(value))
+      case .list(let values): .list(try values.map(codec.encode))
+      }
+    }
+  }
+
+  private func decode(_ entry: Entry) throws -> KeyValueEntry<T> {
+    KeyValueEntry(key: entry.key, value: try decode(entry.value, entry.key))
+  }
+
+  private func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {
+    try withCodecErrors(key) {
+      switch value {
+      case .single(let bytes): .single(try codec.decode(bytes))
+      case .list(let elements): .list(try elements.map(codec.decode))
+      }
+    }
+  }
+
+  /// Converts the errors of the codec to `dataSerialization`.
+  private func withCodecErrors<R>(_ key: String, _ body: () throws -> R) throws -> R {
+    do { return try body() } catch let error as DataSourceError { throw error } catch {
+      throw DataSourceError(
+        .dataSerialization, "the value of \(key.debugDescription) can't be converted to or from \(T.self): \(error)")
+    }
+  }
+
+  // MARK: Streaming
+
+  /// All entries in the order of their keys' bytes, as the store was at one point in time, sent as they are consumed:
+  /// for stores that are too large for memory. The sequence throws what the source's calls throw. See
+  /// `RemoteStore.all`.
+  public var all: All { All(source: self) }
+
+  /// The entries of a source, streamed.
+  public struct All: AsyncSequence, Sendable {
+    public typealias Element = KeyValueEntry<T>
+    private let source: RemoteDataSource
+
+    fileprivate init(source: RemoteDataSource) {
+      self.source = source
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+      AsyncIterator(source: source)
+    }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+      private let source: RemoteDataSource
+      private var entries: RemoteStore.All.AsyncIterator
+      /// Whether the store may still have to be created.
+      private var isFirst = true
+
+      fileprivate init(source: RemoteDataSource) {
+        self.source = source
+        entries = source.store.all().makeAsyncIterator()
+      }
+
+      public mutating func next() async throws -> KeyValueEntry<T>? {
+        do {
+          let entry = try await entries.next()
+          isFirst = false
+          return try entry.map(source.decode)
+        } catch let error as LarderError {
+          guard isFirst else { throw error.asDataSourceError }
+          isFirst = false
+          try await source.createStore(after: error)
+          entries = source.store.all().makeAsyncIterator()
+          return try await next()
+        }
+      }
     }
   }
 }

@@ -1,0 +1,56 @@
+import Platform
+import Synchronization
+
+/// What all copies of a client and its stores share. It closes the connections when the last copy is released.
+final class ClientCore: Sendable {
+  let configuration: LarderClient.Configuration
+  private let connections: [Connection]
+  private let eventLoop: ClientEventLoop
+  private let nextConnection = Atomic<Int>(0)
+  /// The numbers by which connections know the stores, by the stores' names. Names are never forgotten.
+  private let storeNumbers = Lock<[String: UInt32]>([:])
+
+  init(_ address: Address, _ configuration: LarderClient.Configuration) throws(SystemError) {
+    let eventLoop = try ClientEventLoop()
+    self.eventLoop = eventLoop
+    self.configuration = configuration
+    connections = (0..<configuration.connectionCount).map {
+      Connection(number: $0, address: address, configuration: configuration, eventLoop: eventLoop)
+    }
+    eventLoop.serve(connections)
+  }
+
+  deinit { close() }
+
+  /// The connection for the next call.
+  var connection: Connection {
+    guard connections.count > 1 else { return connections[0] }
+    let next = nextConnection.wrappingAdd(1, ordering: .relaxed).newValue
+    return connections[Int(UInt(bitPattern: next) % UInt(connections.count))]
+  }
+
+  /// The name in the server's latest hello, or nil before the first one.
+  var serverName: String? { connections[0].serverName }
+
+  /// Returns a store by its name.
+  func store(_ name: String) -> StoreReference {
+    let number = storeNumbers.withLock { numbers in
+      if let number = numbers[name] { return number }
+      // More than UInt32.max names do not fit in memory.
+      let number = UInt32(numbers.count)
+      numbers[name] = number
+      return number
+    }
+    return StoreReference(number: number, name: name)
+  }
+
+  func close() {
+    for connection in connections { connection.close() }
+    eventLoop.close()
+  }
+
+  func shutdown() async {
+    for connection in connections { await connection.drain() }
+    close()
+  }
+}

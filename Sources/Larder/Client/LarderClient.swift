@@ -1,0 +1,169 @@
+import Platform
+import Wire
+
+/// A client of a Larder server. A value that is cheap to copy and safe to use from any task. All copies share the
+/// client's connections, which close when the last copy is released.
+///
+///     let larder = try LarderClient("unix:/run/larder.sock")
+///     let items = larder.store("items") try await items.put("apple", Array("red".utf8)) let apple = try await
+///     items.get("apple")
+///
+/// The first call connects, and the client reconnects by itself. Each call has a timeout that covers all of that; see
+/// `with(timeout:)`. If a task is cancelled, its call ends at once with an error of the kind `cancelled`.
+public struct LarderClient: Sendable {
+  let core: ClientCore
+  private let timeout: UInt64
+
+  /// Creates a client. It does not connect before the first call.
+  /// - Parameter address: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
+  /// - Throws: `illegalArgument` if the text is not an address, `failed` if the process can't open more descriptors.
+  public init(_ address: String, configuration: Configuration = Configuration()) throws(LarderError) {
+    let parsed: Address
+    do { parsed = try Address(address) } catch {
+      throw LarderError(.illegalArgument, outcome: .rejected, error.description)
+    }
+    do { core = try ClientCore(parsed, configuration) } catch {
+      throw LarderError(.failed, outcome: .notExecuted, "can't create a client: \(error)")
+    }
+    timeout = configuration.timeout.wholeMilliseconds
+  }
+
+  private init(_ core: ClientCore, timeout: UInt64) {
+    self.core = core
+    self.timeout = timeout
+  }
+
+  /// Returns the same client with another timeout for its calls. It covers connecting, waiting for earlier requests,
+  /// and the reply.
+  public func with(timeout: Duration) -> LarderClient {
+    LarderClient(core, timeout: timeout.wholeMilliseconds)
+  }
+
+  /// Returns a store of the server by its name. Nothing is sent before the first call, which fails if there is no such
+  /// store.
+  ///
+  /// A client can use any number of stores; it opens and closes them at the server as needed. It remembers each name.
+  public func store(_ name: String) -> RemoteStore {
+    RemoteStore(core, core.store(name), timeout: timeout)
+  }
+
+  /// Closes the connections at once. Calls in progress, and all later calls, fail with `closed`.
+  public func close() {
+    core.close()
+  }
+
+  /// Refuses new calls, waits until the calls in progress are done (within their timeouts), and closes the connections.
+  public func shutdown() async {
+    await core.shutdown()
+  }
+
+  /// The name and version that the server's hello gives; nil before the first connection. It may be any text.
+  package var serverName: String? { core.serverName }
+
+  // MARK: The server
+
+  private func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+    try await core.connection.call(request, deadline: CallDeadline(timeout: timeout))
+  }
+
+  /// Checks that the server responds.
+  public func ping() async throws(LarderError) {
+    _ = try await call(PingRequest())
+  }
+
+  /// Returns the server's figures by their names, which end in their units if they have one.
+  public func stats() async throws(LarderError) -> [String: UInt64] {
+    try figures(await call(StatsRequest()))
+  }
+
+  /// Returns the latest periods in which the server was slow, the latest first.
+  public func slowLog() async throws(LarderError) -> [SlowLogEntry] {
+    let body = try await call(SlowLogRequest()).body
+    guard let entries = unsafe SlowWakeUp.decode(body.span.bytes) else { throw .malformedReply }
+    return entries.map { SlowLogEntry($0) }
+  }
+
+  /// Returns the server's connections with the most requests per second, in descending order.
+  /// - Parameter limit: The maximum number of connections; the server returns no more than 256.
+  public func busiestConnections(atMost: Int = 256) async throws(LarderError) -> [ConnectionDescription] {
+    let body = try await call(ConnectionsRequest(limit: UInt32(clamping: atMost))).body
+    guard let connections = unsafe BusyConnection.decode(body.span.bytes) else { throw .malformedReply }
+    return connections.map { ConnectionDescription($0) }
+  }
+
+  /// Returns the server's stores, sorted by name.
+  public func stores() async throws(LarderError) -> [StoreDescription] {
+    let body = try await call(StoreListRequest()).body
+    guard let stores = unsafe ListedStore.decode(body.span.bytes) else { throw .malformedReply }
+    return stores.map { StoreDescription(name: $0.name, specification: $0.specification, entries: $0.entries) }
+  }
+
+  /// Creates a store.
+  /// - Parameters:
+  ///   - name: 1 to 128 ASCII letters, digits, `.`, `_` and `-`. The first one is a letter, a digit or `_`.
+  ///   - engine: The engine that keeps the store: `memory`, with an optional limit beyond which entries are evicted, as
+  ///     in `memory?limit=256MiB`; or `log` or `directory`, with an optional durability, as in
+  ///     `log?durability=interval:1s`. The latter two survive the server, which must have a data directory.
+  /// - Throws: `storeExists` if there is a store with that name.
+  public func createStore(_ name: String, engine: String = "memory") async throws(LarderError) {
+    guard name.utf8.count <= 128 else {
+      throw LarderError(
+        .illegalArgument, outcome: .rejected, "the store's name has \(name.utf8.count) bytes; use 128 at most")
+    }
+    let creation = StoreCreation(name: name, specification: engine)
+    _ = try await call(StoreCreateRequest(creation: creation))
+  }
+
+  /// Drops a store and all its entries, for every client.
+  /// - Throws: `storeUnknown` if there is no store with that name.
+  public func dropStore(_ name: String) async throws(LarderError) {
+    _ = try await call(StoreDropRequest(name: name))
+  }
+}
+
+/// Decodes the figures of a stats reply.
+func figures(_ reply: Reply) throws(LarderError) -> [String: UInt64] {
+  guard let figures = unsafe Figure.decode(reply.body.span.bytes) else { throw .malformedReply }
+  return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+}
+
+extension LarderClient {
+  /// The behavior of a client. The defaults suit a server on the same machine or network.
+  public struct Configuration: Sendable {
+    /// How long a call may take in all: connecting, waiting for earlier requests, and the reply. See also
+    /// `with(timeout:)`.
+    public var timeout: Duration = .seconds(5)
+    /// The number of connections that calls are spread over, 1 to 64. One connection carries the calls of many tasks.
+    public var connections = 1
+    /// The client's name in the server's logs, up to 255 bytes. A longer name is cut.
+    public var name = "larder-swift"
+    /// Whether the client repeats a call that only reads if its connection is lost before the reply.
+    public var retriesReads = true
+    /// Whether calls wait, within their timeouts, while the client can't connect. If not, they fail with the first
+    /// attempt.
+    public var waitsForConnection = true
+    /// The pauses between attempts to connect.
+    public var backoff = Backoff()
+    /// How long one attempt to connect may take, including the server's hello.
+    public var connectTimeout: Duration = .seconds(5)
+    /// How long a server that owes replies may send nothing until the client gives the connection up.
+    public var silenceLimit: Duration = .seconds(15)
+    /// The bytes of each reply stream that the server may send ahead of its reader, at least 65,536.
+    public var streamCreditBytes = 262_144
+    /// The maximum size of a frame that the client sends or accepts, in bytes, at least 4,096. The server may allow
+    /// less.
+    public var maxFrameBytes = 64 << 20
+
+    public init() {}
+
+    var connectionCount: Int { min(64, max(1, connections)) }
+    var credit: Int { min(1 << 30, max(65_536, streamCreditBytes)) }
+    var maxFrameSize: Int { min(1 << 31, max(4_096, maxFrameBytes)) }
+
+    var helloName: String {
+      var name = name[...]
+      while name.utf8.count > ClientHello.maxNameSize { name.removeLast() }
+      return String(name)
+    }
+  }
+}

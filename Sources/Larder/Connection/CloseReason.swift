@@ -1,0 +1,97 @@
+import Platform
+
+/// Why a connection, or an attempt to connect, is over.
+enum CloseReason: Sendable {
+  /// The server closed the connection, or it broke. Unanswered requests may have been executed.
+  case disconnected(String)
+  /// The server announced the end with a notice. Unanswered requests were not executed.
+  case notice(LarderError)
+  case protocolViolation(String)
+
+  /// The reply to a call that the end of the connection leaves unanswered.
+  /// - Parameters:
+  ///   - wasSent: Whether the server may have received the whole request.
+  ///   - isPartial: Whether earlier frames of the reply have been delivered.
+  func reply(from address: Address, wasSent: Bool, isPartial: Bool) -> Reply {
+    switch self {
+    case .disconnected(let reason):
+      let error = LarderError(
+        .disconnected, outcome: wasSent ? .unknown : .notExecuted, "the connection to \(address) ended: \(reason)")
+      return .failed(error, isPartial ? .final : .connectionLost)
+    case .notice(let error):
+      let isTemporary = error.outcome == .notExecuted && !isPartial
+      return .failed(error, isTemporary ? .connectionLost : .final)
+    case .protocolViolation(let reason):
+      let error = LarderError(
+        .protocolViolation, outcome: wasSent ? .unknown : .notExecuted,
+        "\(address) violated the protocol: \(reason)")
+      return .failed(error, .final)
+    }
+  }
+
+  /// The error of an attempt to connect to `address`, and whether calls fail at once instead of waiting for the next
+  /// attempt.
+  func connectError(to address: Address) -> (error: LarderError, isFinal: Bool) {
+    switch self {
+    case .disconnected(let reason):
+      return (LarderError(.connectFailed, outcome: .notExecuted, "can't connect to \(address): \(reason)"), false)
+    case .notice(let error): return (error, error.outcome != .notExecuted)
+    case .protocolViolation(let reason):
+      let error = LarderError(
+        .protocolViolation, outcome: .notExecuted, "\(address) does not speak Larder's protocol: \(reason)")
+      return (error, true)
+    }
+  }
+}
+
+/// The end of a connection, as the thread that found it reports it.
+struct ConnectionFailure<Caller: Sendable>: Sendable {
+  let reason: CloseReason
+  /// The callers whose replies could not be decoded. They are resumed after the connection is closed, so that they
+  /// don't use it again.
+  var undecodable: [Caller] = []
+}
+
+/// The errors of calls that fail in the client.
+extension LarderError {
+  static let clientClosed = LarderError(.closed, outcome: .notExecuted, "the client was closed")
+
+  static func callCancelled(_ outcome: Outcome) -> LarderError {
+    LarderError(.cancelled, outcome: outcome, "the task that made the call was cancelled")
+  }
+
+  static var streamAbandoned: LarderError {
+    LarderError(.cancelled, outcome: .unknown, isRead: true, "the reader of the reply was cancelled")
+  }
+
+  /// The error of a call whose deadline passed after its request was sent.
+  static func noReply(from address: Address) -> LarderError {
+    LarderError(.timedOut, outcome: .unknown, "no reply from \(address) within the call's timeout")
+  }
+
+  /// The error of a call whose deadline passed while it waited for requests of other calls to finish.
+  static func notSent(to address: Address) -> LarderError {
+    LarderError(
+      .timedOut, outcome: .notExecuted,
+      "the call's timeout passed while earlier requests to \(address) were unanswered")
+  }
+
+  /// The error of a call whose deadline passed while there was no connection.
+  static func noConnection(to address: Address) -> LarderError {
+    LarderError(.timedOut, outcome: .notExecuted, "no connection to \(address) within the call's timeout")
+  }
+
+  /// The error of a call whose deadline passed while all store handles were in use.
+  static func noStoreHandle(at address: Address, limit: Int) -> LarderError {
+    LarderError(
+      .tooManyStores, outcome: .notExecuted,
+      """
+      \(address) lets a connection open \(limit) stores, and calls on as many others were unfinished for all of the \
+      call's timeout: use fewer stores at the same time, or more connections
+      """)
+  }
+
+  static var malformedReply: LarderError {
+    LarderError(.protocolViolation, outcome: .unknown, "the body of a reply is malformed")
+  }
+}

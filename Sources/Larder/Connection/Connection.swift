@@ -1,0 +1,425 @@
+import Dispatch
+import Platform
+import Synchronization
+import Wire
+
+/// One connection to the server, which is replaced whenever it is lost and a call needs it.
+///
+/// Every method reports an event to `state`, and performs the actions that it returns after releasing the lock. Calls
+/// come from any task. One thread at a time writes, and one at a time reads: usually the client's event loop, or a call
+/// that is the only one in flight (`DirectReading`). Only the event loop connects, and closes. The lock of `receiver`
+/// is taken before that of `state`.
+final class Connection: Sendable {
+  private let number: Int
+  private let address: Address
+  private let configuration: LarderClient.Configuration
+  private let eventLoop: ClientEventLoop
+  private let state: Lock<ConnectionState<Caller>>
+  private let receiver = Lock(Receiver())
+  /// The version of the latest change of the epoll interest. Its lock orders the changes of several threads.
+  private let interestVersion = Lock<UInt64>(0)
+  /// How many calls were in flight together lately: a hint for calls that don't hold the lock of the state.
+  private let concurrency = Atomic<Int>(0)
+  /// Whether a call is about to write the requests of all, so that the others need not.
+  private let isCoalescing = Atomic<Bool>(false)
+  /// Numbers the attempts of calls, so that a cancellation finds them.
+  private let tokens = Atomic<UInt64>(0)
+
+  /// The number of concurrent calls from which on requests are coalesced.
+  private static let coalescingThreshold = 4
+  private static let helloID = UInt32.max
+
+  init(number: Int, address: Address, configuration: LarderClient.Configuration, eventLoop: ClientEventLoop) {
+    self.number = number
+    self.address = address
+    self.configuration = configuration
+    self.eventLoop = eventLoop
+    state = Lock(ConnectionState(address: address, configuration: configuration))
+  }
+
+  /// The name in the server's latest hello, or nil before the first one.
+  var serverName: String? { state.withLock { $0.serverName } }
+
+  // MARK: Calls
+
+  /// Makes a call.
+  /// - Parameter store: The store that the request addresses, or nil for the server.
+  /// - Returns: A reply other than `.failed`.
+  @inline(__always)
+  func call<Q: Request>(
+    _ request: Q, store: StoreReference? = nil, deadline: CallDeadline
+  ) async throws(LarderError) -> Reply {
+    let target = store.map { RequestTarget.store($0.number) } ?? .server
+    let reply = await reply(to: request, target, store: store, deadline: deadline)
+    if case .failed(let error, _) = reply { throw error }
+    return reply
+  }
+
+  /// Sends a request when it can be sent, and again where that is safe, and waits for the reply.
+  /// - Parameter store: The store to open if the request addresses a store that is not open.
+  func reply<Q: Request>(
+    to request: Q, _ target: RequestTarget, store: StoreReference?, deadline: CallDeadline
+  ) async -> Reply {
+    var deadline = deadline
+    var reservation: Reservation?
+    var mayReopen = true
+    var isContinuation = target.isOpening
+    while true {
+      let reply = await attempt(
+        request, target, deadline, reservation: reservation, isContinuation: isContinuation)
+      reservation = nil
+      isContinuation = true
+      switch reply {
+      case .empty, .number, .entry, .notFound, .body: return reply
+      case .retry(let granted):
+        reservation = granted
+        deadline.refresh()
+      case .mustOpenStore:
+        guard let store else { preconditionFailure("Only a request that addresses a store can need an open one.") }
+        if let failure = await open(store, deadline: deadline) { return failure }
+        deadline.refresh()
+      case .failed(let error, let cause):
+        deadline.refresh()
+        if cause == .connectionLost, error.outcome == .notExecuted || (Q.isRead && configuration.retriesReads) {
+          continue
+        }
+        if error.kind == .storeUnknown, store != nil, mayReopen {
+          mayReopen = false
+          continue
+        }
+        return .failed(error.ofRead(Q.isRead), cause)
+      }
+    }
+  }
+
+  /// Opens a store by its name, for this call and all that wait for it. The state keeps the handle when the reply
+  /// arrives, because the handle is valid only for the connection of the reply.
+  /// - Returns: What the call fails with, or nil.
+  private func open(_ store: StoreReference, deadline: CallDeadline) async -> Reply? {
+    let reply = await reply(
+      to: StoreOpenRequest(name: store.name), .opening(store.number), store: nil, deadline: deadline)
+    guard case .failed(let error, _) = reply else { return nil }
+    perform(state.withLock { $0.openFailed(store.number, error) })
+    return .failed(error, .final)
+  }
+
+  /// Sends a request once, or waits until it can be sent.
+  private func attempt<Q: Request>(
+    _ request: Q, _ target: RequestTarget, _ deadline: CallDeadline, reservation: Reservation?, isContinuation: Bool
+  ) async -> Reply {
+    let token = tokens.wrappingAdd(1, ordering: .relaxed).newValue
+    let measure = request.measure
+    let writesForAll = await coalesce()
+    return await withTaskCancellationHandler {
+      await Caller.suspend { caller in
+        let attempt = Attempt(
+          caller: caller, token: token, deadline: deadline, reservation: reservation, isContinuation: isContinuation)
+        submit(request, measure, target, attempt, writesForAll: writesForAll)
+      }
+    } onCancel: {
+      perform(state.withLock { $0.cancel(token) })
+    }
+  }
+
+  /// If many calls are concurrent, lets the other tasks that are about to call submit their requests first, so that one
+  /// write sends them all. A call that is alone does not wait.
+  /// - Returns: Whether the caller must write for all.
+  @inline(__always)
+  private func coalesce() async -> Bool {
+    guard concurrency.load(ordering: .relaxed) >= Self.coalescingThreshold,
+      isCoalescing.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+    else { return false }
+    await Task.yield()
+    return true
+  }
+
+  private func submit<Q: Request>(
+    _ request: Q, _ measure: RequestMeasure, _ target: RequestTarget, _ attempt: Attempt<Caller>, writesForAll: Bool
+  ) {
+    let (actions, inFlight) = state.withLock { state in
+      // Only under the lock, so that the calls that leave the writing to this one have appended their requests.
+      if writesForAll { isCoalescing.store(false, ordering: .releasing) }
+      return state.submit(
+        request, measure, target, attempt, isCancelled: Task.isCancelled,
+        defersFlush: isCoalescing.load(ordering: .acquiring))
+    }
+    if inFlight > concurrency.load(ordering: .relaxed) { concurrency.store(inFlight, ordering: .relaxed) }
+    perform(actions)
+  }
+
+  // MARK: Reply streams
+
+  /// Waits for the next frame of a stream, and gives the server credit for the frames before it.
+  /// - Parameter deadline: In milliseconds of the monotonic clock; `.max` for none.
+  /// - Returns: `.body` or `.failed`.
+  func nextFrame(of stream: ReplyStreamID, deadline: UInt64) async -> Reply {
+    await withTaskCancellationHandler {
+      await Caller.suspend { caller in
+        let now = deadline == .max ? monotonicMilliseconds() : 0
+        perform(
+          state.withLock {
+            $0.nextFrame(of: stream, for: caller, deadline: deadline, now: now, isCancelled: Task.isCancelled)
+          })
+      }
+    } onCancel: {
+      abandon(stream)
+    }
+  }
+
+  /// Abandons a stream whose reader is gone.
+  func abandon(_ stream: ReplyStreamID) {
+    perform(state.withLock { $0.abandon(stream) })
+  }
+
+  // MARK: Actions
+
+  /// Performs the actions that the state has returned, after its lock was released.
+  @inline(__always)
+  private func perform(_ actions: ConnectionActions<Caller>) {
+    if let interest = actions.interest { apply(interest) }
+    if actions.mustFlush { flush() }
+    switch actions.eventLoop {
+    case .none: break
+    case .start: eventLoop.start()
+    case .wake: eventLoop.wake()
+    case .wakeBy(let time): eventLoop.wake(by: time)
+    }
+    for resumption in actions.resumptions { resumption.caller.resume(resumption.reply) }
+    if let socket = actions.directRead { readDirectly(from: socket) }
+  }
+
+  /// Applies a change of the epoll interest, unless another thread has applied a later one.
+  private func apply(_ change: InterestChange) {
+    interestVersion.withLock { version in
+      guard change.version > version else { return }
+      version = change.version
+      if let interest = change.interest {
+        eventLoop.change(change.socket, interest, connection: number, incarnation: change.incarnation)
+      } else {
+        eventLoop.remove(change.socket)
+      }
+    }
+  }
+
+  /// Writes the output until there is no more or the socket is full.
+  private func flush() {
+    var batch = ByteBuffer()
+    var incarnation: UInt64?
+    while true {
+      let step = state.withLock { $0.nextBatch(&batch, incarnation: incarnation) }
+      guard let socket = step.socket else { return }
+      incarnation = step.incarnation
+      for resumption in step.resumptions { resumption.caller.resume(resumption.reply) }
+      while !batch.isEmpty {
+        let sent = unsafe socket.descriptor.send(batch.bytes)
+        switch sent {
+        case .moved(let count): batch.consume(count)
+        case .wouldBlock: return perform(state.withLock { $0.socketBlocked(&batch, incarnation: step.incarnation) })
+        case .failed(let error):
+          return perform(state.withLock { $0.writeFailed(error, incarnation: step.incarnation) })
+        }
+      }
+    }
+  }
+
+  /// Reads the reply of the call that was just submitted, if it arrives soon.
+  private func readDirectly(from socket: SharedSocket) {
+    let isReadable = Self.awaitReply(socket)
+    let failure = isReadable ? receive() : nil
+    perform(state.withLock { $0.directReadFinished(from: socket, wasReadable: isReadable, failure) })
+  }
+
+  /// Polls at first, because sleeping and waking takes longer than the reply of a server that is not busy.
+  private static func awaitReply(_ socket: SharedSocket) -> Bool {
+    for _ in 0..<DirectReading.pollCount where socket.descriptor.waitUntilReadable(microseconds: 0) { return true }
+    return socket.descriptor.waitUntilReadable(microseconds: DirectReading.maxWaitMicroseconds)
+  }
+
+  // MARK: Receiving
+
+  /// Reads what has arrived, and resumes the callers of the replies.
+  /// - Returns: How the connection failed, or nil.
+  private func receive() -> ConnectionFailure<Caller>? {
+    receiver.withLock { receiver -> ConnectionFailure<Caller>? in
+      // Bounded, so that one connection's stream does not keep the event loop from the others.
+      for _ in 0..<16 {
+        switch receiver.read() {
+        case .received(let filledBuffer):
+          if let failure = process(&receiver) { return failure }
+          if !filledBuffer { return nil }
+        case .wouldBlock: return nil
+        case .ended(let reason): return ConnectionFailure(reason: .disconnected(reason))
+        }
+      }
+      return nil
+    }
+  }
+
+  private func process(_ receiver: inout Receiver) -> ConnectionFailure<Caller>? {
+    if !receiver.isGreeted {
+      switch receiver.readHello(id: Self.helloID, maxFrameLength: configuration.maxFrameSize) {
+      case .incomplete: return nil
+      case .failed(let reason): return ConnectionFailure(reason: reason)
+      case .hello(let hello):
+        let limits = ServerLimits(
+          hello, maxFrameSize: configuration.maxFrameSize, maxRequests: PendingTable<Caller>.maxCount)
+        let now = monotonicMilliseconds()
+        perform(state.withLock { $0.handshakeCompleted(limits, serverName: hello.name, now: now) })
+      }
+    }
+    let now = monotonicMilliseconds()
+    let (actions, failure) = receiver.processReplies { bytes, maxFrameLength, completions in
+      let result = state.withLock {
+        $0.received(bytes, maxFrameLength: maxFrameLength, now: now, into: &completions)
+      }
+      concurrency.store(completions.count, ordering: .relaxed)
+      return result
+    }
+    perform(actions)
+    return failure
+  }
+
+  // MARK: The event loop
+
+  /// Whether the connection needs the event loop.
+  var needsEventLoop: Bool { state.withLock { $0.transport.lifecycle.needsEventLoop } }
+
+  /// When `runTimers` has something to do, in milliseconds; `.max` for never.
+  var nextTimer: UInt64 { state.withLock { $0.nextTimer } }
+
+  /// Handles an event of the socket.
+  func handle(_ event: Poll.Event, incarnation: UInt64) {
+    let (isConnecting, isCurrent) = state.withLock { state in
+      (state.transport.lifecycle.isConnecting, state.transport.incarnation == incarnation)
+    }
+    guard isCurrent else { return }
+    if isConnecting {
+      if event.writable || event.hungUp { finishConnecting() }
+      return
+    }
+    if event.readable || event.hungUp, let failure = receive() { return close(failure) }
+    if event.writable { perform(state.withLock { $0.socketWritable() }) }
+  }
+
+  /// Does what is due: closes a connection that has failed, ends calls whose deadlines have passed, and connects.
+  func runTimers(now: UInt64) {
+    closeIfFailed()
+    perform(state.withLock { $0.expire(now: now) })
+    closeIfFailed()
+    if let result = state.withLock({ $0.transport.takeConnectResult() }) { continueConnecting(result) }
+    switch state.withLock({ $0.nextAction(now: now) }) {
+    case .none: break
+    case .connect(let incarnation, let attempt): connect(incarnation, attempt: attempt)
+    case .timeOut:
+      close(ConnectionFailure(reason: .disconnected("no connection within \(configuration.connectTimeout)")))
+    }
+  }
+
+  private func closeIfFailed() {
+    guard let failure = state.withLock({ $0.transport.failure }) else { return }
+    // The server's last words may have arrived: they say more than a failure to write.
+    close(receive() ?? ConnectionFailure(reason: failure.reason))
+  }
+
+  /// Closes the connection, or ends the attempt to connect.
+  private func close(_ failure: ConnectionFailure<Caller>) {
+    receiver.withLock { $0.reset() }
+    let now = monotonicMilliseconds()
+    perform(state.withLock { $0.connectionLost(failure, now: now) })
+  }
+
+  // MARK: Connecting
+
+  /// Begins to connect. A host name is resolved on a thread of its own, because that can take long.
+  private func connect(_ incarnation: UInt64, attempt: Int) {
+    if case .unix = address {
+      return continueConnecting(Self.dial(address, attempt: attempt, incarnation))
+    }
+    // If a resolver hangs, later attempts wait for it until they time out, so that there is never more than one such
+    // thread.
+    guard state.withLock({ $0.transport.beginResolving() }) else { return }
+    DispatchQueue.global().async { [self] in
+      let result = Self.dial(address, attempt: attempt, incarnation)
+      state.withLock { $0.transport.resolvingFinished(result) }
+      eventLoop.wake()
+    }
+  }
+
+  private static func dial(_ address: Address, attempt: Int, _ incarnation: UInt64) -> ConnectResult {
+    do {
+      switch try Socket.connect(to: address, attempt: attempt) {
+      case .connected(let socket):
+        return ConnectResult(incarnation: incarnation, outcome: .connected(SharedSocket(socket)))
+      case .pending(let socket):
+        return ConnectResult(incarnation: incarnation, outcome: .inProgress(SharedSocket(socket)))
+      }
+    } catch {
+      return ConnectResult(incarnation: incarnation, outcome: .failed(error.reason))
+    }
+  }
+
+  /// Continues an attempt to connect that has a socket, or has failed. The socket of an attempt that was given up is
+  /// closed.
+  private func continueConnecting(_ result: ConnectResult) {
+    guard state.withLock({ $0.transport.isCurrent(result.incarnation) }) else { return }
+    let socket: SharedSocket
+    let isConnected: Bool
+    switch result.outcome {
+    case .failed(let reason): return close(ConnectionFailure(reason: .disconnected(reason)))
+    case .connected(let connected): (socket, isConnected) = (connected, true)
+    case .inProgress(let pending): (socket, isConnected) = (pending, false)
+    }
+    do throws(SystemError) {
+      try eventLoop.add(
+        socket, isConnected ? .reading : .writing, connection: number, incarnation: result.incarnation)
+    } catch { return close(ConnectionFailure(reason: .disconnected(error.description))) }
+    guard state.withLock({ $0.transport.attach(socket, incarnation: result.incarnation) }) else {
+      return eventLoop.remove(socket)
+    }
+    if isConnected { sendHello() }
+  }
+
+  private func finishConnecting() {
+    guard let socket = state.withLock({ $0.transport.socket }) else { return }
+    if let error = Socket.connectionError(of: socket.descriptor) {
+      close(ConnectionFailure(reason: .disconnected(error.description)))
+    } else {
+      sendHello()
+    }
+  }
+
+  /// Sends the hello. It is small and the first to be sent, so the socket has room for it.
+  private func sendHello() {
+    let (socket, actions) = state.withLock { $0.transportConnected() }
+    perform(actions)
+    guard let socket else { return }
+    receiver.withLock { $0.begin(socket) }
+    var hello = ByteBuffer()
+    hello.appendRequest(
+      ClientHello(credit: UInt32(configuration.credit), name: configuration.helloName), id: Self.helloID)
+    let sent = unsafe socket.descriptor.send(hello.bytes)
+    switch sent {
+    case .moved(hello.count): break
+    case .failed(let error): close(ConnectionFailure(reason: .disconnected(error.description)))
+    case .moved, .wouldBlock: close(ConnectionFailure(reason: .disconnected("the socket has no room for the hello")))
+    }
+  }
+
+  // MARK: Ending
+
+  /// Refuses calls from now on. `terminate` follows.
+  func close() {
+    state.withLock { $0.close() }
+  }
+
+  /// Ends everything for good. Runs on the event loop's queue.
+  func terminate() {
+    perform(state.withLock { $0.terminate() })
+    receiver.withLock { $0.reset() }
+  }
+
+  /// Refuses new calls, and returns when those in progress are done.
+  func drain() async {
+    _ = await Caller.suspend { caller in perform(state.withLock { $0.drain(caller) }) }
+  }
+}

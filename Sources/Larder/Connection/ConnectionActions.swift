@@ -1,0 +1,48 @@
+import Platform
+
+/// What a thread that has reported an event to a connection's state does after it has released the lock, in the order
+/// of the properties.
+struct ConnectionActions<Caller: Sendable>: Sendable {
+  /// The change of the socket's epoll interest.
+  var interest: InterestChange?
+  /// Whether this thread must write the output; no other thread does.
+  var mustFlush = false
+  var eventLoop = EventLoopAction.none
+  /// The callers to resume.
+  var resumptions: [Resumption] = []
+  /// The socket that this thread must read the reply from.
+  var directRead: SharedSocket?
+
+  struct Resumption: Sendable {
+    let caller: Caller
+    let reply: Reply
+  }
+
+  mutating func resume(_ caller: Caller, _ reply: Reply) {
+    resumptions.append(Resumption(caller: caller, reply: reply))
+  }
+
+  mutating func resume(_ callers: [Caller], _ reply: @autoclosure () -> Reply) {
+    guard !callers.isEmpty else { return }
+    let reply = reply()
+    for caller in callers { resume(caller, reply) }
+  }
+}
+
+/// What the event loop must do.
+enum EventLoopAction: Equatable, Sendable {
+  case none
+  case start
+  case wake
+  /// Wake the loop unless it checks the connection by this time anyway.
+  case wakeBy(UInt64)
+}
+
+/// A change of the events that epoll reports for a socket. Of two changes, the one with the higher version wins.
+struct InterestChange: Sendable {
+  let socket: SharedSocket
+  let incarnation: UInt64
+  /// The new interest, or nil to remove the socket.
+  let interest: Poll.Interest?
+  let version: UInt64
+}

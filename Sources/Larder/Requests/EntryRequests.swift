@@ -1,0 +1,199 @@
+import Basics
+import Wire
+
+struct GetRequest: Request {
+  static let operation = Wire.Operation.get
+  static let form = ReplyForm.entry
+  static let isRead = true
+  private let key: String
+
+  init(key: String) {
+    self.key = key
+  }
+
+  var measure: RequestMeasure {
+    let size = key.utf8.count
+    return RequestMeasure(bodySize: size, minKeySize: size, maxKeySize: size)
+  }
+
+  func encode(into output: inout ByteBuffer) { output.append(key) }
+}
+
+struct PutRequest: Request {
+  static let operation = Wire.Operation.put
+  static let form = ReplyForm.number
+  static let isRead = false
+  fileprivate let key: String
+  private let kind: ValueKind
+  /// The bytes of a single value, or a list in its wire format.
+  fileprivate let value: [UInt8]
+  private let condition: WriteCondition
+  /// When the entry expires, in milliseconds from now; 0 for never.
+  private let expiry: UInt64
+
+  init(_ write: Write) throws(LarderError) {
+    key = write.key
+    condition = write.condition
+    switch write.value {
+    case .single(let bytes):
+      kind = .single
+      value = bytes
+    case .list(let elements):
+      kind = .list
+      value = ListValue.encode(elements)
+    }
+    expiry =
+      try write.expiresIn.map { duration throws(LarderError) in
+        let milliseconds = duration.wholeMilliseconds
+        guard milliseconds > 0 else {
+          throw LarderError(
+            .illegalArgument, outcome: .rejected, "the expiry is \(duration); it must be at least 1 ms")
+        }
+        return milliseconds
+      } ?? 0
+  }
+
+  var measure: RequestMeasure {
+    let size = key.utf8.count
+    return RequestMeasure(
+      bodySize: 24 &+ size &+ value.count, minKeySize: size, maxKeySize: size, maxValueSize: value.count)
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    let (isAbsent, revision): (Bool, UInt64?) =
+      switch condition {
+      case .always: (false, nil)
+      case .absent: (true, nil)
+      case .revision(let revision): (false, revision)
+      }
+    RawSpan.with(key) { key in
+      unsafe output.appendWrite(
+        kind: kind, expiry: expiry, ifAbsent: isAbsent, ifRevision: revision, key: key, value: value.span.bytes)
+    }
+  }
+}
+
+struct PutManyRequest: Request {
+  static let operation = Wire.Operation.putMany
+  static let form = ReplyForm.number
+  static let isRead = false
+  private let puts: [PutRequest]
+
+  init(puts: [PutRequest]) {
+    self.puts = puts
+  }
+
+  var measure: RequestMeasure {
+    var measure = RequestMeasure(bodySize: 4, itemCount: puts.count)
+    for put in puts {
+      measure.add(key: put.key)
+      measure.bodySize += 24 + put.value.count
+      measure.maxValueSize = max(measure.maxValueSize, put.value.count)
+    }
+    return measure
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    output.append(UInt32(puts.count))
+    for put in puts { put.encode(into: &output) }
+  }
+}
+
+struct DeleteRequest: Request {
+  static let operation = Wire.Operation.delete
+  static let form = ReplyForm.number
+  static let isRead = false
+  private let key: String
+  private let revision: UInt64?
+
+  init(key: String, revision: UInt64?) {
+    self.key = key
+    self.revision = revision
+  }
+
+  var measure: RequestMeasure {
+    var measure = RequestMeasure(bodySize: 9)
+    measure.add(key: key)
+    return measure
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    output.append(revision == nil ? 0 : RecordFlags.ifRevision)
+    if let revision { output.append(revision) }
+    output.append(key)
+  }
+}
+
+/// The keys of a get-many or delete-many request.
+struct KeyListBody: Sendable {
+  private let keys: [String]
+
+  init(keys: [String]) {
+    self.keys = keys
+  }
+
+  var measure: RequestMeasure {
+    var measure = RequestMeasure(bodySize: 4 + 2 * keys.count, itemCount: keys.count)
+    for key in keys { measure.add(key: key) }
+    return measure
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    output.append(UInt32(keys.count))
+    for key in keys { RawSpan.with(key) { output.appendListedKey($0) } }
+  }
+}
+
+struct GetManyRequest: Request {
+  static let operation = Wire.Operation.getMany
+  static let form = ReplyForm.stream
+  static let isRead = true
+  private let keys: KeyListBody
+
+  init(keys: KeyListBody) {
+    self.keys = keys
+  }
+
+  var measure: RequestMeasure { keys.measure }
+  func encode(into output: inout ByteBuffer) { keys.encode(into: &output) }
+}
+
+struct DeleteManyRequest: Request {
+  static let operation = Wire.Operation.deleteMany
+  static let form = ReplyForm.number
+  static let isRead = false
+  private let keys: KeyListBody
+
+  init(keys: KeyListBody) {
+    self.keys = keys
+  }
+
+  var measure: RequestMeasure { keys.measure }
+  func encode(into output: inout ByteBuffer) { keys.encode(into: &output) }
+}
+
+struct DeleteAllRequest: Request {
+  static let operation = Wire.Operation.deleteAll
+  static let form = ReplyForm.number
+  static let isRead = false
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct CountRequest: Request {
+  static let operation = Wire.Operation.count
+  static let form = ReplyForm.number
+  static let isRead = true
+  private let prefix: String
+
+  init(prefix: String) {
+    self.prefix = prefix
+  }
+
+  var measure: RequestMeasure {
+    RequestMeasure(bodySize: prefix.utf8.count, maxKeySize: max(1, prefix.utf8.count))
+  }
+
+  func encode(into output: inout ByteBuffer) { output.append(prefix) }
+}

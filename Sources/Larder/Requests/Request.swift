@@ -1,0 +1,102 @@
+import Wire
+
+/// A request. Its body is written directly to the connection's output, under the lock of the connection's state.
+protocol Request: Sendable {
+  static var operation: Wire.Operation { get }
+  static var form: ReplyForm { get }
+  /// Whether the request changes nothing, so that it may be sent again if its reply is lost.
+  static var isRead: Bool { get }
+
+  var measure: RequestMeasure { get }
+  func encode(into output: inout ByteBuffer)
+}
+
+/// The sizes of a request that the server limits. They are measured before the lock is taken.
+struct RequestMeasure {
+  /// The size of the body in bytes, or more.
+  var bodySize = 0
+  /// The sizes of the shortest and the longest key in bytes; 1 if there is none.
+  var minKeySize = 1
+  var maxKeySize = 1
+  var maxValueSize = 0
+  /// The number of keys or entries.
+  var itemCount = 1
+
+  mutating func add(key: String) {
+    let size = key.utf8.count
+    minKeySize = min(minKeySize, size)
+    maxKeySize = max(maxKeySize, size)
+    bodySize += size
+  }
+}
+
+/// The limits that the server announced in its hello, as far as they concern single requests.
+struct ServerLimits: Equatable, Sendable {
+  private var maxFrameSize = 4_096
+  private var maxValueSize = 0
+  private var maxKeySize = 0
+  private var maxItemCount = 0
+  private(set) var requestsInFlight = 0
+  /// The number of stores that a connection may have open, at least 1.
+  private(set) var openStores = 1
+
+  /// The limits before the hello: no request is allowed.
+  init() {}
+
+  /// - Parameters:
+  ///   - maxFrameSize: The size of a frame that the client sends at most, in bytes.
+  ///   - maxRequests: The number of requests that the client has in flight at most.
+  init(_ hello: ServerHello, maxFrameSize: Int, maxRequests: Int) {
+    self.maxFrameSize = min(Int(hello.maxFrameSize), maxFrameSize)
+    maxValueSize = Int(hello.maxValueSize)
+    maxKeySize = Int(hello.maxKeySize)
+    maxItemCount = Int(hello.maxKeyCount)
+    requestsInFlight = min(Int(hello.maxRequestsInFlight), maxRequests)
+    openStores = max(1, Int(hello.maxOpenStores))
+  }
+
+  /// Whether the server allows a request. The common case is five comparisons.
+  @inline(__always)
+  func allow(_ measure: RequestMeasure) -> Bool {
+    measure.maxKeySize <= maxKeySize && measure.minKeySize > 0 && measure.maxValueSize <= maxValueSize
+      && measure.itemCount <= maxItemCount
+      && measure.bodySize <= maxFrameSize - Frame.minLength
+  }
+
+  /// The error of a request that the server would refuse.
+  func refusal(of measure: RequestMeasure) -> LarderError {
+    if measure.minKeySize == 0 {
+      return LarderError(.keyInvalid, outcome: .rejected, "the key is empty; a key has 1 to \(maxKeySize) bytes")
+    }
+    if measure.maxKeySize > maxKeySize {
+      return LarderError(
+        .keyInvalid, outcome: .rejected,
+        "the key has \(measure.maxKeySize) bytes; the server takes keys of up to \(maxKeySize)")
+    }
+    if measure.maxValueSize > maxValueSize {
+      return LarderError(
+        .valueTooLarge, outcome: .rejected,
+        "the value has \(measure.maxValueSize) bytes; the server takes values of up to \(maxValueSize)")
+    }
+    if measure.itemCount > maxItemCount {
+      return LarderError(
+        .illegalArgument, outcome: .rejected,
+        "the call has \(measure.itemCount) keys or entries; the server takes up to \(maxItemCount): split the call")
+    }
+    return LarderError(
+      .frameLength, outcome: .rejected,
+      """
+      the request has \(measure.bodySize) bytes; the server takes up to \(maxFrameSize - Frame.minLength): \
+      split the call
+      """)
+  }
+}
+
+extension RawSpan {
+  /// Calls `body` with the UTF-8 bytes of a string, without a copy.
+  @inline(__always)
+  static func with<R>(_ text: String, _ body: (RawSpan) -> R) -> R {
+    var text = text
+    return text.withUTF8 { unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer($0))) }
+  }
+}

@@ -1,0 +1,95 @@
+import Wire
+
+struct PingRequest: Request {
+  static let operation = Wire.Operation.ping
+  static let form = ReplyForm.empty
+  static let isRead = true
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct StatsRequest: Request {
+  static let operation = Wire.Operation.stats
+  static let form = ReplyForm.body
+  static let isRead = true
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct StoreOpenRequest: Request {
+  static let operation = Wire.Operation.storeOpen
+  static let form = ReplyForm.openedStore
+  static let isRead = true
+  private let name: String
+
+  init(name: String) {
+    self.name = name
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: name.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(name) }
+}
+
+struct StoreListRequest: Request {
+  static let operation = Wire.Operation.storeList
+  static let form = ReplyForm.body
+  static let isRead = true
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct SlowLogRequest: Request {
+  static let operation = Wire.Operation.slowLog
+  static let form = ReplyForm.body
+  static let isRead = true
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct ConnectionsRequest: Request {
+  static let operation = Wire.Operation.connections
+  static let form = ReplyForm.body
+  static let isRead = true
+  private let limit: UInt32
+
+  init(limit: UInt32) {
+    self.limit = limit
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: 4) }
+  func encode(into output: inout ByteBuffer) { output.append(limit) }
+}
+
+struct StoreCreateRequest: Request {
+  static let operation = Wire.Operation.storeCreate
+  static let form = ReplyForm.empty
+  static let isRead = false
+  private let creation: StoreCreation
+
+  init(creation: StoreCreation) {
+    self.creation = creation
+  }
+
+  var measure: RequestMeasure {
+    RequestMeasure(bodySize: 1 + creation.name.utf8.count + creation.specification.utf8.count)
+  }
+  func encode(into output: inout ByteBuffer) { output.append(creation) }
+}
+
+struct StoreDropRequest: Request {
+  static let operation = Wire.Operation.storeDrop
+  static let form = ReplyForm.empty
+  static let isRead = false
+  private let name: String
+
+  init(name: String) {
+    self.name = name
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: name.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(name) }
+}

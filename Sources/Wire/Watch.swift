@@ -1,0 +1,102 @@
+/// The body of a watch request: `Protocol/wire.md` §6.5. The prefix is a range of the span that the request was decoded
+/// from.
+public struct WatchRequest: Equatable, Sendable {
+  public static let keysOnly: UInt8 = 2
+  static let headerSize = 16
+
+  public let isKeysOnly: Bool
+  /// The first revision to send changes of; 0 for changes from now on.
+  public let from: UInt64
+  public let prefix: Range<Int>
+
+  public init?(_ body: RawSpan) {
+    guard
+      let flags = body.integer(at: 0, as: UInt8.self), flags & ~Self.keysOnly == 0,
+      body.integer(at: 1, as: UInt8.self) == 0,
+      let prefixSize = body.integer(at: 2, as: UInt16.self), body.integer(at: 4, as: UInt32.self) == 0,
+      let from = body.integer(at: 8, as: UInt64.self), Self.headerSize + Int(prefixSize) == body.byteCount
+    else { return nil }
+    isKeysOnly = flags & Self.keysOnly != 0
+    self.from = from
+    prefix = Self.headerSize..<body.byteCount
+  }
+}
+
+/// The kinds of a change record: `Protocol/wire.md` §6.5.
+public enum ChangeKind: UInt8, Sendable {
+  case single = 1
+  case list = 2
+  case deleted = 3
+  case allDeleted = 4
+  /// The server no longer keeps the changes up to the record's revision that the watch has not seen.
+  case lost = 5
+}
+
+/// A change record of a watch: `Protocol/wire.md` §6.5. Key and value are ranges of the span that the record was
+/// decoded from.
+public struct ChangeRecord: Equatable, Sendable {
+  public let kind: ChangeKind
+  public let revision: UInt64
+  /// The milliseconds until the entry expires; 0 for an entry that does not expire.
+  public let expiry: UInt64
+  public let key: Range<Int>
+  public let value: Range<Int>
+
+  /// The size of the field before the first record of a frame: the revision up to which the watch has received
+  /// everything.
+  public static let throughSize = 8
+  public static let headerSize = 16
+
+  /// The offset after the record, where the next one begins.
+  public var end: Int { value.upperBound }
+
+  /// Decodes the record at `offset`, or returns nil if it is malformed.
+  public init?(_ body: RawSpan, at offset: Int) {
+    guard
+      let word = body.integer(at: offset, as: UInt64.self),
+      let revision = body.integer(at: offset + 8, as: UInt64.self),
+      let kind = ChangeKind(rawValue: UInt8(truncatingIfNeeded: word))
+    else { return nil }
+    let flags = UInt8(truncatingIfNeeded: word >> 8)
+    guard flags & ~RecordFlags.expiry == 0 else { return nil }
+    var keyStart = offset + Self.headerSize
+    var expiry: UInt64 = 0
+    if flags & RecordFlags.expiry != 0 {
+      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+      expiry = milliseconds
+      keyStart += 8
+    }
+    let keyEnd = keyStart + Int(UInt16(truncatingIfNeeded: word >> 16))
+    let valueEnd = keyEnd + Int(word >> 32)
+    guard valueEnd <= body.byteCount else { return nil }
+    self.kind = kind
+    self.revision = revision
+    self.expiry = expiry
+    key = keyStart..<keyEnd
+    value = keyEnd..<valueEnd
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the body of a watch request.
+  public mutating func appendWatch(from: UInt64, prefix: RawSpan, keysOnly: Bool) {
+    append(UInt64(keysOnly ? WatchRequest.keysOnly : 0) | UInt64(UInt16(prefix.byteCount)) << 16)
+    append(from)
+    append(prefix)
+  }
+
+  /// Appends a change record.
+  /// - Parameter expiry: The milliseconds until the entry expires; 0 for an entry that does not expire.
+  public mutating func appendChange(
+    _ kind: ChangeKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+  ) {
+    let flags = expiry == 0 ? 0 : RecordFlags.expiry
+    append(
+      UInt64(kind.rawValue) | UInt64(flags) << 8 | UInt64(UInt16(truncatingIfNeeded: key.count)) << 16
+        | UInt64(UInt32(truncatingIfNeeded: value.count)) << 32)
+    append(revision)
+    if expiry != 0 { append(expiry) }
+    unsafe append(key)
+    unsafe append(value)
+  }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import LarderServer
+import Platform
+
+@testable import Larder
+
+/// Runs `body` with a server in this process, on a Unix socket of its own, and with a client of it.
+func withServer(
+  _ configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ body: (LarderClient, Server) async throws -> Void
+) async throws {
+  let folder = try TemporaryFolder()
+  var configuration = ServerConfiguration(addresses: [try Address("unix:\(folder.path)/larder.sock")])
+  configuration.stores = [try .init(name: "items", "memory")]
+  configure(&configuration)
+  let server = try Server(configuration)
+  let client = try LarderClient("\(server.addresses[0])")
+  let result: Result<Void, any Error>
+  do { result = .success(try await body(client, server)) } catch { result = .failure(error) }
+  await client.shutdown()
+  await withCheckedContinuation { continuation in server.stop { continuation.resume() } }
+  try result.get()
+}
+
+/// A folder that is removed, with everything in it, when it is released.
+final class TemporaryFolder: Sendable {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "larder-\(UUID().uuidString.prefix(8))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// A `larderd` of this build in a process of its own.
+final class ServerProcess {
+  private let process = Process()
+
+  convenience init(address: String, store: String) throws {
+    try self.init(address: address, options: ["--store", "\(store)=memory"])
+  }
+
+  init(address: String, options: [String]) throws {
+    // The tests run from the folder that holds the executables.
+    let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    let program = URL(fileURLWithPath: runner).deletingLastPathComponent().appendingPathComponent("larderd")
+    process.executableURL = program
+    process.arguments = ["--listen", address] + options
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  deinit { if process.isRunning { process.terminate() } }
+
+  /// Sends a signal, and waits for the end of the process.
+  /// - Returns: The exit status, or the number of the signal that ended the process.
+  func end(with signal: Int32) -> Int32 {
+    kill(process.processIdentifier, signal)
+    process.waitUntilExit()
+    return process.terminationStatus
+  }
+}
