@@ -24,7 +24,8 @@ private struct Exchange: ~Copyable {
   private let server: ServerState
   private let right: Right
   private var connection: Connection
-  private var batch: Batch
+  private var processor: RequestProcessor
+  private var output = ReplyBuffer()
 
   init(permitting right: Right = .admin) {
     self.right = right
@@ -35,9 +36,9 @@ private struct Exchange: ~Copyable {
     limits.keysInRequest = 64
     limits.maxFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
-    server.change(Self.policy)
-    batch = Batch(limits: limits, metrics: server.workers[0])
-    batch.now = 1_000
+    server.accessControl.change(Self.policy)
+    processor = RequestProcessor(server: server, metrics: server.workers[0])
+    processor.beginWakeup(now: 1_000)
     // No descriptor is behind it: nothing here reads or sends.
     connection = Connection(
       Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
@@ -75,18 +76,19 @@ private struct Exchange: ~Copyable {
         var consumed = 0
         // A copy, so that the buffer may be consumed behind it.
         let bytes = left.toArray()
-        let lookedAt = unsafe batch.lookAhead(bytes.span.bytes, of: connection)
-        batch.askForNotedRecords()
-        unsafe consumed = batch.handle(bytes.span.bytes, of: &connection, server, lookedAt: lookedAt)
-        batch.letGo()
+        let prefetchEnd = unsafe processor.prefetch(bytes.span.bytes, of: connection)
+        processor.prefetchRecords()
+        unsafe consumed = processor.process(
+          bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, into: &output)
+        processor.unlockStore()
         guard consumed >= 0, consumed <= before else { fatalError("more consumed than there is") }
         left.consume(consumed)
-        isAtEnd = batch.output.isEmpty || !connection.executes
+        isAtEnd = output.isEmpty || !connection.executes
         replies += takeOutput()
       }
     }
     if connection.executes { replies += finishAnswers() }
-    connection.endAnswers()
+    connection.endAllStreams()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }
       let (snapshots, watchers, revision) = store.access {
@@ -101,10 +103,12 @@ private struct Exchange: ~Copyable {
 
   private mutating func finishAnswers() -> [UInt8] {
     var replies: [UInt8] = []
-    for index in connection.answers.indices.reversed() {
-      connection.answers[index].credit = Answer.maxCredit
-      while connection.answers[index].isReady, batch.continueAnswer(&connection.answers[index]) {}
-      connection.answers.remove(at: index).end()
+    for index in connection.streams.indices.reversed() {
+      connection.streams[index].addCredit(ReplyStream.maxCredit)
+      while connection.streams[index].isReady,
+        processor.continueStream(&connection.streams[index], into: &output)
+      {}
+      connection.endStream(at: index)
       replies += takeOutput()
     }
     return replies
@@ -113,7 +117,7 @@ private struct Exchange: ~Copyable {
   /// The output, which must be whole frames, none of them too large and none behind a notice. Figures, some of which are of time and
   /// chance, are left out.
   private mutating func takeOutput() -> [UInt8] {
-    let bytes = batch.output.toArray()
+    let bytes = output.bytes.toArray()
     var kept: [UInt8] = []
     var place = 0
     while place < bytes.count {
@@ -126,7 +130,7 @@ private struct Exchange: ~Copyable {
       place += header.frameSize
       if header.id == 0, place != bytes.count { fatalError("something follows a notice") }
     }
-    batch.output.removeAll()
+    output.bytes.removeAll()
     return kept
   }
 

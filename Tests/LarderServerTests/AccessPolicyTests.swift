@@ -69,7 +69,7 @@ struct AccessPolicyTests {
     arguments: [
       (
         AccessRule(.unix, .read, listener: "nowhere"),
-        "called 'nowhere'; there is clients (unix:/run/a), unix:/run/b, remote"
+        "called 'nowhere'; the listeners are clients (unix:/run/a), unix:/run/b, remote"
       ),
       (AccessRule(.user(33), .read, listener: "remote"), "'remote' is TCP"),
       (AccessRule(.tcp, .read, listener: "clients"), "'clients' is a Unix socket"),
@@ -110,7 +110,7 @@ struct RefusalLogTests {
 
   @Test func `ten of a user are told in a minute, and the others counted`() {
     let told = events { log in
-      for second in 0..<130 { log.note(refusal(1), now: 1_000_000 + UInt64(second) * 1_000) }
+      for second in 0..<130 { log.report(refusal(1), now: 1_000_000 + UInt64(second) * 1_000) }
     }
     let ten = Array(repeating: "1", count: 10)
     #expect(told == ten + ["left out 50"] + ten + ["left out 50"] + ten)
@@ -118,12 +118,12 @@ struct RefusalLogTests {
 
   @Test func `one user hides no other, and all together are bounded`() {
     let told = events { log in
-      for _ in 0..<1_000 { log.note(refusal(1), now: 5) }
-      log.note(refusal(2), now: 5)
-      log.note(refusal(nil), now: 5)
-      for user: UInt32 in 3..<1_000 { log.note(refusal(user), now: 6) }
-      log.tellLeftOut()
-      log.tellLeftOut()
+      for _ in 0..<1_000 { log.report(refusal(1), now: 5) }
+      log.report(refusal(2), now: 5)
+      log.report(refusal(nil), now: 5)
+      for user: UInt32 in 3..<1_000 { log.report(refusal(user), now: 6) }
+      log.reportSuppressed()
+      log.reportSuppressed()
     }
     #expect(Array(told.prefix(12)) == Array(repeating: "1", count: 10) + ["2", "tcp"])
     #expect(told.count == 61 && told.last == "left out \(990 + 997 - 48)")

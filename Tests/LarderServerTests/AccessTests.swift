@@ -38,7 +38,7 @@ extension ServerTests {
         let isAllowed = operation.right <= right && ![.stats, .slowLog, .connections].contains(operation)
         #expect((reply.code == .notPermitted) == !isAllowed, "\(operation): \(reply)")
         if !isAllowed {
-          #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a client of TCP may not "))
+          #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a TCP client may not "))
         }
         #expect(try client.pings())
       }
@@ -68,7 +68,7 @@ extension ServerTests {
       #expect(try client.receive().isError(.notPermitted, id: 7))
       #expect(try client.endsHere())
       let refusal = Refusal(
-        peer: nil, client: "a client of TCP", listener: Listener(address: server.address), action: "use this server")
+        peer: nil, client: "a TCP client", listener: Listener(address: server.address), action: "use this server")
       #expect(told.withLock { $0 } == [.refused(refusal)])
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }

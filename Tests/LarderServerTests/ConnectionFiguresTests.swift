@@ -32,10 +32,10 @@ extension ServerTests {
       let begun = monotonicMilliseconds()
       let all = (0..<300).map { _ in registry.add(.address("a:1"), now: begun) }
       for (index, figures) in all.enumerated() { figures.requests.count(10_000 + index) }
-      registry.noteRates(now: begun + 1_000)
+      registry.updateRates(now: begun + 1_000)
       // Only one has asked for anything lately.
       all[7].requests.count(500)
-      registry.noteRates(now: begun + 2_000)
+      registry.updateRates(now: begun + 2_000)
       let order = registry.busiest(3)
       #expect(order.map(\.number) == [8, 300, 299])
       #expect(order.map { $0.rate.load(ordering: .relaxed) } == [500, 0, 0])
@@ -62,9 +62,9 @@ extension ServerTests {
 
     @Test func `a client's name that grows when it is made UTF-8 is cut off`() throws {
       let figures = ConnectionFigures(number: 1, .unknown, opened: 0)
-      figures.nameClient(String(decoding: [UInt8](repeating: 0xFF, count: 255), as: UTF8.self))
+      figures.setClientName(String(decoding: [UInt8](repeating: 0xFF, count: 255), as: UTF8.self))
       #expect(figures.name.utf8.count == 255)
-      figures.nameClient(String(repeating: "é", count: 127) + "x")
+      figures.setClientName(String(repeating: "é", count: 127) + "x")
       #expect(figures.name.utf8.count == 255)
       var commands: [Int32: String] = [:]
       var output = ByteBuffer()

@@ -16,7 +16,7 @@ struct UserNamesTests {
     // On a busy machine the first answer may come too late to be waited for.
     while names.client(peer(33)) != "user web (uid 33)" {}
     for _ in 0..<3 { #expect(names.client(peer(34)) == "uid 34") }
-    #expect(names.client(nil) == "a client of TCP")
+    #expect(names.client(nil) == "a TCP client")
     while asked.withLock({ $0 }) < 2 { _ = names.client(peer(34)) }
     #expect(names.client(peer(33)) == "user web (uid 33)" && names.client(peer(34)) == "uid 34")
     #expect(asked.withLock { $0 } == 2)

@@ -73,7 +73,7 @@ extension ServerTests {
       let client = try server.connect(store: "kept")
       sink.hold()
       try client.send(Request.put("a", [1], id: 3))
-      let wasSilent = isSilent(told, "the journal of kept")
+      let wasSilent = isSilent(told, "the commit writer of kept")
       sink.letGo()
       #expect(wasSilent)
       #expect(isAlive(told))

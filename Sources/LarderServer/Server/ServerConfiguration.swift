@@ -1,0 +1,97 @@
+import Platform
+import Storage
+
+/// The configuration that a server starts with.
+package struct ServerConfiguration: Sendable {
+  /// A store that exists from the start.
+  package struct NamedStore: Sendable {
+    package let name: StoreName
+    package let specification: StoreSpecification
+
+    package init(_ name: StoreName, _ specification: StoreSpecification) {
+      self.name = name
+      self.specification = specification
+    }
+
+    /// - Parameter specification: `ENGINE[?option=value&…]`
+    package init(name: String, _ specification: String) throws(StorageError) {
+      self.init(try StoreName(name), try StoreSpecification(specification))
+    }
+  }
+
+  package var addresses: [Address]
+  /// Inherited sockets that are listening already, to be served in addition to `addresses`.
+  package var sockets: [InheritedSocket] = []
+  /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.
+  package var kept: [(address: Address, socket: InheritedSocket)] = []
+  /// Asks the service manager to keep an open socket, under this name, for the next process; nil if there is no service manager.
+  package var keep: (@Sendable (Int32, String) -> Void)?
+  /// The access to the files of Unix sockets.
+  package var access = ListeningSocket.FileAccess()
+  /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor authentication.
+  package var allowsInsecureTCP = false
+  /// The access rules. Without any, every client may do everything.
+  package var accessRules: [AccessRule] = []
+  /// Called when a client is refused something, from any thread.
+  package var tellRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
+  package var stores: [NamedStore] = []
+  /// The absolute path of the data directory; nil for a server whose stores are all in memory.
+  package var dataPath: String?
+  /// Called many times a second while stores are opened.
+  package var tellProgress: @Sendable (OpeningProgress) -> Void = { _ in }
+  /// Called for each store that has been opened, with what was found.
+  package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
+  /// Called once every store is open, before the first connection is accepted.
+  package var willServe: @Sendable () -> Void = {}
+  /// The number of workers. Each keeps a thread while it has connections.
+  package var workers = 1
+  package var limits = ServerLimits()
+  /// The address to serve metrics on over HTTP, in addition to `metricsSockets`; nil for none.
+  package var metrics: Address?
+  /// Inherited sockets that are listening already, to serve metrics on.
+  package var metricsSockets: [InheritedSocket] = []
+
+  package init(addresses: [Address]) {
+    self.addresses = addresses
+  }
+}
+
+// MARK: Listening
+
+extension ServerConfiguration {
+  /// Listens on an address, on the socket that was kept for it if there is one. A kept socket is used only once.
+  mutating func listen(on address: Address) throws -> ListeningSocket {
+    if let index = kept.firstIndex(where: { $0.address == address }) {
+      let listener = try ListeningSocket.resume(kept.remove(at: index).socket, at: address, access: access)
+      try checkExposure(of: listener)
+      return listener
+    }
+    let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
+    try checkExposure(of: listener)
+    keep?(listener.descriptor.number, listener.keptName)
+    return listener
+  }
+
+  /// Takes over an inherited socket.
+  func adopt(_ socket: InheritedSocket) throws -> ListeningSocket {
+    let listener = try ListeningSocket.adopt(socket)
+    try checkExposure(of: listener)
+    return listener
+  }
+
+  /// Checks the address that was actually bound, because a host name says little.
+  private func checkExposure(of listener: borrowing ListeningSocket) throws(ExposureError) {
+    guard listener.isLocal || allowsInsecureTCP else { throw ExposureError(address: listener.address) }
+  }
+}
+
+/// The error for an address that other machines can reach, on a server that was not configured to accept that risk.
+package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let address: Address
+  package var description: String {
+    """
+    \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a loopback address, \
+    or pass --insecure-tcp if everyone who can reach it may read and change everything
+    """
+  }
+}
