@@ -45,9 +45,9 @@ struct BufferAccounting {
 final class BufferTotals: Sendable {
   /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that clients that stall one
   /// worker cost no client of another its connection. It is large enough for the largest reply.
-  let outputShare: Int
+  fileprivate let outputShare: Int
   /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
-  let inputShare: Int
+  fileprivate let inputShare: Int
   private let input = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
 

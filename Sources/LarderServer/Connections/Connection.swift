@@ -9,7 +9,7 @@ import Wire
 struct Connection: ~Copyable {
   let descriptor: Descriptor
   let token: ConnectionToken
-  /// The number of the listener that it was accepted by.
+  /// The number of the listener that accepted it.
   let listener: Int
   let figures: ConnectionFigures
 
@@ -28,23 +28,23 @@ struct Connection: ~Copyable {
   /// The storage of the inbox that its worker's `BufferAccounting` has recorded.
   var accountedInboxBytes = 0
   /// What the socket did not accept yet.
-  var outbox = ByteBuffer()
+  private(set) var outbox = ByteBuffer()
   /// Replies that must not be sent before commits are durable.
-  var heldReplies = HeldReplies()
+  private var heldReplies = HeldReplies()
   /// Whether so many replies are held that nothing more is read.
-  var isBlockedByHeldReplies = false
+  private var isBlockedByHeldReplies = false
   /// Whether its worker checks it when commits have become durable.
-  var isAwaitingDurability = false
+  private var isAwaitingDurability = false
 
   /// What the poll reports for it.
-  var interest = Connection.initialInterest
+  private var interest = Connection.initialInterest
   /// Whether there may be more input than the last read brought, which the poll does not report again.
-  var mayHaveInput = false
+  private var mayHaveInput = false
 
   // In milliseconds, for the timeouts.
-  let opened: UInt64
-  var lastRead: UInt64
-  var lastSent: UInt64
+  private let opened: UInt64
+  private var lastRead: UInt64
+  private var lastSent: UInt64
 
   static let initialInterest: Poll.Interest = [.reading, .changes]
 
@@ -74,7 +74,7 @@ struct Connection: ~Copyable {
     lastSent = now
   }
 
-  // MARK: Phases
+  // MARK: State
 
   /// Whether its requests are executed.
   var executes: Bool {
@@ -94,7 +94,7 @@ struct Connection: ~Copyable {
   }
 
   /// Whether something can be sent as soon as the socket accepts it.
-  var sends: Bool { !outbox.isEmpty || streams.contains { $0.isReady } }
+  private var sends: Bool { !outbox.isEmpty || streams.contains { $0.isReady } }
 
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left to do.
   var isQuiet: Bool {
@@ -102,8 +102,173 @@ struct Connection: ~Copyable {
       && interest == Self.initialInterest
   }
 
+  /// The size of the replies that wait for the client or for commits.
+  @inline(__always)
+  var waitingReplyBytes: Int { outbox.count + heldReplies.count }
+
+  var hasWaitingReplies: Bool { !outbox.isEmpty || !heldReplies.isEmpty }
+
   /// Since when the client has left replies unread, in milliseconds; nil if none are waiting.
   var stalledSince: UInt64? { outbox.isEmpty ? nil : lastSent }
+
+  /// The timeout that runs for it; nil if none does.
+  func timeout(_ limits: borrowing ServerLimits) -> ConnectionTimeout? {
+    if phase == .lingering {
+      return ConnectionTimeout(.lingering, since: lastSent, milliseconds: ConnectionTimeout.lingerMilliseconds)
+    }
+    if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
+    switch phase {
+    case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
+    case .open where !heldReplies.isEmpty: return nil
+    case .open where !inbox.isEmpty: return ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+    case .open where streams.isEmpty:
+      return ConnectionTimeout(.idle, since: max(lastRead, lastSent), limits.idleTimeout)
+    default: return nil
+    }
+  }
+
+  // MARK: The poll
+
+  /// Notes that the client has ended its side, so that the poll will not report input again.
+  mutating func inputWillEnd() { mayHaveInput = true }
+
+  mutating func updateInterest(in poll: borrowing Poll) {
+    guard phase != .closed else { return }
+    var interest: Poll.Interest = reads ? .reading : []
+    if sends { interest.insert(.writing) }
+    interest.insert(.changes)
+    // Events are edge-triggered: what is ready already is reported only after a change of interest.
+    let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends)
+    if interest != self.interest || isReady {
+      mayHaveInput = false
+      self.interest = interest
+      poll.change(descriptor.number, interest, token: token.number)
+    }
+  }
+
+  // MARK: Reading
+
+  /// Reads the socket into `room`.
+  @unsafe @inline(__always)
+  mutating func receive(into room: UnsafeMutableRawBufferPointer, now: UInt64) -> Transfer {
+    let transfer = unsafe descriptor.receive(into: room)
+    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == room.count, now: now) }
+    return transfer
+  }
+
+  /// Reads the socket into the inbox.
+  mutating func receiveIntoInbox(maxBytes: Int, now: UInt64) -> Transfer {
+    guard inbox.tryReserve(maxBytes) else { return .failed(SystemError("malloc")) }
+    let transfer = unsafe inbox.fill(maxBytes) { room in
+      let transfer = unsafe descriptor.receive(into: room)
+      if case .moved(let count) = transfer { return (count, transfer) }
+      return (0, transfer)
+    }
+    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == maxBytes, now: now) }
+    return transfer
+  }
+
+  @inline(__always)
+  private mutating func didReceive(_ byteCount: Int, fillsRoom: Bool, now: UInt64) {
+    figures.receivedBytes.count(byteCount)
+    lastRead = now
+    if fillsRoom { mayHaveInput = true }
+  }
+
+  /// Reads and discards input while the connection lingers. Closes it at the end of the input.
+  /// - Returns: whether there was any.
+  @unsafe
+  mutating func discardInput(using room: UnsafeMutableRawBufferPointer) -> Bool {
+    switch unsafe descriptor.receive(into: room) {
+    case .moved(0), .failed:
+      phase = .closed
+      return false
+    case .moved(let count):
+      if count == room.count { mayHaveInput = true }
+      return true
+    case .wouldBlock: return false
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends bytes and empties their buffer. What the socket does not accept goes to the outbox.
+  /// - Returns: the number of bytes that were sent, and of those that were added to the outbox.
+  mutating func send(_ bytes: inout ByteBuffer, now: UInt64) -> (sent: Int, queued: Int) {
+    var sent = 0
+    if outbox.isEmpty, phase != .closed {
+      switch unsafe descriptor.send(bytes.bytes) {
+      case .moved(let count):
+        sent = count
+        figures.sentBytes.count(count)
+        bytes.consume(count)
+      case .wouldBlock: break
+      case .failed: phase = .closed
+      }
+      lastSent = now
+    }
+    let queued = phase == .closed ? 0 : bytes.count
+    if queued > 0 { unsafe outbox.append(bytes.bytes) }
+    bytes.removeAll()
+    return (sent, queued)
+  }
+
+  /// Sends the outbox, because the socket may accept more.
+  /// - Returns: the number of bytes that were sent.
+  mutating func flushOutbox(now: UInt64) -> Int {
+    guard !outbox.isEmpty else { return 0 }
+    var sent = 0
+    switch unsafe descriptor.send(outbox.bytes) {
+    case .moved(let count):
+      sent = count
+      figures.sentBytes.count(count)
+      outbox.consume(count)
+      lastSent = now
+    case .wouldBlock: break
+    case .failed: phase = .closed
+    }
+    if outbox.isEmpty {
+      outbox.releaseStorage()
+      // The connection was not read meanwhile, so its frames and its idle time are timed from now.
+      lastRead = now
+    }
+    return sent
+  }
+
+  /// Ends the sending side after the last frame, and waits for the client to close the connection.
+  mutating func beginLingering(now: UInt64) {
+    descriptor.shutdownSending()
+    phase = .lingering
+    lastSent = now
+  }
+
+  // MARK: Durability
+
+  /// Whether replies must wait for commits, or for replies that do.
+  @inline(__always)
+  func mustHold(_ replies: borrowing ReplyBuffer) -> Bool { !replies.requiredCommits.isEmpty || !heldReplies.isEmpty }
+
+  /// Puts replies behind those that wait for commits, and takes back what need not wait any more.
+  /// - Parameters:
+  ///   - maxHeldBytes: the size of held replies at which nothing more is read.
+  ///   - waiter: what is notified when more of them need not wait.
+  /// - Returns: whether the connection begins to wait for commits.
+  mutating func holdUntilDurable(
+    _ replies: inout ReplyBuffer, maxHeldBytes: Int, notifying waiter: any DurabilityWaiter
+  ) -> Bool {
+    heldReplies.hold(&replies)
+    for id in heldReplies.release(into: &replies, notifying: waiter) {
+      // A stream that has failed has no further frames.
+      endStream(id: id)
+    }
+    isBlockedByHeldReplies = heldReplies.count >= maxHeldBytes
+    guard !heldReplies.isEmpty, !isAwaitingDurability else { return false }
+    isAwaitingDurability = true
+    return true
+  }
+
+  /// Notes that its worker checks its held replies now.
+  mutating func endWaitForDurability() { isAwaitingDurability = false }
 
   // MARK: Streams
 

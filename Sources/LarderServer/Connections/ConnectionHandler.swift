@@ -101,7 +101,7 @@ struct ConnectionHandler: ~Copyable {
   mutating func receive(
     _ event: Poll.Event, _ connection: inout Connection, into batch: inout ReadBatch, spare: inout ReplyBuffer
   ) {
-    if event.endsSending { connection.mayHaveInput = true }
+    if event.endsSending { connection.inputWillEnd() }
     if event.writable { flushOutbox(&connection, &spare) }
     if event.readable, connection.reads {
       if connection.inbox.isEmpty, connection.phase != .lingering {
@@ -120,22 +120,14 @@ struct ConnectionHandler: ~Copyable {
   private mutating func readIntoBatch(
     _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
   ) -> Bool {
-    let transfer = unsafe connection.descriptor.receive(into: batch.room)
+    let transfer = unsafe connection.receive(into: batch.room, now: now)
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer, &spare)
       return false
     }
-    didReceive(count, from: &connection)
-    if count == ReadBatch.maxInputBytes { connection.mayHaveInput = true }
+    processor.countReceived(count)
     batch.add(connection.token, byteCount: count)
     return true
-  }
-
-  @inline(__always)
-  private mutating func didReceive(_ byteCount: Int, from connection: inout Connection) {
-    processor.countReceived(byteCount)
-    connection.figures.receivedBytes.count(byteCount)
-    connection.lastRead = now
   }
 
   /// Reads a connection and executes its requests at once.
@@ -145,7 +137,7 @@ struct ConnectionHandler: ~Copyable {
   private mutating func read(
     _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
   ) -> Bool {
-    if connection.phase == .lingering { return discardInput(&connection, batch) }
+    if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room) }
     guard connection.inbox.isEmpty else { return readIntoInbox(&connection, &spare) }
     guard readIntoBatch(&connection, &batch, &spare) else { return false }
     let index = batch.count - 1
@@ -167,13 +159,12 @@ struct ConnectionHandler: ~Copyable {
     }
     // The room grows with what has arrived, not with what a frame announces.
     let room = max(ReadBatch.maxInputBytes, connection.inbox.count)
-    let transfer = connection.readIntoInbox(maxBytes: room)
+    let transfer = connection.receiveIntoInbox(maxBytes: room, now: now)
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer, &spare)
       return false
     }
-    didReceive(count, from: &connection)
-    if count == room { connection.mayHaveInput = true }
+    processor.countReceived(count)
     executeInbox(of: &connection, &spare)
     settle(&connection, &spare)
     return true
@@ -190,18 +181,6 @@ struct ConnectionHandler: ~Copyable {
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed: connection.phase = .closed
-    }
-  }
-
-  private func discardInput(_ connection: inout Connection, _ batch: borrowing ReadBatch) -> Bool {
-    switch unsafe connection.descriptor.receive(into: batch.room) {
-    case .moved(0), .failed:
-      connection.phase = .closed
-      return false
-    case .moved(let count):
-      if count == ReadBatch.maxInputBytes { connection.mayHaveInput = true }
-      return true
-    case .wouldBlock: return false
     }
   }
 
@@ -268,138 +247,61 @@ struct ConnectionHandler: ~Copyable {
     }
     if connection.isQuiet, drainDeadline == nil { return }
     endIfDone(&connection, &replies)
-    updateInterest(of: &connection)
+    connection.updateInterest(in: poll)
   }
 
-  /// Appends frames of open streams, one of each in rotation, as far as their credit and the room for output go.
+  /// Appends the frames of open streams that can be sent.
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
     guard !connection.streams.isEmpty else { return }
-    let maxReplyBytes = processor.maxReplyBytes(for: connection)
-    var isAnyReady = true
-    while isAnyReady, !connection.streams.isEmpty {
-      isAnyReady = false
-      for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
-        guard replies.bytes.count < maxReplyBytes else { return }
-        var notifier: ChangeNotifier?
-        if connection.streams[index].isWatch {
-          connection.hasWatched = true
-          notifier = watchers.add(connection.token, watching: connection.streams[index].store)
-        }
-        if processor.continueStream(&connection.streams[index], notifier, into: &replies) {
-          isAnyReady = true
-        } else {
-          connection.endStream(at: index)
-        }
-      }
-    }
-    for stream in connection.streams where !stream.isWatch {
-      sweepTimer.schedule(noLaterThan: stream.lastSent + processor.limits.answerTimeout.milliseconds)
-    }
+    processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
+    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
   private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
-    if !replies.requiredCommits.isEmpty || !connection.heldReplies.isEmpty {
-      holdUntilDurable(&replies, of: &connection)
+    if connection.mustHold(replies),
+      connection.holdUntilDurable(&replies, maxHeldBytes: processor.limits.outputBytes, notifying: mailbox)
+    {
+      awaitingDurability.append(connection.token)
     }
     guard !replies.isEmpty else { return }
-    if connection.outbox.isEmpty, connection.phase != .closed {
-      switch unsafe connection.descriptor.send(replies.bytes.bytes) {
-      case .moved(let count):
-        didSend(count, to: connection)
-        replies.bytes.consume(count)
-      case .wouldBlock: break
-      case .failed: connection.phase = .closed
-      }
-      connection.lastSent = now
-    }
-    guard !replies.isEmpty else { return }
-    if connection.phase != .closed { queue(replies, for: &connection) }
-    replies.bytes.removeAll()
-  }
-
-  @inline(__always)
-  private mutating func didSend(_ byteCount: Int, to connection: borrowing Connection) {
-    processor.countSent(byteCount)
-    connection.figures.sentBytes.count(byteCount)
-  }
-
-  /// Keeps what the socket did not accept in the outbox.
-  private mutating func queue(_ replies: borrowing ReplyBuffer, for connection: inout Connection) {
-    unsafe connection.outbox.append(replies.bytes.bytes)
-    buffers.outboxDidChange(connection, by: replies.bytes.count)
+    let (sent, queued) = connection.send(&replies.bytes, now: now)
+    processor.countSent(sent)
+    guard queued > 0 else { return }
+    buffers.outboxDidChange(connection, by: queued)
     sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.milliseconds)
   }
 
-  /// Sends the outbox, now that the socket accepts more.
+  /// Sends the outbox, now that the socket accepts more, and then continues what had to wait for that.
   private mutating func flushOutbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
     if !connection.outbox.isEmpty {
-      switch unsafe connection.descriptor.send(connection.outbox.bytes) {
-      case .moved(let count):
-        connection.outbox.consume(count)
-        didSend(count, to: connection)
-        buffers.outboxDidChange(connection, by: -count)
-        connection.lastSent = now
-      case .wouldBlock: break
-      case .failed: connection.phase = .closed
-      }
+      let sent = connection.flushOutbox(now: now)
+      processor.countSent(sent)
+      buffers.outboxDidChange(connection, by: -sent)
       guard connection.outbox.isEmpty else { return }
-      connection.outbox.releaseStorage()
-      // The connection was not read meanwhile, so its frames and its idle time are timed from now.
-      connection.lastRead = now
     }
     settle(&connection, &spare)
   }
 
   /// Closes a connection that has nothing left to do, or takes it a step closer to that.
   private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
-    guard connection.outbox.isEmpty, connection.heldReplies.isEmpty else { return }
+    guard !connection.hasWaitingReplies else { return }
     if drainDeadline != nil, connection.executes, hasNothingToReport(connection) {
       processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &replies)
       send(&replies, to: &connection)
-      guard connection.outbox.isEmpty, connection.heldReplies.isEmpty else { return }
+      guard !connection.hasWaitingReplies else { return }
     }
     switch connection.phase {
     case .inputEnded where connection.streams.isEmpty: connection.phase = .closed
     case .closing:
-      connection.descriptor.shutdownSending()
-      connection.phase = .lingering
-      connection.lastSent = now
+      connection.beginLingering(now: now)
       sweepTimer.schedule(noLaterThan: now + ConnectionTimeout.lingerMilliseconds)
     default: break
     }
   }
 
-  private func updateInterest(of connection: inout Connection) {
-    guard connection.phase != .closed else { return }
-    var interest: Poll.Interest = connection.reads ? .reading : []
-    if connection.sends { interest.insert(.writing) }
-    interest.insert(.changes)
-    // Events are edge-triggered: what is ready already is reported only after a change of interest.
-    let isReady = (connection.mayHaveInput && connection.reads) || (connection.outbox.isEmpty && connection.sends)
-    if interest != connection.interest || isReady {
-      connection.mayHaveInput = false
-      connection.interest = interest
-      poll.change(connection.descriptor.number, interest, token: connection.token.number)
-    }
-  }
-
   // MARK: Durability
-
-  /// Puts replies behind those that wait for commits, and takes back what need not wait any more.
-  private mutating func holdUntilDurable(_ replies: inout ReplyBuffer, of connection: inout Connection) {
-    connection.heldReplies.hold(&replies)
-    for id in connection.heldReplies.release(into: &replies, notifying: mailbox) {
-      // A stream that has failed has no further frames.
-      connection.endStream(id: id)
-    }
-    connection.isBlockedByHeldReplies = connection.heldReplies.count >= processor.limits.outputBytes
-    if !connection.heldReplies.isEmpty, !connection.isAwaitingDurability {
-      connection.isAwaitingDurability = true
-      awaitingDurability.append(connection.token)
-    }
-  }
 
   /// Removes and returns the connections whose replies are held, because commits have become durable.
   mutating func takeAwaitingDurability() -> [ConnectionToken] {
@@ -410,7 +312,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Sends the held replies of a connection as far as their commits are durable.
   mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    connection.isAwaitingDurability = false
+    connection.endWaitForDurability()
     settle(&connection, &spare)
   }
 
@@ -460,8 +362,9 @@ struct ConnectionHandler: ~Copyable {
       resumeWatches(of: nil, &connection, &spare)
       sweepTimer.schedule(noLaterThan: now + Self.drainSweepInterval)
     }
-    endStreamsWithoutCredit(of: &connection, &spare)
-    guard let timeout = ConnectionTimeout(of: connection, processor.limits) else { return }
+    if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
+    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    guard let timeout = connection.timeout(processor.limits) else { return }
     guard timeout.deadline <= now else { return sweepTimer.schedule(noLaterThan: timeout.deadline) }
     guard let message = timeout.message(processor.limits) else {
       connection.phase = .closed
@@ -469,22 +372,6 @@ struct ConnectionHandler: ~Copyable {
     }
     processor.endConnection(&connection, .timedOut, message, into: &spare)
     settle(&connection, &spare)
-  }
-
-  private mutating func endStreamsWithoutCredit(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    let timeout = processor.limits.answerTimeout
-    var hasEnded = false
-    for index in connection.streams.indices.reversed()
-    where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch {
-      let deadline = connection.streams[index].lastSent + timeout.milliseconds
-      if deadline > now {
-        sweepTimer.schedule(noLaterThan: deadline)
-      } else {
-        spare.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
-        hasEnded = true
-      }
-    }
-    if hasEnded { settle(&connection, &spare) }
   }
 
   // MARK: Changes of the server
@@ -506,14 +393,7 @@ struct ConnectionHandler: ~Copyable {
       processor.endConnection(&connection, .notPermitted, message, into: &spare)
       return settle(&connection, &spare)
     }
-    var hasEnded = false
-    for index in connection.streams.indices.reversed() {
-      let (id, store) = (connection.streams[index].id, connection.streams[index].store.name)
-      guard processor.rejectUnlessPermitted(.get, on: store, id, connection, into: &spare) != nil else { continue }
-      connection.endStream(at: index)
-      hasEnded = true
-    }
-    if hasEnded { settle(&connection, &spare) }
+    if processor.endForbiddenStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
   }
 
   /// Reads and executes what has arrived at a connection, before the server stops.
@@ -531,16 +411,5 @@ struct ConnectionHandler: ~Copyable {
     server.workerBeganDraining()
     // Watches must learn that all workers have come this far.
     sweepTimer.schedule(noLaterThan: now)
-  }
-}
-
-extension Connection {
-  fileprivate mutating func readIntoInbox(maxBytes: Int) -> Transfer {
-    guard inbox.tryReserve(maxBytes) else { return .failed(SystemError("malloc")) }
-    return unsafe inbox.fill(maxBytes) { room in
-      let transfer = unsafe descriptor.receive(into: room)
-      if case .moved(let count) = transfer { return (count, transfer) }
-      return (0, transfer)
-    }
   }
 }

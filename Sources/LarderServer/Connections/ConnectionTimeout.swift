@@ -9,33 +9,18 @@ struct ConnectionTimeout {
 
   /// In milliseconds.
   let deadline: UInt64
-  let reason: Reason
+  private let reason: Reason
 
   /// How long a closed connection's client may take to read the last frame and close the connection too, in milliseconds.
   static let lingerMilliseconds: UInt64 = 1_000
 
-  /// The timeout that runs for a connection; nil if none does.
-  init?(of connection: borrowing Connection, _ limits: borrowing ServerLimits) {
-    if connection.phase == .lingering {
-      self.init(connection.lastSent + Self.lingerMilliseconds, .lingering)
-    } else if let start = connection.stalledSince {
-      self.init(start + limits.writeTimeout.milliseconds, .repliesUnread)
-    } else {
-      switch connection.phase {
-      case .greeting: self.init(connection.opened + limits.helloTimeout.milliseconds, .helloMissing)
-      case .open where !connection.heldReplies.isEmpty: return nil
-      case .open where !connection.inbox.isEmpty:
-        self.init(connection.lastRead + limits.frameTimeout.milliseconds, .frameStalled)
-      case .open where connection.streams.isEmpty:
-        self.init(max(connection.lastRead, connection.lastSent) + limits.idleTimeout.milliseconds, .idle)
-      default: return nil
-      }
-    }
+  init(_ reason: Reason, since start: UInt64, milliseconds: UInt64) {
+    self.reason = reason
+    deadline = start + milliseconds
   }
 
-  private init(_ deadline: UInt64, _ reason: Reason) {
-    self.deadline = deadline
-    self.reason = reason
+  init(_ reason: Reason, since start: UInt64, _ duration: Duration) {
+    self.init(reason, since: start, milliseconds: duration.milliseconds)
   }
 
   /// What the client is told; nil if it is told nothing because it doesn't read.

@@ -57,9 +57,9 @@ final class WorkerMetrics: Sendable {
 struct WakeupCounts: ~Copyable {
   private(set) var requests: UInt64 = 0
   /// A bit for each operation that was requested.
-  private(set) var operations: UInt32 = 0
-  var receivedBytes: UInt64 = 0
-  var sentBytes: UInt64 = 0
+  private var operations: UInt32 = 0
+  private var receivedBytes: UInt64 = 0
+  private var sentBytes: UInt64 = 0
   /// Requests by operation, and those among them that failed. Zero where `operations` has no bit.
   private var counts = InlineArray<32, UInt32>(repeating: 0)
   private var failures = InlineArray<32, UInt32>(repeating: 0)
@@ -72,6 +72,12 @@ struct WakeupCounts: ~Copyable {
     operations |= 1 &<< UInt32(truncatingIfNeeded: operation)
   }
 
+  @inline(__always)
+  mutating func addReceived(_ byteCount: Int) { receivedBytes &+= UInt64(byteCount) }
+
+  @inline(__always)
+  mutating func addSent(_ byteCount: Int) { sentBytes &+= UInt64(byteCount) }
+
   /// Counts the failure of a request that has been counted.
   mutating func countFailure(_ operation: UInt8, _ outcome: Outcome, _ metrics: WorkerMetrics) {
     let operation = Self.index(operation)
@@ -83,6 +89,13 @@ struct WakeupCounts: ~Copyable {
   @inline(__always)
   private static func index(_ operation: UInt8) -> Int {
     operation < UInt8(WorkerMetrics.operationCount) ? Int(operation) : 0
+  }
+
+  /// The wakeup's entry in the slow log.
+  func slowLogEntry(nanoseconds: UInt64, store: String) -> SlowLog.Entry {
+    SlowLog.Entry(
+      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: requests),
+      receivedBytes: receivedBytes, operations: operations, store: store)
   }
 
   /// Moves everything to the metrics.
@@ -142,5 +155,35 @@ struct RecentDurations {
       }
       return .max
     }
+  }
+}
+
+/// The latest wakeups that took long: when, how long, and what was requested. It has no keys and no values. Used under a lock.
+struct SlowLog {
+  /// The number of entries that are kept.
+  static let capacity = 128
+
+  struct Entry {
+    /// When the wakeup ended, in milliseconds of the server's clock.
+    let ended: UInt64
+    let nanoseconds: UInt64
+    let requests: UInt32
+    let receivedBytes: UInt64
+    /// A bit for each operation that was requested.
+    let operations: UInt32
+    /// The store that was locked last; empty if none was.
+    let store: String
+  }
+
+  private var entries: [Entry] = []
+  private var next = 0
+
+  mutating func append(_ entry: Entry) {
+    if entries.count < Self.capacity { entries.append(entry) } else { entries[next] = entry }
+    next = (next + 1) % Self.capacity
+  }
+
+  var newestFirst: [Entry] {
+    (entries[..<min(next, entries.count)].reversed() + entries[min(next, entries.count)...].reversed())
   }
 }

@@ -108,6 +108,30 @@ extension RequestProcessor {
         credit: connection.credit - (replies.bytes.count - start), now: now))
   }
 
+  /// Appends frames of a connection's open streams, one of each in rotation, as far as their credit and the room for replies go.
+  mutating func continueStreams(
+    of connection: inout Connection, notifying watchers: inout WatcherTable, into replies: inout ReplyBuffer
+  ) {
+    let maxReplyBytes = maxReplyBytes(for: connection)
+    var isAnyReady = true
+    while isAnyReady, !connection.streams.isEmpty {
+      isAnyReady = false
+      for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
+        guard replies.bytes.count < maxReplyBytes else { return }
+        var notifier: ChangeNotifier?
+        if connection.streams[index].isWatch {
+          connection.hasWatched = true
+          notifier = watchers.add(connection.token, watching: connection.streams[index].store)
+        }
+        if continueStream(&connection.streams[index], notifier, into: &replies) {
+          isAnyReady = true
+        } else {
+          connection.endStream(at: index)
+        }
+      }
+    }
+  }
+
   /// Appends the next frame of a stream.
   /// - Parameter notifier: what wakes the worker when there are more changes; nil unless the stream is a watch.
   /// - Returns: whether the stream has more to send.
@@ -136,6 +160,44 @@ extension RequestProcessor {
     if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
     stream.didSend(replies.bytes.count - start, now: now)
     return !stream.remainder.isEmpty
+  }
+
+  /// The earliest time, in milliseconds, at which a stream of a connection ends for lack of credit; nil if none lacks it. Watches don't end.
+  func creditDeadline(of connection: borrowing Connection) -> UInt64? {
+    var earliest: UInt64?
+    for stream in connection.streams where stream.credit <= 0 && !stream.isWatch {
+      let deadline = stream.lastSent + limits.answerTimeout.milliseconds
+      earliest = min(earliest ?? .max, deadline)
+    }
+    return earliest
+  }
+
+  /// Ends the streams whose client has sent no credit for too long.
+  /// - Returns: whether there were any.
+  func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    let timeout = limits.answerTimeout
+    var hasEnded = false
+    for index in connection.streams.indices.reversed()
+    where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch
+      && connection.streams[index].lastSent + timeout.milliseconds <= now
+    {
+      replies.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
+      hasEnded = true
+    }
+    return hasEnded
+  }
+
+  /// Ends the streams of stores that the connection may not read any more.
+  /// - Returns: whether there were any.
+  func endForbiddenStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    var hasEnded = false
+    for index in connection.streams.indices.reversed() {
+      let (id, store) = (connection.streams[index].id, connection.streams[index].store.name)
+      guard rejectUnlessPermitted(.get, on: store, id, connection, into: &replies) != nil else { continue }
+      connection.endStream(at: index)
+      hasEnded = true
+    }
+    return hasEnded
   }
 
   // MARK: Entries

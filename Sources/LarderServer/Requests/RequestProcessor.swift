@@ -59,17 +59,15 @@ struct RequestProcessor: ~Copyable {
 
   private func logSlowWakeup(_ nanoseconds: UInt64) {
     metrics.add(1, to: .slowWakeUps)
-    let entry = SlowLog.Entry(
-      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: counts.requests),
-      receivedBytes: counts.receivedBytes, operations: counts.operations, store: heldStore.lastStoreName)
+    let entry = counts.slowLogEntry(nanoseconds: nanoseconds, store: heldStore.lastStoreName)
     server.slowLog.withLock { $0.append(entry) }
   }
 
   @inline(__always)
-  mutating func countReceived(_ byteCount: Int) { counts.receivedBytes &+= UInt64(byteCount) }
+  mutating func countReceived(_ byteCount: Int) { counts.addReceived(byteCount) }
 
   @inline(__always)
-  mutating func countSent(_ byteCount: Int) { counts.sentBytes &+= UInt64(byteCount) }
+  mutating func countSent(_ byteCount: Int) { counts.addSent(byteCount) }
 
   @inline(__always)
   private mutating func count(_ operation: UInt8, _ result: RequestResult) {
@@ -91,7 +89,7 @@ struct RequestProcessor: ~Copyable {
   /// The size of replies, in bytes, at which a connection has enough waiting to be sent, and none of its requests is executed any more.
   @inline(__always)
   func maxReplyBytes(for connection: borrowing Connection) -> Int {
-    limits.outputBytes - connection.outbox.count - connection.heldReplies.count
+    limits.outputBytes - connection.waitingReplyBytes
   }
 
   /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection ends.
