@@ -5,8 +5,9 @@ import Wire
 
 /// Who may do what, for each of a server's listeners.
 ///
-/// Without any rule, every client may do everything. With one, only the clients that a rule matches may do anything, on all listeners;
-/// and root and the server's own user may do everything over Unix sockets, because they could read and change its memory and files anyway.
+/// Without any rule, every client may do everything. With one, only the clients that a rule matches may do anything, on
+/// all listeners; and root and the server's own user may do everything over Unix sockets, because they could read and
+/// change its memory and files anyway.
 struct AccessPolicy: Sendable {
   let listeners: [Listener]
   /// The rules that apply to each listener; nil if there are no rules at all.

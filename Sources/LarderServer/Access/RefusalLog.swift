@@ -1,8 +1,8 @@
 import Dispatch
 import Platform
 
-/// Reports refusals, but not more of them than a log can bear, because a client can ask for what it may not do as often as it likes. Refusals
-/// that are not reported are counted.
+/// Reports refusals, but not more of them than a log can bear, because a client can ask for what it may not do as often
+/// as it likes. Refusals that are not reported are counted.
 ///
 /// Used by any thread; what changes is behind a lock.
 package final class RefusalLog: Sendable {

@@ -3,8 +3,9 @@ import Platform
 
 /// The names of users, for messages about refusals.
 ///
-/// Workers look names up, and a system whose users are kept on another machine may never answer. So a thread of its own asks the system, once
-/// per user and for a limited number of users. A worker waits for a moment only, and not at all while an earlier answer is overdue.
+/// Workers look names up, and a system whose users are kept on another machine may never answer. So a thread of its own
+/// asks the system, once per user and for a limited number of users. A worker waits for a moment only, and not at all
+/// while an earlier answer is overdue.
 ///
 /// Used by any thread; what changes is behind a lock.
 final class UserNames: Sendable {

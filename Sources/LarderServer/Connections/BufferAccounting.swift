@@ -7,19 +7,19 @@ import Synchronization
 struct BufferAccounting {
   private let totals: BufferTotals
   /// The storage of all inboxes.
-  private var inputBytes = 0
+  private var inboxBytes = 0
   /// The contents of all outboxes.
-  private var outputBytes = 0
+  private var outboxBytes = 0
 
   init(_ totals: BufferTotals) { self.totals = totals }
 
-  var hasTooMuchInput: Bool { inputBytes > totals.inputShare }
-  var hasTooMuchOutput: Bool { outputBytes > totals.outputShare }
+  var hasTooMuchInput: Bool { inboxBytes > totals.inputShare }
+  var hasTooMuchOutput: Bool { outboxBytes > totals.outputShare }
 
   /// Records that a connection's outbox has grown; shrunk if `byteCount` is negative.
   mutating func outboxDidChange(_ connection: borrowing Connection, by byteCount: Int) {
     connection.figures.waitingBytes.store(UInt64(connection.outbox.count), ordering: .relaxed)
-    outputBytes += byteCount
+    outboxBytes += byteCount
     totals.addOutput(byteCount)
   }
 
@@ -28,7 +28,7 @@ struct BufferAccounting {
   mutating func inboxMayHaveChanged(_ connection: inout Connection) {
     let capacity = connection.inbox.capacity
     guard capacity != connection.accountedInboxBytes else { return }
-    inputBytes += capacity - connection.accountedInboxBytes
+    inboxBytes += capacity - connection.accountedInboxBytes
     totals.addInput(capacity - connection.accountedInboxBytes)
     connection.accountedInboxBytes = capacity
   }
@@ -36,15 +36,15 @@ struct BufferAccounting {
   /// Removes the buffers of a connection that is closed.
   mutating func remove(_ connection: borrowing Connection) {
     outboxDidChange(connection, by: -connection.outbox.count)
-    inputBytes -= connection.accountedInboxBytes
+    inboxBytes -= connection.accountedInboxBytes
     totals.addInput(-connection.accountedInboxBytes)
   }
 }
 
 /// The size of all connections' buffers, for the metrics, and each worker's share of the limits. Used by any thread.
 final class BufferTotals: Sendable {
-  /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that clients that stall one
-  /// worker cost no client of another its connection. It is large enough for the largest reply.
+  /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that
+  /// clients that stall one worker cost no client of another its connection. It is large enough for the largest reply.
   fileprivate let outputShare: Int
   /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
   fileprivate let inputShare: Int
@@ -57,8 +57,8 @@ final class BufferTotals: Sendable {
     inputShare = max(limits.totalInputBytes / workerCount, 2 * limits.maxFrameBytes)
   }
 
-  var inputBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
-  var outputBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
+  var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
+  var outboxBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
 
   fileprivate func addInput(_ byteCount: Int) { input.add(byteCount, ordering: .relaxed) }
   fileprivate func addOutput(_ byteCount: Int) { output.add(byteCount, ordering: .relaxed) }

@@ -4,8 +4,8 @@ import Wire
 
 /// One client's connection: what has been read and not executed, what waits to be sent, and what the client has open.
 ///
-/// Owned by one worker's connection table. An idle connection has no buffers: whole frames are executed where the worker read them, and only
-/// what is left over is kept here.
+/// Owned by one worker's connection table. An idle connection has no buffers: whole frames are executed where the
+/// worker read them, and only what is left over is kept here.
 struct Connection: ~Copyable {
   let descriptor: Descriptor
   let token: ConnectionToken
@@ -56,7 +56,8 @@ struct Connection: ~Copyable {
     case inputEnded
     /// The last frame is in the outbox or sent. Nothing is executed any more.
     case closing
-    /// Everything has been sent. Input is discarded until the client closes the connection, so that it gets to read the last frame.
+    /// Everything has been sent. Input is discarded until the client closes the connection, so that it gets to read the
+    /// last frame.
     case lingering
     /// The event loop will remove it from the table.
     case closed
@@ -96,7 +97,8 @@ struct Connection: ~Copyable {
   /// Whether something can be sent as soon as the socket accepts it.
   private var sends: Bool { !outbox.isEmpty || streams.contains { $0.isReady } }
 
-  /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left to do.
+  /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
+  /// to do.
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
       && interest == Self.initialInterest

@@ -2,11 +2,12 @@ import Platform
 import Storage
 import Wire
 
-/// Serves one worker's connections, one at a time: reads them, has their requests executed, sends the replies, and ends the connections.
+/// Serves one worker's connections, one at a time: reads them, has their requests executed, sends the replies, and ends
+/// the connections.
 ///
-/// In the common case, a connection takes one read and one write per wakeup. What does not fit is kept in the `Connection`, and the poll
-/// interest says what to wait for. A handler changes only the connection that it is given; taking closed connections off the table is
-/// the event loop's job.
+/// In the common case, a connection takes one read and one write per wakeup. What does not fit is kept in the
+/// `Connection`, and the poll interest says what to wait for. A handler changes only the connection that it is given;
+/// taking closed connections off the table is the event loop's job.
 ///
 /// Owned by one worker's `EventLoop`, and used only on that worker's thread.
 struct ConnectionHandler: ~Copyable {
@@ -70,7 +71,7 @@ struct ConnectionHandler: ~Copyable {
     do throws(SystemError) {
       try poll.add(socket.number, Connection.initialInterest, token: token.number)
     } catch {
-      server.connections.remove()
+      server.connectionCount.remove()
       return nil
     }
     let figures = server.registry.add(Socket.peer(of: socket), now: now)
@@ -85,7 +86,7 @@ struct ConnectionHandler: ~Copyable {
     server.registry.remove(connection.figures)
     buffers.remove(connection)
     poll.remove(connection.descriptor.number)
-    server.connections.remove()
+    server.connectionCount.remove()
   }
 
   /// Whether this worker's clients leave too much unread.
@@ -234,8 +235,8 @@ struct ConnectionHandler: ~Copyable {
 
   // MARK: Sending
 
-  /// Sends what can be sent, continues open streams and requests that had to wait for that, ends the connection if it has nothing left to
-  /// do, and updates its poll interest. The replies are empty afterward.
+  /// Sends what can be sent, continues open streams and requests that had to wait for that, ends the connection if it
+  /// has nothing left to do, and updates its poll interest. The replies are empty afterward.
   mutating func settle(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
     while true {
       continueStreams(of: &connection, &replies)
@@ -330,8 +331,8 @@ struct ConnectionHandler: ~Copyable {
     settle(&connection, &spare)
   }
 
-  /// Whether the server can stop without waiting for a connection's streams: there are none, or they are watches that have reported
-  /// every change there will be.
+  /// Whether the server can stop without waiting for a connection's streams: there are none, or they are watches that
+  /// have reported every change there will be.
   private func hasNothingToReport(_ connection: borrowing Connection) -> Bool {
     watchesMayEnd ? connection.streams.allSatisfy { $0.isAtEnd } : connection.streams.isEmpty
   }

@@ -81,7 +81,8 @@ struct ConnectionTable: ~Copyable {
   }
 }
 
-/// Names a connection in epoll events: its slot in the table, and a generation that tells it from earlier connections in the slot.
+/// Names a connection in epoll events: its slot in the table, and a generation that tells it from earlier connections
+/// in the slot.
 struct ConnectionToken: Equatable {
   let slot: Int
   private let generation: UInt32

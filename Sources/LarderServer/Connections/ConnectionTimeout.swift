@@ -1,7 +1,7 @@
 /// When a connection has waited too long, and for what: `Protocol/wire.md` §9.
 ///
-/// Nothing is timed per request. The worker's sweep looks at what each connection did last, and runs no earlier than the first of them can
-/// time out.
+/// Nothing is timed per request. The worker's sweep looks at what each connection did last, and runs no earlier than
+/// the first of them can time out.
 struct ConnectionTimeout {
   enum Reason {
     case helloMissing, frameStalled, repliesUnread, idle, lingering
@@ -11,7 +11,8 @@ struct ConnectionTimeout {
   let deadline: UInt64
   private let reason: Reason
 
-  /// How long a closed connection's client may take to read the last frame and close the connection too, in milliseconds.
+  /// How long a closed connection's client may take to read the last frame and close the connection too, in
+  /// milliseconds.
   static let lingerMilliseconds: UInt64 = 1_000
 
   init(_ reason: Reason, since start: UInt64, milliseconds: UInt64) {

@@ -3,9 +3,9 @@ import Wire
 
 /// What one wakeup read: the input of several connections, and the replies that go back to each.
 ///
-/// All of the input is read first, then executed, then the replies are sent. So a store's lock is taken once for many connections and never held
-/// during a system call, and the memory that one connection's requests need is fetched while another's are looked at. Owned by a worker's
-/// `EventLoop`; its buffers are used again in every wakeup.
+/// All of the input is read first, then executed, then the replies are sent. So a store's lock is taken once for many
+/// connections and never held during a system call, and the memory that one connection's requests need is fetched while
+/// another's are looked at. Owned by a worker's `EventLoop`; its buffers are used again in every wakeup.
 @safe
 struct ReadBatch: ~Copyable {
   /// The number of connections in a batch. The first one waits until the last one has been read.

@@ -74,7 +74,8 @@ final class ConnectionFigures: Sendable {
   /// The client's name for itself.
   var name: String { clientName.withLock { $0 } }
 
-  /// Sets the client's name, truncated to what a reply has room for: a name that was not UTF-8 has grown when it was converted.
+  /// Sets the client's name, truncated to what a reply has room for: a name that was not UTF-8 has grown when it was
+  /// converted.
   func setClientName(_ name: String) {
     var name = name
     while name.utf8.count > ClientHello.maxNameSize { name.unicodeScalars.removeLast() }

@@ -1,4 +1,5 @@
-/// One HTTP request for a page, and its response: bytes in, bytes out. Only GET, without a body, and one request per connection.
+/// One HTTP request for a page, and its response: bytes in, bytes out. Only GET, without a body, and one request per
+/// connection.
 struct HTTPExchange {
   /// The maximum size of a request's head, in bytes.
   static let maxHeadSize = 8_192

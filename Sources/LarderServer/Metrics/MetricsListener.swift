@@ -4,7 +4,8 @@ import Platform
 
 /// Serves `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of its own that no worker waits for.
 ///
-/// Connections are limited in number, time and bytes; when there are too many, a new one replaces the oldest. The loop runs until `stop`.
+/// Connections are limited in number, time and bytes; when there are too many, a new one replaces the oldest. The loop
+/// runs until `stop`.
 final class MetricsListener: Sendable {
   let address: Address
   private let wakeup: Wakeup

@@ -57,21 +57,21 @@ extension ServerState {
 
   private func addConnections(_ text: inout MetricsText) {
     text.begin("connections", .gauge, "Open connections.")
-    text.add(connections.open)
+    text.add(connectionCount.open)
     text.begin(
       "connections_accepted_total", .counter,
       "All connections that were ever accepted, including those refused at once.")
-    text.add(connections.accepted)
+    text.add(connectionCount.accepted)
     text.begin("connections_refused_total", .counter, "Connections that were refused because there were too many.")
-    text.add(connections.refused)
+    text.add(connectionCount.refused)
     text.begin("connections_max", .gauge, "Maximum number of connections.")
     text.add(UInt64(limits.connections))
     text.begin(
       "input_buffer_bytes", .gauge,
       "Memory for requests that are incomplete, or wait until their client reads its replies.")
-    text.add(buffers.inputBytes)
+    text.add(buffers.inboxBytes)
     text.begin("output_buffer_bytes", .gauge, "Bytes of replies that wait until clients read them.")
-    text.add(buffers.outputBytes)
+    text.add(buffers.outboxBytes)
   }
 
   private func addStores(_ text: inout MetricsText) {

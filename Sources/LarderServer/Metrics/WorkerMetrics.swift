@@ -1,7 +1,8 @@
 import Platform
 import Wire
 
-/// What one worker has counted since the server started. The worker writes, without a lock and once per wakeup; any thread reads.
+/// What one worker has counted since the server started. The worker writes, without a lock and once per wakeup; any
+/// thread reads.
 final class WorkerMetrics: Sendable {
   /// The number of counters for operations. All operations are below it; 0 stands for requests of unknown operations.
   static let operationCount = 32
@@ -52,8 +53,8 @@ final class WorkerMetrics: Sendable {
   }
 }
 
-/// What a worker has counted in this wakeup: plain numbers, so that a request costs a few additions. At the end of the wakeup they move to
-/// the worker's metrics. Owned by a `RequestProcessor`.
+/// What a worker has counted in this wakeup: plain numbers, so that a request costs a few additions. At the end of the
+/// wakeup they move to the worker's metrics. Owned by a `RequestProcessor`.
 struct WakeupCounts: ~Copyable {
   private(set) var requests: UInt64 = 0
   /// A bit for each operation that was requested.
@@ -158,7 +159,8 @@ struct RecentDurations {
   }
 }
 
-/// The latest wakeups that took long: when, how long, and what was requested. It has no keys and no values. Used under a lock.
+/// The latest wakeups that took long: when, how long, and what was requested. It has no keys and no values. Used under
+/// a lock.
 struct SlowLog {
   /// The number of entries that are kept.
   static let capacity = 128

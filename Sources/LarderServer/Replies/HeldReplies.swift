@@ -3,8 +3,9 @@ import Wire
 
 /// Replies of one connection that are held back until commits are durable, in the order in which they were made.
 ///
-/// No client learns of anything that a crash can undo. Replies that reveal nothing themselves wait behind those that do, so that replies
-/// keep their order. If a store's files fail, what its replies would reveal is replaced by errors. Owned by a `Connection`.
+/// No client learns of anything that a crash can undo. Replies that reveal nothing themselves wait behind those that
+/// do, so that replies keep their order. If a store's files fail, what its replies would reveal is replaced by errors.
+/// Owned by a `Connection`.
 struct HeldReplies: ~Copyable {
   private var bytes = ByteBuffer()
   /// Each commit, with the size of the replies that wait for it and for the commits before it.

@@ -1,10 +1,12 @@
 import Storage
 import Wire
 
-/// The replies to one connection's requests that have not been sent yet, and the commits that must be durable before they are.
+/// The replies to one connection's requests that have not been sent yet, and the commits that must be durable before
+/// they are.
 ///
-/// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled by `readValues` after the
-/// store has been unlocked. Owned by a worker: there is one for each slot of its `ReadBatch`, and a spare one in its `EventLoop`.
+/// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled
+/// by `readValues` after the store has been unlocked. Owned by a worker: there is one for each slot of its `ReadBatch`,
+/// and a spare one in its `EventLoop`.
 struct ReplyBuffer: ~Copyable {
   var bytes = ByteBuffer()
   private(set) var requiredCommits: [RequiredCommit] = []
@@ -80,7 +82,8 @@ struct ReplyBuffer: ~Copyable {
 
   /// Reads the values that the last frame lacks. If one can't be read, an error replaces the frame.
   ///
-  /// Call it without the store's lock: a disk may take its time, and everyone else waits for the lock. The worker's own connections do wait.
+  /// Call it without the store's lock: a disk may take its time, and everyone else waits for the lock. The worker's own
+  /// connections do wait.
   /// - Parameter mark: where the frame begins.
   /// - Returns: nil if all values were read. Otherwise the result of the request.
   mutating func readValues(of id: UInt32, from mark: Int) -> RequestResult? {
@@ -112,8 +115,8 @@ struct ReplyBuffer: ~Copyable {
 
   // MARK: Errors
 
-  /// Appends an error. A long message is truncated: some repeat what the client sent, which may be as long as a frame, and three times
-  /// as long once it is UTF-8.
+  /// Appends an error. A long message is truncated: some repeat what the client sent, which may be as long as a frame,
+  /// and three times as long once it is UTF-8.
   mutating func appendError(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
     let isShort = message.utf8.count <= Self.maxMessageSize
     bytes.appendError(

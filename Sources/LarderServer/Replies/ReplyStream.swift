@@ -1,8 +1,10 @@
 import Storage
 
-/// A reply of several frames that is not finished: `Protocol/wire.md` §5. What it has left to send, from which snapshot, and its credit.
+/// A reply of several frames that is not finished: `Protocol/wire.md` §5. What it has left to send, from which
+/// snapshot, and its credit.
 ///
-/// Owned by its connection. It holds a snapshot, or a watch, of its store until `end`, which must be called when it is dropped.
+/// Owned by its connection. It holds a snapshot, or a watch, of its store until `end`, which must be called when it is
+/// dropped.
 struct ReplyStream {
   let id: UInt32
   let store: Store

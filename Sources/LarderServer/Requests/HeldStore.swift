@@ -2,8 +2,9 @@ import Storage
 
 /// The store whose lock a worker holds while it executes requests.
 ///
-/// At most one store is locked at a time. Its lock is held from one request to the next, and from one connection to the next, because taking a
-/// lock costs more than holding it; it is never held during a system call. Owned by the worker's `RequestProcessor`.
+/// At most one store is locked at a time. Its lock is held from one request to the next, and from one connection to the
+/// next, because taking a lock costs more than holding it; it is never held during a system call. Owned by the worker's
+/// `RequestProcessor`.
 struct HeldStore: ~Copyable {
   private(set) var store: Store?
   /// The store that was locked last in this wakeup.

@@ -1,10 +1,12 @@
 import Storage
 import Wire
 
-/// Prefetches the memory that the next requests on single keys will read, so that they wait for it together rather than one by one.
+/// Prefetches the memory that the next requests on single keys will read, so that they wait for it together rather than
+/// one by one.
 ///
-/// Prefetching takes two steps: `add` prefetches the part of a store's index that a key belongs to, and `prefetchRecords` then prefetches
-/// the records of all keys that were added. Only speed depends on it. Every call needs the store's lock. Owned by a `RequestProcessor`.
+/// Prefetching takes two steps: `add` prefetches the part of a store's index that a key belongs to, and
+/// `prefetchRecords` then prefetches the records of all keys that were added. Only speed depends on it. Every call
+/// needs the store's lock. Owned by a `RequestProcessor`.
 struct Prefetcher: ~Copyable {
   private var keys = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
   private var count = 0

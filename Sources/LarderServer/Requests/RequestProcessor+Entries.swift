@@ -3,7 +3,7 @@ import Wire
 
 /// The requests on entries with a reply of one frame: `Protocol/wire.md` §6.4. All of them run under the store's lock.
 extension RequestProcessor {
-  func get(
+  mutating func get(
     _ key: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard Key.isValid(key) else { return replies.fail(.keyInvalid, id) }
@@ -14,7 +14,7 @@ extension RequestProcessor {
     return RequestResult(shownRevision: entry.revision)
   }
 
-  func count(
+  mutating func count(
     _ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard prefix.byteCount <= Key.largest else { return replies.fail(.illegalArgument, id) }
@@ -25,7 +25,7 @@ extension RequestProcessor {
 
   // MARK: Puts
 
-  func put(
+  mutating func put(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else { return replies.fail(.malformed, id) }
@@ -71,7 +71,8 @@ extension RequestProcessor {
       replies.bytes.appendReply(id: id, number: revision)
       return RequestResult()
     } catch {
-      // This happens only when the system refuses memory after some of the records: the client must not take it for "not executed".
+      // This happens only when the system refuses memory after some of the records: the client must not take it for
+      // "not executed".
       return replies.fail(.failed, id, "\(error)")
     }
   }
@@ -108,7 +109,7 @@ extension RequestProcessor {
 
   // MARK: Deletes
 
-  func delete(
+  mutating func delete(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else {
@@ -131,7 +132,7 @@ extension RequestProcessor {
     return RequestResult()
   }
 
-  func deleteMany(
+  mutating func deleteMany(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     var keys: KeyList
@@ -149,7 +150,7 @@ extension RequestProcessor {
     return RequestResult()
   }
 
-  func deleteAll(
+  mutating func deleteAll(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
@@ -166,7 +167,7 @@ extension RequestProcessor {
   }
 
   /// Decodes and checks the list of keys that is the whole body of a request.
-  func decodeKeys(_ body: RawSpan, _ id: UInt32, into replies: inout ReplyBuffer) -> DecodedKeys {
+  mutating func decodeKeys(_ body: RawSpan, _ id: UInt32, into replies: inout ReplyBuffer) -> DecodedKeys {
     guard let keys = KeyList(body) else { return .invalid(replies.fail(.malformed, id)) }
     guard keys.count <= limits.keysInRequest else {
       return .invalid(failTooManyKeys(keys.count, id, into: &replies))

@@ -2,10 +2,11 @@ import Platform
 import Storage
 import Wire
 
-/// All requests except those on the entries of an open store: `Protocol/wire.md` §6.1 to §6.3, and their access control (§10).
+/// All requests except those on the entries of an open store: `Protocol/wire.md` §6.1 to §6.3, and their access control
+/// (§10).
 extension RequestProcessor {
   /// Answers the first request of a connection, which must be a hello.
-  func greet(
+  mutating func greet(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard header.kind == Operation.hello.rawValue else {
@@ -50,7 +51,7 @@ extension RequestProcessor {
   }
 
   /// Executes a request that doesn't run under a store's lock, and rejects requests on entries that can't be executed.
-  func executeOnServer(
+  mutating func executeOnServer(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     let id = header.id
@@ -103,7 +104,7 @@ extension RequestProcessor {
   }
 
   /// Appends a reply with an empty body.
-  private func succeed(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+  private mutating func succeed(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.bytes.endFrame(replies.bytes.beginReply(id: id))
     return RequestResult()
   }
@@ -120,7 +121,7 @@ extension RequestProcessor {
   }
 
   /// Ends a stream. The reply, an error, is the stream's last frame; there is none if the stream has just ended.
-  private func cancel(
+  private mutating func cancel(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard header.flags == 0, header.detail == 0, body.byteCount == 0, connection.endStream(id: header.id) else {
@@ -131,7 +132,7 @@ extension RequestProcessor {
 
   // MARK: Figures
 
-  private func stats(
+  private mutating func stats(
     _ header: FrameHeader, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, header.id) }
@@ -149,7 +150,7 @@ extension RequestProcessor {
     return RequestResult()
   }
 
-  private func slowLog(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
+  private mutating func slowLog(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
     let now = monotonicMilliseconds()
     let start = replies.bytes.beginReply(id: id)
@@ -163,7 +164,7 @@ extension RequestProcessor {
     return RequestResult()
   }
 
-  private func connections(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
+  private mutating func connections(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
     guard body.byteCount == 4, let limit = body.integer(at: 0, as: UInt32.self) else {
       return replies.fail(.malformed, id)
     }
@@ -179,7 +180,7 @@ extension RequestProcessor {
 
   // MARK: Stores
 
-  private func openStore(
+  private mutating func openStore(
     _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     let name = try decodeStoreName(body)
@@ -196,7 +197,7 @@ extension RequestProcessor {
     return RequestResult()
   }
 
-  private func createStore(
+  private mutating func createStore(
     _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard body.byteCount <= 2 * 255 else {
@@ -209,7 +210,7 @@ extension RequestProcessor {
     return succeed(id, into: &replies)
   }
 
-  private func listStores(
+  private mutating func listStores(
     _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
@@ -233,7 +234,7 @@ extension RequestProcessor {
 
   /// Rejects an operation on a store that the connection has no right to.
   /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
-  func rejectUnlessPermitted(
+  mutating func rejectUnlessPermitted(
     _ operation: Operation, on store: StoreName, _ id: UInt32, _ connection: borrowing Connection,
     into replies: inout ReplyBuffer
   ) -> RequestResult? {
@@ -249,14 +250,14 @@ extension RequestProcessor {
 
   /// Rejects an operation on the server that the connection has no right to.
   /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
-  private func rejectUnlessPermitted(
+  private mutating func rejectUnlessPermitted(
     _ operation: Operation, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult? {
     if connection.grants.onAll >= operation.right { return nil }
     return refuse("ask the server for \(operation.name)", id, connection, into: &replies)
   }
 
-  private func refuse(
+  private mutating func refuse(
     _ action: String, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     replies.fail(.notPermitted, id, server.accessControl.refuse(action, to: connection))

@@ -3,8 +3,8 @@ import Wire
 
 /// Replies that consist of entry records, in one frame or several: `Protocol/wire.md` §5.
 ///
-/// A request appends the first frame. If it has more to send, it opens a `ReplyStream` on the connection, which `continueStream` continues,
-/// frame by frame, as far as the client's credit goes.
+/// A request appends the first frame. If it has more to send, it opens a `ReplyStream` on the connection, which
+/// `continueStream` continues, frame by frame, as far as the client's credit goes.
 extension RequestProcessor {
   mutating func getMany(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
@@ -51,7 +51,7 @@ extension RequestProcessor {
     return RequestResult(shownRevision: shownRevision)
   }
 
-  func scan(
+  mutating func scan(
     _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
     _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
@@ -82,7 +82,7 @@ extension RequestProcessor {
 
   /// Rejects a request whose reply can't become a stream: the id is in use, or the connection has too many of them.
   /// - Returns: nil if the stream may be opened. Otherwise the error has been appended to the replies.
-  func rejectStream(
+  mutating func rejectStream(
     _ id: UInt32, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) -> RequestResult? {
     if connection.streams.contains(where: { $0.id == id }) {
@@ -97,7 +97,7 @@ extension RequestProcessor {
   }
 
   /// Opens a stream whose first frame has been appended.
-  private func openStream(
+  private mutating func openStream(
     _ remainder: ReplyStream.Remainder, _ id: UInt32, frameAt start: Int, _ connection: inout Connection,
     _ store: Store, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) {
@@ -108,7 +108,8 @@ extension RequestProcessor {
         credit: connection.credit - (replies.bytes.count - start), now: now))
   }
 
-  /// Appends frames of a connection's open streams, one of each in rotation, as far as their credit and the room for replies go.
+  /// Appends frames of a connection's open streams, one of each in rotation, as far as their credit and the room for
+  /// replies go.
   mutating func continueStreams(
     of connection: inout Connection, notifying watchers: inout WatcherTable, into replies: inout ReplyBuffer
   ) {
@@ -162,7 +163,8 @@ extension RequestProcessor {
     return !stream.remainder.isEmpty
   }
 
-  /// The earliest time, in milliseconds, at which a stream of a connection ends for lack of credit; nil if none lacks it. Watches don't end.
+  /// The earliest time, in milliseconds, at which a stream of a connection ends for lack of credit; nil if none lacks
+  /// it. Watches don't end.
   func creditDeadline(of connection: borrowing Connection) -> UInt64? {
     var earliest: UInt64?
     for stream in connection.streams where stream.credit <= 0 && !stream.isWatch {
@@ -174,7 +176,7 @@ extension RequestProcessor {
 
   /// Ends the streams whose client has sent no credit for too long.
   /// - Returns: whether there were any.
-  func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+  mutating func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
     let timeout = limits.answerTimeout
     var hasEnded = false
     for index in connection.streams.indices.reversed()
@@ -189,7 +191,7 @@ extension RequestProcessor {
 
   /// Ends the streams of stores that the connection may not read any more.
   /// - Returns: whether there were any.
-  func endForbiddenStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+  mutating func endForbiddenStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
     var hasEnded = false
     for index in connection.streams.indices.reversed() {
       let (id, store) = (connection.streams[index].id, connection.streams[index].store.name)
@@ -204,7 +206,7 @@ extension RequestProcessor {
 
   /// Appends records until there are no more, or the frame that begins at `start` is full.
   /// - Returns: what is left to send, and the newest revision among the entries.
-  private func appendEntries(
+  private mutating func appendEntries(
     of remainder: ReplyStream.Remainder, in snapshot: Snapshot, toFrameAt start: Int, _ map: inout EntryMap,
     of replies: inout ReplyBuffer
   ) throws(StorageError) -> (ReplyStream.Remainder, newestRevision: UInt64) {
@@ -230,7 +232,7 @@ extension RequestProcessor {
 
   /// Appends the records of a scan until the frame that begins at `start` is full.
   /// - Returns: the rest of the scan, and the newest revision among the entries.
-  private func appendEntries(
+  private mutating func appendEntries(
     of scan: ReplyStream.Scan, in snapshot: Snapshot?, toFrameAt start: Int, _ map: inout EntryMap,
     of replies: inout ReplyBuffer
   ) throws(StorageError) -> (ReplyStream.Scan, newestRevision: UInt64) {
@@ -252,7 +254,7 @@ extension RequestProcessor {
   /// Appends the get-many record of an entry, or of an absent one.
   /// - Returns: false, and appends nothing, if the frame is full.
   @inline(__always)
-  private func append(_ entry: EntryView?, toFrameAt start: Int, of replies: inout ReplyBuffer) -> Bool {
+  private mutating func append(_ entry: EntryView?, toFrameAt start: Int, of replies: inout ReplyBuffer) -> Bool {
     guard let entry else {
       guard fits(EntryRecord.headerSize, inFrameAt: start, of: replies) else { return false }
       replies.bytes.appendMissingEntry()

@@ -3,7 +3,7 @@ import Wire
 
 /// Watches, the reply streams of a store's changes: `Protocol/wire.md` §6.5.
 extension RequestProcessor {
-  func watch(
+  mutating func watch(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
   ) -> RequestResult {
@@ -35,7 +35,7 @@ extension RequestProcessor {
   /// Appends the next frame of a watch, if there is anything to report.
   /// - Parameter notifier: what wakes the worker when there are more changes.
   /// - Returns: whether the watch goes on.
-  func continueWatch(
+  mutating func continueWatch(
     _ stream: inout ReplyStream, _ watch: inout Watch, _ notifier: ChangeNotifier?, into replies: inout ReplyBuffer
   ) -> Bool {
     let (id, store) = (stream.id, stream.store)
@@ -81,9 +81,10 @@ extension RequestProcessor {
     case storeDropped
   }
 
-  /// Appends records of changes until there are no more, the next one is not durable, or the frame that begins at `start` is full.
+  /// Appends records of changes until there are no more, the next one is not durable, or the frame that begins at
+  /// `start` is full.
   /// - Returns: whether it is full.
-  private func appendChanges(
+  private mutating func appendChanges(
     of feed: ChangeFeed, for watch: inout Watch, through revision: UInt64, visibleRevision: UInt64, frameAt start: Int,
     into replies: inout ReplyBuffer
   ) -> Bool {
@@ -112,7 +113,7 @@ extension RequestProcessor {
     return isFull
   }
 
-  private func append(_ change: ChangeView, withValue: Bool, to replies: inout ReplyBuffer) {
+  private mutating func append(_ change: ChangeView, withValue: Bool, to replies: inout ReplyBuffer) {
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     // The write of an entry that has expired since is still a change.
     let lifetime = change.expiry == 0 ? 0 : max(change.expiry, now + 1) - now
@@ -122,7 +123,7 @@ extension RequestProcessor {
   }
 
   /// Ends the frame of a watch, or takes it back if it is not worth sending.
-  private func endFrame(
+  private mutating func endFrame(
     _ start: Int, _ stream: inout ReplyStream, _ watch: inout Watch, into replies: inout ReplyBuffer
   ) {
     let isEmpty = replies.bytes.count - start == Frame.headerSize + ChangeRecord.throughSize
@@ -135,7 +136,7 @@ extension RequestProcessor {
   }
 
   /// Ends a watch that is too slow, or begins too early, for the changes that are kept.
-  private func failChangesLost(
+  private mutating func failChangesLost(
     _ id: UInt32, through: UInt64, _ lostRevision: UInt64, into replies: inout ReplyBuffer
   ) -> RequestResult {
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)

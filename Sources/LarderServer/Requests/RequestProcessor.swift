@@ -4,13 +4,14 @@ import Wire
 
 /// Executes the requests of a worker's connections: frames in, replies out (`Protocol/wire.md` §6 and §9).
 ///
-/// `process` decodes what one connection sent, executes each request, and appends the reply to the connection's `ReplyBuffer`. Requests on
-/// entries run under the lock of their store, which stays locked until `unlockStore`, or until a request needs another store. A handler
-/// returns a `RequestResult`; it leaves nothing behind for the next one.
+/// `process` decodes what one connection sent, executes each request, and appends the reply to the connection's
+/// `ReplyBuffer`. Requests on entries run under the lock of their store, which stays locked until `unlockStore`, or
+/// until a request needs another store. A handler returns a `RequestResult`; it leaves nothing behind for the next one.
 ///
-/// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no reference counting. The
-/// handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several frames), `+Watches`, and `+Server` (everything
-/// else).
+/// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
+/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several
+/// frames), `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing, because the
+/// compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
   let server: ServerState
   /// The limits in force. The worker has a copy of its own, because every request reads them.
@@ -45,7 +46,8 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   mutating func beginWakeup(now: UInt64) { self.now = now }
 
-  /// Moves what was counted to the worker's metrics, and to the slow log if the wakeup took at least as long as the threshold.
+  /// Moves what was counted to the worker's metrics, and to the slow log if the wakeup took at least as long as the
+  /// threshold.
   /// - Parameter start: when the wakeup began, in nanoseconds.
   @inline(__always)
   mutating func endWakeup(start: UInt64, slowThreshold: UInt64) {
@@ -86,7 +88,8 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   mutating func unlockStore() { heldStore.unlock() }
 
-  /// The size of replies, in bytes, at which a connection has enough waiting to be sent, and none of its requests is executed any more.
+  /// The size of replies, in bytes, at which a connection has enough waiting to be sent, and none of its requests is
+  /// executed any more.
   @inline(__always)
   func maxReplyBytes(for connection: borrowing Connection) -> Int {
     limits.outputBytes - connection.waitingReplyBytes
@@ -94,7 +97,8 @@ struct RequestProcessor: ~Copyable {
 
   /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection ends.
   /// - Parameter prefetchEnd: the end of the requests whose memory `prefetch` has requested.
-  /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait until the client reads its replies.
+  /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait until the client
+  ///   reads its replies.
   mutating func process(
     _ bytes: RawSpan, of connection: inout Connection, prefetchEnd: Int = 0, into replies: inout ReplyBuffer
   ) -> Int {
@@ -137,7 +141,7 @@ struct RequestProcessor: ~Copyable {
 
   /// Appends a notice, the connection's last frame. Nothing is executed after it.
   @discardableResult
-  func endConnection(
+  mutating func endConnection(
     _ connection: inout Connection, _ code: ErrorCode, _ message: String, into replies: inout ReplyBuffer
   ) -> RequestResult {
     replies.bytes.appendError(code, id: 0, message: message)
@@ -193,7 +197,8 @@ struct RequestProcessor: ~Copyable {
     return position
   }
 
-  /// Executes a write after the store's commit writer has made room for it: clients write more than the disk takes, and all of them wait.
+  /// Executes a write after the store's commit writer has made room for it: clients write more than the disk takes, and
+  /// all of them wait.
   private mutating func executeWhenThereIsRoom(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store,
     into replies: inout ReplyBuffer
@@ -272,7 +277,8 @@ struct RequestProcessor: ~Copyable {
 
   // MARK: Prefetching
 
-  /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their store.
+  /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their
+  /// store.
   /// - Returns: the end of the requests that were looked at.
   mutating func prefetch(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
     guard connection.phase == .open,

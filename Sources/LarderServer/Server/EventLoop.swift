@@ -2,9 +2,9 @@ import Platform
 
 /// A worker's event loop: its connections, and how a wakeup serves them.
 ///
-/// A wakeup is a batch. Input of up to `ReadBatch.capacity` connections is read first, then executed with each store locked once, and then
-/// the replies are sent with one write per connection. The connection table and the handler are separate values, so that a connection is
-/// changed in place while it is served.
+/// A wakeup is a batch. Input of up to `ReadBatch.capacity` connections is read first, then executed with each store
+/// locked once, and then the replies are sent with one write per connection. The connection table and the handler are
+/// separate values, so that a connection is changed in place while it is served.
 ///
 /// Owned by a `Worker`, and used by one thread at a time.
 struct EventLoop: ~Copyable {

@@ -22,9 +22,9 @@ package final class Server: Sendable {
   private let expiryTimer: ExpiryTimer
 
   /// Opens the stores, binds all addresses and begins to serve.
-  /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an access rule,
-  ///   `InheritedSocketError` for an inherited socket, `ExposureError` for a socket that other machines can reach, and `SystemError`
-  ///   when the system has no descriptors left.
+  /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an
+  ///   access rule, `InheritedSocketError` for an inherited socket, `ExposureError` for a socket that other machines
+  ///   can reach, and `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that are open already. The server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     var configuration = configuration
@@ -85,12 +85,12 @@ package final class Server: Sendable {
   /// The listeners that admit nobody, because there are access rules and none of them applies to these.
   package var closedListeners: [Listener] { state.accessControl.policy.closedListeners }
 
-  /// Changes the running server. If a store can't be made or a rule applies to no listener, nothing changes. When it returns, no request is
-  /// executed under the previous limits and rules any more.
+  /// Changes the running server. If a store can't be made or a rule applies to no listener, nothing changes. When it
+  /// returns, no request is executed under the previous limits and rules any more.
   /// - Parameters:
   ///   - stores: stores to make unless they exist.
-  ///   - limits: the new limits. `maxFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` must not change, because clients
-  ///     know them.
+  ///   - limits: the new limits. `maxFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` must not change,
+  ///     because clients know them.
   ///   - rules: the new access rules. Connected clients lose the rights that they no longer have.
   package func change(
     stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule]
@@ -128,7 +128,8 @@ package final class Server: Sendable {
     return probe
   }
 
-  /// Stops accepting, answers what has arrived, gives open reply streams their time (`shutdownTimeout`), and calls `completion`.
+  /// Stops accepting, answers what has arrived, gives open reply streams their time (`shutdownTimeout`), and calls
+  /// `completion`.
   package func stop(_ completion: @escaping @Sendable () -> Void) {
     state.setReadiness(.stopping)
     expiryTimer.stop()
@@ -144,8 +145,8 @@ package final class Server: Sendable {
   }
 }
 
-/// Frees the memory of expired entries that nobody reads, and of changes that nobody watches: once a second, with a limited number of
-/// entries each time a store is locked. It also updates the figures that cover recent seconds.
+/// Frees the memory of expired entries that nobody reads, and of changes that nobody watches: once a second, with a
+/// limited number of entries each time a store is locked. It also updates the figures that cover recent seconds.
 ///
 /// Safe because the timer does not change, and Dispatch sources may be used from any thread.
 private final class ExpiryTimer: @unchecked Sendable {

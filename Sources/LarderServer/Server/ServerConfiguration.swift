@@ -24,11 +24,13 @@ package struct ServerConfiguration: Sendable {
   package var sockets: [InheritedSocket] = []
   /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.
   package var kept: [(address: Address, socket: InheritedSocket)] = []
-  /// Asks the service manager to keep an open socket, under this name, for the next process; nil if there is no service manager.
+  /// Asks the service manager to keep an open socket, under this name, for the next process; nil if there is no service
+  /// manager.
   package var keep: (@Sendable (Int32, String) -> Void)?
   /// The access to the files of Unix sockets.
   package var access = ListeningSocket.FileAccess()
-  /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor authentication.
+  /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor
+  /// authentication.
   package var allowsInsecureTCP = false
   /// The access rules. Without any, every client may do everything.
   package var accessRules: [AccessRule] = []
@@ -56,7 +58,8 @@ package struct ServerConfiguration: Sendable {
   }
 }
 
-/// What the server accepts from its clients, and how long it waits for them. `Server.change` changes them while the server runs.
+/// What the server accepts from its clients, and how long it waits for them. `Server.change` changes them while the
+/// server runs.
 package struct ServerLimits: Sendable {
   /// The maximum `length` of a frame, in bytes; 128 KiB to 1 GiB.
   package var maxFrameBytes = 16 << 20
@@ -72,13 +75,17 @@ package struct ServerLimits: Sendable {
   package var keysInRequest = 65_536
   /// The maximum number of keys that the open get-many streams of one connection have left to send.
   package var keysInAnswers = 262_144
-  /// The size of a store's latest changes, in bytes, that are kept while it is watched, in addition to those of its last commit.
+  /// The size of a store's latest changes, in bytes, that are kept while it is watched, in addition to those of its
+  /// last commit.
   package var changeBytes = 16 << 20
-  /// The size of the replies waiting for one client, in bytes, at which no more of its requests are read. One reply may exceed it.
+  /// The size of the replies waiting for one client, in bytes, at which no more of its requests are read. One reply may
+  /// exceed it.
   package var outputBytes = 1 << 20
-  /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is disconnected.
+  /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is
+  /// disconnected.
   package var totalOutputBytes = 256 << 20
-  /// The size of all clients' incomplete requests, in bytes, at which a client that sends more of them is disconnected with an error.
+  /// The size of all clients' incomplete requests, in bytes, at which a client that sends more of them is disconnected
+  /// with an error.
   package var totalInputBytes = 512 << 20
 
   /// How long a new connection may take to send its hello.

@@ -9,7 +9,7 @@ import Wire
 final class ServerState: Sendable {
   let stores: StoreCatalog
   let accessControl: AccessControl
-  let connections = ConnectionCount()
+  let connectionCount = ConnectionCount()
   let registry = ConnectionRegistry()
   let buffers: BufferTotals
   /// What each worker counts, by its index.
@@ -40,7 +40,8 @@ final class ServerState: Sendable {
   /// The limits in force. Workers have copies of their own, because every request reads them.
   var limits: ServerLimits { currentLimits.withLock { $0 } }
 
-  /// Changes the limits. Those that clients were told in the reply to a hello must stay: frames, open stores, requests and keys.
+  /// Changes the limits. Those that clients were told in the reply to a hello must stay: frames, open stores, requests
+  /// and keys.
   func change(_ limits: ServerLimits) {
     currentLimits.withLock { $0 = limits }
     stores.setLimit(limits.stores)
@@ -64,14 +65,14 @@ final class ServerState: Sendable {
     let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
     return [
       Figure("uptime_milliseconds", uptimeMilliseconds),
-      Figure("connections", connections.open),
-      Figure("connections_accepted_total", connections.accepted),
-      Figure("connections_refused_total", connections.refused),
+      Figure("connections", connectionCount.open),
+      Figure("connections_accepted_total", connectionCount.accepted),
+      Figure("connections_refused_total", connectionCount.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(all.count)),
       Figure("memory_bytes", memory),
-      Figure("output_bytes", buffers.outputBytes),
-      Figure("input_bytes", buffers.inputBytes),
+      Figure("output_bytes", buffers.outboxBytes),
+      Figure("input_bytes", buffers.inboxBytes),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
       Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
       Figure("request_p50_nanoseconds", quantiles[0]),

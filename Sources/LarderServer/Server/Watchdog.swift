@@ -1,7 +1,8 @@
 import Dispatch
 import Platform
 
-/// Checks again and again that every thread of a server responds, and reports it. While a thread hangs, it reports which one instead.
+/// Checks again and again that every thread of a server responds, and reports it. While a thread hangs, it reports
+/// which one instead.
 ///
 /// Safe because `probe` is used only on `queue`, and everything else is constant.
 package final class Watchdog: @unchecked Sendable {
@@ -34,7 +35,8 @@ package final class Watchdog: @unchecked Sendable {
   package func stop() { timer.cancel() }
 }
 
-/// One check that several threads respond. Each responds when it has time to; a thread that hangs never does. Used by any thread.
+/// One check that several threads respond. Each responds when it has time to; a thread that hangs never does. Used by
+/// any thread.
 final class Probe: Sendable {
   private let silent: Lock<[Int: String]>
   private let completion: @Sendable () -> Void

@@ -3,9 +3,9 @@ import Platform
 
 /// One of the server's workers: a serial queue with an event loop of its own.
 ///
-/// A DispatchSource monitors the loop's epoll descriptor. When it fires, the loop keeps the queue's thread and waits in epoll itself as long
-/// as it has connections, which saves each wakeup a detour through Dispatch; with no connection left it returns the thread. A worker lives
-/// until it has drained.
+/// A DispatchSource monitors the loop's epoll descriptor. When it fires, the loop keeps the queue's thread and waits in
+/// epoll itself as long as it has connections, which saves each wakeup a detour through Dispatch; with no connection
+/// left it returns the thread. A worker lives until it has drained.
 ///
 /// Safe because the loop is used only on `queue`, and everything else is constant.
 final class Worker: @unchecked Sendable {
@@ -23,7 +23,8 @@ final class Worker: @unchecked Sendable {
     loop = EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)
     source = DispatchSource.makeReadSource(fileDescriptor: loop.descriptor, queue: queue)
     source.setEventHandler { [unowned self] in serve() }
-    // The descriptors must not be closed while Dispatch monitors them. Until it stops, the source keeps the worker alive.
+    // The descriptors must not be closed while Dispatch monitors them. Until it stops, the source keeps the worker
+    // alive.
     source.setCancelHandler { [self] in drained.signal() }
     source.activate()
   }
