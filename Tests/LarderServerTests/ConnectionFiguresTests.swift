@@ -31,10 +31,10 @@ extension ServerTests {
       let registry = ConnectionRegistry()
       let begun = monotonicMilliseconds()
       let all = (0..<300).map { _ in registry.add(.address("a:1"), now: begun) }
-      for (index, figures) in all.enumerated() { figures.requests.count(10_000 + index) }
+      for (index, figures) in all.enumerated() { figures.requests.increment(by: 10_000 + index) }
       registry.updateRates(now: begun + 1_000)
       // Only one has asked for anything lately.
-      all[7].requests.count(500)
+      all[7].requests.increment(by: 500)
       registry.updateRates(now: begun + 2_000)
       let order = registry.busiest(3)
       #expect(order.map(\.number) == [8, 300, 299])

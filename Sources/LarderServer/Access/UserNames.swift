@@ -4,7 +4,7 @@ import Platform
 /// The names of users, for messages about refusals.
 ///
 /// Workers look names up, and a system whose users are kept on another machine may never answer. So a thread of its own
-/// asks the system, once per user and for a limited number of users. A worker waits for a moment only, and not at all
+/// asks the system, once per user and for a limited number of users. A worker waits 100 ms at most, and not at all
 /// while an earlier answer is overdue.
 ///
 /// Used by any thread; what changes is behind a lock.

@@ -172,7 +172,7 @@ struct Connection: ~Copyable {
 
   @inline(__always)
   private mutating func didReceive(_ byteCount: Int, fillsRoom: Bool, now: UInt64) {
-    figures.receivedBytes.count(byteCount)
+    figures.receivedBytes.increment(by: byteCount)
     lastRead = now
     if fillsRoom { mayHaveInput = true }
   }
@@ -202,7 +202,7 @@ struct Connection: ~Copyable {
       switch unsafe descriptor.send(bytes.bytes) {
       case .moved(let count):
         sent = count
-        figures.sentBytes.count(count)
+        figures.sentBytes.increment(by: count)
         bytes.consume(count)
       case .wouldBlock: break
       case .failed: phase = .closed
@@ -223,7 +223,7 @@ struct Connection: ~Copyable {
     switch unsafe descriptor.send(outbox.bytes) {
     case .moved(let count):
       sent = count
-      figures.sentBytes.count(count)
+      figures.sentBytes.increment(by: count)
       outbox.consume(count)
       lastSent = now
     case .wouldBlock: break

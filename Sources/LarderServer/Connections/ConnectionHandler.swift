@@ -2,8 +2,8 @@ import Platform
 import Storage
 import Wire
 
-/// Serves one worker's connections, one at a time: reads them, has their requests executed, sends the replies, and ends
-/// the connections.
+/// Serves one worker's connections, one at a time: reads them, passes their requests to the `RequestProcessor`, sends
+/// the replies, and ends the connections.
 ///
 /// In the common case, a connection takes one read and one write per wakeup. What does not fit is kept in the
 /// `Connection`, and the poll interest says what to wait for. A handler changes only the connection that it is given;
@@ -99,7 +99,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Handles an event. Input is read into the batch, and executed later with that of other connections.
   @inline(__always)
-  mutating func receive(
+  mutating func handle(
     _ event: Poll.Event, _ connection: inout Connection, into batch: inout ReadBatch, spare: inout ReplyBuffer
   ) {
     if event.endsSending { connection.inputWillEnd() }

@@ -93,8 +93,8 @@ final class ConnectionFigures: Sendable {
 extension Atomic where Value == UInt64 {
   /// Adds without locking the bus: there is only one writer.
   @inline(__always)
-  borrowing func count(_ number: Int) {
-    store(load(ordering: .relaxed) &+ UInt64(truncatingIfNeeded: number), ordering: .relaxed)
+  borrowing func increment(by amount: Int) {
+    store(load(ordering: .relaxed) &+ UInt64(truncatingIfNeeded: amount), ordering: .relaxed)
   }
 }
 

@@ -42,9 +42,9 @@ extension ServerState {
       text.add(durations, ("operation", Self.name(ofOperation: number)))
     }
     text.begin("wakeups_total", .counter, "Wakeups of workers that brought requests.")
-    text.add(sum(.wakeUps))
+    text.add(sum(.wakeups))
     text.begin("slow_wakeups_total", .counter, "Wakeups that took long enough for the slow log.")
-    text.add(sum(.slowWakeUps))
+    text.add(sum(.slowWakeups))
     text.begin("received_bytes_total", .counter, "Bytes received from clients.")
     text.add(sum(.receivedBytes))
     text.begin("sent_bytes_total", .counter, "Bytes sent to clients.")

@@ -15,7 +15,7 @@ final class WorkerMetrics: Sendable {
   private let durations = Counters(count: operationCount * DurationHistogram.counterCount)
 
   enum Sum: Int, CaseIterable {
-    case wakeUps, slowWakeUps, receivedBytes, sentBytes
+    case wakeups, slowWakeups, receivedBytes, sentBytes
   }
 
   /// Adds to the requests with an outcome.

@@ -33,7 +33,7 @@ struct HeldReplies: ~Copyable {
     var failedIDs: [UInt32] = []
     repeat {
       releaseReady(into: &replies.bytes, &failedIDs)
-    } while waits.first.map { !$0.commit.commitWriter.wait(for: $0.commit.revision, waiter) } ?? false
+    } while waits.first.map { !$0.commit.wait(notifying: waiter) } ?? false
     return failedIDs
   }
 
@@ -44,7 +44,7 @@ struct HeldReplies: ~Copyable {
       bytes.withSpan { bytes in
         let bytes = bytes.extracting(0..<byteCount)
         if let failure = commit.failure {
-          Self.fail(bytes, failure, into: &output, &failedIDs)
+          Self.appendErrors(for: bytes, failure, into: &output, &failedIDs)
         } else {
           output.append(bytes)
         }
@@ -57,8 +57,8 @@ struct HeldReplies: ~Copyable {
   }
 
   /// Replaces each reply that reveals entries by an error, because whether its request took effect can't be known.
-  private static func fail(
-    _ frames: RawSpan, _ failure: StorageError, into output: inout ByteBuffer, _ failedIDs: inout [UInt32]
+  private static func appendErrors(
+    for frames: RawSpan, _ failure: StorageError, into output: inout ByteBuffer, _ failedIDs: inout [UInt32]
   ) {
     var position = 0
     while case .frame(let header) = FrameScan(frames, at: position, largest: .max) {
@@ -81,12 +81,29 @@ struct HeldReplies: ~Copyable {
 
 /// A commit that must be durable before a reply is sent.
 struct RequiredCommit {
-  let commitWriter: CommitWriter
-  var revision: UInt64
+  private let commitWriter: CommitWriter
+  private var revision: UInt64
+
+  init(_ revision: UInt64, _ commitWriter: CommitWriter) {
+    self.commitWriter = commitWriter
+    self.revision = revision
+  }
+
+  /// Includes another commit of the same store.
+  /// - Returns: false, and changes nothing, if the other commit is of another store.
+  mutating func include(_ revision: UInt64, _ commitWriter: CommitWriter) -> Bool {
+    guard self.commitWriter === commitWriter else { return false }
+    self.revision = max(self.revision, revision)
+    return true
+  }
 
   /// Whether the replies need not wait any more: the commit is durable, or it never will be.
   var isSettled: Bool { commitWriter.isDurable(revision) || commitWriter.failure != nil }
 
   /// Why the commit will never be durable; nil if it is.
   var failure: StorageError? { commitWriter.isDurable(revision) ? nil : commitWriter.failure }
+
+  /// Asks to be notified when the commit is settled.
+  /// - Returns: false if it is settled already.
+  func wait(notifying waiter: any DurabilityWaiter) -> Bool { commitWriter.wait(for: revision, waiter) }
 }

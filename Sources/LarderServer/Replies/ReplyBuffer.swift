@@ -39,11 +39,8 @@ struct ReplyBuffer: ~Copyable {
   @inline(__always)
   mutating func require(_ revision: UInt64, _ commitWriter: CommitWriter) {
     if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
-    if let last = requiredCommits.indices.last, requiredCommits[last].commitWriter === commitWriter {
-      requiredCommits[last].revision = max(requiredCommits[last].revision, revision)
-    } else {
-      requiredCommits.append(RequiredCommit(commitWriter: commitWriter, revision: revision))
-    }
+    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter) { return }
+    requiredCommits.append(RequiredCommit(revision, commitWriter))
   }
 
   @inline(__always)
@@ -55,7 +52,7 @@ struct ReplyBuffer: ~Copyable {
 
   /// Appends the record of an entry. Expiry is sent as the remaining time.
   @inline(__always)
-  mutating func append(_ entry: EntryView, withKey: Bool, withValue: Bool = true, now: UInt64) {
+  mutating func appendEntry(_ entry: EntryView, withKey: Bool, withValue: Bool = true, now: UInt64) {
     let nothing = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     let key = unsafe withKey ? entry.key : nothing
     guard let value = unsafe withValue ? entry.value : nothing else {

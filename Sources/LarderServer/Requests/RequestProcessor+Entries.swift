@@ -9,7 +9,7 @@ extension RequestProcessor {
     guard Key.isValid(key) else { return replies.fail(.keyInvalid, id) }
     guard let entry = map.get(key, now: now) else { return replies.fail(.notFound, id).showing(map.lastRemoval) }
     let start = replies.bytes.beginReply(id: id)
-    replies.append(entry, withKey: false, now: now)
+    replies.appendEntry(entry, withKey: false, now: now)
     replies.bytes.endFrame(start)
     return RequestResult(shownRevision: entry.revision)
   }

@@ -25,7 +25,7 @@ extension RequestProcessor {
       var remaining = keys
       guard let key = remaining.next(body) else { break }
       let entry = map.get(body.extracting(key), now: now)
-      guard append(entry, toFrameAt: start, of: &replies) else {
+      guard appendRecord(of: entry, toFrameAt: start, of: &replies) else {
         shownRevision = max(shownRevision, entry == nil ? map.lastRemoval : 0)
         break
       }
@@ -221,7 +221,7 @@ extension RequestProcessor {
         var entry: EntryView?
         if handles[next] != 0 { entry = map.entry(at: handles[next]) }
         if let expiry = entry?.expiry, expiry != 0, expiry <= now { entry = nil }
-        guard append(entry, toFrameAt: start, of: &replies) else { break }
+        guard appendRecord(of: entry, toFrameAt: start, of: &replies) else { break }
         newest = max(newest, entry?.revision ?? 0)
         next += 1
       }
@@ -243,7 +243,7 @@ extension RequestProcessor {
       isFull = !fits(size, inFrameAt: start, of: replies)
       if isFull { return false }
       newest = max(newest, entry.revision)
-      replies.append(entry, withKey: true, withValue: !scan.isKeysOnly, now: now)
+      replies.appendEntry(entry, withKey: true, withValue: !scan.isKeysOnly, now: now)
       return true
     }
     var rest = scan
@@ -254,14 +254,15 @@ extension RequestProcessor {
   /// Appends the get-many record of an entry, or of an absent one.
   /// - Returns: false, and appends nothing, if the frame is full.
   @inline(__always)
-  private mutating func append(_ entry: EntryView?, toFrameAt start: Int, of replies: inout ReplyBuffer) -> Bool {
+  private mutating func appendRecord(of entry: EntryView?, toFrameAt start: Int, of replies: inout ReplyBuffer) -> Bool
+  {
     guard let entry else {
       guard fits(EntryRecord.headerSize, inFrameAt: start, of: replies) else { return false }
       replies.bytes.appendMissingEntry()
       return true
     }
     guard fits(entry.headerSize + entry.valueByteCount, inFrameAt: start, of: replies) else { return false }
-    replies.append(entry, withKey: false, now: now)
+    replies.appendEntry(entry, withKey: false, now: now)
     return true
   }
 

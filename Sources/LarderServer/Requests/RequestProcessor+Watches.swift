@@ -104,7 +104,7 @@ extension RequestProcessor {
         through = change.revision - 1
         return false
       }
-      if watch.matches(change) { append(change, withValue: !watch.isKeysOnly, to: &replies) }
+      if watch.matches(change) { appendRecord(of: change, withValue: !watch.isKeysOnly, to: &replies) }
       watch.position += UInt64(change.byteCount)
       return true
     }
@@ -113,7 +113,7 @@ extension RequestProcessor {
     return isFull
   }
 
-  private mutating func append(_ change: ChangeView, withValue: Bool, to replies: inout ReplyBuffer) {
+  private mutating func appendRecord(of change: ChangeView, withValue: Bool, to replies: inout ReplyBuffer) {
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     // The write of an entry that has expired since is still a change.
     let lifetime = change.expiry == 0 ? 0 : max(change.expiry, now + 1) - now

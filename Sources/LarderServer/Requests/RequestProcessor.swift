@@ -53,14 +53,14 @@ struct RequestProcessor: ~Copyable {
   mutating func endWakeup(start: UInt64, slowThreshold: UInt64) {
     guard counts.requests > 0 else { return counts.moveBytes(to: metrics) }
     let nanoseconds = monotonicNanoseconds() &- start
-    metrics.add(1, to: .wakeUps)
+    metrics.add(1, to: .wakeups)
     if nanoseconds >= slowThreshold { logSlowWakeup(nanoseconds) }
     counts.move(to: metrics, nanoseconds: nanoseconds)
     heldStore.forgetLastStore()
   }
 
   private func logSlowWakeup(_ nanoseconds: UInt64) {
-    metrics.add(1, to: .slowWakeUps)
+    metrics.add(1, to: .slowWakeups)
     let entry = counts.slowLogEntry(nanoseconds: nanoseconds, store: heldStore.lastStoreName)
     server.slowLog.withLock { $0.append(entry) }
   }
@@ -72,13 +72,13 @@ struct RequestProcessor: ~Copyable {
   mutating func countSent(_ byteCount: Int) { counts.addSent(byteCount) }
 
   @inline(__always)
-  private mutating func count(_ operation: UInt8, _ result: RequestResult) {
+  private mutating func record(_ result: RequestResult, of operation: UInt8) {
     counts.count(operation)
-    if result.outcome != .done { countFailure(operation, result.outcome) }
+    if result.outcome != .done { recordFailure(result.outcome, of: operation) }
   }
 
   @inline(never)
-  private mutating func countFailure(_ operation: UInt8, _ outcome: Outcome) {
+  private mutating func recordFailure(_ outcome: Outcome, of operation: UInt8) {
     counts.countFailure(operation, outcome, metrics)
   }
 
@@ -104,7 +104,7 @@ struct RequestProcessor: ~Copyable {
   ) -> Int {
     let maxReplyBytes = maxReplyBytes(for: connection)
     let previousCount = counts.requests
-    defer { connection.figures.requests.count(Int(counts.requests &- previousCount)) }
+    defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
     var position = 0
     while connection.executes, replies.bytes.count < maxReplyBytes {
       switch FrameScan(
@@ -131,7 +131,7 @@ struct RequestProcessor: ~Copyable {
           unlockStore()
           result = executeOnServer(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
         }
-        count(header.kind, result)
+        record(result, of: header.kind)
         position += header.frameSize
       }
     }
@@ -185,7 +185,7 @@ struct RequestProcessor: ~Copyable {
         }
         heldStore.lock(store)
       }
-      count(header.kind, result)
+      record(result, of: header.kind)
       position &+= header.frameSize
       guard connection.executes, replies.bytes.count < maxReplyBytes,
         case .frame(let next) = FrameScan(bytes, at: position, largest: maxFrameBytes),

@@ -76,7 +76,7 @@ final class Acceptor: @unchecked Sendable {
   /// Hands a connection to the next worker, or refuses it if there are too many.
   private func hand(_ socket: consuming Descriptor) {
     let limit = server.limits.connections
-    guard server.connectionCount.add(limit: limit) else {
+    guard server.connectionCount.tryAdd(limit: limit) else {
       var notice = ByteBuffer()
       notice.appendError(
         .tooManyConnections, id: 0,

@@ -41,7 +41,7 @@ struct EventLoop: ~Copyable {
         let end = min(count, index + ReadBatch.capacity)
         while index < end {
           let event = events[index]
-          if event.token == Mailbox.token { hasMail = true } else { receive(event) }
+          if event.token == Mailbox.token { hasMail = true } else { handle(event) }
           index += 1
         }
         processBatch()
@@ -54,12 +54,12 @@ struct EventLoop: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func receive(_ event: Poll.Event) {
+  private mutating func handle(_ event: Poll.Event) {
     let token = ConnectionToken(event.token)
     // The connection may have been closed in this wakeup, and its slot may be taken by another one.
     guard connections.contains(token) else { return }
     let previousCount = batch.count
-    handler.receive(event, &connections[token.slot], into: &batch, spare: &spareReplies)
+    handler.handle(event, &connections[token.slot], into: &batch, spare: &spareReplies)
     // A connection in the batch is not done yet.
     if batch.count == previousCount { didServe(token.slot) }
   }

@@ -5,7 +5,7 @@ import Wire
 
 /// What the threads of a server share: its stores, limits, access rules, and the counts that span workers.
 ///
-/// Used by any thread. Everything that changes is atomic, or behind a lock of its own that is held for a moment only.
+/// Used by any thread. Everything that changes is atomic, or behind a lock of its own that is held only briefly.
 final class ServerState: Sendable {
   let stores: StoreCatalog
   let accessControl: AccessControl
@@ -120,7 +120,7 @@ final class ConnectionCount: Sendable {
 
   /// Counts an accepted connection.
   /// - Returns: false if there are too many; the connection is counted as refused then.
-  func add(limit: Int) -> Bool {
+  func tryAdd(limit: Int) -> Bool {
     acceptedTotal.add(1, ordering: .relaxed)
     if current.add(1, ordering: .relaxed).newValue <= limit { return true }
     current.subtract(1, ordering: .relaxed)

@@ -12,8 +12,8 @@ package final class Watchdog: @unchecked Sendable {
 
   /// - Parameters:
   ///   - interval: the time between two probes. A probe begins only after the previous one has completed.
-  ///   - isAlive: called when a probe has completed.
-  ///   - isSilent: called once per interval with the names of the threads that have not responded for all of it.
+  ///   - onAlive: called when a probe has completed.
+  ///   - onSilent: called once per interval with the names of the threads that have not responded for all of it.
   package init(
     _ server: Server, every interval: Duration, isAlive: @escaping @Sendable () -> Void,
     isSilent: @escaping @Sendable ([String]) -> Void
