@@ -61,12 +61,6 @@ struct ReplyStream {
     let isReverse: Bool
     let isKeysOnly: Bool
 
-    init(ranks: Range<Int>, isReverse: Bool, isKeysOnly: Bool) {
-      self.ranks = ranks
-      self.isReverse = isReverse
-      self.isKeysOnly = isKeysOnly
-    }
-
     /// Removes the ranks that are visited first.
     mutating func dropFirst(_ count: Int) {
       ranks = isReverse ? ranks.lowerBound..<ranks.upperBound - count : ranks.lowerBound + count..<ranks.upperBound
