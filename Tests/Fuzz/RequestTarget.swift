@@ -26,7 +26,8 @@ private struct Exchange: ~Copyable {
   private let server: ServerState
   private let right: Right
   private var connection: Connection
-  private var batch: Batch
+  private var processor: RequestProcessor
+  private var output = ReplyBuffer()
 
   init(permitting right: Right = .admin) {
     self.right = right
@@ -37,9 +38,9 @@ private struct Exchange: ~Copyable {
     limits.keysInRequest = 64
     limits.maxFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
-    server.change(Self.policy)
-    batch = Batch(limits: limits, metrics: server.workers[0])
-    batch.now = 1_000
+    server.accessControl.change(Self.policy)
+    processor = RequestProcessor(server: server, metrics: server.workers[0])
+    processor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
     connection = Connection(
       Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
@@ -77,18 +78,19 @@ private struct Exchange: ~Copyable {
         var consumed = 0
         // A copy, so that the buffer can be consumed while the copy is in use.
         let bytes = input.toArray()
-        let lookedAt = unsafe batch.lookAhead(bytes.span.bytes, of: connection)
-        batch.askForNotedRecords()
-        unsafe consumed = batch.handle(bytes.span.bytes, of: &connection, server, lookedAt: lookedAt)
-        batch.letGo()
+        let prefetchEnd = unsafe processor.prefetch(bytes.span.bytes, of: connection)
+        processor.prefetchRecords()
+        unsafe consumed = processor.process(
+          bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, into: &output)
+        processor.unlockStore()
         guard consumed >= 0, consumed <= before else { fatalError("more bytes were consumed than there are") }
         input.consume(consumed)
-        isAtEnd = batch.output.isEmpty || !connection.executes
+        isAtEnd = output.isEmpty || !connection.executes
         replies += takeOutput()
       }
     }
     if connection.executes { replies += finishAnswers() }
-    connection.endAnswers()
+    connection.endAllStreams()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }
       let (snapshots, watchers, revision) = store.access {
@@ -105,10 +107,12 @@ private struct Exchange: ~Copyable {
 
   private mutating func finishAnswers() -> [UInt8] {
     var replies: [UInt8] = []
-    for index in connection.answers.indices.reversed() {
-      connection.answers[index].credit = Answer.maxCredit
-      while connection.answers[index].isReady, batch.continueAnswer(&connection.answers[index]) {}
-      connection.answers.remove(at: index).end()
+    for index in connection.streams.indices.reversed() {
+      connection.streams[index].addCredit(ReplyStream.maxCredit)
+      while connection.streams[index].isReady,
+        processor.continueStream(&connection.streams[index], into: &output)
+      {}
+      connection.endStream(at: index)
       replies += takeOutput()
     }
     return replies
@@ -117,7 +121,7 @@ private struct Exchange: ~Copyable {
   /// Returns and clears the output, which must consist of whole frames, none too long and none after a notice. Figures
   /// are omitted, because some of them depend on time and chance.
   private mutating func takeOutput() -> [UInt8] {
-    let bytes = batch.output.toArray()
+    let bytes = output.bytes.toArray()
     var kept: [UInt8] = []
     var offset = 0
     while offset < bytes.count {
@@ -130,7 +134,7 @@ private struct Exchange: ~Copyable {
       offset += header.frameSize
       if header.id == 0, offset != bytes.count { fatalError("something follows a notice") }
     }
-    batch.output.removeAll()
+    output.bytes.removeAll()
     return kept
   }
 

@@ -40,7 +40,7 @@ extension ServerTests {
         let isAllowed = operation.right <= right && ![.stats, .slowLog, .connections].contains(operation)
         #expect((reply.code == .notPermitted) == !isAllowed, "\(operation): \(reply)")
         if !isAllowed {
-          #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a client of TCP may not "))
+          #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a TCP client may not "))
         }
         #expect(try client.pings())
       }
@@ -72,7 +72,7 @@ extension ServerTests {
       #expect(try client.receive().isError(.notPermitted, id: 7))
       #expect(try client.isClosed())
       let refusal = Refusal(
-        peer: nil, client: "a client of TCP", listener: Listener(address: server.address), action: "use this server")
+        peer: nil, client: "a TCP client", listener: Listener(address: server.address), action: "use this server")
       #expect(events.withLock { $0 } == [.refused(refusal)])
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }
@@ -174,7 +174,7 @@ struct AccessPolicyTests {
     arguments: [
       (
         AccessRule(.unix, .read, listener: "nowhere"),
-        "called 'nowhere'; there is clients (unix:/run/a), unix:/run/b, remote"
+        "called 'nowhere'; the listeners are clients (unix:/run/a), unix:/run/b, remote"
       ),
       (AccessRule(.user(33), .read, listener: "remote"), "'remote' is TCP"),
       (AccessRule(.tcp, .read, listener: "clients"), "'clients' is a Unix socket"),
@@ -215,7 +215,7 @@ struct RefusalLogTests {
 
   @Test func `ten refusals per user are logged each minute, and the others are counted`() {
     let logged = events { log in
-      for second in 0..<130 { log.note(refusal(1), now: 1_000_000 + UInt64(second) * 1_000) }
+      for second in 0..<130 { log.report(refusal(1), now: 1_000_000 + UInt64(second) * 1_000) }
     }
     let ten = Array(repeating: "1", count: 10)
     #expect(logged == ten + ["left out 50"] + ten + ["left out 50"] + ten)
@@ -223,12 +223,12 @@ struct RefusalLogTests {
 
   @Test func `one user does not hide another, and the total is limited`() {
     let logged = events { log in
-      for _ in 0..<1_000 { log.note(refusal(1), now: 5) }
-      log.note(refusal(2), now: 5)
-      log.note(refusal(nil), now: 5)
-      for user: UInt32 in 3..<1_000 { log.note(refusal(user), now: 6) }
-      log.tellLeftOut()
-      log.tellLeftOut()
+      for _ in 0..<1_000 { log.report(refusal(1), now: 5) }
+      log.report(refusal(2), now: 5)
+      log.report(refusal(nil), now: 5)
+      for user: UInt32 in 3..<1_000 { log.report(refusal(user), now: 6) }
+      log.reportSuppressed()
+      log.reportSuppressed()
     }
     #expect(Array(logged.prefix(12)) == Array(repeating: "1", count: 10) + ["2", "tcp"])
     #expect(logged.count == 61 && logged.last == "left out \(990 + 997 - 48)")
@@ -247,7 +247,7 @@ struct UserNamesTests {
     // On a busy machine, the first lookup may take longer than a caller waits.
     while names.client(peer(33)) != "user web (uid 33)" {}
     for _ in 0..<3 { #expect(names.client(peer(34)) == "uid 34") }
-    #expect(names.client(nil) == "a client of TCP")
+    #expect(names.client(nil) == "a TCP client")
     while lookups.withLock({ $0 }) < 2 { _ = names.client(peer(34)) }
     #expect(names.client(peer(33)) == "user web (uid 33)" && names.client(peer(34)) == "uid 34")
     #expect(lookups.withLock { $0 } == 2)

@@ -31,11 +31,11 @@ extension ServerTests {
       let registry = ConnectionRegistry()
       let begun = monotonicMilliseconds()
       let all = (0..<300).map { _ in registry.add(.address("a:1"), now: begun) }
-      for (index, figures) in all.enumerated() { figures.requests.count(10_000 + index) }
-      registry.noteRates(now: begun + 1_000)
+      for (index, figures) in all.enumerated() { figures.requests.increment(by: 10_000 + index) }
+      registry.updateRates(now: begun + 1_000)
       // Only one has made requests recently.
-      all[7].requests.count(500)
-      registry.noteRates(now: begun + 2_000)
+      all[7].requests.increment(by: 500)
+      registry.updateRates(now: begun + 2_000)
       let order = registry.busiest(3)
       #expect(order.map(\.number) == [8, 300, 299])
       #expect(order.map { $0.rate.load(ordering: .relaxed) } == [500, 0, 0])
@@ -62,9 +62,9 @@ extension ServerTests {
 
     @Test func `a client's name that grows when converted to UTF-8 is truncated`() throws {
       let figures = ConnectionFigures(number: 1, .unknown, opened: 0)
-      figures.nameClient(String(decoding: [UInt8](repeating: 0xFF, count: 255), as: UTF8.self))
+      figures.setClientName(String(decoding: [UInt8](repeating: 0xFF, count: 255), as: UTF8.self))
       #expect(figures.name.utf8.count == 255)
-      figures.nameClient(String(repeating: "é", count: 127) + "x")
+      figures.setClientName(String(repeating: "é", count: 127) + "x")
       #expect(figures.name.utf8.count == 255)
       var commands: [Int32: String] = [:]
       var output = ByteBuffer()
@@ -112,9 +112,9 @@ extension ServerTests {
     @Test func `a full log overwrites its oldest entries`() {
       var log = SlowLog()
       for number in 1...300 as ClosedRange<UInt64> {
-        log.note(.init(ended: number, nanoseconds: 1, requests: 1, receivedBytes: 0, operations: 0, store: ""))
+        log.append(.init(ended: number, nanoseconds: 1, requests: 1, receivedBytes: 0, operations: 0, store: ""))
         let expected = Array((1...number).reversed().prefix(SlowLog.capacity))
-        #expect(log.latest.map(\.ended) == expected)
+        #expect(log.newestFirst.map(\.ended) == expected)
       }
     }
   }

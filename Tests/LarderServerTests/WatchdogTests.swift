@@ -81,7 +81,7 @@ extension ServerTests {
       let client = try server.connect(store: "kept")
       engine.pause()
       try client.send(Request.put("a", [1], id: 3))
-      let wasSilent = isSilent(reports, "the journal of kept")
+      let wasSilent = isSilent(reports, "the commit writer of kept")
       engine.resume()
       #expect(wasSilent)
       #expect(isAlive(reports))

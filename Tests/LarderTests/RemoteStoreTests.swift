@@ -136,7 +136,7 @@ import Testing
     } catch {
       guard let error = error as? LarderError else { return false }
       return error.kind == .notPermitted && error.code == 37 && error.outcome == .rejected && !error.isSafeToRetry
-        && error.message.hasPrefix("a client of TCP may not ") && "\(error)".contains("larderd's setting access")
+        && error.message.hasPrefix("a TCP client may not ") && "\(error)".contains("larderd's setting access")
     }
   }
 

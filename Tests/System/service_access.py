@@ -90,7 +90,7 @@ class AccessChecks(ServiceCase):
         message = f"user nobody (uid {NOBODY}) may not use this server"
         self.assertRefused(message, self.client, service, NOBODY)
         self.assertRefused("uid 4711 may not use this server", self.client, service, 4_711)
-        self.assertRefused("a client of TCP may not use this server", service.client, 1)
+        self.assertRefused("a TCP client may not use this server", service.client, 1)
         self.assertIn("nobody may use a TCP socket, for access has no rule for tcp", service.log())
         with service.client() as root:
             end = time.monotonic() + 10
@@ -144,12 +144,12 @@ class AccessChecks(ServiceCase):
         self.client(service, DAEMON).open("sessions").put("a", b"1")
         with service.client(1) as remote:
             self.assertEqual(remote.open("orders").count(), 0)
-            self.assertRefused("a client of TCP may not write to store orders", remote.open("orders").put, "a", b"1")
+            self.assertRefused("a TCP client may not write to store orders", remote.open("orders").put, "a", b"1")
         self.assertNotIn("nobody may use a TCP socket", service.log())
         command = [self.server.with_name("larder"), "--server", service.addresses[1]]
         result = subprocess.run([*command, "put", "orders", "a", "1"], capture_output=True, text=True, timeout=20)
         self.assertEqual(result.returncode, 3)
-        self.assertRegex(result.stderr, "^larder: a client of TCP may not write to store orders; nothing was changed; run it as a user who may")
+        self.assertRegex(result.stderr, "^larder: a TCP client may not write to store orders; nothing was changed; run it as a user who may")
         self.assertEqual(subprocess.run([*command, "count", "orders"], capture_output=True, timeout=20).stdout, b"0\n")
 
     def test_a_rule_without_a_matching_socket_prevents_the_start(self) -> None:
@@ -223,7 +223,7 @@ class AccessChecks(ServiceCase):
         self.assertEqual(len(logged), 10)
         who = f'client="user nobody (uid {NOBODY})" action="use this server"'
         self.assertIn(f"refused a client {who}", service.log())
-        self.assertIn('refused a client client="a client of TCP" action="use this server" listener="remote (', service.log())
+        self.assertIn('refused a client client="a TCP client" action="use this server" listener="remote (', service.log())
         self.assertIn("pid=- uid=- gid=-", service.log())
         self.assertEqual(service.stop(), 0)
         self.assertIn("left refusals out of the log count=30", service.log())

@@ -1,67 +1,138 @@
 import Glibc
 import Platform
+import Storage
+import Wire
 
-/// Who may do what, by each of a server's sockets.
+/// Who may do what, for each of a server's listeners.
 ///
-/// Without any rule, whoever can connect may do everything. With one, only those may do anything whom a rule names, on all sockets; and root
-/// and the server's own user everything, by Unix sockets, for they could read and change its memory and its files anyway.
+/// Without any rule, every client may do everything. With one, only the clients that a rule matches may do anything, on
+/// all listeners; and root and the server's own user may do everything over Unix sockets, because they could read and
+/// change its memory and files anyway.
 struct AccessPolicy: Sendable {
   let listeners: [Listener]
-  /// Those that hold for each socket; nil when there are none at all.
+  /// The rules that apply to each listener; nil if there are no rules at all.
   private let rules: [[AccessRule]]?
   private let owner: UInt32
 
-  /// Of a server that listens nowhere yet.
+  /// The policy of a server that doesn't listen yet.
   static let nobody = AccessPolicy()
 
   private init() { (listeners, rules, owner) = ([], [], 0) }
 
-  /// - Throws: for a rule that holds for no socket.
+  /// - Throws: for a rule that applies to none of the listeners.
   init(_ rules: [AccessRule], listeners: [Listener], owner: UInt32 = geteuid()) throws(AccessError) {
     for rule in rules {
-      guard let name = rule.listener, !listeners.contains(where: rule.holds) else { continue }
+      guard let name = rule.listener, !listeners.contains(where: rule.applies) else { continue }
       throw AccessError(rule, named: name, listeners)
     }
     self.listeners = listeners
-    self.rules = rules.isEmpty ? nil : listeners.map { listener in rules.filter { $0.holds(on: listener) } }
+    self.rules = rules.isEmpty ? nil : listeners.map { listener in rules.filter { $0.applies(to: listener) } }
     self.owner = owner
   }
 
-  /// Whether anybody may do everything, so that it doesn't matter who connects.
+  /// Whether every client may do everything, so that it doesn't matter who connects.
   var isOpen: Bool { rules == nil }
 
-  /// Sockets that let nobody in, for no rule holds for them.
+  /// The listeners that admit nobody, because no rule applies to them.
   var closedListeners: [Listener] {
     guard let rules else { return [] }
     return zip(listeners, rules).filter { !$0.isUnix && $1.isEmpty }.map(\.0)
   }
 
   /// - Parameters:
-  ///   - peer: who connected; nil for a client of TCP.
-  ///   - listener: the number of the socket.
+  ///   - peer: the client; nil for a TCP client.
+  ///   - listener: the number of the listener that accepted it.
   func grants(_ peer: Credentials?, listener: Int) -> Grants {
     guard let rules else { return .everything }
     if let peer, peer.user == 0 || peer.user == owner { return .everything }
     var grants = Grants()
-    for rule in rules[listener] where rule.means(peer) { grants.add(rule) }
+    for rule in rules[listener] where rule.matches(peer) { grants.add(rule) }
     return grants
   }
 }
 
-/// A rule for a socket that the server doesn't have, or that it can't be for.
+/// The error for a rule whose listener doesn't exist, or can't have rules of its kind.
 package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible {
   package let description: String
 
   fileprivate init(_ rule: AccessRule, named name: String, _ listeners: [Listener]) {
-    let isThere = listeners.contains { $0.name == name || "\($0.address)" == name }
+    let exists = listeners.contains { $0.name == name || "\($0.address)" == name }
     let all = listeners.map(\.description).joined(separator: ", ")
     description =
-      if !isThere {
-        "access: nothing that is listened on is called '\(name)'; there is \(all)"
+      if !exists {
+        "access: no listener is called '\(name)'; the listeners are \(all)"
       } else if rule.subject == .tcp {
-        "access: '\(name)' is a Unix socket, which no rule for tcp can be for"
+        "access: '\(name)' is a Unix socket, and rules for tcp don't apply to Unix sockets"
       } else {
-        "access: '\(name)' is TCP, which doesn't tell who connects: rules for it begin with tcp, as in tcp=read@\(name)"
+        "access: '\(name)' is TCP, whose clients are anonymous: its rules begin with tcp, as in tcp=read@\(name)"
       }
   }
+}
+
+/// What a connection may do. Owned by the connection.
+struct Grants: Equatable, Sendable {
+  /// The right to the server and to every store.
+  private(set) var onAll: Right
+  /// Rights to single stores, beyond that.
+  private var onStores: [StoreName: Right]
+
+  static let everything = Grants(onAll: .admin)
+
+  init(onAll: Right = .nothing, onStores: [StoreName: Right] = [:]) {
+    self.onAll = onAll
+    self.onStores = onStores
+  }
+
+  var isNothing: Bool { onAll == .nothing && onStores.isEmpty }
+
+  func right(on store: StoreName) -> Right { max(onAll, onStores[store] ?? .nothing) }
+
+  mutating func add(_ rule: AccessRule) {
+    if let store = rule.store {
+      onStores[store] = max(rule.right, onStores[store] ?? .nothing)
+    } else {
+      onAll = max(rule.right, onAll)
+    }
+  }
+}
+
+/// A right to a store or to the server. Each includes those before it.
+package enum Right: Comparable, CaseIterable, Sendable {
+  case nothing, read, write, admin
+}
+
+extension Operation {
+  /// The right that a request needs: `Protocol/wire.md` §10.
+  var right: Right {
+    switch self {
+    case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
+    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch: .read
+    case .put, .putMany, .delete, .deleteMany, .deleteAll: .write
+    case .storeCreate, .storeDrop, .slowLog, .connections: .admin
+    }
+  }
+
+  /// Whether only the body of a request says which store it is for. A request that names no store is for the server.
+  var namesStoreInBody: Bool {
+    switch self {
+    case .storeOpen, .storeCreate, .storeDrop: true
+    default: false
+    }
+  }
+}
+
+/// A set of operations on entries, so that checking whether one is permitted is a bit test.
+struct OperationSet: Equatable, Sendable {
+  private var bits: UInt64 = 0
+
+  /// The operations that a right permits.
+  init(_ right: Right) {
+    for operation in Operation.allCases
+    where RequestProcessor.isOnEntries(operation.rawValue) && operation.right <= right {
+      bits |= 1 << UInt64(operation.rawValue)
+    }
+  }
+
+  @inline(__always)
+  func contains(_ kind: UInt8) -> Bool { bits >> UInt64(kind) & 1 != 0 }
 }

@@ -1,23 +1,23 @@
 import Platform
 import Storage
 
-/// Says that somebody may do something. What all rules say adds up; nothing takes away.
+/// A rule that grants a right to some clients. The grants of all rules add up; nothing takes away.
 package struct AccessRule: Equatable, Sendable {
   package enum Subject: Equatable, Sendable {
     case user(UInt32)
-    /// Whose processes have it as their group or as one of their supplementary groups.
+    /// Processes with this group as their group or as a supplementary group.
     case group(UInt32)
-    /// Whoever connects to a Unix socket.
+    /// All clients of Unix sockets.
     case unix
-    /// Whoever connects by TCP, which tells of nobody who he is.
+    /// All TCP clients, which are anonymous.
     case tcp
   }
 
   package let subject: Subject
   package let right: Right
-  /// Nil for all stores and the server itself.
+  /// The store that it grants the right to; nil for all stores and the server itself.
   package let store: StoreName?
-  /// The address or the name of the sockets that it holds for; nil for all.
+  /// The address or the name of the listeners that it applies to; nil for all.
   package let listener: String?
 
   package init(_ subject: Subject, _ right: Right, store: StoreName? = nil, listener: String? = nil) {
@@ -27,13 +27,14 @@ package struct AccessRule: Equatable, Sendable {
     self.listener = listener
   }
 
-  func holds(on listener: Listener) -> Bool {
+  func applies(to listener: Listener) -> Bool {
     guard (subject == .tcp) != listener.isUnix else { return false }
     return self.listener.map { $0 == listener.name || $0 == "\(listener.address)" } ?? true
   }
 
-  /// - Parameter peer: nil for a client of TCP.
-  func means(_ peer: Credentials?) -> Bool {
+  /// Whether a client is its subject.
+  /// - Parameter peer: the client; nil for a TCP client.
+  func matches(_ peer: Credentials?) -> Bool {
     switch (subject, peer) {
     case (.user(let id), let peer?): peer.user == id
     case (.group(let id), let peer?): peer.isIn(id)
@@ -43,9 +44,9 @@ package struct AccessRule: Equatable, Sendable {
   }
 }
 
-/// A socket that is listened on, as rules and the log name it.
+/// A socket that the server listens on, as rules and the log name it.
 package struct Listener: Equatable, Sendable, CustomStringConvertible {
-  /// What the service manager calls a socket that it passed; empty for others.
+  /// The service manager's name for an inherited socket; empty for others.
   package let name: String
   package let address: Address
 

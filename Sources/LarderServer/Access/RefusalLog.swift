@@ -1,72 +1,94 @@
 import Dispatch
 import Platform
 
-/// Tells of refusals, and of no more of them than a log bears: a client can ask for what it may not do as often as it likes. What is left out
-/// is counted.
+/// Reports refusals, but not more of them than a log can bear, because a client can ask for what it may not do as often
+/// as it likes. Refusals that are not reported are counted.
+///
+/// Used by any thread; what changes is behind a lock.
 package final class RefusalLog: Sendable {
   package enum Event: Equatable, Sendable {
     case refused(Refusal)
-    /// So many more were refused, of which nothing was told.
+    /// The number of further refusals that were not reported.
     case leftOut(Int)
   }
 
-  static let windowMilliseconds: UInt64 = 60_000
-  /// Of one user's refusals so many are told in a window, so that one user can't hide another's.
-  static let mostOfUser = 10
-  static let mostOfAll = 60
+  static let intervalMilliseconds: UInt64 = 60_000
+  /// The number of refusals of one user that are reported per interval, so that one user can't hide another's.
+  static let maxPerUser = 10
+  static let maxPerInterval = 60
 
-  private let window = Lock(Window())
-  private let tell: @Sendable (Event) -> Void
+  private let interval = Lock(ReportingInterval())
+  private let onEvent: @Sendable (Event) -> Void
 
-  init(_ tell: @escaping @Sendable (Event) -> Void) {
-    self.tell = tell
+  init(_ onEvent: @escaping @Sendable (Event) -> Void) {
+    self.onEvent = onEvent
   }
 
-  func note(_ refusal: Refusal, now: UInt64 = monotonicMilliseconds()) {
-    if let count = window.withLock({ $0.restart(now) }) { tell(.leftOut(count)) }
-    let (isTold, isFirstLeftOut) = window.withLock { $0.take(refusal.peer?.user) }
-    if isTold { tell(.refused(refusal)) }
-    guard isFirstLeftOut else { return }
-    // Nothing else may come that would tell of them.
-    let milliseconds = Int(Self.windowMilliseconds)
+  func report(_ refusal: Refusal, now: UInt64 = monotonicMilliseconds()) {
+    if let count = interval.withLock({ $0.restartIfOver(now) }) { onEvent(.leftOut(count)) }
+    let decision = interval.withLock { $0.decide(refusal.peer?.user) }
+    if decision == .report { onEvent(.refused(refusal)) }
+    guard decision == .suppressFirst else { return }
+    // There may be no later refusal that reports how many were suppressed.
+    let milliseconds = Int(Self.intervalMilliseconds)
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
-      self?.tellLeftOut()
+      self?.reportSuppressed()
     }
   }
 
-  /// Tells how many were left out until now.
-  func tellLeftOut() {
-    let count = window.withLock { window in
-      defer { window.leftOut = 0 }
-      return window.leftOut
-    }
-    if count > 0 { tell(.leftOut(count)) }
+  /// Reports how many refusals have been suppressed since the last report.
+  func reportSuppressed() {
+    let count = interval.withLock { $0.takeSuppressedCount() }
+    if count > 0 { onEvent(.leftOut(count)) }
   }
 }
 
-/// A time in which so much may be told.
-private struct Window {
-  var end: UInt64 = 0
-  var told = 0
-  var toldOf: [UInt32?: Int] = [:]
-  var leftOut = 0
+/// What was reported, and what was not, in an interval of time.
+private struct ReportingInterval {
+  private var end: UInt64 = 0
+  private var reportedCount = 0
+  private var reportedCounts: [UInt32?: Int] = [:]
+  private var suppressedCount = 0
 
-  /// Begins a new window when this one has ended.
-  /// - Returns: how many were left out of it, if any were.
-  mutating func restart(_ now: UInt64) -> Int? {
+  enum Decision {
+    case report, suppress
+    /// Don't report the refusal, which is the first in the interval.
+    case suppressFirst
+  }
+
+  /// Begins the next interval if this one is over.
+  /// - Returns: the number of refusals that were suppressed in the last one, if there were any.
+  mutating func restartIfOver(_ now: UInt64) -> Int? {
     guard now >= end else { return nil }
-    let count = leftOut
-    self = Window(end: now + RefusalLog.windowMilliseconds)
+    let count = suppressedCount
+    self = ReportingInterval()
+    end = now + RefusalLog.intervalMilliseconds
     return count > 0 ? count : nil
   }
 
-  mutating func take(_ user: UInt32?) -> (isTold: Bool, isFirstLeftOut: Bool) {
-    guard told < RefusalLog.mostOfAll, toldOf[user, default: 0] < RefusalLog.mostOfUser else {
-      leftOut += 1
-      return (false, leftOut == 1)
+  mutating func decide(_ user: UInt32?) -> Decision {
+    guard reportedCount < RefusalLog.maxPerInterval, reportedCounts[user, default: 0] < RefusalLog.maxPerUser else {
+      suppressedCount += 1
+      return suppressedCount == 1 ? .suppressFirst : .suppress
     }
-    told += 1
-    toldOf[user, default: 0] += 1
-    return (true, false)
+    reportedCount += 1
+    reportedCounts[user, default: 0] += 1
+    return .report
   }
+
+  mutating func takeSuppressedCount() -> Int {
+    defer { suppressedCount = 0 }
+    return suppressedCount
+  }
+}
+
+/// A request that a client had no right to make.
+package struct Refusal: Equatable, Sendable {
+  /// The client; nil for a TCP client.
+  package let peer: Credentials?
+  /// A description of the client: `user web (uid 33)`.
+  package let client: String
+  package let listener: Listener
+  /// What it asked for, as it reads after "may not": `write to store sessions`.
+  package let action: String
 }

@@ -1,0 +1,65 @@
+import Platform
+import Synchronization
+
+/// The size of the buffers of one worker's connections, checked against the worker's share of the server's limits.
+///
+/// Each worker closes its own connections, because it can't close others'. Owned by the worker's `ConnectionHandler`.
+struct BufferAccounting {
+  private let totals: BufferTotals
+  /// The storage of all inboxes.
+  private var inboxBytes = 0
+  /// The contents of all outboxes.
+  private var outboxBytes = 0
+
+  init(_ totals: BufferTotals) { self.totals = totals }
+
+  var hasTooMuchInput: Bool { inboxBytes > totals.inputShare }
+  var hasTooMuchOutput: Bool { outboxBytes > totals.outputShare }
+
+  /// Records that a connection's outbox has grown; shrunk if `byteCount` is negative.
+  mutating func outboxDidChange(_ connection: borrowing Connection, by byteCount: Int) {
+    connection.figures.waitingBytes.store(UInt64(connection.outbox.count), ordering: .relaxed)
+    outboxBytes += byteCount
+    totals.addOutput(byteCount)
+  }
+
+  /// Records the present storage of a connection's inbox.
+  @inline(__always)
+  mutating func inboxMayHaveChanged(_ connection: inout Connection) {
+    let capacity = connection.inbox.capacity
+    guard capacity != connection.accountedInboxBytes else { return }
+    inboxBytes += capacity - connection.accountedInboxBytes
+    totals.addInput(capacity - connection.accountedInboxBytes)
+    connection.accountedInboxBytes = capacity
+  }
+
+  /// Removes the buffers of a connection that is closed.
+  mutating func remove(_ connection: borrowing Connection) {
+    outboxDidChange(connection, by: -connection.outbox.count)
+    inboxBytes -= connection.accountedInboxBytes
+    totals.addInput(-connection.accountedInboxBytes)
+  }
+}
+
+/// The size of all connections' buffers, for the metrics, and each worker's share of the limits. Used by any thread.
+final class BufferTotals: Sendable {
+  /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that
+  /// clients that stall one worker cost no client of another its connection. It is large enough for the largest reply.
+  fileprivate let outputShare: Int
+  /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
+  fileprivate let inputShare: Int
+  private let input = Atomic<Int>(0)
+  private let output = Atomic<Int>(0)
+
+  init(limits: ServerLimits, workerCount: Int) {
+    outputShare = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.maxFrameBytes)
+    // A buffer that grows takes up to twice its contents.
+    inputShare = max(limits.totalInputBytes / workerCount, 2 * limits.maxFrameBytes)
+  }
+
+  var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
+  var outboxBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
+
+  fileprivate func addInput(_ byteCount: Int) { input.add(byteCount, ordering: .relaxed) }
+  fileprivate func addOutput(_ byteCount: Int) { output.add(byteCount, ordering: .relaxed) }
+}

@@ -1,0 +1,354 @@
+import Platform
+import Storage
+import Wire
+
+/// One client's connection: what has been read and not executed, what waits to be sent, and what the client has open.
+///
+/// Owned by one worker's connection table. An idle connection has no buffers: whole frames are executed where the
+/// worker read them, and only what is left over is kept here.
+struct Connection: ~Copyable {
+  let descriptor: Descriptor
+  let token: ConnectionToken
+  /// The number of the listener that accepted it.
+  let listener: Int
+  let figures: ConnectionFigures
+
+  var phase = Phase.greeting
+  /// What the client may do; nothing before the hello.
+  var grants = Grants()
+  var stores = OpenStores()
+  var streams: [ReplyStream] = []
+  /// The credit that each stream begins with, from the client's hello.
+  var credit = 0
+  /// Whether it has ever had a watch.
+  var hasWatched = false
+
+  /// The beginning of an incomplete frame, or frames that wait until the client reads its replies.
+  var inbox = ByteBuffer()
+  /// The storage of the inbox that its worker's `BufferAccounting` has recorded.
+  var accountedInboxBytes = 0
+  /// What the socket did not accept yet.
+  private(set) var outbox = ByteBuffer()
+  /// Replies that must not be sent before commits are durable.
+  private var heldReplies = HeldReplies()
+  /// Whether so many replies are held that nothing more is read.
+  private var isBlockedByHeldReplies = false
+  /// Whether its worker checks it when commits have become durable.
+  private var isAwaitingDurability = false
+
+  /// What the poll reports for it.
+  private var interest = Connection.initialInterest
+  /// Whether there may be more input than the last read brought, which the poll does not report again.
+  private var mayHaveInput = false
+
+  // In milliseconds, for the timeouts.
+  private let opened: UInt64
+  private var lastRead: UInt64
+  private var lastSent: UInt64
+
+  static let initialInterest: Poll.Interest = [.reading, .changes]
+
+  enum Phase {
+    /// No hello has arrived.
+    case greeting
+    case open
+    /// The client sends no more. It still gets its replies.
+    case inputEnded
+    /// The last frame is in the outbox or sent. Nothing is executed any more.
+    case closing
+    /// Everything has been sent. Input is discarded until the client closes the connection, so that it gets to read the
+    /// last frame.
+    case lingering
+    /// The event loop will remove it from the table.
+    case closed
+  }
+
+  init(
+    _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures, now: UInt64
+  ) {
+    self.descriptor = descriptor
+    self.token = token
+    self.listener = listener
+    self.figures = figures
+    opened = now
+    lastRead = now
+    lastSent = now
+  }
+
+  // MARK: State
+
+  /// Whether its requests are executed.
+  var executes: Bool {
+    switch phase {
+    case .greeting, .open, .inputEnded: true
+    case .closing, .lingering, .closed: false
+    }
+  }
+
+  /// Whether its socket is read.
+  var reads: Bool {
+    switch phase {
+    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies
+    case .inputEnded, .closing, .closed: false
+    case .lingering: true
+    }
+  }
+
+  /// Whether something can be sent as soon as the socket accepts it.
+  private var sends: Bool { !outbox.isEmpty || streams.contains { $0.isReady } }
+
+  /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
+  /// to do.
+  var isQuiet: Bool {
+    phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
+      && interest == Self.initialInterest
+  }
+
+  /// The size of the replies that wait for the client or for commits.
+  @inline(__always)
+  var waitingReplyBytes: Int { outbox.count + heldReplies.count }
+
+  var hasWaitingReplies: Bool { !outbox.isEmpty || !heldReplies.isEmpty }
+
+  /// Since when the client has left replies unread, in milliseconds; nil if none are waiting.
+  var stalledSince: UInt64? { outbox.isEmpty ? nil : lastSent }
+
+  /// The timeout that runs for it; nil if none does.
+  func timeout(_ limits: borrowing ServerLimits) -> ConnectionTimeout? {
+    if phase == .lingering {
+      return ConnectionTimeout(.lingering, since: lastSent, milliseconds: ConnectionTimeout.lingerMilliseconds)
+    }
+    if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
+    switch phase {
+    case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
+    case .open where !heldReplies.isEmpty: return nil
+    case .open where !inbox.isEmpty: return ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+    case .open where streams.isEmpty:
+      return ConnectionTimeout(.idle, since: max(lastRead, lastSent), limits.idleTimeout)
+    default: return nil
+    }
+  }
+
+  // MARK: The poll
+
+  /// Notes that the client has ended its side, so that the poll will not report input again.
+  mutating func inputWillEnd() { mayHaveInput = true }
+
+  mutating func updateInterest(in poll: borrowing Poll) {
+    guard phase != .closed else { return }
+    var interest: Poll.Interest = reads ? .reading : []
+    if sends { interest.insert(.writing) }
+    interest.insert(.changes)
+    // Events are edge-triggered: what is ready already is reported only after a change of interest.
+    let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends)
+    if interest != self.interest || isReady {
+      mayHaveInput = false
+      self.interest = interest
+      poll.change(descriptor.number, interest, token: token.number)
+    }
+  }
+
+  // MARK: Reading
+
+  /// Reads the socket into `room`.
+  @unsafe @inline(__always)
+  mutating func receive(into room: UnsafeMutableRawBufferPointer, now: UInt64) -> Transfer {
+    let transfer = unsafe descriptor.receive(into: room)
+    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == room.count, now: now) }
+    return transfer
+  }
+
+  /// Reads the socket into the inbox.
+  mutating func receiveIntoInbox(maxBytes: Int, now: UInt64) -> Transfer {
+    guard inbox.tryReserve(maxBytes) else { return .failed(SystemError("malloc")) }
+    let transfer = unsafe inbox.fill(maxBytes) { room in
+      let transfer = unsafe descriptor.receive(into: room)
+      if case .moved(let count) = transfer { return (count, transfer) }
+      return (0, transfer)
+    }
+    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == maxBytes, now: now) }
+    return transfer
+  }
+
+  @inline(__always)
+  private mutating func didReceive(_ byteCount: Int, fillsRoom: Bool, now: UInt64) {
+    figures.receivedBytes.increment(by: byteCount)
+    lastRead = now
+    if fillsRoom { mayHaveInput = true }
+  }
+
+  /// Reads and discards input while the connection lingers. Closes it at the end of the input.
+  /// - Returns: whether there was any.
+  @unsafe
+  mutating func discardInput(using room: UnsafeMutableRawBufferPointer) -> Bool {
+    switch unsafe descriptor.receive(into: room) {
+    case .moved(0), .failed:
+      phase = .closed
+      return false
+    case .moved(let count):
+      if count == room.count { mayHaveInput = true }
+      return true
+    case .wouldBlock: return false
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends bytes and empties their buffer. What the socket does not accept goes to the outbox.
+  /// - Returns: the number of bytes that were sent, and of those that were added to the outbox.
+  mutating func send(_ bytes: inout ByteBuffer, now: UInt64) -> (sent: Int, queued: Int) {
+    var sent = 0
+    if outbox.isEmpty, phase != .closed {
+      switch unsafe descriptor.send(bytes.bytes) {
+      case .moved(let count):
+        sent = count
+        figures.sentBytes.increment(by: count)
+        bytes.consume(count)
+      case .wouldBlock: break
+      case .failed: phase = .closed
+      }
+      lastSent = now
+    }
+    let queued = phase == .closed ? 0 : bytes.count
+    if queued > 0 { unsafe outbox.append(bytes.bytes) }
+    bytes.removeAll()
+    return (sent, queued)
+  }
+
+  /// Sends the outbox, because the socket may accept more.
+  /// - Returns: the number of bytes that were sent.
+  mutating func flushOutbox(now: UInt64) -> Int {
+    guard !outbox.isEmpty else { return 0 }
+    var sent = 0
+    switch unsafe descriptor.send(outbox.bytes) {
+    case .moved(let count):
+      sent = count
+      figures.sentBytes.increment(by: count)
+      outbox.consume(count)
+      lastSent = now
+    case .wouldBlock: break
+    case .failed: phase = .closed
+    }
+    if outbox.isEmpty {
+      outbox.releaseStorage()
+      // The connection was not read meanwhile, so its frames and its idle time are timed from now.
+      lastRead = now
+    }
+    return sent
+  }
+
+  /// Ends the sending side after the last frame, and waits for the client to close the connection.
+  mutating func beginLingering(now: UInt64) {
+    descriptor.shutdownSending()
+    phase = .lingering
+    lastSent = now
+  }
+
+  // MARK: Durability
+
+  /// Whether replies must wait for commits, or for replies that do.
+  @inline(__always)
+  func mustHold(_ replies: borrowing ReplyBuffer) -> Bool { !replies.requiredCommits.isEmpty || !heldReplies.isEmpty }
+
+  /// Puts replies behind those that wait for commits, and takes back what need not wait any more.
+  /// - Parameters:
+  ///   - maxHeldBytes: the size of held replies at which nothing more is read.
+  ///   - waiter: what is notified when more of them need not wait.
+  /// - Returns: whether the connection begins to wait for commits.
+  mutating func holdUntilDurable(
+    _ replies: inout ReplyBuffer, maxHeldBytes: Int, notifying waiter: any DurabilityWaiter
+  ) -> Bool {
+    heldReplies.hold(&replies)
+    for id in heldReplies.release(into: &replies, notifying: waiter) {
+      // A stream that has failed has no further frames.
+      endStream(id: id)
+    }
+    isBlockedByHeldReplies = heldReplies.count >= maxHeldBytes
+    guard !heldReplies.isEmpty, !isAwaitingDurability else { return false }
+    isAwaitingDurability = true
+    return true
+  }
+
+  /// Notes that its worker checks its held replies now.
+  mutating func endWaitForDurability() { isAwaitingDurability = false }
+
+  // MARK: Streams
+
+  /// Ends a stream.
+  /// - Returns: its id.
+  @discardableResult
+  mutating func endStream(at index: Int) -> UInt32 {
+    let stream = streams.remove(at: index)
+    stream.end()
+    return stream.id
+  }
+
+  /// Ends the stream with an id, if there is one.
+  /// - Returns: whether there was one.
+  @discardableResult
+  mutating func endStream(id: UInt32) -> Bool {
+    guard let index = streams.firstIndex(where: { $0.id == id }) else { return false }
+    endStream(at: index)
+    return true
+  }
+
+  mutating func endAllStreams() {
+    for stream in streams { stream.end() }
+    streams = []
+  }
+
+  /// Makes watches look for changes again.
+  /// - Parameter store: the store that has changed; nil for all.
+  mutating func resumeWatches(of store: ObjectIdentifier?) {
+    for index in streams.indices where store == nil || ObjectIdentifier(streams[index].store) == store {
+      streams[index].resumeWatch()
+    }
+  }
+}
+
+/// The stores that a connection has open, by handle: `Protocol/wire.md` §6.3. Handles begin at 1.
+struct OpenStores {
+  struct Opened {
+    let store: Store
+    /// The operations on entries that the connection may execute on it.
+    fileprivate(set) var permitted: OperationSet
+  }
+
+  private var stores: [Opened?] = []
+
+  @inline(__always)
+  subscript(handle: UInt16) -> Opened? {
+    let index = Int(handle) &- 1
+    return index >= 0 && index < stores.count ? stores[index] : nil
+  }
+
+  /// Opens a store under the handle that its name has already, or else under the lowest free one.
+  /// - Returns: nil if `limit` stores are open.
+  mutating func open(_ store: Store, permitting right: Right, limit: Int) -> UInt16? {
+    let opened = Opened(store: store, permitted: OperationSet(right))
+    if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
+      stores[index] = opened
+      return UInt16(index + 1)
+    }
+    if let free = stores.firstIndex(where: { $0 == nil }) {
+      stores[free] = opened
+      return UInt16(free + 1)
+    }
+    guard stores.count < limit else { return nil }
+    stores.append(opened)
+    return UInt16(stores.count)
+  }
+
+  /// Frees an open handle.
+  mutating func close(_ handle: UInt16) {
+    stores[Int(handle) - 1] = nil
+  }
+
+  /// Permits exactly what the grants give.
+  mutating func permit(_ grants: Grants) {
+    for (index, opened) in stores.enumerated() {
+      guard let store = opened?.store else { continue }
+      stores[index]?.permitted = OperationSet(grants.right(on: store.name))
+    }
+  }
+}

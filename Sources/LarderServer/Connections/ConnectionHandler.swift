@@ -1,0 +1,416 @@
+import Platform
+import Storage
+import Wire
+
+/// Serves one worker's connections, one at a time: reads them, passes their requests to the `RequestProcessor`, sends
+/// the replies, and ends the connections.
+///
+/// In the common case, a connection takes one read and one write per wakeup. What does not fit is kept in the
+/// `Connection`, and the poll interest says what to wait for. A handler changes only the connection that it is given;
+/// taking closed connections off the table is the event loop's job.
+///
+/// Owned by one worker's `EventLoop`, and used only on that worker's thread.
+struct ConnectionHandler: ~Copyable {
+  private let server: ServerState
+  private let poll: Poll
+  private let mailbox: Mailbox
+  private var processor: RequestProcessor
+  private var buffers: BufferAccounting
+  private var watchers: WatcherTable
+  private var sweepTimer = SweepTimer()
+  /// The connections whose replies are held until commits are durable.
+  private var awaitingDurability: [ConnectionToken] = []
+  /// When this wakeup began, in nanoseconds.
+  private var wakeupStart: UInt64 = 0
+  /// The duration at which a wakeup is put into the slow log, in nanoseconds.
+  private var slowThreshold: UInt64
+  /// While the server stops: when open reply streams are ended, in milliseconds.
+  private var drainDeadline: UInt64?
+  /// Whether all workers have stopped executing requests, so that a watch that is at its end has reported everything.
+  private var watchesMayEnd = false
+
+  /// How often watches are checked for their end while the server stops, in milliseconds.
+  private static let drainSweepInterval: UInt64 = 5
+  /// How many times a connection is read when the server stops. A client may send faster than it is read.
+  private static let maxDrainReads = 256
+
+  init(_ server: ServerState, _ metrics: WorkerMetrics, _ mailbox: Mailbox, _ poll: consuming Poll) {
+    self.server = server
+    self.mailbox = mailbox
+    self.poll = poll
+    processor = RequestProcessor(server: server, metrics: metrics)
+    buffers = BufferAccounting(server.buffers)
+    watchers = WatcherTable(mailbox)
+    slowThreshold = server.limits.slow.milliseconds * 1_000_000
+  }
+
+  private var now: UInt64 { @inline(__always) get { processor.now } }
+
+  // MARK: Wakeups
+
+  /// Waits for events, and begins a wakeup.
+  /// - Parameter waits: whether to wait for an event or the next sweep if there is none.
+  @inline(__always)
+  mutating func waitForEvents(into events: inout Poll.Events, waits: Bool) -> Int {
+    let count = poll.wait(timeoutMilliseconds: waits ? sweepTimer.timeout(now) : 0, into: &events)
+    wakeupStart = monotonicNanoseconds()
+    processor.beginWakeup(now: wakeupStart / 1_000_000)
+    return count
+  }
+
+  @inline(__always)
+  mutating func endWakeup() { processor.endWakeup(start: wakeupStart, slowThreshold: slowThreshold) }
+
+  // MARK: Beginning and end
+
+  /// Begins to serve a client that has connected.
+  /// - Returns: nil if the system has no memory to poll it. The client sees its connection end, and tries again later.
+  mutating func open(
+    _ socket: consuming Descriptor, token: ConnectionToken, listener: Int
+  ) -> Connection? {
+    do throws(SystemError) {
+      try poll.add(socket.number, Connection.initialInterest, token: token.number)
+    } catch {
+      server.connectionCount.remove()
+      return nil
+    }
+    let figures = server.registry.add(Socket.peer(of: socket), now: now)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.milliseconds)
+    return Connection(socket, token: token, listener: listener, figures, now: now)
+  }
+
+  /// Releases everything that a closed connection holds outside of itself.
+  mutating func finish(_ connection: inout Connection) {
+    connection.endAllStreams()
+    if connection.hasWatched { watchers.remove(connection.token) }
+    server.registry.remove(connection.figures)
+    buffers.remove(connection)
+    poll.remove(connection.descriptor.number)
+    server.connectionCount.remove()
+  }
+
+  /// Whether this worker's clients leave too much unread.
+  var hasTooMuchOutput: Bool { @inline(__always) get { buffers.hasTooMuchOutput } }
+
+  @inline(__always)
+  mutating func accountForInbox(of connection: inout Connection) { buffers.inboxMayHaveChanged(&connection) }
+
+  // MARK: Reading
+
+  /// Handles an event. Input is read into the batch, and executed later with that of other connections.
+  @inline(__always)
+  mutating func handle(
+    _ event: Poll.Event, _ connection: inout Connection, into batch: inout ReadBatch, spare: inout ReplyBuffer
+  ) {
+    if event.endsSending { connection.inputWillEnd() }
+    if event.writable { flushOutbox(&connection, &spare) }
+    if event.readable, connection.reads {
+      if connection.inbox.isEmpty, connection.phase != .lingering {
+        readIntoBatch(&connection, &batch, &spare)
+      } else {
+        read(&connection, &batch, &spare)
+      }
+    } else if event.hungUp {
+      // Nobody is left to send to, and all input has been handled or can't be answered.
+      connection.phase = .closed
+    }
+  }
+
+  /// - Returns: whether anything was read.
+  @inline(__always) @discardableResult
+  private mutating func readIntoBatch(
+    _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
+  ) -> Bool {
+    let transfer = unsafe connection.receive(into: batch.room, now: now)
+    guard case .moved(let count) = transfer, count > 0 else {
+      endInput(of: &connection, transfer, &spare)
+      return false
+    }
+    processor.countReceived(count)
+    batch.add(connection.token, byteCount: count)
+    return true
+  }
+
+  /// Reads a connection and executes its requests at once.
+  /// - Precondition: the batch has no other connection, unless this one has an inbox.
+  /// - Returns: whether anything was read.
+  @discardableResult
+  private mutating func read(
+    _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
+  ) -> Bool {
+    if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room) }
+    guard connection.inbox.isEmpty else { return readIntoInbox(&connection, &spare) }
+    guard readIntoBatch(&connection, &batch, &spare) else { return false }
+    let index = batch.count - 1
+    execute(index, of: &batch, &connection)
+    processor.unlockStore()
+    settle(&connection, &batch[index].replies)
+    batch.removeLast()
+    return true
+  }
+
+  /// Reads more of a frame whose beginning is in the inbox.
+  private mutating func readIntoInbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
+    if buffers.hasTooMuchInput {
+      processor.endConnection(
+        &connection, .tooManyRequests, "the server has too many incomplete requests; try again later", into: &spare)
+      connection.inbox.releaseStorage()
+      settle(&connection, &spare)
+      return false
+    }
+    // The room grows with what has arrived, not with what a frame announces.
+    let room = max(ReadBatch.maxInputBytes, connection.inbox.count)
+    let transfer = connection.receiveIntoInbox(maxBytes: room, now: now)
+    guard case .moved(let count) = transfer, count > 0 else {
+      endInput(of: &connection, transfer, &spare)
+      return false
+    }
+    processor.countReceived(count)
+    executeInbox(of: &connection, &spare)
+    settle(&connection, &spare)
+    return true
+  }
+
+  /// Handles a read that brought nothing.
+  private mutating func endInput(
+    of connection: inout Connection, _ transfer: Transfer, _ spare: inout ReplyBuffer
+  ) {
+    switch transfer {
+    case .moved:
+      connection.phase = .inputEnded
+      connection.inbox.releaseStorage()
+      settle(&connection, &spare)
+    case .wouldBlock: break
+    case .failed: connection.phase = .closed
+    }
+  }
+
+  // MARK: Executing
+
+  /// Prefetches the index for a connection's requests.
+  @inline(__always)
+  mutating func prefetch(_ index: Int, of batch: inout ReadBatch, _ connection: inout Connection) {
+    batch[index].prefetchEnd = unsafe processor.prefetch(RawSpan(_unsafeBytes: batch.bytes(index)), of: connection)
+  }
+
+  /// Whether no more requests can be looked at before `prefetchRecords`.
+  @inline(__always)
+  var hasPrefetchedEnough: Bool { processor.prefetcher.isFull }
+
+  @inline(__always)
+  mutating func prefetchRecords() { processor.prefetchRecords() }
+
+  /// Executes what a connection sent. Its replies wait in the batch, and a store may stay locked.
+  @inline(__always)
+  mutating func execute(_ index: Int, of batch: inout ReadBatch, _ connection: inout Connection) {
+    let bytes = unsafe RawSpan(_unsafeBytes: batch.bytes(index))
+    let prefetchEnd = batch[index].prefetchEnd
+    let consumed = processor.process(bytes, of: &connection, prefetchEnd: prefetchEnd, into: &batch[index].replies)
+    if consumed < bytes.byteCount { keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection) }
+  }
+
+  @inline(__always)
+  mutating func unlockStore() { processor.unlockStore() }
+
+  /// Keeps input that was not consumed in the inbox.
+  private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
+    connection.inbox.append(rest)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.frameTimeout.milliseconds)
+  }
+
+  private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
+    var inbox = ByteBuffer()
+    swap(&inbox, &connection.inbox)
+    let consumed = inbox.withSpan { processor.process($0, of: &connection, into: &replies) }
+    processor.unlockStore()
+    inbox.consume(consumed)
+    guard !inbox.isEmpty else { return }
+    // The storage of a large frame is not kept for the small rest after it.
+    if inbox.capacity > 16 * (inbox.count + ReadBatch.maxInputBytes) {
+      unsafe connection.inbox.append(inbox.bytes)
+    } else {
+      swap(&inbox, &connection.inbox)
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends what can be sent, continues open streams and requests that had to wait for that, ends the connection if it
+  /// has nothing left to do, and updates its poll interest. The replies are empty afterward.
+  mutating func settle(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
+    while true {
+      continueStreams(of: &connection, &replies)
+      send(&replies, to: &connection)
+      // If the output was full and has drained, the inbox may have whole frames.
+      guard connection.outbox.isEmpty, connection.executes, !connection.inbox.isEmpty else { break }
+      executeInbox(of: &connection, &replies)
+      if replies.isEmpty { break }
+    }
+    if connection.isQuiet, drainDeadline == nil { return }
+    endIfDone(&connection, &replies)
+    connection.updateInterest(in: poll)
+  }
+
+  /// Appends the frames of open streams that can be sent.
+  private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
+    // Nothing may follow a notice.
+    if !connection.executes { connection.endAllStreams() }
+    guard !connection.streams.isEmpty else { return }
+    processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
+    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+  }
+
+  private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
+    if connection.mustHold(replies),
+      connection.holdUntilDurable(&replies, maxHeldBytes: processor.limits.outputBytes, notifying: mailbox)
+    {
+      awaitingDurability.append(connection.token)
+    }
+    guard !replies.isEmpty else { return }
+    let (sent, queued) = connection.send(&replies.bytes, now: now)
+    processor.countSent(sent)
+    guard queued > 0 else { return }
+    buffers.outboxDidChange(connection, by: queued)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.milliseconds)
+  }
+
+  /// Sends the outbox, now that the socket accepts more, and then continues what had to wait for that.
+  private mutating func flushOutbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if !connection.outbox.isEmpty {
+      let sent = connection.flushOutbox(now: now)
+      processor.countSent(sent)
+      buffers.outboxDidChange(connection, by: -sent)
+      guard connection.outbox.isEmpty else { return }
+    }
+    settle(&connection, &spare)
+  }
+
+  /// Closes a connection that has nothing left to do, or takes it a step closer to that.
+  private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
+    guard !connection.hasWaitingReplies else { return }
+    if drainDeadline != nil, connection.executes, hasNothingToReport(connection) {
+      processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &replies)
+      send(&replies, to: &connection)
+      guard !connection.hasWaitingReplies else { return }
+    }
+    switch connection.phase {
+    case .inputEnded where connection.streams.isEmpty: connection.phase = .closed
+    case .closing:
+      connection.beginLingering(now: now)
+      sweepTimer.schedule(noLaterThan: now + ConnectionTimeout.lingerMilliseconds)
+    default: break
+    }
+  }
+
+  // MARK: Durability
+
+  /// Removes and returns the connections whose replies are held, because commits have become durable.
+  mutating func takeAwaitingDurability() -> [ConnectionToken] {
+    var tokens: [ConnectionToken] = []
+    swap(&tokens, &awaitingDurability)
+    return tokens
+  }
+
+  /// Sends the held replies of a connection as far as their commits are durable.
+  mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    connection.endWaitForDurability()
+    settle(&connection, &spare)
+  }
+
+  // MARK: Watches
+
+  /// Removes and returns the connections that wait for changes of a store, because there are some.
+  mutating func takeWatchers(of store: ObjectIdentifier) -> [ConnectionToken] { watchers.removeWatchers(of: store) }
+
+  /// Continues the watches of a connection.
+  /// - Parameter store: the store that has changed; nil for all.
+  mutating func resumeWatches(
+    of store: ObjectIdentifier?, _ connection: inout Connection, _ spare: inout ReplyBuffer
+  ) {
+    connection.resumeWatches(of: store)
+    settle(&connection, &spare)
+  }
+
+  /// Whether the server can stop without waiting for a connection's streams: there are none, or they are watches that
+  /// have reported every change there will be.
+  private func hasNothingToReport(_ connection: borrowing Connection) -> Bool {
+    watchesMayEnd ? connection.streams.allSatisfy { $0.isAtEnd } : connection.streams.isEmpty
+  }
+
+  // MARK: Timeouts
+
+  @inline(__always)
+  var isSweepDue: Bool { sweepTimer.isDue(now) }
+
+  /// Begins a sweep. It schedules the next one as it goes.
+  mutating func beginSweep() {
+    sweepTimer.reset()
+    watchesMayEnd = server.areAllWorkersDraining
+    if let drainDeadline, now < drainDeadline { sweepTimer.schedule(noLaterThan: drainDeadline) }
+  }
+
+  /// Ends whatever has timed out at a connection, and schedules the next sweep for what has not.
+  mutating func sweep(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if let drainDeadline, now >= drainDeadline {
+      if connection.executes {
+        processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &spare)
+        settle(&connection, &spare)
+      }
+      connection.phase = .closed
+      return
+    }
+    if drainDeadline != nil, connection.hasWatched {
+      resumeWatches(of: nil, &connection, &spare)
+      sweepTimer.schedule(noLaterThan: now + Self.drainSweepInterval)
+    }
+    if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
+    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    guard let timeout = connection.timeout(processor.limits) else { return }
+    guard timeout.deadline <= now else { return sweepTimer.schedule(noLaterThan: timeout.deadline) }
+    guard let message = timeout.message(processor.limits) else {
+      connection.phase = .closed
+      return
+    }
+    processor.endConnection(&connection, .timedOut, message, into: &spare)
+    settle(&connection, &spare)
+  }
+
+  // MARK: Changes of the server
+
+  /// Adopts the server's current limits, and checks all timeouts against them.
+  mutating func updateLimits() {
+    processor.updateLimits()
+    slowThreshold = processor.limits.slow.milliseconds * 1_000_000
+    sweepTimer.schedule(noLaterThan: now)
+  }
+
+  /// Applies the current access rules, also to what a connection has open.
+  mutating func updateAccess(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    guard connection.phase == .open || connection.phase == .inputEnded else { return }
+    connection.grants = server.accessControl.grants(for: connection)
+    connection.stores.permit(connection.grants)
+    if connection.grants.isNothing {
+      let message = server.accessControl.refuse(AccessControl.useServer, to: connection)
+      processor.endConnection(&connection, .notPermitted, message, into: &spare)
+      return settle(&connection, &spare)
+    }
+    if processor.endForbiddenStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
+  }
+
+  /// Reads and executes what has arrived at a connection, before the server stops.
+  mutating func readRemainingInput(
+    of connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
+  ) {
+    for _ in 0..<Self.maxDrainReads where connection.executes && connection.reads {
+      guard read(&connection, &batch, &spare) else { return }
+    }
+  }
+
+  /// Begins to end connections as soon as they have nothing left to send. The input of all of them must have been read.
+  mutating func beginDrain() {
+    drainDeadline = now + processor.limits.shutdownTimeout.milliseconds
+    server.workerBeganDraining()
+    // Watches must learn that all workers have come this far.
+    sweepTimer.schedule(noLaterThan: now)
+  }
+}

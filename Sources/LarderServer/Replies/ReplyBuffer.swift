@@ -1,0 +1,135 @@
+import Storage
+import Wire
+
+/// The replies to one connection's requests that have not been sent yet, and the commits that must be durable before
+/// they are.
+///
+/// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled
+/// by `readValues` after the store has been unlocked. Owned by a worker: there is one for each slot of its `ReadBatch`,
+/// and a spare one in its `EventLoop`.
+struct ReplyBuffer: ~Copyable {
+  var bytes = ByteBuffer()
+  private(set) var requiredCommits: [RequiredCommit] = []
+  private var missingValues: [MissingValue] = []
+
+  /// A value in a file, and the room for it in the buffer.
+  private struct MissingValue {
+    let value: StoredValue
+    let offset: Int
+    let key: [UInt8]
+  }
+
+  /// The size of an error's message, in bytes, that is not truncated.
+  private static let maxMessageSize = 1_024
+
+  @inline(__always)
+  var isEmpty: Bool { bytes.isEmpty }
+
+  /// Empties the buffer for another connection, and frees its storage if that is larger than `maxKeptBytes`.
+  @inline(__always)
+  mutating func reset(maxKeptBytes: Int) {
+    bytes.removeAll()
+    clearRequiredCommits()
+    if bytes.capacity > maxKeptBytes { bytes.releaseStorage() }
+  }
+
+  // MARK: Durability
+
+  /// Requires that a commit is durable before the replies are sent, because one of them reveals or acknowledges it.
+  @inline(__always)
+  mutating func require(_ revision: UInt64, _ commitWriter: CommitWriter) {
+    if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
+    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter) { return }
+    requiredCommits.append(RequiredCommit(revision, commitWriter))
+  }
+
+  @inline(__always)
+  mutating func clearRequiredCommits() {
+    if !requiredCommits.isEmpty { requiredCommits.removeAll(keepingCapacity: true) }
+  }
+
+  // MARK: Entries
+
+  /// Appends the record of an entry. Expiry is sent as the remaining time.
+  @inline(__always)
+  mutating func appendEntry(_ entry: EntryView, withKey: Bool, withValue: Bool = true, now: UInt64) {
+    let nothing = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    let key = unsafe withKey ? entry.key : nothing
+    guard let value = unsafe withValue ? entry.value : nothing else {
+      return unsafe appendWithoutValue(entry, key: key, now: now)
+    }
+    unsafe bytes.appendEntry(
+      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
+      key: key, value: value)
+  }
+
+  /// Appends the record of an entry whose value is in a file, with room for the value.
+  private mutating func appendWithoutValue(_ entry: EntryView, key: UnsafeRawBufferPointer, now: UInt64) {
+    guard let value = entry.storedValue else { preconditionFailure("a value is in memory or in a file") }
+    unsafe bytes.appendEntryHead(
+      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
+      key: key, valueSize: entry.valueByteCount)
+    missingValues.append(
+      MissingValue(value: value, offset: bytes.extend(by: entry.valueByteCount), key: unsafe Array(entry.key)))
+  }
+
+  /// Whether the last frame has room for values that `readValues` must read.
+  @inline(__always)
+  var lacksValues: Bool { !missingValues.isEmpty }
+
+  /// Reads the values that the last frame lacks. If one can't be read, an error replaces the frame.
+  ///
+  /// Call it without the store's lock: a disk may take its time, and everyone else waits for the lock. The worker's own
+  /// connections do wait.
+  /// - Parameter mark: where the frame begins.
+  /// - Returns: nil if all values were read. Otherwise the result of the request.
+  mutating func readValues(of id: UInt32, from mark: Int) -> RequestResult? {
+    for missing in missingValues {
+      do throws(StoredValueError) {
+        unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
+          (room) throws(StoredValueError) in unsafe try missing.value.read(into: room)
+        }
+      } catch {
+        truncate(to: mark)
+        let key = String(decoding: missing.key.prefix(128), as: UTF8.self)
+        return fail(.valueDamaged, id, "the value of \"\(key)\": \(error)")
+      }
+    }
+    missingValues.removeAll(keepingCapacity: true)
+    return nil
+  }
+
+  /// Removes the frames after `mark`.
+  mutating func truncate(to mark: Int) {
+    bytes.truncate(to: mark)
+    missingValues.removeAll()
+  }
+
+  /// Marks a frame as followed by more of the same reply.
+  mutating func markMore(frameAt start: Int) {
+    bytes.replace(at: start + 5, with: Frame.more)
+  }
+
+  // MARK: Errors
+
+  /// Appends an error. A long message is truncated: some repeat what the client sent, which may be as long as a frame,
+  /// and three times as long once it is UTF-8.
+  mutating func appendError(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
+    let isShort = message.utf8.count <= Self.maxMessageSize
+    bytes.appendError(
+      code, id: id, message: isShort ? message : String(message.prefix(Self.maxMessageSize / 4)) + " …")
+  }
+
+  mutating func appendError(_ error: StorageError, _ id: UInt32) { appendError(ErrorCode(error), id, "\(error)") }
+
+  /// Appends an error as the reply to a request.
+  /// - Returns: the request's result.
+  mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") -> RequestResult {
+    appendError(code, id, message)
+    return RequestResult(outcome: code.outcome)
+  }
+
+  mutating func fail(_ error: StorageError, _ id: UInt32) -> RequestResult {
+    fail(ErrorCode(error), id, "\(error)")
+  }
+}

@@ -1,0 +1,129 @@
+import Storage
+
+/// A reply of several frames that is not finished: `Protocol/wire.md` §5. What it has left to send, from which
+/// snapshot, and its credit.
+///
+/// Owned by its connection. It holds a snapshot, or a watch, of its store until `end`, which must be called when it is
+/// dropped.
+struct ReplyStream {
+  let id: UInt32
+  let store: Store
+  /// The view of the store that the entries come from; nil for a watch.
+  let snapshot: Snapshot?
+  var remainder: Remainder
+  /// The number of bytes that the client still accepts. Nothing is sent unless it is positive.
+  private(set) var credit: Int
+  /// When the last frame was sent, in milliseconds.
+  private(set) var lastSent: UInt64
+
+  /// The size of a frame's body, in bytes, at which a new frame begins.
+  static let maxFrameBody = 65_536
+  /// The largest credit that a stream can have.
+  static let maxCredit = Int(Int32.max)
+
+  init(id: UInt32, store: Store, snapshot: Snapshot?, remainder: Remainder, credit: Int, now: UInt64) {
+    self.id = id
+    self.store = store
+    self.snapshot = snapshot
+    self.remainder = remainder
+    self.credit = credit
+    lastSent = now
+  }
+
+  /// What is left to send.
+  enum Remainder {
+    case scan(Scan)
+    /// The entries at these handles, 0 for absent ones, from `next` on.
+    case entries([UInt32], next: Int)
+    /// The changes of the store, without an end.
+    case changes(Watch)
+
+    /// The number of keys that it keeps in memory.
+    var keyCount: Int {
+      switch self {
+      case .scan, .changes: 0
+      case .entries(let handles, _): handles.count
+      }
+    }
+
+    var isEmpty: Bool {
+      switch self {
+      case .scan(let scan): scan.ranks.isEmpty
+      case .entries(let handles, let next): next == handles.count
+      case .changes: false
+      }
+    }
+  }
+
+  /// The entries of a range of ranks, from the last one backward if `isReverse`.
+  struct Scan {
+    private(set) var ranks: Range<Int>
+    let isReverse: Bool
+    let isKeysOnly: Bool
+
+    /// Removes the ranks that are visited first.
+    mutating func dropFirst(_ count: Int) {
+      ranks = isReverse ? ranks.lowerBound..<ranks.upperBound - count : ranks.lowerBound + count..<ranks.upperBound
+    }
+  }
+
+  private var watch: Watch? { if case .changes(let watch) = remainder { watch } else { nil } }
+  var isWatch: Bool { watch != nil }
+  /// Whether the next frame can be made now.
+  var isReady: Bool { credit > 0 && watch?.isCaughtUp != true }
+  /// Whether it is a watch that has reported every change there is.
+  var isAtEnd: Bool { watch?.isAtEnd == true }
+
+  /// Takes the size of a frame off the credit.
+  mutating func didSend(_ byteCount: Int, now: UInt64) {
+    credit -= byteCount
+    lastSent = now
+  }
+
+  mutating func addCredit(_ byteCount: Int) { credit = min(credit + byteCount, Self.maxCredit) }
+
+  /// Makes a watch look for changes again.
+  mutating func resumeWatch() {
+    guard case .changes(var watch) = remainder else { return }
+    watch.isCaughtUp = false
+    remainder = .changes(watch)
+  }
+
+  /// Releases the snapshot or the watch. Locks the store.
+  func end() {
+    store.access { map in
+      if let snapshot { map.end(snapshot) } else { map.endWatch() }
+    }
+  }
+}
+
+/// How far a watch has come: `Protocol/wire.md` §6.5. Owned by its stream.
+struct Watch {
+  /// Only changes of keys that begin with it are reported.
+  private let prefix: [UInt8]
+  let isKeysOnly: Bool
+  /// The position of the next change in the store's feed.
+  var position: UInt64
+  /// The newest revision up to which everything has been reported.
+  var throughRevision: UInt64
+  /// The position at which the last frame was sent.
+  var reportedPosition: UInt64
+  /// Whether everything that may be reported has been, so that it waits for more.
+  var isCaughtUp = false
+  /// Whether the feed has nothing more, not even changes that are not durable yet.
+  var isAtEnd = false
+
+  init(prefix: [UInt8], isKeysOnly: Bool, position: UInt64, throughRevision: UInt64) {
+    self.prefix = prefix
+    self.isKeysOnly = isKeysOnly
+    self.position = position
+    self.throughRevision = throughRevision
+    reportedPosition = position
+  }
+
+  /// Whether a change is to be reported.
+  func matches(_ change: ChangeView) -> Bool {
+    if prefix.isEmpty || change.kind == .deleteAll { return true }
+    return unsafe change.key.starts(with: prefix)
+  }
+}

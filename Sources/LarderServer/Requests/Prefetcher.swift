@@ -1,0 +1,71 @@
+import Storage
+import Wire
+
+/// Prefetches the memory that the next requests on single keys will read, so that they wait for it together rather than
+/// one by one.
+///
+/// Prefetching takes two steps: `add` prefetches the part of a store's index that a key belongs to, and
+/// `prefetchRecords` then prefetches the records of all keys that were added. Only speed depends on it. Every call
+/// needs the store's lock. Owned by a `RequestProcessor`.
+struct Prefetcher: ~Copyable {
+  private var keys = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
+  private var count = 0
+
+  /// Whether no more keys can be added before `prefetchRecords`.
+  @inline(__always)
+  var isFull: Bool { count == keys.count }
+
+  /// Adds the keys of the requests that begin at `start` and name the same store.
+  /// - Returns: where the first request begins that was not looked at.
+  mutating func addRequests(
+    in bytes: RawSpan, at start: Int, storeHandle: UInt16, maxFrameBytes: Int, _ map: inout EntryMap
+  ) -> Int {
+    var position = start
+    while !isFull, case .frame(let header) = FrameScan(bytes, at: position, largest: maxFrameBytes),
+      header.detail == storeHandle
+    {
+      let body = header.body(at: position)
+      if header.kind == Operation.get.rawValue, body.count <= Key.largest {
+        unsafe add(bytes.extracting(unchecked: body), &map)
+      } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
+        unsafe add(bytes.extracting(unchecked: write.key), &map)
+      }
+      position &+= header.frameSize
+    }
+    return position
+  }
+
+  /// Prefetches everything that the next keys of a list need.
+  /// - Returns: the number of those keys.
+  mutating func prefetch(_ keys: KeyList, of body: RawSpan, _ map: inout EntryMap) -> Int {
+    var keys = keys
+    while !isFull, let key = keys.next(body) { add(body.extracting(key), &map) }
+    return prefetchRecords(&map)
+  }
+
+  /// Prefetches everything that the next records of a write need.
+  /// - Returns: the number of those records.
+  mutating func prefetchWrites(in body: RawSpan, at start: Int, _ map: inout EntryMap) -> Int {
+    var position = start
+    while !isFull, let write = WriteRecord(body, at: position) {
+      add(body.extracting(write.key), &map)
+      position = write.end
+    }
+    return prefetchRecords(&map)
+  }
+
+  /// Prefetches the records of the keys that were added, and forgets the keys.
+  /// - Returns: the number of those keys.
+  @discardableResult
+  mutating func prefetchRecords(_ map: inout EntryMap) -> Int {
+    for index in 0..<count { map.aheadOfRecord(keys[index]) }
+    defer { count = 0 }
+    return count
+  }
+
+  @inline(__always)
+  private mutating func add(_ key: RawSpan, _ map: inout EntryMap) {
+    keys[count] = map.aheadOfIndex(key)
+    count &+= 1
+  }
+}

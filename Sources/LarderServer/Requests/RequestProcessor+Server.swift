@@ -1,0 +1,265 @@
+import Platform
+import Storage
+import Wire
+
+/// All requests except those on the entries of an open store: `Protocol/wire.md` §6.1 to §6.3, and their access control
+/// (§10).
+extension RequestProcessor {
+  /// Answers the first request of a connection, which must be a hello.
+  mutating func greet(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard header.kind == Operation.hello.rawValue else {
+      return endConnection(
+        &connection, .helloExpected, "the first request of a connection must be a hello", into: &replies)
+    }
+    let hello: ClientHello
+    do throws(ClientHello.Fault) { hello = try ClientHello(body: body) } catch {
+      switch error {
+      case .noMagic:
+        return endConnection(
+          &connection, .helloExpected, "a hello must begin with the bytes LRDR", into: &replies)
+      case .malformed:
+        connection.phase = .closing
+        return replies.fail(.malformed, header.id, "the hello is malformed")
+      }
+    }
+    guard hello.versions.overlaps(ProtocolVersion.lowest...ProtocolVersion.highest) else {
+      let range = "\(ProtocolVersion.lowest) to \(ProtocolVersion.highest)"
+      connection.phase = .closing
+      return replies.fail(.versionNotSupported, header.id, "this server supports versions \(range) of the protocol")
+    }
+    connection.grants = server.accessControl.grants(for: connection)
+    guard !connection.grants.isNothing else {
+      let result = refuse(AccessControl.useServer, header.id, connection, into: &replies)
+      connection.phase = .closing
+      return result
+    }
+    connection.phase = .open
+    connection.credit = min(Int(hello.credit), ReplyStream.maxCredit)
+    connection.figures.setClientName(hello.name)
+    replies.bytes.appendReply(
+      ServerHello(
+        version: min(hello.versions.upperBound, ProtocolVersion.highest),
+        maxFrameSize: UInt32(limits.maxFrameBytes),
+        maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.largest),
+        maxOpenStores: UInt16(limits.openStores),
+        maxRequestsInFlight: UInt32(limits.requestsInFlight), maxKeyCount: UInt32(limits.keysInRequest),
+        name: Server.name),
+      id: header.id)
+    return RequestResult()
+  }
+
+  /// Executes a request that doesn't run under a store's lock, and rejects requests on entries that can't be executed.
+  mutating func executeOnServer(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    let id = header.id
+    guard let operation = Operation(rawValue: header.kind) else {
+      return replies.fail(.unknownOperation, id, "unknown operation \(header.kind)")
+    }
+    if operation == .credit { return addCredit(header, body, &connection) }
+    if operation == .cancel { return cancel(header, body, &connection, into: &replies) }
+    guard header.flags == 0 else { return replies.fail(.malformed, id) }
+    let takesStore =
+      Self.isOnEntries(header.kind) || operation == .storeClose || (operation == .stats && header.detail != 0)
+    guard takesStore || header.detail == 0 else {
+      return replies.fail(.malformed, id, "this operation takes no store handle")
+    }
+    if takesStore, connection.stores[header.detail] == nil {
+      return replies.fail(.storeUnknown, id, "no store is open under handle \(header.detail)")
+    }
+    if let store = connection.stores[header.detail]?.store {
+      if let refused = rejectUnlessPermitted(operation, on: store.name, id, connection, into: &replies) {
+        return refused
+      }
+    } else if !operation.namesStoreInBody {
+      if let refused = rejectUnlessPermitted(operation, id, connection, into: &replies) { return refused }
+    }
+    do throws(StorageError) {
+      switch operation {
+      case .ping:
+        guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+        return succeed(id, into: &replies)
+      case .stats: return stats(header, body, connection, into: &replies)
+      case .slowLog: return slowLog(id, body, into: &replies)
+      case .connections: return connections(id, body, into: &replies)
+      case .storeOpen: return try openStore(id, body, &connection, into: &replies)
+      case .storeClose:
+        guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+        connection.stores.close(header.detail)
+        return succeed(id, into: &replies)
+      case .storeCreate: return try createStore(id, body, connection, into: &replies)
+      case .storeList: return listStores(id, body, connection, into: &replies)
+      case .storeDrop:
+        let name = try decodeStoreName(body)
+        if let refused = rejectUnlessPermitted(operation, on: name, id, connection, into: &replies) { return refused }
+        try server.stores.drop(name)
+        return succeed(id, into: &replies)
+      default: return replies.fail(.malformed, id)
+      }
+    } catch {
+      return replies.fail(error, id)
+    }
+  }
+
+  /// Appends a reply with an empty body.
+  private mutating func succeed(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+    replies.bytes.endFrame(replies.bytes.beginReply(id: id))
+    return RequestResult()
+  }
+
+  // MARK: Reply streams
+
+  /// Adds to the credit of a stream. There is no reply, and a stream that has just ended is no error.
+  private func addCredit(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) -> RequestResult {
+    guard header.flags == 0, header.detail == 0, body.byteCount == 4, let amount = body.integer(at: 0, as: UInt32.self),
+      let index = connection.streams.firstIndex(where: { $0.id == header.id })
+    else { return RequestResult() }
+    connection.streams[index].addCredit(Int(amount))
+    return RequestResult()
+  }
+
+  /// Ends a stream. The reply, an error, is the stream's last frame; there is none if the stream has just ended.
+  private mutating func cancel(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard header.flags == 0, header.detail == 0, body.byteCount == 0, connection.endStream(id: header.id) else {
+      return RequestResult()
+    }
+    return replies.fail(.cancelled, header.id)
+  }
+
+  // MARK: Figures
+
+  private mutating func stats(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard body.byteCount == 0 else { return replies.fail(.malformed, header.id) }
+    let figures: [Figure]
+    if let store = connection.stores[header.detail]?.store {
+      let mapFigures: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
+      guard let mapFigures else { return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
+      figures = mapFigures + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
+    } else {
+      figures = server.figures()
+    }
+    let start = replies.bytes.beginReply(id: header.id)
+    for figure in figures { replies.bytes.append(figure) }
+    replies.bytes.endFrame(start)
+    return RequestResult()
+  }
+
+  private mutating func slowLog(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    let now = monotonicMilliseconds()
+    let start = replies.bytes.beginReply(id: id)
+    for entry in server.slowLog.withLock({ $0.newestFirst }) {
+      replies.bytes.append(
+        SlowWakeUp(
+          millisecondsAgo: now - entry.ended, nanoseconds: entry.nanoseconds, receivedBytes: entry.receivedBytes,
+          requests: entry.requests, operations: entry.operations, store: entry.store))
+    }
+    replies.bytes.endFrame(start)
+    return RequestResult()
+  }
+
+  private mutating func connections(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
+    guard body.byteCount == 4, let limit = body.integer(at: 0, as: UInt32.self) else {
+      return replies.fail(.malformed, id)
+    }
+    let now = monotonicMilliseconds()
+    var commands: [Int32: String] = [:]
+    let start = replies.bytes.beginReply(id: id)
+    for figures in server.registry.busiest(min(Int(limit), ConnectionRegistry.maxReported)) {
+      replies.bytes.append(BusyConnection(figures, now: now, &commands))
+    }
+    replies.bytes.endFrame(start)
+    return RequestResult()
+  }
+
+  // MARK: Stores
+
+  private mutating func openStore(
+    _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    let name = try decodeStoreName(body)
+    if let refused = rejectUnlessPermitted(.storeOpen, on: name, id, connection, into: &replies) { return refused }
+    let store = try server.stores.open(name)
+    let right = connection.grants.right(on: name)
+    guard let handle = connection.stores.open(store, permitting: right, limit: limits.openStores) else {
+      return replies.fail(
+        .tooManyStores, id, "this connection already has \(limits.openStores) stores open; close one first")
+    }
+    let start = replies.bytes.beginReply(id: id)
+    replies.bytes.append(OpenedStore(handle: handle, engine: store.engine.rawValue))
+    replies.bytes.endFrame(start)
+    return RequestResult()
+  }
+
+  private mutating func createStore(
+    _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    guard body.byteCount <= 2 * 255 else {
+      return replies.fail(.illegalArgument, id, "no engine has such a long name")
+    }
+    guard let creation = StoreCreation(body) else { return replies.fail(.malformed, id) }
+    let name = try StoreName(creation.name)
+    if let refused = rejectUnlessPermitted(.storeCreate, on: name, id, connection, into: &replies) { return refused }
+    try server.stores.create(name, StoreSpecification(creation.specification))
+    return succeed(id, into: &replies)
+  }
+
+  private mutating func listStores(
+    _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    let start = replies.bytes.beginReply(id: id)
+    for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
+      let entries = store.access { $0.count(now: now) }
+      replies.bytes.append(
+        ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))
+    }
+    replies.bytes.endFrame(start)
+    return RequestResult()
+  }
+
+  /// Decodes the store name that is the whole body. A name that is too long is rejected before it is made text.
+  private func decodeStoreName(_ body: RawSpan) throws(StorageError) -> StoreName {
+    guard body.byteCount <= StoreName.maximumLength else { throw .invalidStoreName("\(body.byteCount) bytes") }
+    return try StoreName(body.toString())
+  }
+
+  // MARK: Access control
+
+  /// Rejects an operation on a store that the connection has no right to.
+  /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
+  mutating func rejectUnlessPermitted(
+    _ operation: Operation, on store: StoreName, _ id: UInt32, _ connection: borrowing Connection,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult? {
+    if connection.grants.right(on: store) >= operation.right { return nil }
+    let action =
+      switch operation {
+      case .storeCreate: "create"
+      case .storeDrop: "drop"
+      default: operation.right == .read ? "read" : "write to"
+      }
+    return refuse("\(action) store \(store)", id, connection, into: &replies)
+  }
+
+  /// Rejects an operation on the server that the connection has no right to.
+  /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
+  private mutating func rejectUnlessPermitted(
+    _ operation: Operation, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult? {
+    if connection.grants.onAll >= operation.right { return nil }
+    return refuse("ask the server for \(operation.name)", id, connection, into: &replies)
+  }
+
+  private mutating func refuse(
+    _ action: String, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    replies.fail(.notPermitted, id, server.accessControl.refuse(action, to: connection))
+  }
+}

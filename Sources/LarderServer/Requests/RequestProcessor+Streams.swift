@@ -1,0 +1,292 @@
+import Storage
+import Wire
+
+/// Replies that consist of entry records, in one frame or several: `Protocol/wire.md` §5.
+///
+/// A request appends the first frame. If it has more to send, it opens a `ReplyStream` on the connection, which
+/// `continueStream` continues, frame by frame, as far as the client's credit goes.
+extension RequestProcessor {
+  mutating func getMany(
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    var keys: KeyList
+    switch decodeKeys(body, id, into: &replies) {
+    case .valid(let list): keys = list
+    case .invalid(let failure): return failure
+    }
+    if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    var shownRevision: UInt64 = 0
+    let start = replies.bytes.beginReply(id: id)
+    var prefetchedCount = 0
+    while true {
+      if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetch(keys, of: body, &map) }
+      prefetchedCount -= 1
+      var remaining = keys
+      guard let key = remaining.next(body) else { break }
+      let entry = map.get(body.extracting(key), now: now)
+      guard appendRecord(of: entry, toFrameAt: start, of: &replies) else {
+        shownRevision = max(shownRevision, entry == nil ? map.lastRemoval : 0)
+        break
+      }
+      shownRevision = max(shownRevision, entry?.revision ?? map.lastRemoval)
+      keys = remaining
+    }
+    replies.bytes.endFrame(start)
+    guard !keys.isComplete(body) else { return RequestResult(shownRevision: shownRevision) }
+    // Keys that are missing from later frames are missing as of now.
+    shownRevision = max(shownRevision, map.lastRemoval)
+    let openKeyCount = connection.streams.reduce(0) { $0 + $1.remainder.keyCount }
+    guard openKeyCount + keys.remaining <= limits.keysInAnswers else {
+      replies.truncate(to: start)
+      return replies.fail(
+        .tooManyRequests, id,
+        "the open reply streams of this connection have \(openKeyCount) keys left to send; read them first"
+      ).showing(shownRevision)
+    }
+    var handles: [UInt32] = []
+    handles.reserveCapacity(keys.remaining)
+    while let key = keys.next(body) { handles.append(map.handle(of: body.extracting(key), now: now) ?? 0) }
+    openStream(.entries(handles, next: 0), id, frameAt: start, &connection, store, &map, into: &replies)
+    return RequestResult(shownRevision: shownRevision)
+  }
+
+  mutating func scan(
+    _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
+    _ map: inout EntryMap, into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    guard let request = ScanRequest(body, of: operation) else { return replies.fail(.malformed, id) }
+    guard request.prefix.count <= Key.largest, request.cursor?.count ?? 0 <= Key.largest else {
+      return replies.fail(.illegalArgument, id)
+    }
+    if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    let prefix = body.extracting(request.prefix)
+    let matches: Range<Int>
+    if let cursor = request.cursor {
+      matches = map.ranks(prefix: prefix, after: body.extracting(cursor), reverse: request.isReverse, now: now)
+    } else {
+      matches = map.ranks(prefix: prefix, after: nil, reverse: request.isReverse, now: now)
+    }
+    let ranks = request.page(of: matches)
+    let scan = ReplyStream.Scan(ranks: ranks, isReverse: request.isReverse, isKeysOnly: request.isKeysOnly)
+    // The page shows which keys there are; with an offset, also how many come before it.
+    let revision = request.offset == 0 ? map.lastRemoval : max(map.lastRemoval, map.lastInsertion)
+    let start = replies.bytes.beginReply(id: id)
+    let (rest, newestRevision) = try appendEntries(of: scan, in: nil, toFrameAt: start, &map, of: &replies)
+    replies.bytes.endFrame(start)
+    if !rest.ranks.isEmpty { openStream(.scan(rest), id, frameAt: start, &connection, store, &map, into: &replies) }
+    return RequestResult(shownRevision: max(revision, newestRevision))
+  }
+
+  // MARK: Streams
+
+  /// Rejects a request whose reply can't become a stream: the id is in use, or the connection has too many of them.
+  /// - Returns: nil if the stream may be opened. Otherwise the error has been appended to the replies.
+  mutating func rejectStream(
+    _ id: UInt32, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) -> RequestResult? {
+    if connection.streams.contains(where: { $0.id == id }) {
+      return endConnection(&connection, .malformed, "a reply stream with id \(id) is still open", into: &replies)
+    }
+    if connection.streams.count >= limits.requestsInFlight {
+      return replies.fail(
+        .tooManyRequests, id,
+        "this connection already has \(limits.requestsInFlight) requests in flight; wait for their replies first")
+    }
+    return nil
+  }
+
+  /// Opens a stream whose first frame has been appended.
+  private mutating func openStream(
+    _ remainder: ReplyStream.Remainder, _ id: UInt32, frameAt start: Int, _ connection: inout Connection,
+    _ store: Store, _ map: inout EntryMap, into replies: inout ReplyBuffer
+  ) {
+    replies.markMore(frameAt: start)
+    connection.streams.append(
+      ReplyStream(
+        id: id, store: store, snapshot: map.snapshot(now: now), remainder: remainder,
+        credit: connection.credit - (replies.bytes.count - start), now: now))
+  }
+
+  /// Appends frames of a connection's open streams, one of each in rotation, as far as their credit and the room for
+  /// replies go.
+  mutating func continueStreams(
+    of connection: inout Connection, notifying watchers: inout WatcherTable, into replies: inout ReplyBuffer
+  ) {
+    let maxReplyBytes = maxReplyBytes(for: connection)
+    var isAnyReady = true
+    while isAnyReady, !connection.streams.isEmpty {
+      isAnyReady = false
+      for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
+        guard replies.bytes.count < maxReplyBytes else { return }
+        var notifier: ChangeNotifier?
+        if connection.streams[index].isWatch {
+          connection.hasWatched = true
+          notifier = watchers.add(connection.token, watching: connection.streams[index].store)
+        }
+        if continueStream(&connection.streams[index], notifier, into: &replies) {
+          isAnyReady = true
+        } else {
+          connection.endStream(at: index)
+        }
+      }
+    }
+  }
+
+  /// Appends the next frame of a stream.
+  /// - Parameter notifier: what wakes the worker when there are more changes; nil unless the stream is a watch.
+  /// - Returns: whether the stream has more to send.
+  mutating func continueStream(
+    _ stream: inout ReplyStream, _ notifier: ChangeNotifier? = nil, into replies: inout ReplyBuffer
+  ) -> Bool {
+    if case .changes(var watch) = stream.remainder {
+      defer { stream.remainder = .changes(watch) }
+      return continueWatch(&stream, &watch, notifier, into: &replies)
+    }
+    guard let snapshot = stream.snapshot else { preconditionFailure("a stream of entries has a snapshot") }
+    let start = replies.bytes.beginReply(id: stream.id)
+    let shownRevision: UInt64
+    do throws(StorageError) {
+      (stream.remainder, shownRevision) = try stream.store.access { map throws(StorageError) in
+        try appendEntries(of: stream.remainder, in: snapshot, toFrameAt: start, &map, of: &replies)
+      }
+    } catch {
+      replies.truncate(to: start)
+      replies.appendError(error, stream.id)
+      return false
+    }
+    replies.bytes.endFrame(start)
+    if replies.lacksValues, replies.readValues(of: stream.id, from: start) != nil { return false }
+    if let commitWriter = stream.store.commitWriter { replies.require(shownRevision, commitWriter) }
+    if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
+    stream.didSend(replies.bytes.count - start, now: now)
+    return !stream.remainder.isEmpty
+  }
+
+  /// The earliest time, in milliseconds, at which a stream of a connection ends for lack of credit; nil if none lacks
+  /// it. Watches don't end.
+  func creditDeadline(of connection: borrowing Connection) -> UInt64? {
+    var earliest: UInt64?
+    for stream in connection.streams where stream.credit <= 0 && !stream.isWatch {
+      let deadline = stream.lastSent + limits.answerTimeout.milliseconds
+      earliest = min(earliest ?? .max, deadline)
+    }
+    return earliest
+  }
+
+  /// Ends the streams whose client has sent no credit for too long.
+  /// - Returns: whether there were any.
+  mutating func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    let timeout = limits.answerTimeout
+    var hasEnded = false
+    for index in connection.streams.indices.reversed()
+    where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch
+      && connection.streams[index].lastSent + timeout.milliseconds <= now
+    {
+      replies.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
+      hasEnded = true
+    }
+    return hasEnded
+  }
+
+  /// Ends the streams of stores that the connection may not read any more.
+  /// - Returns: whether there were any.
+  mutating func endForbiddenStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    var hasEnded = false
+    for index in connection.streams.indices.reversed() {
+      let (id, store) = (connection.streams[index].id, connection.streams[index].store.name)
+      guard rejectUnlessPermitted(.get, on: store, id, connection, into: &replies) != nil else { continue }
+      connection.endStream(at: index)
+      hasEnded = true
+    }
+    return hasEnded
+  }
+
+  // MARK: Entries
+
+  /// Appends records until there are no more, or the frame that begins at `start` is full.
+  /// - Returns: what is left to send, and the newest revision among the entries.
+  private mutating func appendEntries(
+    of remainder: ReplyStream.Remainder, in snapshot: Snapshot, toFrameAt start: Int, _ map: inout EntryMap,
+    of replies: inout ReplyBuffer
+  ) throws(StorageError) -> (ReplyStream.Remainder, newestRevision: UInt64) {
+    switch remainder {
+    case .scan(let scan):
+      let (rest, newest) = try appendEntries(of: scan, in: snapshot, toFrameAt: start, &map, of: &replies)
+      return (.scan(rest), newest)
+    case .entries(let handles, var next):
+      try map.check(snapshot)
+      var newest: UInt64 = 0
+      while next < handles.count {
+        var entry: EntryView?
+        if handles[next] != 0 { entry = map.entry(at: handles[next]) }
+        if let expiry = entry?.expiry, expiry != 0, expiry <= now { entry = nil }
+        guard appendRecord(of: entry, toFrameAt: start, of: &replies) else { break }
+        newest = max(newest, entry?.revision ?? 0)
+        next += 1
+      }
+      return (.entries(handles, next: next), newest)
+    case .changes: preconditionFailure("a watch has no entries")
+    }
+  }
+
+  /// Appends the records of a scan until the frame that begins at `start` is full.
+  /// - Returns: the rest of the scan, and the newest revision among the entries.
+  private mutating func appendEntries(
+    of scan: ReplyStream.Scan, in snapshot: Snapshot?, toFrameAt start: Int, _ map: inout EntryMap,
+    of replies: inout ReplyBuffer
+  ) throws(StorageError) -> (ReplyStream.Scan, newestRevision: UInt64) {
+    var isFull = false
+    var newest: UInt64 = 0
+    let visited = try map.scan(ranks: scan.ranks, reverse: scan.isReverse, in: snapshot, now: now) { entry in
+      let size = unsafe entry.headerSize + entry.key.count + (scan.isKeysOnly ? 0 : entry.valueByteCount)
+      isFull = !fits(size, inFrameAt: start, of: replies)
+      if isFull { return false }
+      newest = max(newest, entry.revision)
+      replies.appendEntry(entry, withKey: true, withValue: !scan.isKeysOnly, now: now)
+      return true
+    }
+    var rest = scan
+    rest.dropFirst(isFull ? visited - 1 : visited)
+    return (rest, newest)
+  }
+
+  /// Appends the get-many record of an entry, or of an absent one.
+  /// - Returns: false, and appends nothing, if the frame is full.
+  @inline(__always)
+  private mutating func appendRecord(of entry: EntryView?, toFrameAt start: Int, of replies: inout ReplyBuffer) -> Bool
+  {
+    guard let entry else {
+      guard fits(EntryRecord.headerSize, inFrameAt: start, of: replies) else { return false }
+      replies.bytes.appendMissingEntry()
+      return true
+    }
+    guard fits(entry.headerSize + entry.valueByteCount, inFrameAt: start, of: replies) else { return false }
+    replies.appendEntry(entry, withKey: false, now: now)
+    return true
+  }
+
+  private func fits(_ recordSize: Int, inFrameAt start: Int, of replies: borrowing ReplyBuffer) -> Bool {
+    let bodySize = replies.bytes.count - start - Frame.headerSize
+    return bodySize == 0 || bodySize + recordSize <= maxStreamFrameBody
+  }
+}
+
+extension EntryView {
+  /// The size of its entry record before the key, in bytes.
+  fileprivate var headerSize: Int { EntryRecord.headerSize + (expiry == 0 ? 0 : 8) }
+}
+
+extension ScanRequest {
+  /// The ranks of the requested page among the ranks that match.
+  fileprivate func page(of matches: Range<Int>) -> Range<Int> {
+    let skipped = Int(clamping: min(offset, UInt64(matches.count)))
+    let taken = min(limit, matches.count - skipped)
+    if isReverse {
+      let end = matches.upperBound - skipped
+      return end - taken..<end
+    }
+    let start = matches.lowerBound + skipped
+    return start..<start + taken
+  }
+}

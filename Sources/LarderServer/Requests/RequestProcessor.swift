@@ -1,0 +1,316 @@
+import Platform
+import Storage
+import Wire
+
+/// Executes the requests of a worker's connections: frames in, replies out (`Protocol/wire.md` §6 and §9).
+///
+/// `process` decodes what one connection sent, executes each request, and appends the reply to the connection's
+/// `ReplyBuffer`. Requests on entries run under the lock of their store, which stays locked until `unlockStore`, or
+/// until a request needs another store. A handler returns a `RequestResult`; it leaves nothing behind for the next one.
+///
+/// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
+/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several
+/// frames), `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing, because the
+/// compiler copies a large struct that it lends to a function.
+struct RequestProcessor: ~Copyable {
+  let server: ServerState
+  /// The limits in force. The worker has a copy of its own, because every request reads them.
+  private(set) var limits: ServerLimits
+  /// The time of this wakeup, in milliseconds of the clock that expiries are measured with.
+  private(set) var now: UInt64 = 0
+  var prefetcher = Prefetcher()
+  let maxValueSize: Int
+  /// The size of a frame's body, in bytes, at which a reply stream begins a new frame.
+  let maxStreamFrameBody: Int
+  private let metrics: WorkerMetrics
+  private var counts = WakeupCounts()
+  private var heldStore = HeldStore()
+
+  /// How many times a write is retried while its store has no room for another commit.
+  private static let maxRoomRetries = 100
+
+  init(server: ServerState, metrics: WorkerMetrics) {
+    self.server = server
+    self.metrics = metrics
+    let limits = server.limits
+    self.limits = limits
+    maxValueSize = limits.maxValueBytes
+    maxStreamFrameBody = min(ReplyStream.maxFrameBody, limits.maxFrameBytes - Frame.minLength)
+  }
+
+  /// Adopts the server's current limits.
+  mutating func updateLimits() { limits = server.limits }
+
+  // MARK: Wakeups
+
+  @inline(__always)
+  mutating func beginWakeup(now: UInt64) { self.now = now }
+
+  /// Moves what was counted to the worker's metrics, and to the slow log if the wakeup took at least as long as the
+  /// threshold.
+  /// - Parameter start: when the wakeup began, in nanoseconds.
+  @inline(__always)
+  mutating func endWakeup(start: UInt64, slowThreshold: UInt64) {
+    guard counts.requests > 0 else { return counts.moveBytes(to: metrics) }
+    let nanoseconds = monotonicNanoseconds() &- start
+    metrics.add(1, to: .wakeups)
+    if nanoseconds >= slowThreshold { logSlowWakeup(nanoseconds) }
+    counts.move(to: metrics, nanoseconds: nanoseconds)
+    heldStore.forgetLastStore()
+  }
+
+  private func logSlowWakeup(_ nanoseconds: UInt64) {
+    metrics.add(1, to: .slowWakeups)
+    let entry = counts.slowLogEntry(nanoseconds: nanoseconds, store: heldStore.lastStoreName)
+    server.slowLog.withLock { $0.append(entry) }
+  }
+
+  @inline(__always)
+  mutating func countReceived(_ byteCount: Int) { counts.addReceived(byteCount) }
+
+  @inline(__always)
+  mutating func countSent(_ byteCount: Int) { counts.addSent(byteCount) }
+
+  @inline(__always)
+  private mutating func record(_ result: RequestResult, of operation: UInt8) {
+    counts.count(operation)
+    if result.outcome != .done { recordFailure(result.outcome, of: operation) }
+  }
+
+  @inline(never)
+  private mutating func recordFailure(_ outcome: Outcome, of operation: UInt8) {
+    counts.countFailure(operation, outcome, metrics)
+  }
+
+  // MARK: Processing
+
+  /// Unlocks the store that is still locked for the next request, if there is one. Call it before any system call.
+  @inline(__always)
+  mutating func unlockStore() { heldStore.unlock() }
+
+  /// The size of replies, in bytes, at which a connection has enough waiting to be sent, and none of its requests is
+  /// executed any more.
+  @inline(__always)
+  func maxReplyBytes(for connection: borrowing Connection) -> Int {
+    limits.outputBytes - connection.waitingReplyBytes
+  }
+
+  /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection ends.
+  /// - Parameter prefetchEnd: the end of the requests whose memory `prefetch` has requested.
+  /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait until the client
+  ///   reads its replies.
+  mutating func process(
+    _ bytes: RawSpan, of connection: inout Connection, prefetchEnd: Int = 0, into replies: inout ReplyBuffer
+  ) -> Int {
+    let maxReplyBytes = maxReplyBytes(for: connection)
+    let previousCount = counts.requests
+    defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
+    var position = 0
+    while connection.executes, replies.bytes.count < maxReplyBytes {
+      switch FrameScan(
+        bytes, at: position, largest: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
+      {
+      case .partial:
+        return position
+      case .invalid(let length):
+        endConnection(&connection, .frameLength, "a frame can't have a length of \(length)", into: &replies)
+      case .frame(let header):
+        let result: RequestResult
+        if header.id == 0 {
+          result = endConnection(&connection, .malformed, "a request's id must not be 0", into: &replies)
+        } else if connection.phase == .greeting {
+          result = greet(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
+        } else if header.flags == 0, let opened = connection.stores[header.detail],
+          opened.permitted.contains(header.kind)
+        {
+          position = executeOnStore(
+            header, bytes, at: position, prefetchEnd: prefetchEnd, of: &connection, opened,
+            maxReplyBytes: maxReplyBytes, into: &replies)
+          continue
+        } else {
+          unlockStore()
+          result = executeOnServer(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
+        }
+        record(result, of: header.kind)
+        position += header.frameSize
+      }
+    }
+    // What arrives at a connection that is ending is never executed, so it counts as consumed.
+    return connection.executes ? position : bytes.byteCount
+  }
+
+  /// Appends a notice, the connection's last frame. Nothing is executed after it.
+  @discardableResult
+  mutating func endConnection(
+    _ connection: inout Connection, _ code: ErrorCode, _ message: String, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    replies.bytes.appendError(code, id: 0, message: message)
+    connection.phase = .closing
+    return RequestResult(outcome: code.outcome)
+  }
+
+  /// Executes the request at `start` and those after it that name the same store, under that store's lock.
+  /// - Returns: where the first frame begins that was not executed.
+  private mutating func executeOnStore(
+    _ first: FrameHeader, _ bytes: RawSpan, at start: Int, prefetchEnd: Int, of connection: inout Connection,
+    _ opened: OpenStores.Opened, maxReplyBytes: Int, into replies: inout ReplyBuffer
+  ) -> Int {
+    let store = opened.store
+    let maxFrameBytes = limits.maxFrameBytes
+    var position = start
+    var header = first
+    var prefetchEnd = prefetchEnd
+    heldStore.lock(store)
+    while true {
+      // A single request gains nothing from prefetching.
+      if position >= prefetchEnd, position &+ header.frameSize < bytes.byteCount {
+        prefetchEnd = unsafe prefetcher.addRequests(
+          in: bytes, at: position, storeHandle: first.detail, maxFrameBytes: maxFrameBytes, &store.map)
+        unsafe prefetcher.prefetchRecords(&store.map)
+      }
+      let body = unsafe bytes.extracting(unchecked: header.body(at: position))
+      let mark = replies.bytes.count
+      var result: RequestResult
+      if let executed = unsafe execute(header, body, &connection, store, &store.map, into: &replies) {
+        result = executed
+      } else {
+        result = executeWhenThereIsRoom(header, body, &connection, store, into: &replies)
+      }
+      if replies.lacksValues {
+        unlockStore()
+        if let failure = replies.readValues(of: header.id, from: mark) {
+          result = failure
+          // A stream of several frames ends with its first one.
+          connection.endStream(id: header.id)
+        }
+        heldStore.lock(store)
+      }
+      record(result, of: header.kind)
+      position &+= header.frameSize
+      guard connection.executes, replies.bytes.count < maxReplyBytes,
+        case .frame(let next) = FrameScan(bytes, at: position, largest: maxFrameBytes),
+        next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
+      else { break }
+      header = next
+    }
+    heldStore.didExecute(byteCount: position &- start)
+    return position
+  }
+
+  /// Executes a write after the store's commit writer has made room for it: clients write more than the disk takes, and
+  /// all of them wait.
+  private mutating func executeWhenThereIsRoom(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    for _ in 0..<Self.maxRoomRetries {
+      unlockStore()
+      let hasRoom = store.commitWriter?.waitForRoom() ?? false
+      heldStore.lock(store)
+      if let result = unsafe execute(header, body, &connection, store, &store.map, into: &replies) { return result }
+      if !hasRoom { break }
+    }
+    return replies.fail(.diskTooSlow, header.id)
+  }
+
+  /// Executes one request on entries, and notes what must be durable before its reply is sent.
+  /// - Returns: nil when nothing was done, because the store's commit writer has to make room first.
+  @inline(__always)
+  private mutating func execute(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult? {
+    let mark = replies.bytes.count
+    var result: RequestResult?
+    if map.isDropped {
+      result = replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
+    } else {
+      do throws(StorageError) {
+        result = try handle(header, body, &connection, store, &map, into: &replies)
+      } catch {
+        replies.truncate(to: mark)
+        result = error == .diskTooSlow ? nil : replies.fail(error, header.id)
+      }
+    }
+    if let commitWriter = store.commitWriter {
+      let shown = result?.shownRevision ?? 0
+      replies.require(Self.isReadOnly(header.kind) ? shown : map.revision, commitWriter)
+    }
+    return result
+  }
+
+  /// Dispatches a request on entries to its handler.
+  @inline(__always)
+  private mutating func handle(
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    let id = header.id
+    switch Operation(rawValue: header.kind) {
+    case .get: return get(body, id, &map, into: &replies)
+    case .put: return try put(body, id, &map, into: &replies)
+    case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
+    case .putMany: return try putMany(body, id, &map, into: &replies)
+    case .delete: return try delete(body, id, &map, into: &replies)
+    case .deleteMany: return try deleteMany(body, id, &map, into: &replies)
+    case .deleteAll: return try deleteAll(body, id, &map, into: &replies)
+    case .count: return count(body, id, &map, into: &replies)
+    case .page: return try scan(.page, body, id, &connection, store, &map, into: &replies)
+    case .all: return try scan(.all, body, id, &connection, store, &map, into: &replies)
+    case .watch: return watch(body, id, &connection, store, &map, into: &replies)
+    default: return replies.fail(.unknownOperation, id)
+    }
+  }
+
+  /// Whether an operation works on the entries of a store, and is executed under that store's lock.
+  @inline(__always)
+  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue }
+
+  /// Whether a request on entries changes nothing.
+  @inline(__always)
+  private static func isReadOnly(_ kind: UInt8) -> Bool {
+    switch Operation(rawValue: kind) {
+    case .get, .getMany, .count, .page, .all, .watch: true
+    default: false
+    }
+  }
+
+  // MARK: Prefetching
+
+  /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their
+  /// store.
+  /// - Returns: the end of the requests that were looked at.
+  mutating func prefetch(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
+    guard connection.phase == .open,
+      case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.maxFrameBytes),
+      Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store,
+      heldStore.store == nil || heldStore.store === store
+    else { return 0 }
+    heldStore.lock(store)
+    return unsafe prefetcher.addRequests(
+      in: bytes, at: 0, storeHandle: first.detail, maxFrameBytes: limits.maxFrameBytes, &store.map)
+  }
+
+  /// Prefetches the records of all requests that `prefetch` has looked at.
+  mutating func prefetchRecords() {
+    if let store = heldStore.store { unsafe prefetcher.prefetchRecords(&store.map) }
+  }
+}
+
+/// The result of a request whose reply has been appended.
+struct RequestResult {
+  /// `done`, or the outcome of the error that was sent.
+  let outcome: Outcome
+  /// The newest commit that the reply reveals, which must be durable before the reply is sent; 0 for none.
+  let shownRevision: UInt64
+
+  @inline(__always)
+  init(outcome: Outcome = .done, shownRevision: UInt64 = 0) {
+    self.outcome = outcome
+    self.shownRevision = shownRevision
+  }
+
+  /// The same result of a reply that reveals a commit.
+  @inline(__always)
+  func showing(_ revision: UInt64) -> RequestResult { RequestResult(outcome: outcome, shownRevision: revision) }
+}

@@ -1,0 +1,45 @@
+import Storage
+import Wire
+
+/// Where the storage layer's terms become those of the wire protocol, and back.
+
+extension ErrorCode {
+  /// The protocol's code for an error of the storage layer. This is the only place that maps them.
+  init(_ error: StorageError) {
+    self =
+      switch error {
+      case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory: .illegalArgument
+      case .storeExists: .storeExists
+      case .unknownStore, .storeDropped: .storeUnknown
+      case .tooManyStores: .tooManyStores
+      case .snapshotEnded: .answerExpired
+      case .storeFull, .outOfMemory, .diskFull: .storeFull
+      case .overLimit: .valueTooLarge
+      case .diskTooSlow: .tooManyRequests
+      case .readOnly: .storeReadOnly
+      case .unreadable: .failed
+      }
+  }
+}
+
+extension EntryKind {
+  @inline(__always)
+  init(_ kind: ValueKind) { self = kind == .list ? .list : .single }
+}
+
+extension ValueKind {
+  @inline(__always)
+  init(_ kind: EntryKind) { self = kind == .list ? .list : .single }
+}
+
+extension ChangeKind {
+  init(_ kind: ChangeView.Kind) {
+    self =
+      switch kind {
+      case .single: .single
+      case .list: .list
+      case .delete: .deleted
+      case .deleteAll: .allDeleted
+      }
+  }
+}

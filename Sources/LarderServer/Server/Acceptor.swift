@@ -1,0 +1,91 @@
+import Dispatch
+import Platform
+import Wire
+
+/// Accepts the connections of one listening socket, and hands them to the workers in rotation.
+///
+/// Safe because everything that changes is used only on `queue`, which all acceptors share.
+final class Acceptor: @unchecked Sendable {
+  let listener: Listener
+  private let number: Int
+  private var socket: ListeningSocket?
+  private let closed = DispatchSemaphore(value: 0)
+  private let source: any DispatchSourceRead
+  private let server: ServerState
+  private let workers: [Worker]
+  private var nextWorker = 0
+
+  private static let queue = DispatchQueue(label: "larder.acceptor")
+  /// How long no connection is accepted after descriptors have run out. Clients wait in the kernel's queue.
+  private static let pause = DispatchTimeInterval.milliseconds(100)
+  /// The number of connections that are accepted in a row, so that `stop` need not wait long.
+  private static let maxAcceptedInARow = 256
+
+  /// - Parameters:
+  ///   - number: the number of the listener among the server's.
+  ///   - name: the service manager's name for the socket; empty if it has none.
+  init(
+    _ socket: consuming ListeningSocket, number: Int, name: String = "", server: ServerState, workers: [Worker]
+  ) {
+    source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.number, queue: Self.queue)
+    listener = Listener(name: name, address: socket.address)
+    self.number = number
+    self.socket = consume socket
+    self.server = server
+    self.workers = workers
+    source.setEventHandler { [unowned self] in accept() }
+    // The socket must not be closed while Dispatch monitors it. Until it stops, the source keeps the acceptor alive.
+    source.setCancelHandler { [self] in
+      self.socket = nil
+      closed.signal()
+    }
+  }
+
+  /// Begins to accept connections.
+  func start() {
+    source.activate()
+  }
+
+  /// Stops accepting connections. Returns when the socket is closed and its file removed. Call it once.
+  func stop() {
+    source.cancel()
+    // A source that was never activated would not call its cancel handler.
+    source.activate()
+    closed.wait()
+  }
+
+  /// Makes the thread of all acceptors call `respond` after what it is doing.
+  static func probe(_ respond: @escaping @Sendable () -> Void) {
+    queue.async(execute: respond)
+  }
+
+  private func accept() {
+    for _ in 0..<Self.maxAcceptedInARow {
+      do throws(SystemError) {
+        guard let socket = try socket?.accept() else { return }
+        hand(socket)
+      } catch {
+        // There is no descriptor or no memory. Trying again at once would spin.
+        source.suspend()
+        Self.queue.asyncAfter(deadline: .now() + Self.pause) { [self] in source.resume() }
+        return
+      }
+    }
+  }
+
+  /// Hands a connection to the next worker, or refuses it if there are too many.
+  private func hand(_ socket: consuming Descriptor) {
+    let limit = server.limits.connections
+    guard server.connectionCount.tryAdd(limit: limit) else {
+      var notice = ByteBuffer()
+      notice.appendError(
+        .tooManyConnections, id: 0,
+        message: "the server has reached its limit of \(limit) connections; try again later")
+      _ = unsafe socket.send(notice.bytes)
+      socket.shutdownSending()
+      return
+    }
+    workers[nextWorker].adopt(socket, from: number)
+    nextWorker = (nextWorker + 1) % workers.count
+  }
+}

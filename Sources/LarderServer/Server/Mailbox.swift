@@ -1,0 +1,83 @@
+import Platform
+import Storage
+
+/// What other threads ask of a worker. Any thread posts, which wakes the worker; only the worker reads.
+final class Mailbox: Sendable {
+  /// The token of the mailbox's descriptor in epoll events.
+  static let token = UInt64.max
+
+  private let wakeup: Wakeup
+  private let contents = Lock(Contents())
+
+  /// What has been posted.
+  struct Contents {
+    /// The sockets that now belong to the reader, each with the number of the listener that accepted it.
+    fileprivate(set) var arrivals: [(socket: Int32, listener: Int)] = []
+    /// What the reader must call.
+    fileprivate(set) var probes: [@Sendable () -> Void] = []
+    /// Whether the server's limits or access rules have changed.
+    fileprivate(set) var hasNewLimits = false
+    /// Whether the worker has been asked to stop, now or earlier.
+    fileprivate(set) var mustDrain = false
+    /// The watched stores that have changed.
+    fileprivate(set) var changedStores: [ObjectIdentifier] = []
+  }
+
+  init() throws(SystemError) {
+    wakeup = try Wakeup()
+  }
+
+  deinit {
+    for arrival in contents.withLock({ $0.arrivals }) { _ = Descriptor(owning: arrival.socket) }
+  }
+
+  /// Readable while something has been posted and not read.
+  var descriptor: Int32 { wakeup.descriptor.number }
+
+  /// Hands over a connected socket.
+  func post(_ socket: consuming Descriptor, from listener: Int) {
+    let number = socket.release()
+    contents.withLock { $0.arrivals.append((number, listener)) }
+    wakeup.signal()
+  }
+
+  /// Makes the worker call `respond`.
+  func post(probe respond: @escaping @Sendable () -> Void) {
+    contents.withLock { $0.probes.append(respond) }
+    wakeup.signal()
+  }
+
+  /// Reports that the server's limits or access rules have changed.
+  func postNewLimits() {
+    contents.withLock { $0.hasNewLimits = true }
+    wakeup.signal()
+  }
+
+  /// Asks the worker to stop.
+  func postDrain() {
+    contents.withLock { $0.mustDrain = true }
+    wakeup.signal()
+  }
+
+  /// Reports changes in a store.
+  func post(changedStore store: ObjectIdentifier) {
+    contents.withLock { contents in
+      if !contents.changedStores.contains(store) { contents.changedStores.append(store) }
+    }
+    wakeup.signal()
+  }
+
+  /// Removes and returns what has been posted.
+  func read() -> Contents {
+    wakeup.clear()
+    return contents.withLock { contents in
+      let posted = contents
+      contents = Contents(mustDrain: posted.mustDrain)
+      return posted
+    }
+  }
+}
+
+extension Mailbox: DurabilityWaiter {
+  func durabilityDidAdvance() { wakeup.signal() }
+}

@@ -1,0 +1,159 @@
+import Platform
+import Storage
+
+/// The configuration that a server starts with.
+package struct ServerConfiguration: Sendable {
+  /// A store that exists from the start.
+  package struct NamedStore: Sendable {
+    package let name: StoreName
+    package let specification: StoreSpecification
+
+    package init(_ name: StoreName, _ specification: StoreSpecification) {
+      self.name = name
+      self.specification = specification
+    }
+
+    /// - Parameter specification: `ENGINE[?option=value&…]`
+    package init(name: String, _ specification: String) throws(StorageError) {
+      self.init(try StoreName(name), try StoreSpecification(specification))
+    }
+  }
+
+  package var addresses: [Address]
+  /// Inherited sockets that are listening already, to be served in addition to `addresses`.
+  package var sockets: [InheritedSocket] = []
+  /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.
+  package var kept: [(address: Address, socket: InheritedSocket)] = []
+  /// Asks the service manager to keep an open socket, under this name, for the next process; nil if there is no service
+  /// manager.
+  package var keep: (@Sendable (Int32, String) -> Void)?
+  /// The access to the files of Unix sockets.
+  package var access = ListeningSocket.FileAccess()
+  /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor
+  /// authentication.
+  package var allowsInsecureTCP = false
+  /// The access rules. Without any, every client may do everything.
+  package var accessRules: [AccessRule] = []
+  /// Called when a client is refused something, from any thread.
+  package var tellRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
+  package var stores: [NamedStore] = []
+  /// The absolute path of the data directory; nil for a server whose stores are all in memory.
+  package var dataPath: String?
+  /// Called many times a second while stores are opened.
+  package var tellProgress: @Sendable (OpeningProgress) -> Void = { _ in }
+  /// Called for each store that has been opened, with what was found.
+  package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
+  /// Called once every store is open, before the first connection is accepted.
+  package var willServe: @Sendable () -> Void = {}
+  /// The number of workers. Each keeps a thread while it has connections.
+  package var workers = 1
+  package var limits = ServerLimits()
+  /// The address to serve metrics on over HTTP, in addition to `metricsSockets`; nil for none.
+  package var metrics: Address?
+  /// Inherited sockets that are listening already, to serve metrics on.
+  package var metricsSockets: [InheritedSocket] = []
+
+  package init(addresses: [Address]) {
+    self.addresses = addresses
+  }
+}
+
+/// What the server accepts from its clients, and how long it waits for them. `Server.change` changes them while the
+/// server runs.
+package struct ServerLimits: Sendable {
+  /// The maximum `length` of a frame, in bytes; 128 KiB to 1 GiB.
+  package var maxFrameBytes = 16 << 20
+  /// The maximum number of connections. One more gets an error and is closed.
+  package var connections = 10_000
+  /// The maximum number of stores.
+  package var stores = 1_024
+  /// The maximum number of stores that one connection has open; at most 65,535.
+  package var openStores = 1_024
+  /// The maximum number of unfinished requests of one connection, which are its open reply streams.
+  package var requestsInFlight = 1_024
+  /// The maximum number of keys or entries in one request.
+  package var keysInRequest = 65_536
+  /// The maximum number of keys that the open get-many streams of one connection have left to send.
+  package var keysInAnswers = 262_144
+  /// The size of a store's latest changes, in bytes, that are kept while it is watched, in addition to those of its
+  /// last commit.
+  package var changeBytes = 16 << 20
+  /// The size of the replies waiting for one client, in bytes, at which no more of its requests are read. One reply may
+  /// exceed it.
+  package var outputBytes = 1 << 20
+  /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is
+  /// disconnected.
+  package var totalOutputBytes = 256 << 20
+  /// The size of all clients' incomplete requests, in bytes, at which a client that sends more of them is disconnected
+  /// with an error.
+  package var totalInputBytes = 512 << 20
+
+  /// How long a new connection may take to send its hello.
+  package var helloTimeout: Duration = .seconds(5)
+  /// How long a connection may stall in the middle of a frame.
+  package var frameTimeout: Duration = .seconds(30)
+  /// How long a client may leave its replies unread.
+  package var writeTimeout: Duration = .seconds(30)
+  /// How long a reply stream waits for credit.
+  package var answerTimeout: Duration = .seconds(30)
+  /// How long a connection may be idle.
+  package var idleTimeout: Duration = .seconds(3_600)
+  /// How long open reply streams may continue after the server was asked to stop.
+  package var shutdownTimeout: Duration = .seconds(5)
+
+  /// The duration at which a wakeup is put into the slow log.
+  package var slow: Duration = .milliseconds(10)
+
+  package init() {}
+
+  /// The maximum size of a value, in bytes: its entry record fits into the largest frame together with the longest key.
+  var maxValueBytes: Int { maxFrameBytes - 8_192 }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded up.
+  var milliseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds) + 999_999_999_999_999) / 1_000_000_000_000_000
+  }
+}
+
+// MARK: Listening
+
+extension ServerConfiguration {
+  /// Listens on an address, on the socket that was kept for it if there is one. A kept socket is used only once.
+  mutating func listen(on address: Address) throws -> ListeningSocket {
+    if let index = kept.firstIndex(where: { $0.address == address }) {
+      let listener = try ListeningSocket.resume(kept.remove(at: index).socket, at: address, access: access)
+      try checkExposure(of: listener)
+      return listener
+    }
+    let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
+    try checkExposure(of: listener)
+    keep?(listener.descriptor.number, listener.keptName)
+    return listener
+  }
+
+  /// Takes over an inherited socket.
+  func adopt(_ socket: InheritedSocket) throws -> ListeningSocket {
+    let listener = try ListeningSocket.adopt(socket)
+    try checkExposure(of: listener)
+    return listener
+  }
+
+  /// Checks the address that was actually bound, because a host name says little.
+  private func checkExposure(of listener: borrowing ListeningSocket) throws(ExposureError) {
+    guard listener.isLocal || allowsInsecureTCP else { throw ExposureError(address: listener.address) }
+  }
+}
+
+/// The error for an address that other machines can reach, on a server that was not configured to accept that risk.
+package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let address: Address
+  package var description: String {
+    """
+    \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a loopback address, \
+    or pass --insecure-tcp if everyone who can reach it may read and change everything
+    """
+  }
+}

@@ -1,0 +1,137 @@
+import Platform
+import Storage
+import Synchronization
+import Wire
+
+/// What the threads of a server share: its stores, limits, access rules, and the counts that span workers.
+///
+/// Used by any thread. Everything that changes is atomic, or behind a lock of its own that is held only briefly.
+final class ServerState: Sendable {
+  let stores: StoreCatalog
+  let accessControl: AccessControl
+  let connectionCount = ConnectionCount()
+  let registry = ConnectionRegistry()
+  let buffers: BufferTotals
+  /// What each worker counts, by its index.
+  let workers: [WorkerMetrics]
+  let slowLog = Lock(SlowLog())
+  private let currentLimits: Lock<ServerLimits>
+  private let started = monotonicMilliseconds()
+  private let recentDurations = Lock(RecentDurations())
+  private let currentReadiness = Atomic(Readiness.starting)
+  private let drainingWorkerCount = Atomic<Int>(0)
+
+  /// Whether clients are served.
+  enum Readiness: UInt8, AtomicRepresentable {
+    case starting, ready, stopping
+  }
+
+  init(
+    limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil,
+    tellRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
+  ) {
+    currentLimits = Lock(limits)
+    workers = (0..<workerCount).map { _ in WorkerMetrics() }
+    accessControl = AccessControl(tellRefusal)
+    buffers = BufferTotals(limits: limits, workerCount: workerCount)
+    stores = StoreCatalog(limit: limits.stores, data: data)
+  }
+
+  /// The limits in force. Workers have copies of their own, because every request reads them.
+  var limits: ServerLimits { currentLimits.withLock { $0 } }
+
+  /// Changes the limits. Those that clients were told in the reply to a hello must stay: frames, open stores, requests
+  /// and keys.
+  func change(_ limits: ServerLimits) {
+    currentLimits.withLock { $0 = limits }
+    stores.setLimit(limits.stores)
+  }
+
+  var readiness: Readiness { currentReadiness.load(ordering: .acquiring) }
+  func setReadiness(_ readiness: Readiness) { currentReadiness.store(readiness, ordering: .releasing) }
+
+  /// Counts a worker that has executed everything that had arrived before the server was asked to stop.
+  func workerBeganDraining() { drainingWorkerCount.add(1, ordering: .releasing) }
+  var areAllWorkersDraining: Bool { drainingWorkerCount.load(ordering: .acquiring) == workers.count }
+
+  // MARK: Figures
+
+  var uptimeMilliseconds: UInt64 { monotonicMilliseconds() - started }
+
+  /// The figures of the server: `Protocol/wire.md` §6.1. Locks every store, one after the other.
+  func figures() -> [Figure] {
+    let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
+    let all = stores.list()
+    let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
+    return [
+      Figure("uptime_milliseconds", uptimeMilliseconds),
+      Figure("connections", connectionCount.open),
+      Figure("connections_accepted_total", connectionCount.accepted),
+      Figure("connections_refused_total", connectionCount.refused),
+      Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
+      Figure("stores", UInt64(all.count)),
+      Figure("memory_bytes", memory),
+      Figure("output_bytes", buffers.outboxBytes),
+      Figure("input_bytes", buffers.inboxBytes),
+      Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
+      Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
+      Figure("request_p50_nanoseconds", quantiles[0]),
+      Figure("request_p99_nanoseconds", quantiles[1]),
+      Figure("request_p999_nanoseconds", quantiles[2]),
+    ]
+  }
+
+  /// Updates the recent durations and rates. Called once a second.
+  func updateRecentFigures() {
+    recentDurations.withLock { $0.record(workers) }
+    registry.updateRates(now: monotonicMilliseconds())
+  }
+
+  /// The figures of a store's map. The caller has the store's lock.
+  static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
+    map.expire(now: now)
+    let statistics = map.statistics
+    let figures = [
+      Figure("entries", UInt64(statistics.entries)),
+      Figure("revision", statistics.revision),
+      Figure("key_bytes", UInt64(statistics.keyBytes)),
+      Figure("value_bytes", UInt64(statistics.valueBytes)),
+      Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
+      Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
+      Figure("memory_bytes", UInt64(statistics.memoryBytes)),
+      Figure("expiring", UInt64(statistics.expiring)),
+      Figure("expired_total", statistics.expired),
+      Figure("snapshots", UInt64(statistics.snapshots)),
+      Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
+    ]
+    guard let limit = statistics.limitBytes else { return figures }
+    return figures + [
+      Figure("limit_bytes", UInt64(limit)), Figure("limited_bytes", UInt64(statistics.limitedBytes)),
+      Figure("evicted_total", statistics.evicted),
+    ]
+  }
+}
+
+/// The number of connections. Acceptors add, workers remove.
+final class ConnectionCount: Sendable {
+  private let current = Atomic<Int>(0)
+  private let acceptedTotal = Atomic<UInt64>(0)
+  private let refusedTotal = Atomic<UInt64>(0)
+
+  /// Counts an accepted connection.
+  /// - Returns: false if there are too many; the connection is counted as refused then.
+  func tryAdd(limit: Int) -> Bool {
+    acceptedTotal.add(1, ordering: .relaxed)
+    if current.add(1, ordering: .relaxed).newValue <= limit { return true }
+    current.subtract(1, ordering: .relaxed)
+    refusedTotal.add(1, ordering: .relaxed)
+    return false
+  }
+
+  func remove() { current.subtract(1, ordering: .relaxed) }
+
+  var open: UInt64 { UInt64(current.load(ordering: .relaxed)) }
+  /// All connections that were ever accepted, including those that were refused at once.
+  var accepted: UInt64 { acceptedTotal.load(ordering: .relaxed) }
+  var refused: UInt64 { refusedTotal.load(ordering: .relaxed) }
+}

@@ -1,0 +1,62 @@
+import Dispatch
+import Platform
+
+/// One of the server's workers: a serial queue with an event loop of its own.
+///
+/// A DispatchSource monitors the loop's epoll descriptor. When it fires, the loop keeps the queue's thread and waits in
+/// epoll itself as long as it has connections, which saves each wakeup a detour through Dispatch; with no connection
+/// left it returns the thread. A worker lives until it has drained.
+///
+/// Safe because the loop is used only on `queue`, and everything else is constant.
+final class Worker: @unchecked Sendable {
+  private let queue: DispatchQueue
+  private let mailbox: Mailbox
+  private let source: any DispatchSourceRead
+  private let drained = DispatchSemaphore(value: 0)
+  private var loop: EventLoop
+
+  init(index: Int, server: ServerState) throws(SystemError) {
+    queue = DispatchQueue(label: "larder.worker.\(index)")
+    mailbox = try Mailbox()
+    let poll = try Poll()
+    try poll.add(mailbox.descriptor, .reading, token: Mailbox.token)
+    loop = EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)
+    source = DispatchSource.makeReadSource(fileDescriptor: loop.descriptor, queue: queue)
+    source.setEventHandler { [unowned self] in serve() }
+    // The descriptors must not be closed while Dispatch monitors them. Until it stops, the source keeps the worker
+    // alive.
+    source.setCancelHandler { [self] in drained.signal() }
+    source.activate()
+  }
+
+  /// Hands a connected socket to the worker. From any thread.
+  func adopt(_ socket: consuming Descriptor, from listener: Int) {
+    mailbox.post(socket, from: listener)
+  }
+
+  /// Makes the worker's thread call `respond` after what it is doing. From any thread.
+  func probe(_ respond: @escaping @Sendable () -> Void) {
+    mailbox.post(probe: respond)
+  }
+
+  /// Makes the worker adopt the server's current limits and access rules. From any thread.
+  func updateLimits() {
+    mailbox.postNewLimits()
+  }
+
+  /// Begins to finish what is in flight and to close all connections. From any thread.
+  func beginDrain() {
+    mailbox.postDrain()
+  }
+
+  /// Waits until the worker has drained. Call it once.
+  func waitUntilDrained() {
+    drained.wait()
+  }
+
+  private func serve() {
+    dispatchPrecondition(condition: .onQueue(queue))
+    loop.runWhileConnected()
+    if loop.hasDrained { source.cancel() }
+  }
+}
