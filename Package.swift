@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
     .library(name: "DataSources", targets: ["DataSources"]),
+    .library(name: "DataSourceFutures", targets: ["DataSourceFutures"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
     .library(name: "SQLiteDataSource", targets: ["SQLiteDataSource"]),
     .executable(name: "larderd", targets: ["larderd"]),
@@ -49,6 +50,7 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
+    .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(
       name: "SecretDataSource", dependencies: ["DataSources", .product(name: "Crypto", package: "swift-crypto")],
       swiftSettings: settings),
@@ -95,9 +97,18 @@ let package = Package(
     .testTarget(
       name: "DataSourcesTests",
       dependencies: [
-        "DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting", "Storage", "Platform",
+        "DataSources", "DataSourceFutures", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting",
+        "Storage", "Platform", "TopLevelSnippets", "TopLevelFutures",
       ],
       swiftSettings: settings),
+    .executableTarget(
+      name: "TopLevelSnippets",
+      dependencies: ["DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting"],
+      path: "Tests/TopLevelSnippets", swiftSettings: settings),
+    // Some seeds ignore the futures of their calls, which is a warning.
+    .executableTarget(
+      name: "TopLevelFutures", dependencies: ["DataSources", "DataSourceFutures"], path: "Tests/TopLevelFutures",
+      swiftSettings: [.swiftLanguageMode(.v6), .unsafeFlags(["-suppress-warnings"])]),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
       swiftSettings: settings),
