@@ -41,7 +41,8 @@ extension Future {
     derived { result, future in future.resolve(result.mapError(transform)) }
   }
 
-  /// Returns a future with the result of the future that the closure makes of the value; if the closure throws, with its error.
+  /// Returns a future with the result of the future that the closure makes of the value; if the closure throws, with
+  /// its error.
   public func flatMap<U: Sendable>(_ transform: @escaping @Sendable (T) throws -> Future<U>) -> Future<U> {
     derived { result, future in
       do {
@@ -52,7 +53,8 @@ extension Future {
     }
   }
 
-  /// Returns a future that replaces errors of one type with the result of the future that the closure returns. Other errors pass through.
+  /// Returns a future that replaces errors of one type with the result of the future that the closure returns. Other
+  /// errors pass through.
   /// - Parameter type: The type of the errors, such as `DataSourceError.self`.
   public func recover<E: Error>(
     if type: E.Type, _ transform: @escaping @Sendable (E) throws -> Future<T>
@@ -63,8 +65,8 @@ extension Future {
     }
   }
 
-  /// Returns a future that replaces errors that satisfy a condition with the result of the future that the closure returns. Other errors
-  /// pass through.
+  /// Returns a future that replaces errors that satisfy a condition with the result of the future that the closure
+  /// returns. Other errors pass through.
   public func recover(
     if condition: @escaping @Sendable (any Error) -> Bool,
     _ transform: @escaping @Sendable (any Error) throws -> Future<T>
@@ -75,7 +77,8 @@ extension Future {
     }
   }
 
-  /// Returns a future that replaces any error with the result of the future that the closure returns; if the closure throws, with its error.
+  /// Returns a future that replaces any error with the result of the future that the closure returns; if the closure
+  /// throws, with its error.
   public func recover(_ transform: @escaping @Sendable (any Error) throws -> Future<T>) -> Future<T> {
     derived { result, future in
       guard case .failure(let error) = result else {
@@ -128,7 +131,8 @@ extension Future {
     zip(second).zip(third).map { ($0.0.0, $0.0.1, $0.1) }
   }
 
-  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an empty list.
+  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an
+  /// empty list.
   public static func batch(_ futures: [Future<T>]) -> Future<[T]> {
     guard !futures.isEmpty else { return Future<[T]>([]) }
     let values = LockedValue<(values: [T?], missing: Int)>((Array(repeating: nil, count: futures.count), futures.count))
@@ -150,7 +154,8 @@ extension Future {
     return all
   }
 
-  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an empty list.
+  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an
+  /// empty list.
   public static func batch(_ futures: Future<T>...) -> Future<[T]> {
     batch(futures)
   }

@@ -2,8 +2,8 @@ import DataSources
 
 /// A value, or an error, that becomes available later. A future is resolved once; later attempts have no effect.
 ///
-/// Any number of subscribers get the result, in the order in which they subscribed: on the thread that resolves the future or, if it is
-/// already resolved, immediately on their own. No run loop and no main thread are needed.
+/// Any number of subscribers get the result, in the order in which they subscribed: on the thread that resolves the
+/// future or, if it is already resolved, immediately on their own. No run loop and no main thread are needed.
 ///
 /// Its lock protects the state only: subscribers run outside of it.
 public final class Future<T: Sendable>: Sendable {
@@ -55,7 +55,8 @@ public final class Future<T: Sendable>: Sendable {
     return true
   }
 
-  /// Calls a subscriber with the result, once. Never calls it under the lock, so that it can use this future as it likes.
+  /// Calls a subscriber with the result, once. Never calls it under the lock, so that it can use this future as it
+  /// likes.
   func subscribe(_ subscriber: @escaping Subscriber) {
     let result: Result<T, any Error>? = state.withLock {
       switch $0 {
@@ -88,7 +89,8 @@ extension Future {
   }
 
   /// The value, as soon as the future is resolved.
-  /// - Throws: The future's error; `CancellationError`, immediately, if the waiting task is cancelled. That doesn't cancel the future.
+  /// - Throws: The future's error; `CancellationError`, immediately, if the waiting task is cancelled. That doesn't
+  ///   cancel the future.
   public var value: T {
     get async throws {
       if let result { return try result.get() }

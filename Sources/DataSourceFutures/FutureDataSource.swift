@@ -28,8 +28,8 @@ public protocol FutureDeleteDataSource<T>: DeleteDataSource {
   func delete(_ query: any Query) -> Future<Void>
 }
 
-// The unavailable methods hide those of GetDataSource, PutDataSource and DeleteDataSource, which call the async operations: a type that
-// doesn't implement a requirement fails to compile, instead of calling itself forever.
+// The unavailable methods hide those of GetDataSource, PutDataSource and DeleteDataSource, which call the async
+// operations: a type that doesn't implement a requirement fails to compile, instead of calling itself forever.
 
 extension FutureGetDataSource {
   public func get(_ query: any Query) async throws -> T {
@@ -82,8 +82,8 @@ extension FutureDeleteDataSource {
 extension Query {
   /// Ends the process with a message that names the query, the operation and the source.
   ///
-  /// It exists so that code written for Harmony compiles. A service should throw `notSupported(_:_:)` instead: a query that comes from
-  /// outside must not end the process.
+  /// It exists so that code written for Harmony compiles. A service should throw `notSupported(_:_:)` instead: a query
+  /// that comes from outside must not end the process.
   public func fatalError<D: DataSource>(_ operation: DataSourceOperation, _ source: D) -> Never {
     Swift.fatalError(notSupported(operation, source).message)
   }

@@ -8,8 +8,9 @@ import GRDB
 /// let same = try EntityPredicate("price < %@ AND tags != NULL", 20)
 /// ```
 ///
-/// Values compare as their JSON does: texts by their UTF-8 bytes, numbers as numbers, false and true as 0 and 1. A text is neither less nor
-/// greater than a number. A field that is missing or null equals nil; every other comparison of it is false.
+/// Values compare as their JSON does: texts by their UTF-8 bytes, numbers as numbers, false and true as 0 and 1. A text
+/// is neither less nor greater than a number. A field that is missing or null equals nil; every other comparison of it
+/// is false.
 public struct EntityPredicate: Sendable {
   indirect enum Condition: Sendable {
     case always(Bool)
@@ -68,7 +69,8 @@ public struct EntityPredicate: Sendable {
   private static let maxComparisons = 1_000
 }
 
-/// A field of an entity, by its name in the entity's JSON; without a name, the entity itself. Dots separate the names of nested fields.
+/// A field of an entity, by its name in the entity's JSON; without a name, the entity itself. Dots separate the names
+/// of nested fields.
 @dynamicMemberLookup
 public struct EntityField: Hashable, Sendable {
   public typealias Value = Encodable & Sendable
@@ -98,7 +100,8 @@ public struct EntityField: Hashable, Sendable {
     }
   }
 
-  /// The field's value in SQL. It is always written in the same way; otherwise SQLite wouldn't use an index. The name has been checked.
+  /// The field's value in SQL. It is always written in the same way; otherwise SQLite wouldn't use an index. The name
+  /// has been checked.
   var sql: String {
     let path = path.map { ".\"\($0)\"" }.joined().replacing("'", with: "''")
     return "json_extract(value, '$\(path)')"

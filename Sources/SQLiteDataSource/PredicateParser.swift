@@ -1,13 +1,13 @@
 import DataSources
 
 extension EntityPredicate {
-  /// Parses a condition in the language of `NSPredicate`: comparisons of fields with values, combined with `AND`, `OR`, `NOT` (or `&&`, `||`,
-  /// `!`) and parentheses.
+  /// Parses a condition in the language of `NSPredicate`: comparisons of fields with values, combined with `AND`, `OR`,
+  /// `NOT` (or `&&`, `||`, `!`) and parentheses.
   ///
-  /// The comparisons are `==`, `!=`, `<`, `<=`, `>`, `>=`, `IN {…}`, `BETWEEN {low, high}` and, for texts, `CONTAINS`, `BEGINSWITH`, `ENDSWITH`
-  /// and `LIKE`, which ignore case if `[c]` follows. Values are quoted texts, numbers, `TRUE`, `FALSE`, `NULL` (or `nil`), and `%@`, which stands
-  /// for the next argument; `%K` stands for the field that the next argument names. `SELF` is the entity itself, and every entity satisfies
-  /// `TRUEPREDICATE`.
+  /// The comparisons are `==`, `!=`, `<`, `<=`, `>`, `>=`, `IN {…}`, `BETWEEN {low, high}` and, for texts, `CONTAINS`,
+  /// `BEGINSWITH`, `ENDSWITH` and `LIKE`, which ignore case if `[c]` follows. Values are quoted texts, numbers, `TRUE`,
+  /// `FALSE`, `NULL` (or `nil`), and `%@`, which stands for the next argument; `%K` stands for the field that the next
+  /// argument names. `SELF` is the entity itself, and every entity satisfies `TRUEPREDICATE`.
   /// - Throws: `DataSourceError.illegalArgument` for text that is not a condition, and for missing or unused arguments.
   public init(_ format: String, _ arguments: any EntityField.Value...) throws {
     try self.init(format, arguments: arguments)
@@ -127,7 +127,9 @@ private struct PredicateParser {
     switch tokens.popFirst() {
     case .word(let name): return try EntityField(path: name)
     case .fieldArgument:
-      guard let name = arguments.popFirst() as? String else { throw PredicateLexer.failure("%K needs an argument with the name of a field") }
+      guard let name = arguments.popFirst() as? String else {
+        throw PredicateLexer.failure("%K needs an argument with the name of a field")
+      }
       return try EntityField(path: name)
     default: throw unexpected
     }

@@ -11,11 +11,12 @@ import DataSources
 /// }
 /// ```
 ///
-/// It searches what `AllObjectsQuery` returns: single values, and the elements of lists. If a query is also a `KeyQuery`, gets and deletions use
-/// its predicate, and puts its key.
+/// It searches what `AllObjectsQuery` returns: single values, and the elements of lists. If a query is also a
+/// `KeyQuery`, gets and deletions use its predicate, and puts its key.
 public protocol PredicateQuery: Query {
   var predicate: EntityPredicate { get }
-  /// The order of the results of `get` and `getAll`. Entities that it leaves equal are ordered by the bytes of their keys.
+  /// The order of the results of `get` and `getAll`. Entities that it leaves equal are ordered by the bytes of their
+  /// keys.
   var order: [EntityOrder] { get }
   /// The number of entities to skip; not negative.
   var offset: Int { get }

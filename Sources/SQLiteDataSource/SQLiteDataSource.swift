@@ -4,16 +4,17 @@ import GRDB
 
 /// A key-value source over a database, which also answers queries about the content of its values.
 ///
-/// The database stores entities, as JSON; callers get and put values of `T`. Two functions convert between them. The source answers every
-/// key-value query as all other key-value sources do, and a `PredicateQuery` with `get` (the first match), `getAll` and `delete`:
+/// The database stores entities, as JSON; callers get and put values of `T`. Two functions convert between them. The
+/// source answers every key-value query as all other key-value sources do, and a `PredicateQuery` with `get` (the first
+/// match), `getAll` and `delete`:
 ///
 /// ```swift
 /// let cheap = try await books.getAll(EntityQuery { $0.price < 20 && $0.title.hasPrefix("The") })
 /// ```
 ///
-/// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A predicate examines every value, unless it
-/// compares a field that has an index. Calls throw `DataSourceError.failed` if the database reports an error, and `.dataSerialization` for a
-/// value that can't be encoded as JSON or that isn't an `Entity`.
+/// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A predicate examines
+/// every value, unless it compares a field that has an index. Calls throw `DataSourceError.failed` if the database
+/// reports an error, and `.dataSerialization` for a value that can't be encoded as JSON or that isn't an `Entity`.
 public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValueDataSource {
   private let database: SQLiteDatabase
   private let tables: SQLiteTables
@@ -81,8 +82,8 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     return try await database.read { try tables.values(selection, $0) }.map(domain)
   }
 
-  /// Deletes what the query addresses. A predicate deletes the single values, and the elements of lists, that satisfy it. A list without
-  /// elements remains as an empty list.
+  /// Deletes what the query addresses. A predicate deletes the single values, and the elements of lists, that satisfy
+  /// it. A list without elements remains as an empty list.
   public func delete(_ query: any Query) async throws {
     try await delete(query, .delete)
   }

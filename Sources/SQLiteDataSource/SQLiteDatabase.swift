@@ -4,14 +4,16 @@ import GRDB
 
 /// An SQLite file with any number of stores. Each `SQLiteDataSource` sees one store.
 ///
-/// It creates its tables itself and checks their version. Readers don't wait for writers (WAL), and when a write returns, it is on the disk.
-/// Any number of processes can open the file; a write waits up to ten seconds for the writes of others.
+/// It creates its tables itself and checks their version. Readers don't wait for writers (WAL), and when a write
+/// returns, it is on the disk. Any number of processes can open the file; a write waits up to ten seconds for the
+/// writes of others.
 public final class SQLiteDatabase: Sendable {
   private let pool: DatabasePool
 
-  /// Opens the database. Creates it, readable for its owner only, if it doesn't exist. Blocks for as long as the disk takes.
-  /// - Throws: `DataSourceError.failed` if it can't be opened, belongs to another application, or was created by a newer version of this
-  ///   library.
+  /// Opens the database. Creates it, readable for its owner only, if it doesn't exist. Blocks for as long as the disk
+  /// takes.
+  /// - Throws: `DataSourceError.failed` if it can't be opened, belongs to another application, or was created by a
+  ///   newer version of this library.
   public init(file: URL) throws {
     var configuration = Configuration()
     configuration.busyMode = .timeout(10)
@@ -63,7 +65,8 @@ private enum SQLiteSchema {
   private static let version = 1
 
   /// Creates the tables if they don't exist.
-  /// - Throws: `DataSourceError.failed` for a database of another application or of a newer version, which stays unchanged.
+  /// - Throws: `DataSourceError.failed` for a database of another application or of a newer version, which stays
+  ///   unchanged.
   static func prepare(_ database: Database, _ path: String) throws {
     let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
     let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
@@ -73,8 +76,7 @@ private enum SQLiteSchema {
     case (Self.application, _):
       throw DataSourceError(
         .failed,
-        "\(path) has tables of version \(version), but this library supports version \(Self.version): use a newer library"
-      )
+        "\(path) has version \(version), but this library supports version \(Self.version): use a newer library")
     case (0, 0) where isEmpty: try create(database)
     default: throw DataSourceError(.failed, "\(path) is the database of another application: use another file")
     }

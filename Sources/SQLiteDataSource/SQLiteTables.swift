@@ -2,12 +2,14 @@ import DataSources
 import Foundation
 import GRDB
 
-/// The two tables of a store. One has a row per key, the other a row per value: one for a single value, any number for a list.
+/// The two tables of a store. One has a row per key, the other a row per value: one for a single value, any number for
+/// a list.
 struct SQLiteTables: Sendable {
   private let entry: String
   private let element: String
 
-  /// Finds or creates the tables, and creates missing indexes. Stores are named by bytes: names differ if their case or Unicode form differs.
+  /// Finds or creates the tables, and creates missing indexes. Stores are named by bytes: names differ if their case or
+  /// Unicode form differs.
   init(of store: String, indexes: [EntityField], _ database: Database) throws {
     let name = Data(store.utf8)
     try database.execute(sql: "INSERT INTO store (name) VALUES (?) ON CONFLICT DO NOTHING", arguments: [name])

@@ -4,9 +4,9 @@ import Foundation
 
 /// Seals values and opens them again, with AES-GCM, 256-bit keys and a new random nonce per value.
 ///
-/// A sealed value consists of the byte 1, the eight bytes of the key's fingerprint, the twelve bytes of the nonce, as many bytes as the value
-/// has, and the sixteen bytes of the tag. The tag also covers the name for which the value is sealed. Because nonces are random, a key is good
-/// for 2³² values.
+/// A sealed value consists of the byte 1, the eight bytes of the key's fingerprint, the twelve bytes of the nonce, as
+/// many bytes as the value has, and the sixteen bytes of the tag. The tag also covers the name for which the value is
+/// sealed. Because nonces are random, a key is good for 2³² values.
 struct Seal: Sendable {
   private static let version: UInt8 = 1
   private static let fingerprintByteCount = 8
@@ -43,8 +43,7 @@ struct Seal: Sendable {
     guard let key = keysByFingerprint[fingerprint] else {
       throw DataSourceError(
         .dataSerialization,
-        "the value under \(name.debugDescription) was sealed with another key (\(fingerprint.hexadecimal)), or is damaged"
-      )
+        "the value under \(name.debugDescription) is damaged, or was sealed with the key \(fingerprint.hexadecimal)")
     }
     do {
       let box = try AES.GCM.SealedBox(combined: Data(sealed.dropFirst(Self.headerByteCount)))

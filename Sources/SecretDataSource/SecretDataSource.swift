@@ -1,15 +1,17 @@
 import DataSources
 import Foundation
 
-/// A key-value source whose values are encrypted where they are stored: in a directory, or in any other key-value source of bytes.
+/// A key-value source whose values are encrypted where they are stored: in a directory, or in any other key-value
+/// source of bytes.
 ///
-/// Anyone who reads that place without the key learns the keys of the entries, their number and their sizes, but nothing of the values.
-/// Anyone who writes to it can remove entries and restore older values of the same entry. But a value that was changed, or moved to
-/// another entry, is an error (`DataSourceError.dataSerialization`) and never a wrong value. So is a value that was sealed with a key that the
-/// source doesn't have. Inside, values are JSON.
+/// Anyone who reads that place without the key learns the keys of the entries, their number and their sizes, but
+/// nothing of the values. Anyone who writes to it can remove entries and restore older values of the same entry. But a
+/// value that was changed, or moved to another entry, is an error (`DataSourceError.dataSerialization`) and never a
+/// wrong value. So is a value that was sealed with a key that the source doesn't have. Inside, values are JSON.
 ///
-/// To change the key, create a source with the new key and the old one among `older`. It reads what either key has sealed, and seals with the
-/// new one. `sealAgain()` seals all entries with the new key; after that, the old one is no longer needed.
+/// To change the key, create a source with the new key and the old one among `older`. It reads what either key has
+/// sealed, and seals with the new one. `sealAgain()` seals all entries with the new key; after that, the old one is no
+/// longer needed.
 public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
   private let source: any KeyValueDataSource<Data>
   private let seal: Seal
@@ -23,8 +25,8 @@ public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
     seal = Seal(key, older: older)
   }
 
-  /// - Parameter directory: The directory that stores the sealed values, one file each. The first call creates it, readable for its owner
-  ///   only, if it doesn't exist.
+  /// - Parameter directory: The directory that stores the sealed values, one file each. The first call creates it,
+  ///   readable for its owner only, if it doesn't exist.
   public init(directory: URL, key: SecretKey, older: [SecretKey] = []) {
     self.init(FileSystemDataSource(directory: directory), key: key, older: older)
   }

@@ -9,7 +9,8 @@ public struct SecretKey: Sendable {
   private static let byteCount = 32
 
   let bytes: SymmetricKey
-  /// Eight bytes that are derived from the key and distinguish it from others. They precede each sealed value in plain form.
+  /// Eight bytes that are derived from the key and distinguish it from others. They precede each sealed value in plain
+  /// form.
   let fingerprint: Data
 
   /// Creates a key from the system's random numbers. `make(file:)` creates a key that outlives the process.
@@ -37,9 +38,11 @@ public struct SecretKey: Sendable {
 
   // MARK: - Files
 
-  /// Reads the key that systemd passes to the service under a name: with `LoadCredential=NAME:…` in its unit or, for a key that is encrypted
-  /// on the disk, with `LoadCredentialEncrypted=NAME:…`. systemd makes sure that nobody else can read it.
-  /// - Throws: `DataSourceError.notFound` if there is no such credential, `.notValid` if it is not a key, `.failed` if it can't be read.
+  /// Reads the key that systemd passes to the service under a name: with `LoadCredential=NAME:…` in its unit or, for a
+  /// key that is encrypted on the disk, with `LoadCredentialEncrypted=NAME:…`. systemd makes sure that nobody else can
+  /// read it.
+  /// - Throws: `DataSourceError.notFound` if there is no such credential, `.notValid` if it is not a key, `.failed` if
+  ///   it can't be read.
   public init(credential name: String) throws {
     try self.init(credential: name, in: ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"])
   }
@@ -56,8 +59,8 @@ public struct SecretKey: Sendable {
   }
 
   /// Reads the key from a file that only its owner can read or write. The owner must be the process's user or root.
-  /// - Throws: `DataSourceError.notFound` if there is no such file, `.notValid` if others may access it or if it is not a key, `.failed` if
-  ///   it can't be read.
+  /// - Throws: `DataSourceError.notFound` if there is no such file, `.notValid` if others may access it or if it is not
+  ///   a key, `.failed` if it can't be read.
   public init(file: URL) throws {
     let file = try KeyFile(file.path)
     try file.checkIsPrivate()
@@ -68,7 +71,7 @@ public struct SecretKey: Sendable {
     let content = try file.content()
     guard let key = content.count == Self.byteCount ? content : Self.bytes(ofText: content) else {
       throw DataSourceError(
-        .notValid, "\(file.path) is not a key: a key file has \(Self.byteCount) bytes, or as many in hexadecimal digits")
+        .notValid, "\(file.path) is not a key file: it must have \(Self.byteCount) bytes, or as many in hexadecimal")
     }
     try self.init(key)
   }
@@ -142,7 +145,8 @@ private struct KeyFile {
       let mode = String(status.st_mode & 0o7777, radix: 8)
       throw DataSourceError(
         .notValid,
-        "other users may access \(path), whose mode is \(mode): make a new key or, if nobody has read it, run chmod 600")
+        "other users can access \(path), whose mode is \(mode): make a new key or, if nobody has read it, run chmod 600"
+      )
     }
   }
 

@@ -2,8 +2,8 @@
 import DataSourceFutures
 import DataSources
 
-// The snippets of the seeds and of the documentation that use futures, as top-level code without `await`. TopLevelTests runs it and checks
-// what it prints. The code between the lines is copied from the seeds.
+// The snippets of the seeds and of the documentation that use futures, as top-level code without `await`. TopLevelTests
+// runs it and checks what it prints. The code between the lines is copied from the seeds.
 
 // Seed 004: usage.
 do {

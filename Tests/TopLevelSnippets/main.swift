@@ -5,8 +5,8 @@ import LarderTesting
 import SQLiteDataSource
 import SecretDataSource
 
-// The snippets of the README and of the documentation of DataSources, as top-level code. TopLevelTests runs it, checks what it prints, and
-// checks that no snippet is missing. With the argument "throw", it ends with an uncaught error.
+// The snippets of the README and of the documentation of DataSources, as top-level code. TopLevelTests runs it, checks
+// what it prints, and checks that no snippet is missing. With the argument "throw", it ends with an uncaught error.
 
 // The overview, which is top-level code to the letter.
 struct Book: Codable, Sendable {

@@ -1,26 +1,26 @@
-"""Prints the table of sources and facts from the event stream of the conformance suite. See contrib/conformance."""
+"""Prints a table of sources and facts from the event stream of the conformance suite. See contrib/conformance."""
 
 import json
 import re
 import sys
 
 FACTS = 60
-# What a source that has no sign under a fact is not asked, and why.
-NOT_ASKED = {
-    48: "only where the source itself makes bytes of values: elsewhere the compiler refuses another type",
-    50: "only where there is a server in between",
-    51: "Void refuses everything, and so is asked nothing else",
+# Facts that are not tested for every source, and why.
+NOT_TESTED = {
+    48: "only if the source encodes values as bytes: otherwise the compiler rejects another type",
+    50: "only for sources behind a server",
+    51: "only for Void, which fails every call",
 }
 
 
 def facts(title):
-    """The numbers that a test's name begins with."""
+    """Returns the numbers at the beginning of a test's name."""
     numbers = re.match(r"([\d, ]+):", title)
     return [int(number) for number in numbers[1].split(",")] if numbers else []
 
 
 def read(lines):
-    """For each source, in the order of the run, its facts, and whether each of them passed."""
+    """Returns for each source, in the order of the run, its facts, and whether each of them passed."""
     titles, table = {}, {}
     for line in lines:
         record = json.loads(line)
@@ -40,7 +40,7 @@ def read(lines):
 
 
 def sources(payload, title):
-    """Whom an event is about; nobody when it is about a test as a whole."""
+    """Returns the sources that an event is about; none if it is about a test as a whole."""
     for message in payload["messages"]:
         found = re.search(r'1 argument subject → (.*?)(?: to "| at |: |$)', message["text"])
         if found:
@@ -53,7 +53,7 @@ def sign(row, fact):
 
 
 def line(signs):
-    """Signs in groups of ten."""
+    """Returns signs in groups of ten."""
     signs = "".join(signs)
     return " ".join(signs[place : place + 10] for place in range(0, len(signs), 10))
 
@@ -68,16 +68,16 @@ def main():
     for source, row in table.items():
         print(source.ljust(width), line(sign(row, number) for number in numbers))
 
-    unproved = [number for number in numbers if not any(number in row for row in table.values())]
+    untested = [number for number in numbers if not any(number in row for row in table.values())]
     failed = sum(not passed for row in table.values() for passed in row.values())
     total = sum(len(row) for row in table.values())
-    print("\n✓ holds   ✗ does not hold   · is not asked:")
-    for number, reason in NOT_ASKED.items():
+    print("\n✓ holds   ✗ does not hold   · not tested:")
+    for number, reason in NOT_TESTED.items():
         print(f"  {number}: {reason}")
     print(f"{len(table)} sources, {total} facts, {failed} failed")
-    if unproved:
-        print("no test has fact", ", ".join(map(str, unproved)))
-    return 1 if failed or unproved else 0
+    if untested:
+        print("no test covers fact", ", ".join(map(str, untested)))
+    return 1 if failed or untested else 0
 
 
 sys.exit(main())

@@ -33,8 +33,8 @@ package struct JSONEntry<T: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// The content of an entry's file (Protocol/directory-format.md, §1): the value as JSON; of a list, each element as JSON after its size in
-/// four bytes.
+/// The content of an entry's file (Protocol/directory-format.md, §1): the value as JSON; of a list, each element as
+/// JSON after its size in four bytes.
 enum EntryContent {
   static func encode(_ value: StoredValue<some Encodable>) throws -> Data {
     switch value {

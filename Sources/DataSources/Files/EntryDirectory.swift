@@ -1,10 +1,12 @@
 import EntryFiles
 import Foundation
 
-/// Entries in a directory, one file each, in the format of the server's directory engine (Protocol/directory-format.md, §1 to §3 and §8).
+/// Entries in a directory, one file each, in the format of the server's directory engine (Protocol/directory-format.md,
+/// §1 to §3 and §8).
 ///
-/// An index says which file belongs to which key, and is cached until the directory changes. A call for keys is O(1) per key, except the
-/// first one after somebody else's change, which lists the directory in O(n). A call for a range reads only the files of the range.
+/// An index says which file belongs to which key, and is cached until the directory changes. A call for keys is O(1)
+/// per key, except the first one after somebody else's change, which lists the directory in O(n). A call for a range
+/// reads only the files of the range.
 ///
 /// The directory's lock protects the files, and a lock of its own the cached index.
 final class EntryDirectory<T: Codable & Sendable>: EntryTable {
@@ -85,7 +87,8 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     return cached ?? index.keys(at: now)
   }
 
-  /// Runs a body that only reads. A server, or a person who cleans up, may remove files meanwhile; then the body runs again.
+  /// Runs a body that only reads. A server, or a person who cleans up, may remove files meanwhile; then the body runs
+  /// again.
   private func reading<R>(_ body: (EntryFileIndex) throws -> R) throws -> R {
     try directory.withReadLock { lock in
       for _ in 0..<5 {
@@ -93,7 +96,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
         if index.hasJournal, try !directory.isJournalEmpty() {
           throw DataSourceError(
             .failed,
-            "\(directory.path) is a server's store, and some writes are only in its journal: start the server once to apply them"
+            "\(directory.path) is a server's store with unapplied writes in its journal: start the server to apply them"
           )
         }
         do { return try body(index) } catch is FileRemovedError { cachedIndex.withLock { $0 = nil } }
@@ -138,7 +141,8 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     let version = EntryFileIndex.Version(revision: try lock.revision(), time: try directory.modificationTime())
     if let index = cachedIndex.withLock({ $0 }), index.version == version { return index }
     let index = try EntryFileIndex(directory, version)
-    // Don't cache the index of a server's store. A server doesn't update the revision, and two of its changes may have the same time.
+    // Don't cache the index of a server's store. A server doesn't update the revision, and two of its changes may have
+    // the same time.
     cachedIndex.withLock { $0 = index.hasJournal ? nil : index }
     return index
   }

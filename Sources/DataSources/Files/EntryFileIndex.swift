@@ -1,7 +1,8 @@
 import EntryFiles
 import Foundation
 
-/// Which files in a directory of entries belong to which key (Protocol/directory-format.md, §2 and §3), at one point in time.
+/// Which files in a directory of entries belong to which key (Protocol/directory-format.md, §2 and §3), at one point in
+/// time.
 struct EntryFileIndex {
   /// The files of one key.
   struct Files {
@@ -33,7 +34,7 @@ struct EntryFileIndex {
   }
 
   private(set) var version: Version
-  /// Whether a server has kept a store in the directory.
+  /// Whether the directory is the store of a server.
   let hasJournal: Bool
   private(set) var maxRevision: UInt64
   private var files: [EntryKey: Files] = [:]
@@ -103,7 +104,8 @@ extension SharedDirectory {
     return EntryName(of: bytes) == name ? bytes : nil
   }
 
-  /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): its journal has no frames.
+  /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): its journal
+  /// has no frames.
   func isJournalEmpty() throws -> Bool {
     guard let file = try open(Self.journalName, O_RDONLY) else { return true }
     return try attempting("read", Self.journalName) {

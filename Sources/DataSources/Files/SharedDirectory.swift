@@ -2,9 +2,9 @@ import Foundation
 
 /// A directory of files that several processes share.
 ///
-/// A lock file keeps writers apart from each other and from readers, in this process and in others. A file appears under its name only once
-/// it is complete: its bytes go to a new file, to the disk, and then the new file takes the name. Symbolic links are not followed. Names that
-/// begin with a dot belong to this type.
+/// A lock file excludes writers from each other and from readers, in this process and in others. A file appears
+/// under its name only once it is complete: its bytes go to a new file, to the disk, and then the new file takes the
+/// name. Symbolic links are not followed. Names that begin with a dot belong to this type.
 struct SharedDirectory: Sendable {
   private static let lockName = ".lock"
 
@@ -15,7 +15,8 @@ struct SharedDirectory: Sendable {
     let lock = try openLock()
     try acquire(lock, LOCK_SH)
     if try !contains(Self.planName) { return try body(DirectoryLock(file: lock)) }
-    // A writer ended in the middle of a batch. Several readers may see that; the first to get the write lock completes the batch.
+    // A writer ended in the middle of a batch. Several readers may see that; the first to get the write lock completes
+    // the batch.
     try acquire(lock, LOCK_UN)
     try acquire(lock, LOCK_EX)
     try completeBatch()
@@ -112,9 +113,9 @@ struct SharedDirectory: Sendable {
 
   // MARK: - Writing
 
-  // Several files change together, whatever happens in between. The new bytes go to files beside them. Then a plan of the renames and
-  // removals takes its name, which is the commit. Then the plan is executed. Anyone who finds a plan executes it first. A crash before the
-  // commit leaves files that the next change overwrites.
+  // Several files change together, whatever happens in between. The new bytes go to files beside them. Then a plan of
+  // the renames and removals takes its name, which is the commit. Then the plan is executed. Anyone who finds a plan
+  // executes it first. A crash before the commit leaves files that the next change overwrites.
 
   private static let planName = ".plan"
   private static let newPlanName = ".plan.new"
@@ -134,8 +135,8 @@ struct SharedDirectory: Sendable {
   }
 
   /// Makes changes. The caller holds the write lock.
-  /// - Parameter atomically: Whether a crash leaves all of the changes or none. Otherwise all writes are on the disk before anything is
-  ///   removed, and a crash may leave files that should have been removed.
+  /// - Parameter atomically: Whether a crash leaves all of the changes or none. Otherwise all writes are on the disk
+  ///   before anything is removed, and a crash may leave files that should have been removed.
   func apply(_ changes: [FileChange], atomically: Bool) throws {
     let steps = try prepare(changes)
     let hasPlan = atomically && steps.count > 1
@@ -153,7 +154,7 @@ struct SharedDirectory: Sendable {
   private func completeBatch() throws {
     guard let plan = try bytes(of: Self.planName) else { return }
     let steps = try attempting("carry out", Self.planName) { try JSONDecoder().decode([Step].self, from: plan) }
-    // Whoever wrote the plan, it must not touch files elsewhere.
+    // The plan must not touch files elsewhere, no matter who wrote it.
     guard steps.flatMap(\.names).allSatisfy({ !$0.contains("/") && ![".", "..", ""].contains($0) }) else {
       throw DataSourceError(
         .failed, "\(path(of: Self.planName)) names files outside of its directory: remove the plan")
@@ -188,7 +189,8 @@ struct SharedDirectory: Sendable {
     if !renames.isEmpty { try synchronize() }
     for case .remove(let name) in steps { try remove(name) }
     if renames.isEmpty || hasPlan, !steps.isEmpty { try synchronize() }
-    // Remove the plan last, and before any other change. Executing it twice in a row does no harm, but executing it later would.
+    // Remove the plan last, and before any other change. Executing it twice in a row does no harm, but executing it
+    // later would.
     if hasPlan {
       try remove(Self.planName)
       try synchronize()
@@ -230,15 +232,16 @@ enum FileChange: Sendable {
   case remove(String)
 }
 
-/// The modification time of a directory. It differs after every change, except between changes in the same tick of the system's clock.
+/// The modification time of a directory. It differs after every change, except between changes in the same tick of the
+/// system's clock.
 struct DirectoryTime: Hashable {
   let inode: UInt64
   let seconds: Int
   let nanoseconds: Int
 }
 
-/// The lock of a directory while it is held. The lock file contains a revision, that of the last change by a data source. From it, other
-/// sources learn that the directory has changed, and no revision is used twice.
+/// The lock of a directory while it is held. The lock file contains a revision, that of the last change by a data
+/// source. From it, other sources learn that the directory has changed, and no revision is used twice.
 struct DirectoryLock {
   private let file: FileHandle
 
@@ -246,8 +249,8 @@ struct DirectoryLock {
     self.file = file
   }
 
-  /// Returns the revision; 0 if there has been no change, or if a server wrote the lock file last, which uses the same file
-  /// (`directory-format.md`, §1).
+  /// Returns the revision; 0 if there has been no change, or if a server wrote the lock file last, which uses the same
+  /// file (`directory-format.md`, §1).
   func revision() throws -> UInt64 {
     do {
       try file.seek(toOffset: 0)
@@ -259,8 +262,8 @@ struct DirectoryLock {
     }
   }
 
-  /// Writes the revision of a change, before the change. It needn't survive a crash of the machine, because no process that knows the
-  /// directory does.
+  /// Writes the revision of a change, before the change. It needn't survive a crash of the machine, because no process
+  /// that knows the directory does.
   func setRevision(_ revision: UInt64) throws {
     do {
       try file.truncate(atOffset: 0)

@@ -1,8 +1,9 @@
-// Type erasure keeps a source as functions, not as an existential of its protocol. Calls through a protocol run generic code, which looks
-// types up in every call. These functions are created where the source's own type is known, and are specialized for it.
+// Type erasure keeps a source as functions, not as an existential of its protocol. Calls through a protocol run generic
+// code, which looks types up in every call. These functions are created where the source's own type is known, and are
+// specialized for it.
 
-/// A get, put and delete source of values of one type, whose own type is erased. Each call costs one more asynchronous call, which takes less
-/// than 0.1 µs.
+/// A get, put and delete source of values of one type, whose own type is erased. Each call costs one more asynchronous
+/// call, which takes less than 0.1 µs.
 public struct AnyDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   // The same source three times.
   @usableFromInline let getter: AnyGetDataSource<T>

@@ -1,5 +1,5 @@
-/// A source made of up to three others: one to get from, one to put into and one to delete from. Operations of a missing part fail with
-/// `DataSourceError.notImplemented`.
+/// A source made of up to three others: one to get from, one to put into and one to delete from. Operations of a
+/// missing part fail with `DataSourceError.notImplemented`.
 public struct DataSourceAssembler<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let getter: any GetDataSource<T>
   private let putter: any PutDataSource<T>
@@ -30,8 +30,8 @@ public struct DataSourceAssembler<T: Sendable>: GetDataSource, PutDataSource, De
   public func deleteAll(_ query: any Query) async throws { try await deleter.deleteAll(query) }
 }
 
-/// A source that has nothing: every call fails with `DataSourceError.notImplemented`. It fills a place that requires a source but doesn't
-/// need one.
+/// A source that has nothing: every call fails with `DataSourceError.notImplemented`. It fills a place that requires a
+/// source but doesn't need one.
 public struct VoidDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   public init() {}
 

@@ -1,4 +1,5 @@
-/// A source of `Out` over a source of `In`. Queries pass through unchanged, and so do the errors of the source and of the two functions.
+/// A source of `Out` over a source of `In`. Queries pass through unchanged, and so do the errors of the source and of
+/// the two functions.
 public struct DataSourceMapper<In: Sendable, Out: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   public typealias T = Out
 
@@ -8,7 +9,8 @@ public struct DataSourceMapper<In: Sendable, Out: Sendable>: GetDataSource, PutD
 
   /// - Parameters:
   ///   - toOut: Converts a value of the source.
-  ///   - toIn: Converts a value for the source. `toOut` must reverse it; otherwise `put` returns something else than what was put.
+  ///   - toIn: Converts a value for the source. `toOut` must reverse it; otherwise `put` returns something else than
+  ///     what was put.
   public init(
     _ source: some GetDataSource<In> & PutDataSource<In> & DeleteDataSource<In>,
     toOut: @escaping @Sendable (In) throws -> Out,

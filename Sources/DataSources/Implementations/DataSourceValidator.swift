@@ -1,5 +1,5 @@
-/// A source that returns only values that pass a validation; for others, `get` and `getAll` throw `DataSourceError.notValid`. Values that
-/// are put are not validated.
+/// A source that returns only values that pass a validation; for others, `get` and `getAll` throw
+/// `DataSourceError.notValid`. Values that are put are not validated.
 public struct DataSourceValidator<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let source: AnyDataSource<T>
   private let validation: Validation<T>

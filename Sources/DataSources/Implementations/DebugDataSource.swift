@@ -10,7 +10,8 @@ public struct DebugDataSource<T: Sendable>: GetDataSource, PutDataSource, Delete
   ///   - delay: The additional duration of each call.
   ///   - errorProbability: The share of calls that fail without reaching the source, from 0 for none to 1 for all.
   ///   - error: The error of those calls.
-  ///   - log: Receives two lines per call: the query when the call starts, and how the call ended. They don't contain values.
+  ///   - log: Receives two lines per call: the query when the call starts, and how the call ended. They don't contain
+  ///     values.
   public init(
     _ source: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
     delay: Duration = .zero,

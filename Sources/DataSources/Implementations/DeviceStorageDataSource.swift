@@ -13,18 +13,18 @@ public enum DeviceStorageKind: Hashable, Sendable {
 
 /// A key-value source that keeps its entries in a directory, as files that people can read.
 ///
-/// Each entry is a JSON file that is named after its key; with a root key, all entries are in one file. When a write returns, it is on the
-/// disk. Writes of several entries are atomic to readers and across a crash. Any number of sources, in any number of processes, can share a
-/// directory.
+/// Each entry is a JSON file that is named after its key; with a root key, all entries are in one file. When a write
+/// returns, it is on the disk. Writes of several entries are atomic to readers and across a crash. Any number of
+/// sources, in any number of processes, can share a directory.
 ///
-/// The subdirectories are in the format of the server's directory engine. A server can open one as a store. A source can read a server's
-/// store, but not write to it.
+/// The subdirectories are in the format of the server's directory engine. A server can open one as a store. A source
+/// can read a server's store, but not write to it.
 ///
-/// A call for keys is O(1) per key. A call for everything or for a page is O(n log n) in the number of entries, and reads what it returns.
-/// With a root key every call is O(n). The first call after a write by another source or process also lists the directory, in O(n). Calls
-/// block their thread for as long as the disk takes. They throw `DataSourceError.failed` if the disk reports an error, and
-/// `.dataSerialization` for an entry of another type than `T`, for a file that is damaged or was edited, or for a value that can't be encoded
-/// as JSON.
+/// A call for keys is O(1) per key. A call for everything or for a page is O(n log n) in the number of entries, and
+/// reads what it returns. With a root key every call is O(n). The first call after a write by another source or process
+/// also lists the directory, in O(n). Calls block their thread for as long as the disk takes. They throw
+/// `DataSourceError.failed` if the disk reports an error, and `.dataSerialization` for an entry of another type than
+/// `T`, for a file that is damaged or was edited, or for a value that can't be encoded as JSON.
 public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource {
   private let table: any EntryTable<T>
 
@@ -51,8 +51,8 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
   public func removeAll() async throws { try table.removeAll() }
 }
 
-/// The entries of a source that keeps files. The requirements are those of `KeyValueDataSource`, and as atomic; they block for as long as the
-/// disk takes.
+/// The entries of a source that keeps files. The requirements are those of `KeyValueDataSource`, and as atomic; they
+/// block for as long as the disk takes.
 protocol EntryTable<T>: Sendable {
   associatedtype T: Sendable
 
@@ -63,8 +63,8 @@ protocol EntryTable<T>: Sendable {
   func removeAll() throws
 }
 
-/// Entries in one file, as a JSON list in the order of their keys. The file is itself an entry of a directory. Every call reads the whole file,
-/// and one that writes also writes the whole file: O(n), for few and small entries.
+/// Entries in one file, as a JSON list in the order of their keys. The file is itself an entry of a directory. Every
+/// call reads the whole file, and one that writes also writes the whole file: O(n), for few and small entries.
 private struct SingleFileTable<T: Codable & Sendable>: EntryTable {
   private let directory: EntryDirectory<[JSONEntry<T>]>
   private let key: String

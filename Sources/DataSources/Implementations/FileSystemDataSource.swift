@@ -3,20 +3,21 @@ import Foundation
 
 /// A key-value source whose values are files: a file contains the bytes of a single value, and its name is the key.
 ///
-/// In a file's name, a capital letter is written as `^` and the small letter, and a byte that a shell doesn't show plainly as `%` and two
-/// hexadecimal digits. If a key is too long for a name, the name has only its beginning, and a second file beside it contains the whole key. A
-/// list is a JSON file.
+/// In a file's name, a capital letter is written as `^` and the small letter, and a byte that a shell doesn't show
+/// plainly as `%` and two hexadecimal digits. If a key is too long for a name, the name has only its beginning, and a
+/// second file beside it contains the whole key. A list is a JSON file.
 ///
-/// When a write returns, it is on the disk. Writes of several entries are atomic to readers and across a crash. Files from elsewhere with a
-/// suitable name are entries, too.
+/// When a write returns, it is on the disk. Writes of several entries are atomic to readers and across a crash. Files
+/// from elsewhere with a suitable name are entries, too.
 ///
-/// A call for keys is O(1) per key. A call for everything or for a page is O(n log n) in the number of entries, and reads what it returns.
-/// Calls block their thread for as long as the disk takes, and throw `DataSourceError.failed` if the disk reports an error.
+/// A call for keys is O(1) per key. A call for everything or for a page is O(n log n) in the number of entries, and
+/// reads what it returns. Calls block their thread for as long as the disk takes, and throw `DataSourceError.failed` if
+/// the disk reports an error.
 public struct FileSystemDataSource: KeyValueDataSource {
   public typealias T = Data
 
-  // The directory engine's rules for names apply (Protocol/directory-format.md, §2). No key's name ends in "%list", because in such a name two
-  // digits follow each "%".
+  // The directory engine's rules for names apply (Protocol/directory-format.md, §2). No key's name ends in "%list",
+  // because in such a name two digits follow each "%".
   private static let listSuffix = "%list"
 
   private let directory: SharedDirectory

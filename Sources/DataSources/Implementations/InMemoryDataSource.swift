@@ -1,13 +1,15 @@
-/// A key-value source in the memory of the process. Copies of the source share their entries; a value that a call returns is a copy.
+/// A key-value source in the memory of the process. Copies of the source share their entries; a value that a call
+/// returns is a copy.
 ///
-/// A call for keys is O(1) per key. A call for everything or for a page is O(log n) plus what it returns; the first one after a key was
-/// added or removed is O(n log n).
+/// A call for keys is O(1) per key. A call for everything or for a page is O(log n) plus what it returns; the first one
+/// after a key was added or removed is O(n log n).
 public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
   @usableFromInline let state = LockedValue(State())
 
   @inlinable public init() {}
 
-  // Most calls are for one existing value. They are specialized for the type of the value, without another function in between.
+  // Most calls are for one existing value. They are specialized for the type of the value, without another function in
+  // between.
   @inlinable
   public func get(_ query: any Query) async throws -> T {
     if case .key(let key) = query.keyValueAddress, let value = single(EntryKey(key)) { return value }

@@ -56,10 +56,11 @@ public struct RetryRule: Sendable {
 
   /// - Parameters:
   ///   - retryCount: The maximum number of retries; at least 0.
-  ///   - pause: The pause before the first retry; zero for no pauses. The pause doubles with each retry, up to `maxPause`. Every pause is
-  ///     shortened by a random part, at most half of it, so that callers that failed together don't return together.
-  ///   - retryIf: Returns whether an error is worth a retry. By default, all errors are, except those that are not safe to retry
-  ///     (`RetryAdvice`). The cancellation of the task never is.
+  ///   - pause: The pause before the first retry; zero for no pauses. The pause doubles with each retry, up to
+  ///     `maxPause`. Every pause is shortened by a random part, at most half of it, so that callers that failed
+  ///     together don't return together.
+  ///   - retryIf: Returns whether an error is worth a retry. By default, all errors are, except those that are not safe
+  ///     to retry (`RetryAdvice`). The cancellation of the task never is.
   public init(
     retryCount: Int,
     pause: Duration = .milliseconds(50),

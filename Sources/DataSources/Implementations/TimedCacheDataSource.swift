@@ -1,8 +1,8 @@
-/// A source that caches values of another source for a limited time. It returns cached values without a call to the other source. It passes
-/// puts and deletions on immediately, and drops the cached values that they may have changed.
+/// A source that caches values of another source for a limited time. It returns cached values without a call to the
+/// other source. It passes puts and deletions on immediately, and drops the cached values that they may have changed.
 ///
-/// It caches single values and lists of keys. Calls for several ids, everything or pages, and queries without a key, always go to the other
-/// source. The cache adds O(1) to each call.
+/// It caches single values and lists of keys. Calls for several ids, everything or pages, and queries without a key,
+/// always go to the other source. The cache adds O(1) to each call.
 public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let source: AnyDataSource<T>
   private let cache: ExpiringValues<T>
@@ -68,7 +68,8 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
     cache.endChange()
   }
 
-  /// Runs a change and drops the cached values that it may change, even if it fails: a failed change may have been executed in part.
+  /// Runs a change and drops the cached values that it may change, even if it fails: a failed change may have been
+  /// executed in part.
   private func changing<R: Sendable>(_ keys: [String]?, _ change: () async throws -> R) async throws -> R {
     cache.beginChange(keys)
     defer { cache.endChange() }
@@ -98,8 +99,8 @@ extension KeyValueAddress {
 
 /// Values by key that expire: the content of a timed cache.
 ///
-/// A value is only inserted if no change was in progress at any time since the read of the value began. Otherwise a slow reader could bring
-/// back a value that a writer has replaced meanwhile.
+/// A value is only inserted if no change was in progress at any time since the read of the value began. Otherwise a
+/// slow reader could bring back a value that a writer has replaced meanwhile.
 final class ExpiringValues<T: Sendable>: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -122,8 +123,8 @@ final class ExpiringValues<T: Sendable>: Sendable {
     self.now = now
   }
 
-  /// Returns the value of a key, if there is one, and the current epoch. The caller passes the epoch to `insert` after it has read the value
-  /// elsewhere.
+  /// Returns the value of a key, if there is one, and the current epoch. The caller passes the epoch to `insert` after
+  /// it has read the value elsewhere.
   func value(of key: String) -> (value: StoredValue<T>?, epoch: UInt64) {
     let now = now()
     let key = EntryKey(key)

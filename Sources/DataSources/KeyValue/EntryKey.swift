@@ -1,5 +1,5 @@
-/// A key as a key-value source compares it: by its UTF-8 bytes. Two strings are equal if they look the same (é as one code point or as
-/// two); two keys are not.
+/// A key as a key-value source compares it: by its UTF-8 bytes. Two strings are equal if they look the same (é as one
+/// code point or as two); two keys are not.
 @usableFromInline struct EntryKey: Sendable {
   @usableFromInline let text: String
 

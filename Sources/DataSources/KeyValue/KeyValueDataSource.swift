@@ -1,8 +1,8 @@
 /// A source that keeps entries by key.
 ///
-/// A type that implements the few requirements below is a get, put and delete data source that answers every key-value query as all other
-/// key-value sources do; this file defines what the queries mean, once. Every requirement is atomic to all users of the source. The keys
-/// that a requirement receives have 1 to 4,096 bytes and compare by their bytes.
+/// A type that implements the few requirements below is a get, put and delete data source that answers every key-value
+/// query as all other key-value sources do; this file defines what the queries mean, once. Every requirement is atomic
+/// to all users of the source. The keys that a requirement receives have 1 to 4,096 bytes and compare by their bytes.
 public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataSource {
   associatedtype T
 
@@ -15,8 +15,8 @@ public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataS
   /// Returns the entries of a range, in the order of their keys' bytes, all of the same point in time.
   func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>]
 
-  /// Writes all of the entries or, if it throws, none. Each replaces the entry under its key, of either kind. If a key occurs more than
-  /// once, its last entry wins.
+  /// Writes all of the entries or, if it throws, none. Each replaces the entry under its key, of either kind. If a key
+  /// occurs more than once, its last entry wins.
   func store(_ entries: [KeyValueEntry<T>]) async throws
 
   /// Removes the entries under the keys, if there are any.
@@ -48,8 +48,8 @@ extension KeyValueDataSource {
     try await keyValueGetAll(query)
   }
 
-  /// Does what `get` does for key-value queries. A source that has a shortcut, or that answers other queries too, calls it from its own
-  /// `get`.
+  /// Does what `get` does for key-value queries. A source that has a shortcut, or that answers other queries too, calls
+  /// it from its own `get`.
   @usableFromInline package func keyValueGet(_ query: any Query) async throws -> T {
     switch query.keyValueAddress {
     case .key(let key), .all(let key):
@@ -60,7 +60,8 @@ extension KeyValueDataSource {
     }
   }
 
-  /// Does what `getAll` does for key-value queries. A source that answers other queries too calls it from its own `getAll`.
+  /// Does what `getAll` does for key-value queries. A source that answers other queries too calls it from its own
+  /// `getAll`.
   package func keyValueGetAll(_ query: any Query) async throws -> [T] {
     switch query.keyValueAddress {
     case .key(let key):
@@ -152,7 +153,8 @@ extension KeyValueDataSource {
     try await keyValueDelete(query, .deleteAll)
   }
 
-  /// Does what `delete` and `deleteAll` do for key-value queries. A source that answers other queries too calls it from its own methods.
+  /// Does what `delete` and `deleteAll` do for key-value queries. A source that answers other queries too calls it from
+  /// its own methods.
   package func keyValueDelete(_ query: any Query, _ operation: DataSourceOperation) async throws {
     switch query.keyValueAddress {
     case .key(let key): try await remove([checked(key)])

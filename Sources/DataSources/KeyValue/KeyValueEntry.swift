@@ -1,4 +1,5 @@
-/// What a key-value source holds under a key: a single value or a list. A call for one kind doesn't find an entry of the other.
+/// What a key-value source holds under a key: a single value or a list. A call for one kind doesn't find an entry of
+/// the other.
 public enum StoredValue<T: Sendable>: Sendable {
   case single(T)
   case list([T])

@@ -1,22 +1,25 @@
 /// A source of values of one type. `GetDataSource`, `PutDataSource` and `DeleteDataSource` say what it can do.
 ///
-/// A source can be used from any task. Every operation is `async`; code that can't wait imports the module `DataSourceFutures`.
+/// A source can be used from any task. Every operation is `async`; code that can't wait imports the module
+/// `DataSourceFutures`.
 public protocol DataSource<T>: Sendable {
   associatedtype T: Sendable
 }
 
 /// A source to get values from.
 public protocol GetDataSource<T>: DataSource {
-  // Declared again, so that the compiler infers it from the async operations even if a type also has operations that return futures.
+  // Declared again, so that the compiler infers it from the async operations even if a type also has operations that
+  // return futures.
   associatedtype T
 
   /// Returns one value.
-  /// - Throws: `DataSourceError.notFound` if there is none, `.queryNotSupported` for a query that the source doesn't know.
+  /// - Throws: `DataSourceError.notFound` if there is none, `.queryNotSupported` for a query that the source doesn't
+  ///   know.
   func get(_ query: any Query) async throws -> T
 
   /// Returns a list of values.
-  /// - Throws: `DataSourceError.notFound` if there is none, which is not the same as an empty list; `.queryNotSupported` for a query that
-  ///   the source doesn't know.
+  /// - Throws: `DataSourceError.notFound` if there is none, which is not the same as an empty list;
+  ///   `.queryNotSupported` for a query that the source doesn't know.
   func getAll(_ query: any Query) async throws -> [T]
 }
 
@@ -26,7 +29,8 @@ public protocol PutDataSource<T>: DataSource {
   associatedtype T
 
   /// Puts one value.
-  /// - Parameter value: nil if the query alone says everything. Sources that store values then throw `.illegalArgument`.
+  /// - Parameter value: nil if the query alone says everything. Sources that store values then throw
+  ///   `.illegalArgument`.
   /// - Returns: What was stored.
   /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know, whatever the value.
   @discardableResult
@@ -74,7 +78,8 @@ extension GetDataSource {
     try await getAll(IdsQuery(ids, missing: missing))
   }
 
-  /// Returns the single value of each id, or nil for an id that has none. Makes one call per id, so that others can write in between.
+  /// Returns the single value of each id, or nil for an id that has none. Makes one call per id, so that others can
+  /// write in between.
   public func getEach<K: StableKey>(_ ids: [K]) async throws -> [T?] {
     var values: [T?] = []
     values.reserveCapacity(ids.count)

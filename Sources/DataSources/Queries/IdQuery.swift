@@ -2,8 +2,9 @@ import Foundation
 
 /// An id whose key is the same in every process and on every machine.
 ///
-/// A string is its own key. An integer's key is its decimal form, a UUID's its usual text. An enum with a raw value of one of these types
-/// only has to declare the conformance. Other types implement `stableKey`. `hashValue` can't serve as a key: it differs in every process.
+/// A string is its own key. An integer's key is its decimal form, a UUID's its usual text. An enum with a raw value of
+/// one of these types only has to declare the conformance. Other types implement `stableKey`. `hashValue` can't serve
+/// as a key: it differs in every process.
 public protocol StableKey: Hashable, Sendable {
   /// The key. Different ids have different keys.
   var stableKey: String { get }
@@ -47,7 +48,8 @@ public struct IdQuery<T: StableKey>: KeyQuery, Hashable {
   public var key: String { id.stableKey }
 }
 
-/// A query by several ids. It has no key of its own: it addresses the key of each id, and element i of a list belongs to id i.
+/// A query by several ids. It has no key of its own: it addresses the key of each id, and element i of a list belongs
+/// to id i.
 public struct IdsQuery<T: StableKey>: Query, Hashable {
   /// The ids, in the order of the result. An id may occur more than once.
   public let ids: [T]

@@ -1,7 +1,8 @@
 /// A query for everything that a source holds.
 ///
-/// In a key-value source, `getAll` returns every single value and every element of every list, in the order of the keys' bytes, and
-/// `delete` empties the source. In operations on one value or list (`get`, `put`, `putAll`) the query is the key `allObjects`.
+/// In a key-value source, `getAll` returns every single value and every element of every list, in the order of the
+/// keys' bytes, and `delete` empties the source. In operations on one value or list (`get`, `put`, `putAll`) the query
+/// is the key `allObjects`.
 public struct AllObjectsQuery: KeyQuery, Hashable {
   public init() {}
 

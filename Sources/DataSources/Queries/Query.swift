@@ -11,8 +11,8 @@
 /// }
 /// ```
 public protocol Query: Sendable {
-  /// What the query means to a key-value source. The default is right for most queries: a `KeyQuery` addresses its key, and any other
-  /// query addresses nothing.
+  /// What the query means to a key-value source. The default is right for most queries: a `KeyQuery` addresses its key,
+  /// and any other query addresses nothing.
   var keyValueAddress: KeyValueAddress { get }
 }
 
@@ -25,8 +25,8 @@ extension Query {
 
 /// A query that addresses one key of a key-value source.
 ///
-/// Two queries with the same key are interchangeable. Keys are literal: no character has a special meaning, case matters, and keys are
-/// equal if their UTF-8 bytes are. Key-value sources accept keys of 1 to 4,096 bytes.
+/// Two queries with the same key are interchangeable. Keys are literal: no character has a special meaning, case
+/// matters, and keys are equal if their UTF-8 bytes are. Key-value sources accept keys of 1 to 4,096 bytes.
 public protocol KeyQuery: Query {
   /// The key, which must be the same in every process.
   var key: String { get }

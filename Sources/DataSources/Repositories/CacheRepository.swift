@@ -1,17 +1,20 @@
-/// A repository of a main source and a cache. Both can be any source: for example, a cache in memory in front of a source in another process.
+/// A repository of a main source and a cache. Both can be any source: for example, a cache in memory in front of a
+/// source in another process.
 ///
-/// **Reads.** By default (`cacheSync`), a value comes from the cache; if the cache doesn't have it, or it isn't valid any more, it comes from
-/// the main source and goes to the cache. A cache doesn't know whether it has everything. So lists of everything, pages, and ids whose missing
-/// values are skipped always come from the main source and are not cached.
+/// **Reads.** By default (`cacheSync`), a value comes from the cache; if the cache doesn't have it, or it isn't valid
+/// any more, it comes from the main source and goes to the cache. A cache doesn't know whether it has everything. So
+/// lists of everything, pages, and ids whose missing values are skipped always come from the main source and are not
+/// cached.
 ///
-/// **Writes.** A put or a deletion goes to the main source first, and to the cache only if the main source has accepted it. If the main source
-/// fails, the call throws its error, and the cache is unchanged: no reader sees a value that was never stored. Once the main source has
-/// accepted a write, the write has succeeded, and the cache must not contradict it: if the cache can't store the new value, it drops the old
-/// one, and the call succeeds. Only if the cache can't even do that, the call throws the cache's error, because readers of the cache may see
-/// the old value. Repeating the call is safe.
+/// **Writes.** A put or a deletion goes to the main source first, and to the cache only if the main source has accepted
+/// it. If the main source fails, the call throws its error, and the cache is unchanged: no reader sees a value that was
+/// never stored. Once the main source has accepted a write, the write has succeeded, and the cache must not contradict
+/// it: if the cache can't store the new value, it drops the old one, and the call succeeds. Only if the cache can't
+/// even do that, the call throws the cache's error, because readers of the cache may see the old value. Repeating the
+/// call is safe.
 ///
-/// The main source is the only source of truth. If two calls for the same query run at the same time, the cache may keep the result of
-/// the slower one.
+/// The main source is the only source of truth. If two calls for the same query run at the same time, the cache may
+/// keep the result of the slower one.
 public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   private let main: AnyDataSource<T>
   private let cache: AnyDataSource<T>
@@ -19,7 +22,8 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   private let defaultOperation: RepositoryOperation
 
   /// - Parameters:
-  ///   - validity: Accepts the cached values that are still valid. With `cacheSync`, others are read from the main source.
+  ///   - validity: Accepts the cached values that are still valid. With `cacheSync`, others are read from the main
+  ///     source.
   ///   - defaultOperation: The operation of calls that don't name one.
   public init(
     main: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
@@ -85,7 +89,9 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
     do {
       value = try await get(main)
     } catch  where resolved(operation) == .cacheSync(fallback: true) && !(error is CancellationError) {
-      guard let stale else { throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)") }
+      guard let stale else {
+        throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
+      }
       // If the main source says that the value no longer exists, it hasn't failed.
       if (error as? DataSourceError)?.kind == .notFound { throw error }
       return stale
@@ -154,7 +160,8 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
     }
   }
 
-  /// Updates the cache with what the main source has. If that fails, drops what the cache has for the query: it may be out of date.
+  /// Updates the cache with what the main source has. If that fails, drops what the cache has for the query: it may be
+  /// out of date.
   /// - Throws: The cache's error if it can't drop it either.
   private func updateCache(_ query: any Query, _ update: () async throws -> Void) async throws {
     do { try await update() } catch { try await cache.delete(query) }

@@ -96,7 +96,8 @@ extension ConformanceTests {
     try await subject.run { source async throws in
       let main = ScriptedDataSource<Item>()
       let repository = CacheRepository(
-        main: main, cache: source, validity: Validation { $0.title != "stale" }, defaultOperation: .cacheSync(fallback: true))
+        main: main, cache: source, validity: Validation { $0.title != "stale" },
+        defaultOperation: .cacheSync(fallback: true))
       try await source.put("stale", forId: "a")
       main.fail(with: DataSourceError.failed, DataSourceError.failed)
       #expect(try await repository.get("a") == "stale")
@@ -181,7 +182,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.remote)
-  func `50: a stopped server is not a missing value, and calls succeed once it is back`(_ subject: Subject) async throws {
+  func `50: a stopped server is not a missing value, and it can come back`(_ subject: Subject) async throws {
     try await subject.runAtPlace { place in
       let source = try subject.make(place, "items")
       try await source.put("one", forId: "a")

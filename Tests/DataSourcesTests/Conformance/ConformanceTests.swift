@@ -4,8 +4,8 @@ import Testing
 
 @testable import TopLevelFutures
 
-/// What every key-value source does. The numbers in the names refer to the facts of the data source model, which `contrib/conformance`
-/// tabulates.
+/// What every key-value source does. The numbers in the names refer to the facts of the data source model, which
+/// `contrib/conformance` tabulates.
 @Suite struct ConformanceTests {
   @Test(arguments: Subject.all)
   func `1, 3, 4: put stores, returns and replaces a value`(_ subject: Subject) async throws {

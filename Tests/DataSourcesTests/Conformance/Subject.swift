@@ -11,7 +11,8 @@ struct Subject: Sendable, CustomTestStringConvertible {
   let testDescription: String
   /// Creates the source with a name at a place.
   let make: @Sendable (Place, String) throws -> AnyDataSource<Item>
-  /// Creates the same source with another type of values; nil if the compiler prevents that because the source stores values, not bytes.
+  /// Creates the same source with another type of values; nil if the compiler prevents that because the source stores
+  /// values, not bytes.
   var misread: (@Sendable (Place, String) throws -> AnyDataSource<Int>)?
 
   /// Runs a test with a new, empty source.
@@ -41,8 +42,8 @@ extension Subject {
   static let all = inProcess + remote
 }
 
-/// A place where the sources of a test store their entries: a directory and, if a test uses it, a server. Sources with the same name at the
-/// same place share their entries, unless they store them in themselves.
+/// A place where the sources of a test store their entries: a directory and, if a test uses it, a server. Sources with
+/// the same name at the same place share their entries, unless they store them in themselves.
 final class Place: Sendable {
   private let directory: TemporaryDirectory
   private let servers = Recorder<TestServer>()
@@ -89,7 +90,7 @@ extension Subject {
     Subject(testDescription: "Secret in memory") { _ in
       AnyDataSource(SecretDataSource(InMemoryDataSource(), key: SecretKey()))
     },
-    Subject(testDescription: "Secret in a folder") { AnyDataSource(SecretDataSource(directory: $0, key: testKey)) },
+    Subject(testDescription: "Secret in a directory") { AnyDataSource(SecretDataSource(directory: $0, key: testKey)) },
     Subject(testDescription: "SQLite") { directory in
       try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
       let database = try SQLiteDatabase(file: directory.appendingPathComponent("items.sqlite"))

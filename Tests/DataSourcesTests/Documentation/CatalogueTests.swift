@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 
-/// The code in the documentation is compiled and run: in functions by the snippets in this directory, and as top-level code by the executables
-/// `TopLevelSnippets` and `TopLevelFutures`. This suite compares the lines, regardless of indentation.
+/// The code in the documentation is compiled and run: in functions by the snippets in this directory, and as top-level
+/// code by the executables `TopLevelSnippets` and `TopLevelFutures`. This suite compares the lines, regardless of
+/// indentation.
 @Suite struct CatalogueTests {
   private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
   private static let package = here.appendingPathComponent("../../..").standardized

@@ -34,7 +34,8 @@ import Testing
     #expect(
       run.lines.sorted() == [
         "Success: item", "Success: value of myKey", "Zeno's Conscience", "await: true", "called back",
-        "error: illegalArgument", "error: notFound", "ids: delete, get, put", "later search: getAll getAll", "put: stored",
+        "error: illegalArgument", "error: notFound", "ids: delete, get, put", "later search: getAll getAll",
+        "put: stored",
         "queries: delete, get, put", #"search: ["far"]"#, #"search: ["near"]"#,
       ])
   }

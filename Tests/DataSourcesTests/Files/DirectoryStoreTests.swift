@@ -4,7 +4,8 @@ import Platform
 import Storage
 import Testing
 
-/// The directories of a `DeviceStorageDataSource` are directories of the server's directory engine (Protocol/directory-format.md, §8).
+/// The directories of a `DeviceStorageDataSource` are directories of the server's directory engine
+/// (Protocol/directory-format.md, §8).
 @Suite struct DirectoryStoreTests {
   private let temporary: TemporaryDirectory
   private let directory: URL

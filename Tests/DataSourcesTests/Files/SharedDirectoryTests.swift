@@ -60,7 +60,9 @@ import Testing
     try FileManager.default.createDirectory(
       at: temporary.url.appendingPathComponent(".new-1"), withIntermediateDirectories: false)
     #expect(throws: DataSourceError.failed) {
-      try directory.withWriteLock { _ in try directory.apply([.write("a", Data()), .write("b", Data())], atomically: true) }
+      try directory.withWriteLock { _ in
+        try directory.apply([.write("a", Data()), .write("b", Data())], atomically: true)
+      }
     }
     #expect(try temporary.files() == [".lock", ".new-1"])
   }

@@ -1,7 +1,8 @@
 import DataSources
 import Testing
 
-/// Queries with extreme values. Each one returns a result or throws one of the library's own errors, and stored entries stay intact.
+/// Queries with extreme values. Each one returns a result or throws one of the library's own errors, and stored entries
+/// stay intact.
 @Suite struct HostileQueryTests {
   static let queries: [any Query] = [
     PaginationOffsetLimitQuery(offset: .max, limit: .max), PaginationOffsetLimitQuery(offset: 0, limit: .max),

@@ -114,7 +114,8 @@ import Testing
   func `readers never see a value that main failed to store`(_ operation: RepositoryOperation) async throws {
     main.fail(with: DataSourceError.unknown, DataSourceError.unknown)
     #expect(await failure { try await repository.put(1, forId: "a", operation: operation) } == .unknown)
-    #expect(await failure { try await repository.putAll([1, 2], forId: ["a", "b"], operation: operation) } == .unknown)
+    #expect(
+      await failure { try await repository.putAll([1, 2], forId: ["a", "b"], operation: operation) } == .unknown)
     #expect(cache.calls == [])
     // While main is away, and once it is back.
     main.fail(with: DataSourceError.unknown)
