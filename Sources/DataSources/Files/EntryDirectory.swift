@@ -8,7 +8,7 @@ import Foundation
 /// per key, except the first one after somebody else's change, which lists the directory in O(n). A call for a range
 /// reads only the files of the range.
 ///
-/// The directory's lock protects the files, and a lock of its own the cached index.
+/// The directory's lock protects the files. A lock in memory protects the cached index.
 final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   private let directory: SharedDirectory
   private let cachedIndex = LockedValue<EntryFileIndex?>(nil)
