@@ -43,6 +43,7 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
     .library(name: "DataSources", targets: ["DataSources"]),
+    .library(name: "DataSourceFutures", targets: ["DataSourceFutures"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
     .library(name: "SQLiteDataSource", targets: ["SQLiteDataSource"]),
     .executable(name: "larderd", targets: ["larderd"]),
@@ -84,6 +85,7 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
+    .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(
       name: "SecretDataSource",
       dependencies: [
@@ -137,10 +139,19 @@ let package = Package(
     .testTarget(
       name: "DataSourcesTests",
       dependencies: [
-        "DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting", "Storage", "Platform",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "DataSources", "DataSourceFutures", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting",
+        "Storage", "Platform", "TopLevelSnippets", "TopLevelFutures",
+        .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
+    .executableTarget(
+      name: "TopLevelSnippets",
+      dependencies: ["DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting"],
+      path: "Tests/TopLevelSnippets", swiftSettings: settings),
+    // Some seeds ignore the futures of their calls, which is a warning.
+    .executableTarget(
+      name: "TopLevelFutures", dependencies: ["DataSources", "DataSourceFutures"], path: "Tests/TopLevelFutures",
+      swiftSettings: [.swiftLanguageMode(.v6), .unsafeFlags(["-suppress-warnings"])]),
     .testTarget(
       name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
       swiftSettings: settings),

@@ -2,7 +2,7 @@ import DataSources
 import Foundation
 import GRDB
 
-/// A value that entities are compared with, as its JSON is, for so are entities kept.
+/// A value in a comparison, converted to JSON as the stored entities are.
 enum JSONScalar: Codable, Sendable {
   case null
   case bool(Bool)
@@ -10,13 +10,13 @@ enum JSONScalar: Codable, Sendable {
   case number(Double)
   case text(String)
 
-  /// What a value, whatever its type, is in JSON.
-  /// - Throws: `DataSourceError.illegalArgument` for what is no scalar there.
+  /// Converts a value of any type.
+  /// - Throws: `DataSourceError.illegalArgument` if its JSON is not a scalar.
   init(_ value: any Encodable) throws {
     self = try Self.converted(value, to: JSONScalar.self)
   }
 
-  /// What a list of values is in JSON.
+  /// Converts a list of values.
   static func list(_ values: any Encodable) throws -> [JSONScalar] {
     try converted(values, to: [JSONScalar].self)
   }
@@ -27,7 +27,7 @@ enum JSONScalar: Codable, Sendable {
     } catch {
       throw DataSourceError(
         .illegalArgument,
-        "a \(Swift.type(of: value)) is compared with, which is neither text, number, true, false nor null")
+        "a predicate can only compare with texts, numbers, true, false and null, not with \(Swift.type(of: value))")
     }
   }
 

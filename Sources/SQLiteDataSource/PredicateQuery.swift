@@ -1,6 +1,6 @@
 import DataSources
 
-/// A query for the entities that a condition is true of. Queries of one's own adopt it, as key queries adopt `KeyQuery`:
+/// A query for the entities that satisfy a condition. Your own queries adopt it as they adopt `KeyQuery`:
 ///
 /// ```swift
 /// struct SearchQuery: Query {
@@ -11,15 +11,16 @@ import DataSources
 /// }
 /// ```
 ///
-/// It is about all that `AllObjectsQuery` gives: single values, and the elements of lists. A query that is a `KeyQuery` too is answered by
-/// its predicate when values are got or deleted, and by its key when they are put.
+/// It searches what `AllObjectsQuery` returns: single values, and the elements of lists. If a query is also a
+/// `KeyQuery`, gets and deletions use its predicate, and puts its key.
 public protocol PredicateQuery: Query {
   var predicate: EntityPredicate { get }
-  /// What `get` and `getAll` sort by; then, or when it is empty, by the keys' bytes.
+  /// The order of the results of `get` and `getAll`. Entities that it leaves equal are ordered by the bytes of their
+  /// keys.
   var order: [EntityOrder] { get }
-  /// How many `getAll` skips; not negative.
+  /// The number of entities to skip; not negative.
   var offset: Int { get }
-  /// How many `getAll` gives at most, not negative; nil for all.
+  /// The maximum number of entities that `getAll` returns; not negative; nil for no limit.
   var limit: Int? { get }
 }
 
@@ -29,20 +30,22 @@ extension PredicateQuery {
   public var limit: Int? { nil }
 }
 
-/// What entities are sorted by: nothing and null first, then numbers, then texts by their bytes.
+/// An order of entities by a field: missing and null values first, then numbers, then texts by their bytes.
 public struct EntityOrder: Hashable, Sendable {
-  let field: EntityField
-  let isDescending: Bool
+  private let field: EntityField
+  private let isDescending: Bool
 
-  /// By a field, which may be inside another: `author.name`.
-  /// - Throws: `DataSourceError.illegalArgument` for what is no name of a field.
+  /// Creates an order by a field. `author.name` is a nested field.
+  /// - Throws: `DataSourceError.illegalArgument` for text that can't be the name of a field.
   public init(_ field: String, descending: Bool = false) throws {
     self.field = try EntityField(path: field)
     isDescending = descending
   }
+
+  var sql: String { field.sql + (isDescending ? " DESC" : "") }
 }
 
-/// The entities that a condition is true of.
+/// A query for the entities that satisfy a condition.
 public struct EntityQuery: PredicateQuery {
   public let predicate: EntityPredicate
   public let order: [EntityOrder]
@@ -56,14 +59,14 @@ public struct EntityQuery: PredicateQuery {
     self.limit = limit
   }
 
-  /// The entities that a body's condition is true of: `EntityQuery { $0.price < 20 }`.
+  /// Creates a query from a closure: `EntityQuery { $0.price < 20 }`.
   public init(
     order: [EntityOrder] = [], offset: Int = 0, limit: Int? = nil, _ body: (EntityField) -> EntityPredicate
   ) {
     self.init(EntityPredicate(body), order: order, offset: offset, limit: limit)
   }
 
-  /// The entities that a condition in words is true of: `try EntityQuery("price < %@", 20)`.
+  /// Creates a query from the text of a condition: `try EntityQuery("price < %@", 20)`.
   /// - Throws: `DataSourceError.illegalArgument` as `EntityPredicate` does.
   public init(_ format: String, _ arguments: any EntityField.Value...) throws {
     self.init(try EntityPredicate(format, arguments: arguments))

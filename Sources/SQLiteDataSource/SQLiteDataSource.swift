@@ -2,30 +2,31 @@ import DataSources
 import Foundation
 import GRDB
 
-/// A key-value source over a database, which also answers queries about what its values are like.
+/// A key-value source over a database, which also answers queries about the content of its values.
 ///
-/// What is kept are entities, in JSON; what is got and put are values of `T`, which two functions map to entities and back. Every key-value
-/// query is answered as by all other sources, and a `PredicateQuery` by `get` (the first match), `getAll` and `delete`:
+/// The database stores entities, as JSON; callers get and put values of `T`. Two functions convert between them. The
+/// source answers every key-value query as all other key-value sources do, and a `PredicateQuery` with `get` (the first
+/// match), `getAll` and `delete`:
 ///
 /// ```swift
 /// let cheap = try await books.getAll(EntityQuery { $0.price < 20 && $0.title.hasPrefix("The") })
 /// ```
 ///
-/// Calls for keys are O(log n) a key, those for pages also count the entries ahead of the page. A predicate looks at every value, unless it
-/// compares a field that has an index. Throws `DataSourceError.failed` when the database refuses, and `.dataSerialization` for a value that
-/// has no JSON or is of another type than `Entity`.
+/// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A predicate examines
+/// every value, unless it compares a field that has an index. Calls throw `DataSourceError.failed` if the database
+/// reports an error, and `.dataSerialization` for a value that can't be encoded as JSON or that isn't an `Entity`.
 public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValueDataSource {
-  let database: SQLiteDatabase
-  let tables: SQLiteTables
+  private let database: SQLiteDatabase
+  private let tables: SQLiteTables
   private let toDomain: @Sendable (Entity) throws -> T
   private let toEntity: @Sendable (T) throws -> Entity
 
-  /// Blocks for as long as the database takes to make the store's tables, when they aren't there.
+  /// Creates the store's tables if they don't exist, and blocks for as long as the database takes.
   /// - Parameters:
-  ///   - store: stores of different names share nothing but the file.
-  ///   - indexes: fields of entities that have an index; an index that was made once is kept. A field inside another is `author.name`.
-  ///   - toDomain: what an entity is outside.
-  ///   - toEntity: what is kept of a value.
+  ///   - store: Stores with different names share nothing but the file.
+  ///   - indexes: Fields of entities to index; existing indexes stay. `author.name` is a nested field.
+  ///   - toDomain: Converts an entity to a value.
+  ///   - toEntity: Converts a value to an entity.
   public init(
     _ database: SQLiteDatabase, store: String, indexes: [String] = [],
     toDomain: @escaping @Sendable (Entity) throws -> T,
@@ -36,6 +37,8 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     self.toDomain = toDomain
     self.toEntity = toEntity
   }
+
+  // MARK: - Entries
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     let rows = try await database.read { database in try keys.map { try tables.rows(of: $0, database) } }
@@ -62,19 +65,54 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     try await database.write { try tables.removeAll($0) }
   }
 
-  func domain(_ json: String) throws -> T {
+  // MARK: - Queries
+
+  public func get(_ query: any Query) async throws -> T {
+    guard let query = query as? any PredicateQuery else { return try await keyValueGet(query) }
+    let selection = try SQLSelection(query, limit: min(query.limit ?? 1, 1))
+    guard let json = try await database.read({ try tables.values(selection, $0) }).first else {
+      throw DataSourceError(.notFound, "no value satisfies the predicate")
+    }
+    return try domain(json)
+  }
+
+  public func getAll(_ query: any Query) async throws -> [T] {
+    guard let query = query as? any PredicateQuery else { return try await keyValueGetAll(query) }
+    let selection = try SQLSelection(query, limit: query.limit)
+    return try await database.read { try tables.values(selection, $0) }.map(domain)
+  }
+
+  /// Deletes what the query addresses. A predicate deletes the single values, and the elements of lists, that satisfy
+  /// it. A list without elements remains as an empty list.
+  public func delete(_ query: any Query) async throws {
+    try await delete(query, .delete)
+  }
+
+  public func deleteAll(_ query: any Query) async throws {
+    try await delete(query, .deleteAll)
+  }
+
+  private func delete(_ query: any Query, _ operation: DataSourceOperation) async throws {
+    guard let query = query as? any PredicateQuery else { return try await keyValueDelete(query, operation) }
+    let selection = try SQLSelection(query, limit: query.limit)
+    try await database.write { try tables.removeValues(selection, $0) }
+  }
+
+  // MARK: - Values
+
+  private func domain(_ json: String) throws -> T {
     let entity: Entity
     do {
       entity = try JSONDecoder().decode(Entity.self, from: Data(json.utf8))
     } catch {
-      throw DataSourceError(.dataSerialization, "what is stored is no \(Entity.self): \(error)")
+      throw DataSourceError(.dataSerialization, "a stored value is not a \(Entity.self): \(error)")
     }
     return try toDomain(entity)
   }
 
   private func value(_ rows: EntryRows) throws -> StoredValue<T> {
     if rows.isList { return .list(try rows.values.map(domain)) }
-    guard rows.values.count == 1 else { throw DataSourceError(.failed, "an entry of \(rows.values.count) values") }
+    guard rows.values.count == 1 else { throw DataSourceError(.failed, "a single value has \(rows.values.count) rows") }
     return .single(try domain(rows.values[0]))
   }
 
@@ -83,13 +121,13 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     do {
       return String(decoding: try JSONEncoder().encode(entity), as: UTF8.self)
     } catch {
-      throw DataSourceError(.dataSerialization, "a value has no JSON: \(error)")
+      throw DataSourceError(.dataSerialization, "the value can't be encoded as JSON: \(error)")
     }
   }
 }
 
 extension SQLiteDataSource where Entity == T {
-  /// A source whose values are kept as they are.
+  /// Creates a source that stores values without converting them.
   public init(_ database: SQLiteDatabase, store: String, of type: T.Type = T.self, indexes: [String] = []) throws {
     try self.init(database, store: store, indexes: indexes, toDomain: { $0 }, toEntity: { $0 })
   }

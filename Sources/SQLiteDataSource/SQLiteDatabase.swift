@@ -2,15 +2,18 @@ import DataSources
 import Foundation
 import GRDB
 
-/// A file of SQLite that holds any number of stores, each of which is what one `SQLiteDataSource` sees.
+/// An SQLite file with any number of stores. Each `SQLiteDataSource` sees one store.
 ///
-/// It makes its tables by itself and knows their version. Readers don't wait for writers (WAL), and a write is on the disk on return. Any
-/// number of processes may have it open; a write waits up to ten seconds for another's.
+/// It creates its tables itself and checks their version. Readers don't wait for writers (WAL), and when a write
+/// returns, it is on the disk. Any number of processes can open the file; a write waits up to ten seconds for the
+/// writes of others.
 public final class SQLiteDatabase: Sendable {
   private let pool: DatabasePool
 
-  /// Opens the database, and makes it when it isn't there, readable for its owner only. Blocks for as long as the disk takes.
-  /// - Throws: `DataSourceError.failed` when it can't be opened, isn't one of ours, or was made by a newer version of this library.
+  /// Opens the database. Creates it, readable for its owner only, if it doesn't exist. Blocks for as long as the disk
+  /// takes.
+  /// - Throws: `DataSourceError.failed` if it can't be opened, belongs to another application, or was created by a
+  ///   newer version of this library.
   public init(file: URL) throws {
     var configuration = Configuration()
     configuration.busyMode = .timeout(10)
@@ -19,7 +22,7 @@ public final class SQLiteDatabase: Sendable {
     if descriptor >= 0 { close(descriptor) }
     do {
       pool = try DatabasePool(path: file.path, configuration: configuration)
-      // GRDB's choice would let a power cut take back the last writes.
+      // With GRDB's default, a power failure could undo the last writes.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
       try pool.write { try SQLiteSchema.prepare($0, file.path) }
     } catch let error as DatabaseError {
@@ -27,17 +30,17 @@ public final class SQLiteDatabase: Sendable {
     }
   }
 
-  /// Runs a body in a transaction that sees one moment, beside others.
+  /// Runs a body in a transaction that sees one point in time and runs beside others.
   func read<R: Sendable>(_ body: @Sendable (Database) throws -> R) async throws -> R {
     do { return try await pool.read(body) } catch let error as DatabaseError { throw error.dataSourceError }
   }
 
-  /// Runs a body in a transaction of its own: all that it writes is there when it returns, and nothing when it throws.
+  /// Runs a body in a transaction of its own. All of its writes are there when it returns, and none if it throws.
   func write<R: Sendable>(_ body: @Sendable (Database) throws -> R) async throws -> R {
     do { return try await pool.write(body) } catch let error as DatabaseError { throw error.dataSourceError }
   }
 
-  /// The tables of a store, which are made when they aren't there.
+  /// Returns the tables of a store. Creates them if they don't exist.
   func tables(of store: String, indexes: [EntityField]) throws -> SQLiteTables {
     do {
       return try pool.write { try SQLiteTables(of: store, indexes: indexes, $0) }
@@ -48,8 +51,40 @@ public final class SQLiteDatabase: Sendable {
 }
 
 extension DatabaseError {
-  /// What happened, without the statement and its values.
+  /// The reason, without the statement and its values.
   fileprivate var reason: String { message ?? resultCode.description }
 
   fileprivate var dataSourceError: DataSourceError { DataSourceError(.failed, "SQLite: \(reason)") }
+}
+
+/// The tables that every database has, and their version.
+private enum SQLiteSchema {
+  /// `PRAGMA application_id`: the letters LRDS.
+  private static let application = 0x4C52_4453
+  /// `PRAGMA user_version`.
+  private static let version = 1
+
+  /// Creates the tables if they don't exist.
+  /// - Throws: `DataSourceError.failed` for a database of another application or of a newer version, which stays
+  ///   unchanged.
+  static func prepare(_ database: Database, _ path: String) throws {
+    let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+    let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+    let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
+    switch (application, version) {
+    case (Self.application, Self.version): return
+    case (Self.application, _):
+      throw DataSourceError(
+        .failed,
+        "\(path) has version \(version), but this library supports version \(Self.version): use a newer library")
+    case (0, 0) where isEmpty: try create(database)
+    default: throw DataSourceError(.failed, "\(path) is the database of another application: use another file")
+    }
+  }
+
+  private static func create(_ database: Database) throws {
+    try database.execute(sql: "CREATE TABLE store (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE)")
+    try database.execute(sql: "PRAGMA application_id = \(application)")
+    try database.execute(sql: "PRAGMA user_version = \(version)")
+  }
 }

@@ -2,12 +2,14 @@ import DataSources
 import Foundation
 import GRDB
 
-/// The tables of one store. `entry` has a row a key, `element` one a value: one for a single value's entry, any number for a list's.
+/// The two tables of a store. One has a row per key, the other a row per value: one for a single value, any number for
+/// a list.
 struct SQLiteTables: Sendable {
-  let entry: String
-  let element: String
+  private let entry: String
+  private let element: String
 
-  /// Finds or makes them, and the indexes that are missing. A store is named by bytes: names differ in case and form of writing.
+  /// Finds or creates the tables, and creates missing indexes. Stores are named by bytes: names differ if their case or
+  /// Unicode form differs.
   init(of store: String, indexes: [EntityField], _ database: Database) throws {
     let name = Data(store.utf8)
     try database.execute(sql: "INSERT INTO store (name) VALUES (?) ON CONFLICT DO NOTHING", arguments: [name])
@@ -26,10 +28,114 @@ struct SQLiteTables: Sendable {
           PRIMARY KEY (entry, position)) WITHOUT ROWID
         """)
     for field in indexes {
-      // SQLite ignores the case of an index's name, and no field's.
-      let index =
-        "\(element)_" + field.path.joined(separator: "\0").utf8.map { String($0, radix: 16) }.joined(separator: "_")
-      try database.execute(sql: "CREATE INDEX IF NOT EXISTS \(index) ON \(element) (\(field.sql()))")
+      let index = "\(element)_\(field.indexName)"
+      try database.execute(sql: "CREATE INDEX IF NOT EXISTS \(index) ON \(element) (\(field.sql))")
     }
+  }
+
+  // MARK: - Entries
+
+  func rows(of key: String, _ database: Database) throws -> EntryRows? {
+    let entries = try database.cachedStatement(sql: "SELECT id, isList FROM \(entry) WHERE key = ?")
+    guard let row = try Row.fetchOne(entries, arguments: [Data(key.utf8)]) else { return nil }
+    let id: Int64 = row[0]
+    let values = try database.cachedStatement(sql: "SELECT value FROM \(element) WHERE entry = ? ORDER BY position")
+    return EntryRows(key: key, isList: row[1], values: try String.fetchAll(values, arguments: [id]))
+  }
+
+  func rows(in range: EntryRange, _ database: Database) throws -> [EntryRows] {
+    let (clauses, arguments): (String, StatementArguments) =
+      switch range {
+      case .all: ("", [])
+      case .offset(let offset, let limit): ("ORDER BY key LIMIT ? OFFSET ?", [limit, offset])
+      case .after(let key, let limit):
+        ("WHERE key > ? OR ? ORDER BY key LIMIT ?", [Data((key ?? "").utf8), key == nil, limit])
+      }
+    let statement = try database.cachedStatement(
+      sql: """
+        SELECT e.key, e.isList, v.value FROM (SELECT * FROM \(entry) \(clauses)) e
+        LEFT JOIN \(element) v ON v.entry = e.id ORDER BY e.key, v.position
+        """)
+    var found: [EntryRows] = []
+    var last: Data?
+    let rows = try Row.fetchCursor(statement, arguments: arguments)
+    while let row = try rows.next() {
+      let (key, isList, value): (Data, Bool, String?) = (row[0], row[1], row[2])
+      if key != last {
+        found.append(EntryRows(key: String(decoding: key, as: UTF8.self), isList: isList, values: []))
+        last = key
+      }
+      if let value { found[found.count - 1].values.append(value) }
+    }
+    return found
+  }
+
+  func store(_ rows: EntryRows, _ database: Database) throws {
+    let upsert = try database.cachedStatement(
+      sql: """
+        INSERT INTO \(entry) (key, isList) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET isList = excluded.isList RETURNING id
+        """)
+    guard let id = try Int64.fetchOne(upsert, arguments: [Data(rows.key.utf8), rows.isList]) else {
+      throw DataSourceError(.failed, "SQLite returned no row for an entry")
+    }
+    try database.cachedStatement(sql: "DELETE FROM \(element) WHERE entry = ?").execute(arguments: [id])
+    let insert = try database.cachedStatement(
+      sql: "INSERT INTO \(element) (entry, position, value) VALUES (?, ?, ?)")
+    for (position, value) in rows.values.enumerated() { try insert.execute(arguments: [id, position, value]) }
+  }
+
+  func remove(_ key: String, _ database: Database) throws {
+    try database.cachedStatement(sql: "DELETE FROM \(entry) WHERE key = ?").execute(arguments: [Data(key.utf8)])
+  }
+
+  func removeAll(_ database: Database) throws {
+    try database.execute(sql: "DELETE FROM \(element)")
+    try database.execute(sql: "DELETE FROM \(entry)")
+  }
+
+  // MARK: - Values by predicate
+
+  func values(_ selection: SQLSelection, _ database: Database) throws -> [String] {
+    try String.fetchAll(database, sql: select("value", selection), arguments: selection.arguments)
+  }
+
+  func removeValues(_ selection: SQLSelection, _ database: Database) throws {
+    try database.execute(
+      sql: "DELETE FROM \(element) WHERE (entry, position) IN (\(select("entry, position", selection)))",
+      arguments: selection.arguments)
+    try database.execute(
+      sql: "DELETE FROM \(entry) WHERE NOT isList AND id NOT IN (SELECT entry FROM \(element))")
+  }
+
+  private func select(_ columns: String, _ selection: SQLSelection) -> String {
+    """
+    SELECT \(columns) FROM \(element) JOIN \(entry) ON id = entry WHERE \(selection.condition)
+    ORDER BY \(selection.order)key, position LIMIT ? OFFSET ?
+    """
+  }
+}
+
+/// An entry as it is in the tables, with its values as JSON; a single value is one of them.
+struct EntryRows: Sendable {
+  let key: String
+  let isList: Bool
+  fileprivate(set) var values: [String]
+}
+
+/// The values that a query selects, in SQL.
+struct SQLSelection: Sendable {
+  fileprivate let condition: String
+  fileprivate let order: String
+  fileprivate let arguments: StatementArguments
+
+  init(_ query: any PredicateQuery, limit: Int?) throws {
+    guard query.offset >= 0, limit ?? 0 >= 0 else {
+      throw DataSourceError(
+        .illegalArgument, "offset \(query.offset) and limit \(limit ?? 0): neither may be negative")
+    }
+    let predicate = try query.predicate.sql()
+    condition = predicate.sql
+    order = query.order.map { $0.sql + ", " }.joined()
+    arguments = StatementArguments(predicate.arguments + [limit ?? .max, query.offset].map(\.databaseValue))
   }
 }

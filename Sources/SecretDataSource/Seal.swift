@@ -2,57 +2,60 @@ import Crypto
 import DataSources
 import Foundation
 
-/// Seals values and opens them again: AES-GCM with 256 bits and a new random nonce for each.
+/// Seals values and opens them again, with AES-GCM, 256-bit keys and a new random nonce per value.
 ///
-/// A sealed value is: the byte 1, the eight bytes of the key's fingerprint, the nonce's twelve, as many as the value, and the sixteen of
-/// the tag. The tag covers the name that the value is sealed for too. As nonces are random, a key is good for 2³² values.
+/// A sealed value consists of the byte 1, the eight bytes of the key's fingerprint, the twelve bytes of the nonce, as
+/// many bytes as the value has, and the sixteen bytes of the tag. The tag also covers the name for which the value is
+/// sealed. Because nonces are random, a key is good for 2³² values.
 struct Seal: Sendable {
   private static let version: UInt8 = 1
   private static let fingerprintByteCount = 8
   private static let headerByteCount = 1 + fingerprintByteCount
 
   private let key: SecretKey
-  private let keys: [Data: SecretKey]
+  private let keysByFingerprint: [Data: SecretKey]
 
-  /// - Parameter older: keys that values are still opened with.
+  /// - Parameter older: Further keys to open values with.
   init(_ key: SecretKey, older: [SecretKey]) {
     self.key = key
-    keys = Dictionary((older + [key]).map { ($0.fingerprint, $0) }, uniquingKeysWith: { $1 })
+    keysByFingerprint = Dictionary((older + [key]).map { ($0.fingerprint, $0) }, uniquingKeysWith: { $1 })
   }
 
   func seal(_ value: Data, for name: String) throws -> Data {
     let header = [Self.version] + key.fingerprint
     do {
-      let box = try AES.GCM.seal(value, using: key.bytes, authenticating: Self.context(header, name))
+      let box = try AES.GCM.seal(
+        value, using: key.bytes, authenticating: Self.authenticatedData(header, name))
       guard let combined = box.combined else { throw CryptoKitError.incorrectParameterSize }
       return Data(header) + combined
     } catch {
-      throw DataSourceError(.failed, "a value could not be sealed")
+      throw DataSourceError(.failed, "the value could not be sealed")
     }
   }
 
-  /// - Throws: `DataSourceError.dataSerialization` for what none of the keys has sealed for that name, as it is.
+  /// - Throws: `DataSourceError.dataSerialization` if none of the keys has sealed exactly this value for this name.
   func open(_ sealed: Data, for name: String) throws -> Data {
     let header = sealed.prefix(Self.headerByteCount)
     guard header.count == Self.headerByteCount, header.first == Self.version else {
-      throw DataSourceError(.dataSerialization, "what is under \(name.debugDescription) is no sealed value")
+      throw DataSourceError(.dataSerialization, "there is no sealed value under \(name.debugDescription)")
     }
     let fingerprint = Data(header.dropFirst())
-    guard let key = keys[fingerprint] else {
+    guard let key = keysByFingerprint[fingerprint] else {
       throw DataSourceError(
         .dataSerialization,
-        "what is under \(name.debugDescription) was sealed with another key (\(fingerprint.hexadecimal)), or damaged")
+        "the value under \(name.debugDescription) is damaged, or was sealed with the key \(fingerprint.hexadecimal)")
     }
     do {
       let box = try AES.GCM.SealedBox(combined: Data(sealed.dropFirst(Self.headerByteCount)))
-      return try AES.GCM.open(box, using: key.bytes, authenticating: Self.context(Array(header), name))
+      return try AES.GCM.open(
+        box, using: key.bytes, authenticating: Self.authenticatedData(Array(header), name))
     } catch {
       throw DataSourceError(
-        .dataSerialization, "what is under \(name.debugDescription) was damaged, or sealed for another place")
+        .dataSerialization, "the value under \(name.debugDescription) is damaged, or was moved here from another entry")
     }
   }
 
-  private static func context(_ header: [UInt8], _ name: String) -> Data {
+  private static func authenticatedData(_ header: [UInt8], _ name: String) -> Data {
     Data("larder secret".utf8) + header + Data(name.utf8)
   }
 }

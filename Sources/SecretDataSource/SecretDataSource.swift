@@ -1,30 +1,32 @@
 import DataSources
 import Foundation
 
-/// A key-value source whose values are encrypted where they are kept: in a folder, or in any other key-value source of bytes.
+/// A key-value source whose values are encrypted where they are stored: in a directory, or in any other key-value
+/// source of bytes.
 ///
-/// Whoever reads that place without the key learns the keys of the entries, how many there are and how long, and nothing of the values.
-/// Whoever writes to it can remove entries and bring back older values of the same key, but a value that was changed, or moved under
-/// another key, is an error (`DataSourceError.dataSerialization`) and never a wrong value. So is one that was sealed with a key that the
-/// source hasn't got. Values are JSON inside.
+/// Anyone who reads that place without the key learns the keys of the entries, their number and their sizes, but
+/// nothing of the values. Anyone who writes to it can remove entries and restore older values of the same entry. But a
+/// value that was changed, or moved to another entry, is an error (`DataSourceError.dataSerialization`) and never a
+/// wrong value. So is a value that was sealed with a key that the source doesn't have. Inside, values are JSON.
 ///
-/// Keys are changed by a source with a new key and the old one among `older`: it reads what either has sealed, and seals with
-/// the new one. `sealAgain()` brings all entries to the new key, after which the old one may go.
+/// To change the key, create a source with the new key and the old one among `older`. It reads what either key has
+/// sealed, and seals with the new one. `sealAgain()` seals all entries with the new key; after that, the old one is no
+/// longer needed.
 public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
   private let source: any KeyValueDataSource<Data>
   private let seal: Seal
 
   /// - Parameters:
-  ///   - source: where the sealed values are kept, each as a single value, lists too.
-  ///   - key: what values are sealed and opened with.
-  ///   - older: what values are also opened with.
+  ///   - source: The source that stores the sealed values, each as a single value, even if it is a list.
+  ///   - key: The key that seals and opens values.
+  ///   - older: Further keys that open values.
   public init(_ source: some KeyValueDataSource<Data>, key: SecretKey, older: [SecretKey] = []) {
     self.source = source
     seal = Seal(key, older: older)
   }
 
-  /// - Parameter directory: the folder in which the sealed values are kept, a file each. It is created by the first call, readable for its
-  ///   owner only, when it isn't there.
+  /// - Parameter directory: The directory that stores the sealed values, one file each. The first call creates it,
+  ///   readable for its owner only, if it doesn't exist.
   public init(directory: URL, key: SecretKey, older: [SecretKey] = []) {
     self.init(FileSystemDataSource(directory: directory), key: key, older: older)
   }
@@ -46,7 +48,7 @@ public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
   public func remove(_ keys: [String]) async throws { try await source.remove(keys) }
   public func removeAll() async throws { try await source.removeAll() }
 
-  /// Seals every entry again, with the newest key. Nobody should write meanwhile: what they write could be lost. O(n), all in memory.
+  /// Seals every entry again, with the newest key. Writes by others meanwhile may be lost. O(n), all in memory.
   public func sealAgain() async throws {
     try await store(entries(in: .all))
   }
@@ -56,21 +58,22 @@ public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
     do {
       content = try JSONEncoder().encode(JSONEntry(entry))
     } catch {
-      // The error may tell parts of the value.
-      throw DataSourceError(.dataSerialization, "the value for \(entry.key.debugDescription) has no JSON")
+      // Don't show the error: it may contain parts of the value.
+      throw DataSourceError(
+        .dataSerialization, "the value for \(entry.key.debugDescription) can't be encoded as JSON")
     }
     return KeyValueEntry(key: entry.key, value: .single(try seal.seal(content, for: entry.key)))
   }
 
   private func open(_ entry: KeyValueEntry<Data>) throws -> StoredValue<T> {
     guard let sealed = entry.value.single else {
-      throw DataSourceError(.dataSerialization, "what is under \(entry.key.debugDescription) is no sealed value")
+      throw DataSourceError(.dataSerialization, "there is no sealed value under \(entry.key.debugDescription)")
     }
     let content = try seal.open(sealed, for: entry.key)
     do {
       return try JSONDecoder().decode(JSONEntry<T>.self, from: content).entry.value
     } catch {
-      throw DataSourceError(.dataSerialization, "the value under \(entry.key.debugDescription) is no \(T.self)")
+      throw DataSourceError(.dataSerialization, "the value under \(entry.key.debugDescription) is not a \(T.self)")
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of a user's own: it sees the products of Larder and nothing else.
+// A user's package: it sees the products of Larder and nothing else.
 let package = Package(
   name: "examples",
   dependencies: [.package(name: "larder", path: "../..")],

@@ -1,4 +1,5 @@
-/// What a key-value source holds under a key: a single value or a list. An entry of one kind is not found by a call for the other.
+/// What a key-value source holds under a key: a single value or a list. A call for one kind doesn't find an entry of
+/// the other.
 public enum StoredValue<T: Sendable>: Sendable {
   case single(T)
   case list([T])
@@ -13,7 +14,7 @@ public enum StoredValue<T: Sendable>: Sendable {
     if case .list(let values) = self { values } else { nil }
   }
 
-  /// The value, or the list's elements.
+  /// The single value, or the elements of the list.
   public var elements: [T] {
     switch self {
     case .single(let value): [value]
@@ -25,11 +26,11 @@ public enum StoredValue<T: Sendable>: Sendable {
 extension StoredValue: Equatable where T: Equatable {}
 extension StoredValue: Hashable where T: Hashable {}
 
-/// A key of a key-value source and what is held under it.
+/// A key of a key-value source and the value or list under it.
 public struct KeyValueEntry<T: Sendable>: Sendable {
   /// The key, of 1 to 4,096 bytes.
   public let key: String
-  /// What is held under it.
+  /// The single value or list under the key.
   public let value: StoredValue<T>
 
   public init(key: String, value: StoredValue<T>) {

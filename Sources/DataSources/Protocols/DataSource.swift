@@ -1,56 +1,137 @@
-/// A source of values of one type. What it can do is said by `GetDataSource`, `PutDataSource` and `DeleteDataSource`.
+/// A source of values of one type. `GetDataSource`, `PutDataSource` and `DeleteDataSource` say what it can do.
 ///
-/// Sources are used from any task. Every operation can also be called where there is no `await`, and gives a `Future` there.
+/// A source can be used from any task. Every operation is `async`; code that can't wait imports the module
+/// `DataSourceFutures`.
 public protocol DataSource<T>: Sendable {
   associatedtype T: Sendable
 }
 
-/// A source that values can be got from.
+/// A source to get values from.
 public protocol GetDataSource<T>: DataSource {
-  // Declared here again, so that it is inferred from the operations in spite of their twins that give futures.
+  // Declared again, so that the compiler infers it from the async operations even if a type also has operations that
+  // return futures.
   associatedtype T
 
-  /// One value.
-  /// - Throws: `DataSourceError.notFound` when there is none, `.queryNotSupported` for a query the source doesn't know.
+  /// Returns one value.
+  /// - Throws: `DataSourceError.notFound` if there is none, `.queryNotSupported` for a query that the source doesn't
+  ///   know.
   func get(_ query: any Query) async throws -> T
 
-  /// A list of values.
-  /// - Throws: `DataSourceError.notFound` when there is none, which is not the same as an empty list; `.queryNotSupported` for a query
-  ///   the source doesn't know.
+  /// Returns a list of values.
+  /// - Throws: `DataSourceError.notFound` if there is none, which is not the same as an empty list;
+  ///   `.queryNotSupported` for a query that the source doesn't know.
   func getAll(_ query: any Query) async throws -> [T]
 }
 
-/// A source that values can be put into, or that acts on them otherwise.
+/// A source to put values into, or to perform other actions on values with.
 public protocol PutDataSource<T>: DataSource {
   // As in GetDataSource.
   associatedtype T
 
   /// Puts one value.
-  /// - Parameter value: nil where the query says all that there is to say. Sources that store values throw `.illegalArgument` then.
-  /// - Returns: what was stored.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query the source doesn't know, whatever the value.
+  /// - Parameter value: nil if the query alone says everything. Sources that store values then throw
+  ///   `.illegalArgument`.
+  /// - Returns: What was stored.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know, whatever the value.
   @discardableResult
   func put(_ value: T?, in query: any Query) async throws -> T
 
   /// Puts a list of values, which may be empty.
-  /// - Returns: what was stored.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query the source doesn't know.
+  /// - Returns: What was stored.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know.
   @discardableResult
   func putAll(_ array: [T], in query: any Query) async throws -> [T]
 }
 
-/// A source that values can be deleted from.
+/// A source to delete values from.
 public protocol DeleteDataSource<T>: DataSource {
-  /// Deletes what the query addresses, be it a value or a list. It is no error when there is nothing.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query the source doesn't know.
+  /// Deletes what the query addresses, whether it is a single value or a list. Succeeds if there is nothing to delete.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know.
   func delete(_ query: any Query) async throws
 
-  /// Behaves as `delete`.
+  /// Does the same as `delete`.
   func deleteAll(_ query: any Query) async throws
 }
 
 extension DeleteDataSource {
   public func deleteAll(_ query: any Query) async throws {
     try await delete(query)
+  }
+}
+
+// MARK: - Calls by id
+
+extension GetDataSource {
+  /// Returns the single value of an id.
+  public func get<K: StableKey>(_ id: K) async throws -> T {
+    try await get(IdQuery(id))
+  }
+
+  /// Returns the list of an id.
+  public func getAll<K: StableKey>(_ id: K) async throws -> [T] {
+    try await getAll(IdQuery(id))
+  }
+
+  /// Returns the single values of several ids, in the order of the ids.
+  /// - Parameter missing: What to do about ids without a value: fail with `notFound`, or skip them.
+  public func getAll<K: StableKey>(_ ids: [K], missing: MissingIds = .fail) async throws -> [T] {
+    try await getAll(IdsQuery(ids, missing: missing))
+  }
+
+  /// Returns the single value of each id, or nil for an id that has none. Makes one call per id, so that others can
+  /// write in between.
+  public func getEach<K: StableKey>(_ ids: [K]) async throws -> [T?] {
+    var values: [T?] = []
+    values.reserveCapacity(ids.count)
+    for id in ids {
+      do {
+        values.append(try await get(IdQuery(id)))
+      } catch let error as DataSourceError where error.kind == .notFound {
+        values.append(nil)
+      }
+    }
+    return values
+  }
+}
+
+extension PutDataSource {
+  /// Puts the single value of an id.
+  @discardableResult
+  public func put<K: StableKey>(_ value: T?, forId id: K) async throws -> T {
+    try await put(value, in: IdQuery(id))
+  }
+
+  /// Puts the list of an id.
+  @discardableResult
+  public func putAll<K: StableKey>(_ array: [T], forId id: K) async throws -> [T] {
+    try await putAll(array, in: IdQuery(id))
+  }
+
+  /// Puts one single value per id. Fails with `illegalArgument` if the counts differ.
+  @discardableResult
+  public func putAll<K: StableKey>(_ array: [T], forId ids: [K]) async throws -> [T] {
+    try await putAll(array, in: IdsQuery(ids))
+  }
+}
+
+extension DeleteDataSource {
+  /// Deletes the value or list of an id.
+  public func delete<K: StableKey>(_ id: K) async throws {
+    try await delete(IdQuery(id))
+  }
+
+  /// Deletes the values or lists of several ids.
+  public func delete<K: StableKey>(_ ids: [K]) async throws {
+    try await delete(IdsQuery(ids))
+  }
+
+  /// Deletes the value or list of an id.
+  public func deleteAll<K: StableKey>(_ id: K) async throws {
+    try await deleteAll(IdQuery(id))
+  }
+
+  /// Deletes the values or lists of several ids.
+  public func deleteAll<K: StableKey>(_ ids: [K]) async throws {
+    try await deleteAll(IdsQuery(ids))
   }
 }

@@ -1,27 +1,27 @@
-/// An error of a data source, local or remote. Errors are equal when their kinds are; the message is for people.
+/// An error of a data source, local or remote. Errors of the same kind are equal; the message is for people.
 public struct DataSourceError: Error, Hashable, Sendable {
-  /// What went wrong. The raw value is the code that goes over the wire; codes are never used again.
+  /// What went wrong. The raw value is the code that goes over the wire; a code is never reused.
   public enum Kind: Int, Hashable, Sendable, CaseIterable {
-    /// Nothing better is known.
+    /// The cause is unknown.
     case unknown = 0
-    /// There is no such value, or there is one of the other kind (a list for a single value).
+    /// There is no such value, or only one of the other kind (a list instead of a single value, or the reverse).
     case notFound = 1
     /// The call makes no sense: a put without a value, a negative offset, an empty key.
     case illegalArgument = 2
     /// The source doesn't have this operation.
     case notImplemented = 3
-    /// The value was rejected by a validation.
+    /// A validation rejected the value.
     case notValid = 4
-    /// The operation was carried out, and failed.
+    /// The operation was attempted and failed.
     case failed = 5
     /// The source doesn't support the query in this operation.
     case queryNotSupported = 6
-    /// Bytes that are no value of the type, or a value that has no bytes.
+    /// The stored bytes are not a value of the type, or the value can't be encoded.
     case dataSerialization = 7
   }
 
   public let kind: Kind
-  /// For people, in a log; no part of equality.
+  /// An explanation for people and logs. It doesn't take part in comparisons.
   public let message: String
 
   public init(_ kind: Kind, _ message: String = "") {
@@ -29,7 +29,7 @@ public struct DataSourceError: Error, Hashable, Sendable {
     self.message = message.isEmpty ? "\(kind)" : message
   }
 
-  /// The kind's stable number.
+  /// The stable code of the kind.
   public var code: Int { kind.rawValue }
 
   public static func == (a: DataSourceError, b: DataSourceError) -> Bool { a.kind == b.kind }
@@ -37,7 +37,7 @@ public struct DataSourceError: Error, Hashable, Sendable {
 }
 
 extension DataSourceError {
-  /// Has `catch DataSourceError.notFound` catch errors of that kind, and no others.
+  /// Makes `catch DataSourceError.notFound` catch errors of that kind and no others.
   public static func ~= (pattern: DataSourceError, error: any Error) -> Bool {
     (error as? DataSourceError) == pattern
   }

@@ -1,14 +1,15 @@
-/// A query for a part of a longer list. Queries that say which part adopt it.
+/// A query for a part of a longer list.
 ///
-/// Key-value sources answer `getAll` with the values of some of their entries, in the order of the keys' bytes. They count entries: a
-/// list is one of them, and gives all of its elements.
+/// A key-value source answers `getAll` with the values of some of its entries, in the order of the keys' bytes. It
+/// counts entries: a list counts as one entry and contributes all of its elements.
 public protocol PaginationQuery: Query {}
 
-/// A page by its position. Entries that are written or deleted meanwhile shift the pages that follow.
+/// A page by position. Writes and deletions between two calls shift the pages that follow.
 public struct PaginationOffsetLimitQuery: PaginationQuery, Hashable {
-  /// How many entries come before the page; past the end the page is empty. Key-value sources refuse a negative one with `illegalArgument`.
+  /// The number of entries before the page. Past the end the page is empty. Key-value sources reject a negative offset
+  /// with `illegalArgument`.
   public let offset: Int
-  /// How many entries the page has at most. Key-value sources refuse a negative one with `illegalArgument`.
+  /// The maximum number of entries of the page. Key-value sources reject a negative limit with `illegalArgument`.
   public let limit: Int
 
   public init(offset: Int, limit: Int) {
@@ -19,20 +20,21 @@ public struct PaginationOffsetLimitQuery: PaginationQuery, Hashable {
   public var keyValueAddress: KeyValueAddress { .offset(offset, limit: limit) }
 }
 
-/// A page by the key that it comes after. Whatever is written meanwhile, following pages neither repeat nor leave out what was there.
+/// A page by the key that precedes it. Whatever is written between two calls, later pages neither repeat nor miss an
+/// entry that existed all along.
 public struct PaginationCursorQuery: PaginationQuery, Hashable {
-  /// The key of the last entry of the page before, which need not exist any more; nil for the first page.
+  /// The key of the last entry of the previous page, which may no longer exist; nil for the first page.
   public let cursor: String?
-  /// How many entries the page has at most. Key-value sources refuse a negative one with `illegalArgument`.
+  /// The maximum number of entries of the page. Key-value sources reject a negative limit with `illegalArgument`.
   public let limit: Int
 
-  /// The first page.
+  /// Creates a query for the first page.
   public init(limit: Int) {
     cursor = nil
     self.limit = limit
   }
 
-  /// The page after the entry of an id.
+  /// Creates a query for the page after the entry of an id.
   public init<K: StableKey>(after id: K, limit: Int) {
     cursor = id.stableKey
     self.limit = limit

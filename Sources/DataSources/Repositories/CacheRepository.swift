@@ -1,82 +1,179 @@
-/// A repository of a main source and a cache, which may be any two sources: one in memory before one in another process, say.
+/// A repository of a main source and a cache. Both can be any source: for example, a cache in memory in front of a
+/// source in another process.
 ///
-/// `standard` is `cacheSync(fallback: false)`, or what the repository was made with. No cache knows whether it has everything: lists of
-/// everything, pages, and ids of which missing ones are skipped are always read from the main source, and not kept. The cache is no place
-/// of truth: two calls for one query at the same time may leave in it what the slower one saw.
+/// **Reads.** By default (`cacheSync`), a value comes from the cache; if the cache doesn't have it, or it isn't valid
+/// any more, it comes from the main source and goes to the cache. A cache doesn't know whether it has everything. So
+/// lists of everything, pages, and ids whose missing values are skipped always come from the main source and are not
+/// cached.
+///
+/// **Writes.** A put or a deletion goes to the main source first, and to the cache only if the main source has accepted
+/// it. If the main source fails, the call throws its error, and the cache is unchanged: no reader sees a value that was
+/// never stored. Once the main source has accepted a write, the write has succeeded, and the cache must not contradict
+/// it: if the cache can't store the new value, it drops the old one, and the call succeeds. Only if the cache can't
+/// even do that, the call throws the cache's error, because readers of the cache may see the old value. Repeating the
+/// call is safe.
+///
+/// The main source is the only source of truth. If two calls for the same query run at the same time, the cache may
+/// keep the result of the slower one.
 public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
-  let main: AnyDataSource<T>
-  let cache: AnyDataSource<T>
+  private let main: AnyDataSource<T>
+  private let cache: AnyDataSource<T>
   private let validity: Validation<T>
-  private let standard: RepositoryOperation
+  private let defaultOperation: RepositoryOperation
 
   /// - Parameters:
-  ///   - validity: which of the cache's values may still be used. Others are got from the main source by `cacheSync`.
-  ///   - standard: what calls do that don't say it.
+  ///   - validity: Accepts the cached values that are still valid. With `cacheSync`, others are read from the main
+  ///     source.
+  ///   - defaultOperation: The operation of calls that don't name one.
   public init(
     main: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
     cache: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
     validity: Validation<T> = .always,
-    standard: RepositoryOperation = .cacheSync()
+    defaultOperation: RepositoryOperation = .cacheSync()
   ) {
     self.main = AnyDataSource(main)
     self.cache = AnyDataSource(cache)
     self.validity = validity
-    self.standard = standard == .standard ? .cacheSync() : standard
+    self.defaultOperation = defaultOperation == .default ? .cacheSync() : defaultOperation
   }
+
+  private func resolved(_ operation: RepositoryOperation) -> RepositoryOperation {
+    operation == .default ? defaultOperation : operation
+  }
+
+  // MARK: - Reading
 
   public func get(_ query: any Query, operation: RepositoryOperation) async throws -> T {
     try await read(
-      resolved(operation),
+      query, operation,
       get: { try await $0.get(query) },
-      put: { _ = try await $0.put($1, in: query) as T },
+      put: { try await $0.put($1, in: query) },
       isValid: { validity.accepts($0) })
   }
 
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
-    guard query.keyValueAddress.isListOfItsOwn else { return try await readSome(query, resolved(operation)) }
+    guard query.keyValueAddress.isCacheableList else { return try await readUncached(query, operation) }
     return try await read(
-      resolved(operation),
+      query, operation,
       get: { try await $0.getAll(query) },
-      put: { _ = try await $0.putAll($1, in: query) as [T] },
+      put: { try await $0.putAll($1, in: query) },
       isValid: { validity.accepts($0) })
   }
 
-  /// `cacheSync` puts into the cache first, `mainSync` into the main source; what the first of them stored is put into the other one.
+  /// Reads a value or a list.
+  /// - Parameters:
+  ///   - get: Gets it from a source.
+  ///   - put: Puts it into a source.
+  ///   - isValid: Returns whether a cached value is still valid.
+  private func read<V: Sendable>(
+    _ query: any Query, _ operation: RepositoryOperation,
+    get: (AnyDataSource<T>) async throws -> V,
+    put: (AnyDataSource<T>, V) async throws -> V,
+    isValid: (V) -> Bool
+  ) async throws -> V {
+    var stale: V?
+    switch resolved(operation) {
+    case .main: return try await get(main)
+    case .cache: return try await get(cache)
+    case .mainSync: break
+    case .cacheSync, .default:
+      do {
+        let value = try await get(cache)
+        if isValid(value) { return value }
+        stale = value
+      } catch let error as DataSourceError where error.kind == .notFound || error.kind == .notValid {
+        stale = nil
+      }
+    }
+    let value: V
+    do {
+      value = try await get(main)
+    } catch  where resolved(operation) == .cacheSync(fallback: true) && !(error is CancellationError) {
+      guard let stale else {
+        throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
+      }
+      // If the main source says that the value no longer exists, it hasn't failed.
+      if (error as? DataSourceError)?.kind == .notFound { throw error }
+      return stale
+    }
+    try await updateCache(query) { _ = try await put(cache, value) }
+    return value
+  }
+
+  /// Reads a list of which the cache may have any part, so that the cache can only be a fallback.
+  private func readUncached(_ query: any Query, _ operation: RepositoryOperation) async throws -> [T] {
+    switch resolved(operation) {
+    case .cache:
+      return try await cache.getAll(query)
+    case .main, .mainSync, .cacheSync(fallback: false), .default:
+      return try await main.getAll(query)
+    case .cacheSync(fallback: true):
+      do {
+        return try await main.getAll(query)
+      } catch  where !(error is CancellationError) && (error as? DataSourceError)?.kind != .notFound {
+        let cached = try await cache.getAll(query)
+        guard !cached.isEmpty else {
+          throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
+        }
+        return cached
+      }
+    }
+  }
+
+  // MARK: - Writing
+
   @discardableResult
   public func put(_ value: T?, in query: any Query, operation: RepositoryOperation) async throws -> T {
-    let stored = try await write(resolved(operation), value) { try await $0.put($1, in: query) }
-    guard let stored else { throw DataSourceError(.failed, "a put that stored nothing") }
-    return stored
+    try await write(query, operation) { source, stored in
+      try await source.put(stored ?? value, in: query)
+    }
   }
 
-  /// `cacheSync` puts into the cache first, `mainSync` into the main source; what the first of them stored is put into the other one.
   @discardableResult
   public func putAll(_ array: [T], in query: any Query, operation: RepositoryOperation) async throws -> [T] {
-    try await write(resolved(operation), array) { try await $0.putAll($1, in: query) }
+    try await write(query, operation) { source, stored in
+      try await source.putAll(stored ?? array, in: query)
+    }
   }
 
-  /// `cacheSync` deletes from the cache first, `mainSync` from the main source.
   public func delete(_ query: any Query, operation: RepositoryOperation) async throws {
-    try await write(resolved(operation), ()) { source, _ in try await source.delete(query) }
+    try await write(query, operation) { source, _ in try await source.delete(query) }
   }
 
-  /// `cacheSync` deletes from the cache first, `mainSync` from the main source.
   public func deleteAll(_ query: any Query, operation: RepositoryOperation) async throws {
-    try await write(resolved(operation), ()) { source, _ in try await source.deleteAll(query) }
+    try await write(query, operation) { source, _ in try await source.deleteAll(query) }
   }
 
-  private func resolved(_ operation: RepositoryOperation) -> RepositoryOperation {
-    operation == .standard ? standard : operation
-  }
-
+  /// Writes to the sources of an operation, and returns what the first of them stored.
+  /// - Parameter write: Writes to a source. Receives what the main source stored, if the source is the cache.
   private func write<V: Sendable>(
-    _ operation: RepositoryOperation, _ value: V, _ write: (AnyDataSource<T>, V) async throws -> V
+    _ query: any Query, _ operation: RepositoryOperation,
+    _ write: (AnyDataSource<T>, _ stored: V?) async throws -> V
   ) async throws -> V {
-    switch operation {
-    case .main: try await write(main, value)
-    case .cache: try await write(cache, value)
-    case .mainSync: try await write(cache, write(main, value))
-    case .cacheSync, .standard: try await write(main, write(cache, value))
+    switch resolved(operation) {
+    case .main: return try await write(main, nil)
+    case .cache: return try await write(cache, nil)
+    case .mainSync, .cacheSync, .default:
+      let stored = try await write(main, nil)
+      try await updateCache(query) { _ = try await write(cache, stored) }
+      return stored
+    }
+  }
+
+  /// Updates the cache with what the main source has. If that fails, drops what the cache has for the query: it may be
+  /// out of date.
+  /// - Throws: The cache's error if it can't drop it either.
+  private func updateCache(_ query: any Query, _ update: () async throws -> Void) async throws {
+    do { try await update() } catch { try await cache.delete(query) }
+  }
+}
+
+extension KeyValueAddress {
+  /// Whether the result of `getAll` is one list, which a cache either has or doesn't have.
+  fileprivate var isCacheableList: Bool {
+    switch self {
+    case .key, .keys(_, missing: .fail), .nothing: true
+    case .keys(_, missing: .skip), .all, .offset, .after: false
     }
   }
 }

@@ -1,66 +1,118 @@
-/// Which of a repository's sources a call is for, and what it does with the others.
+/// Which of a repository's sources an operation uses. `CacheRepository` explains what each operation does.
 public enum RepositoryOperation: Hashable, Sendable {
-  /// What the repository does when nothing else is said.
-  case standard
+  /// The default of the repository.
+  case `default`
   /// The main source only.
   case main
   /// The cache only.
   case cache
-  /// The main source, and what it answers goes to the cache. When it fails the cache stays as it is.
+  /// The main source; the result goes to the cache, too.
   case mainSync
-  /// The cache first. What isn't there or isn't valid any more is got from the main source and goes to the cache. With `fallback` a value
-  /// that isn't valid any more is better than none when the main source fails.
+  /// Reads the cache first, and the main source for what the cache lacks; the result goes to the cache. With
+  /// `fallback`, a cached value that is no longer valid is better than none if the main source fails. Writes go to the
+  /// main source first, as with `mainSync`.
   case cacheSync(fallback: Bool = false)
 }
 
-/// A source whose calls may say where the answer is to come from. Calls that say nothing are `standard`.
+/// A source whose calls can say where the result comes from. A call that doesn't is `default`.
 public protocol GetRepository<T>: GetDataSource {
-  /// One value. Throws what the source in question throws.
+  /// Returns one value. Throws the error of the source in question.
   func get(_ query: any Query, operation: RepositoryOperation) async throws -> T
-  /// A list of values. Throws what the source in question throws.
+  /// Returns a list of values. Throws the error of the source in question.
   func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T]
 }
 
-/// A source whose calls may say where the value is to go. Calls that say nothing are `standard`.
+/// A source whose calls can say where the value goes. A call that doesn't is `default`.
 public protocol PutRepository<T>: PutDataSource {
-  /// Puts one value; returns what was stored. Throws what the sources in question throw.
+  /// Puts one value and returns what was stored. Throws the error of the source in question.
   @discardableResult
   func put(_ value: T?, in query: any Query, operation: RepositoryOperation) async throws -> T
-  /// Puts a list of values; returns what was stored. Throws what the sources in question throw.
+  /// Puts a list of values and returns what was stored. Throws the error of the source in question.
   @discardableResult
   func putAll(_ array: [T], in query: any Query, operation: RepositoryOperation) async throws -> [T]
 }
 
-/// A source whose calls may say where it is to be deleted. Calls that say nothing are `standard`.
+/// A source whose calls can say where to delete. A call that doesn't is `default`.
 public protocol DeleteRepository<T>: DeleteDataSource {
-  /// Deletes what the query addresses. Throws what the sources in question throw.
+  /// Deletes what the query addresses. Throws the error of the source in question.
   func delete(_ query: any Query, operation: RepositoryOperation) async throws
-  /// Behaves as `delete`.
+  /// Does the same as `delete`.
   func deleteAll(_ query: any Query, operation: RepositoryOperation) async throws
 }
 
 extension GetRepository {
-  public func get(_ query: any Query) async throws -> T { try await get(query, operation: .standard) }
-  public func getAll(_ query: any Query) async throws -> [T] { try await getAll(query, operation: .standard) }
+  public func get(_ query: any Query) async throws -> T { try await get(query, operation: .default) }
+  public func getAll(_ query: any Query) async throws -> [T] { try await getAll(query, operation: .default) }
 }
 
 extension PutRepository {
   @discardableResult
   public func put(_ value: T?, in query: any Query) async throws -> T {
-    try await put(value, in: query, operation: .standard)
+    try await put(value, in: query, operation: .default)
   }
 
   @discardableResult
   public func putAll(_ array: [T], in query: any Query) async throws -> [T] {
-    try await putAll(array, in: query, operation: .standard)
+    try await putAll(array, in: query, operation: .default)
   }
 }
 
 extension DeleteRepository {
-  public func delete(_ query: any Query) async throws { try await delete(query, operation: .standard) }
-  public func deleteAll(_ query: any Query) async throws { try await deleteAll(query, operation: .standard) }
+  public func delete(_ query: any Query) async throws { try await delete(query, operation: .default) }
+  public func deleteAll(_ query: any Query) async throws { try await deleteAll(query, operation: .default) }
 
   public func deleteAll(_ query: any Query, operation: RepositoryOperation) async throws {
     try await delete(query, operation: operation)
+  }
+}
+
+// MARK: - Calls by id
+
+extension GetRepository {
+  /// Returns the single value of an id.
+  public func get<K: StableKey>(_ id: K, operation: RepositoryOperation) async throws -> T {
+    try await get(IdQuery(id), operation: operation)
+  }
+
+  /// Returns the list of an id.
+  public func getAll<K: StableKey>(_ id: K, operation: RepositoryOperation) async throws -> [T] {
+    try await getAll(IdQuery(id), operation: operation)
+  }
+
+  /// Returns the single values of several ids, in the order of the ids.
+  public func getAll<K: StableKey>(_ ids: [K], operation: RepositoryOperation) async throws -> [T] {
+    try await getAll(IdsQuery(ids), operation: operation)
+  }
+}
+
+extension PutRepository {
+  /// Puts the single value of an id.
+  @discardableResult
+  public func put<K: StableKey>(_ value: T?, forId id: K, operation: RepositoryOperation) async throws -> T {
+    try await put(value, in: IdQuery(id), operation: operation)
+  }
+
+  /// Puts the list of an id.
+  @discardableResult
+  public func putAll<K: StableKey>(_ array: [T], forId id: K, operation: RepositoryOperation) async throws -> [T] {
+    try await putAll(array, in: IdQuery(id), operation: operation)
+  }
+
+  /// Puts one single value per id.
+  @discardableResult
+  public func putAll<K: StableKey>(_ array: [T], forId ids: [K], operation: RepositoryOperation) async throws -> [T] {
+    try await putAll(array, in: IdsQuery(ids), operation: operation)
+  }
+}
+
+extension DeleteRepository {
+  /// Deletes the value or list of an id.
+  public func delete<K: StableKey>(_ id: K, operation: RepositoryOperation) async throws {
+    try await delete(IdQuery(id), operation: operation)
+  }
+
+  /// Deletes the values or lists of several ids.
+  public func delete<K: StableKey>(_ ids: [K], operation: RepositoryOperation) async throws {
+    try await delete(IdsQuery(ids), operation: operation)
   }
 }

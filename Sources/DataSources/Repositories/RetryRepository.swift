@@ -1,4 +1,5 @@
-/// A repository that tries failed calls of another again, as its rule says. The last error surfaces.
+/// A repository that retries failed calls of another repository by a rule. If all attempts fail, it throws the last
+/// error.
 public struct RetryRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   private let getter: any GetRepository<T>
   private let putter: any PutRepository<T>

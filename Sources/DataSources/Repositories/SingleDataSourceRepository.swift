@@ -1,4 +1,4 @@
-/// A repository of one source. Whatever the operation, the call is for it.
+/// A repository of one source, which every operation uses.
 public struct SingleDataSourceRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   private let source: AnyDataSource<T>
 

@@ -1,13 +1,14 @@
+import DataSourceFutures
 import DataSources
 import Foundation
 import SQLiteDataSource
 import SecretDataSource
 import Testing
 
-/// Many tasks at once, for the thread sanitizer to look at, and with what must hold of any order.
+/// Many concurrent tasks, for the thread sanitizer, with expectations that hold in any order.
 @Suite struct ConcurrencyTests {
   @Test(arguments: Subject.all)
-  func `tasks with keys of their own don't disturb each other`(_ subject: Subject) async throws {
+  func `tasks that use different keys don't affect each other`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       try await withThrowingTaskGroup { group in
         for task in 0..<6 {
@@ -63,7 +64,7 @@ import Testing
     #expect(left == [30, 30])
   }
 
-  @Test func `predicates see a write whole or not at all`() async throws {
+  @Test func `predicates see a write completely or not at all`() async throws {
     let directory = try TemporaryDirectory()
     let database = try SQLiteDatabase(file: directory.url.appendingPathComponent("d"))
     let source = try SQLiteDataSource(database, store: "n", of: Int.self)
@@ -85,7 +86,7 @@ import Testing
     #expect(try await source.keys() == [])
   }
 
-  @Test func `a timed cache never tells a writer an older value than its own`() async throws {
+  @Test func `a timed cache never returns a value older than the writer's own`() async throws {
     let cache = TimedCacheDataSource(InMemoryDataSource<Int>(), lifetime: .seconds(60))
     try await cache.put(0, forId: "a")
     try await withThrowingTaskGroup { group in
@@ -110,14 +111,14 @@ import Testing
     }
   }
 
-  @Test func `futures are subscribed to and resolved by many threads`() async throws {
+  @Test func `many threads can subscribe to and resolve futures`() async throws {
     let source = InMemoryDataSource<Int>()
     func call(_ number: Int) -> Future<Int> { source.put(number, forId: number) }
     let calls = (0..<500).map(call)
-    let heard = Recorder<Int>()
-    for call in calls { call.then { heard.add($0) } }
+    let received = Recorder<Int>()
+    for call in calls { call.then { received.add($0) } }
     let values = try await Future.batch(calls).value
     #expect(values == Array(0..<500))
-    #expect(heard.events.sorted() == values)
+    #expect(received.events.sorted() == values)
   }
 }

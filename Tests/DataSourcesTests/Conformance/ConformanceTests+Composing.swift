@@ -1,9 +1,11 @@
+import DataSourceFutures
+import Larder
 import Testing
 
 @testable import DataSources
 
 extension ConformanceTests {
-  @Test func `51: a void source has nothing`() async {
+  @Test func `51: a void source fails every call`() async {
     let source = VoidDataSource<Int>()
     #expect(await failure { try await source.get(1) } == .notImplemented)
     #expect(await failure { try await source.getAll(VoidQuery()) } == .notImplemented)
@@ -14,7 +16,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `52: a validator looks at what is got, and only then`(_ subject: Subject) async throws {
+  func `52: a validator checks values that are read, and no others`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let validated = DataSourceValidator(source, Validation { $0.title != "bad" })
       #expect(try await validated.put("bad", forId: "a") == "bad")
@@ -29,7 +31,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `53: n retries are n + 1 attempts`(_ subject: Subject) async throws {
+  func `53: n retries make n + 1 attempts`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let scripted = ScriptedDataSource(over: source)
       let rule = RetryRule(retryCount: 2, pause: .zero) { ($0 as? DataSourceError)?.kind == .failed }
@@ -45,7 +47,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `54: cacheSync asks main for what the cache lacks`(_ subject: Subject) async throws {
+  func `54: cacheSync reads from main what the cache lacks`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let cache = ScriptedDataSource<Item>()
       let repository = CacheRepository(main: source, cache: cache, validity: Validation { $0.title != "stale" })
@@ -60,7 +62,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `54: any source is a cache`(_ subject: Subject) async throws {
+  func `54: any source can be a cache`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let main = ScriptedDataSource<Item>()
       let repository = CacheRepository(main: main, cache: source)
@@ -76,10 +78,10 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `55: a mainSync that fails leaves the cache as it is`(_ subject: Subject) async throws {
+  func `55: a failed mainSync leaves the cache unchanged`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let main = ScriptedDataSource<Item>()
-      let repository = CacheRepository(main: main, cache: source, standard: .mainSync)
+      let repository = CacheRepository(main: main, cache: source, defaultOperation: .mainSync)
       try await source.put("kept", forId: "a")
       main.fail(with: DataSourceError.failed, DataSourceError.failed, DataSourceError.failed)
       #expect(await failure { try await repository.get("a") } == .failed)
@@ -90,11 +92,12 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `56: a fallback is a stale value, or notFound`(_ subject: Subject) async throws {
+  func `56: a fallback returns a stale value, or fails with notFound`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let main = ScriptedDataSource<Item>()
       let repository = CacheRepository(
-        main: main, cache: source, validity: Validation { $0.title != "stale" }, standard: .cacheSync(fallback: true))
+        main: main, cache: source, validity: Validation { $0.title != "stale" },
+        defaultOperation: .cacheSync(fallback: true))
       try await source.put("stale", forId: "a")
       main.fail(with: DataSourceError.failed, DataSourceError.failed)
       #expect(try await repository.get("a") == "stale")
@@ -103,7 +106,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `57: timed values end, and writes make them be forgotten`(_ subject: Subject) async throws {
+  func `57: cached values expire, and writes drop them`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let time = TimedCacheTests.Time()
       let scripted = ScriptedDataSource(over: source)
@@ -124,17 +127,78 @@ extension ConformanceTests {
   @Test(arguments: Subject.all)
   func `60: a future resolves once, and needs no main run loop`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
-      let heard = Recorder<String>()
+      let events = Recorder<String>()
       func calls() -> (Future<Item>, Future<Item>) {
         let put = source.put("one", forId: "a")
-        return (put.then { heard.add("put \($0.title)") }.fail { _ in heard.add("put failed") }, source.get("b"))
+        return (put.then { events.add("put \($0.title)") }.fail { _ in events.add("put failed") }, source.get("b"))
       }
       let (put, missing) = calls()
       #expect(try await put.value == "one")
       #expect(await failure { try await missing.value } == .notFound)
-      while heard.events.isEmpty { await Task.yield() }
-      #expect(heard.events == ["put one"])
+      while events.events.isEmpty { await Task.yield() }
+      #expect(events.events == ["put one"])
       #expect(try await put.value == "one")
+    }
+  }
+}
+
+// MARK: - Errors
+
+extension ConformanceTests {
+  @Test(arguments: Subject.all.filter { $0.misread != nil })
+  func `48: a value of another type is an error`(_ subject: Subject) async throws {
+    try await subject.runAtPlace { place in
+      let source = try subject.make(place, "items")
+      let misread = try #require(try subject.misread?(place, "items"))
+      try await source.put("one", forId: "a")
+      try await source.putAll(["x"], forId: "l")
+      #expect(await failure { try await misread.get("a") } == .dataSerialization)
+      #expect(await failure { try await misread.getAll("l") } == .dataSerialization)
+      #expect(await failure { try await misread.getAll(["a"]) } == .dataSerialization)
+      #expect(await failure { try await misread.getAll(AllObjectsQuery()) } == .dataSerialization)
+      #expect(
+        await failure { try await misread.getAll(PaginationCursorQuery(limit: 5)) } == .dataSerialization)
+      #expect(try await source.get("a") == "one")
+    }
+  }
+
+  @Test(arguments: Subject.all)
+  func `49: errors have the same kinds and codes as those of a source in memory`(_ subject: Subject) async throws {
+    try await subject.run { source async throws in
+      for source in [source, AnyDataSource(InMemoryDataSource())] {
+        var codes: [Int?] = []
+        func note(_ body: () async throws -> Void) async { codes.append(await failure(body)?.rawValue) }
+        await note { _ = try await source.get("a") }
+        await note { _ = try await source.getAll(["a"]) }
+        await note { _ = try await source.put(nil, forId: "a") }
+        await note { _ = try await source.get("") }
+        await note { _ = try await source.putAll(["1"], forId: [""]) }
+        await note { try await source.delete("") }
+        await note { _ = try await source.getAll(PaginationOffsetLimitQuery(offset: -1, limit: 1)) }
+        await note { _ = try await source.getAll(VoidQuery()) }
+        #expect(codes == [1, 1, 2, 2, 2, 2, 2, 6])
+      }
+    }
+  }
+
+  @Test(arguments: Subject.remote)
+  func `50: a stopped server is not a missing value, and it can come back`(_ subject: Subject) async throws {
+    try await subject.runAtPlace { place in
+      let source = try subject.make(place, "items")
+      try await source.put("one", forId: "a")
+      try await place.server.stop()
+      func expectAway(_ body: @Sendable () async throws -> Void) async {
+        let error = await #expect(throws: LarderError.self) { try await body() }
+        #expect(error?.isSafeToRetry == true)
+      }
+      await expectAway { _ = try await source.get("b") }
+      await expectAway { _ = try await source.getAll("b") }
+      await expectAway { _ = try await source.getAll(AllObjectsQuery()) }
+      await expectAway { _ = try await source.put("two", forId: "b") }
+      await expectAway { try await source.delete("b") }
+      try place.server.restart()
+      try await source.put("two", forId: "b")
+      #expect(try await source.get("b") == "two")
     }
   }
 }

@@ -3,7 +3,7 @@ import Testing
 
 extension ConformanceTests {
   @Test(arguments: Subject.all)
-  func `27, 28, 29: all objects are values and elements in the order of keys`(_ subject: Subject) async throws {
+  func `27, 28, 29: all objects are the values and elements in key order`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       #expect(try await source.getAll(AllObjectsQuery()) == [])
       try await source.put("Z", forId: "Z")
@@ -15,7 +15,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `30, 31, 33: several ids give values in their order`(_ subject: Subject) async throws {
+  func `30, 31, 33: several ids return their values in order`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       try await source.put("A", forId: "a")
       try await source.put("B", forId: "b")
@@ -38,7 +38,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `34, 36, 37: several ids are put one by one`(_ subject: Subject) async throws {
+  func `34, 36, 37: putAll for several ids stores single values`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       try await source.putAll(["x", "y"], forId: "b")
       #expect(try await source.putAll(["1", "2", "3"], forId: ["a", "b", "a"]) == ["1", "2", "3"])
@@ -50,7 +50,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `35: more ids than values are refused, and nothing is written`(_ subject: Subject) async throws {
+  func `35: different counts of ids and values are rejected, and nothing is written`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       #expect(await failure { try await source.putAll(["1"], forId: ["a", "b"]) } == .illegalArgument)
       #expect(await failure { try await source.putAll(["1", "2"], forId: ["a", ""]) } == .illegalArgument)
@@ -59,7 +59,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `38: several writes are one to readers`(_ subject: Subject) async throws {
+  func `38: readers see a write of several entries as one`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       let ids = ["a", "b", "c"]
       try await source.putAll(["0", "0", "0"], forId: ids)
@@ -82,7 +82,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `39: several ids have no single value`(_ subject: Subject) async throws {
+  func `39: a query for several ids can't get or put one value`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       #expect(await failure { try await source.get(IdsQuery(["a"])) } == .queryNotSupported)
       #expect(await failure { try await source.put("x", in: IdsQuery(["a"])) } == .queryNotSupported)
@@ -90,7 +90,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `42, 43: several ids or all are deleted`(_ subject: Subject) async throws {
+  func `42, 43: delete removes several ids, or everything`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       try await source.putAll(["1", "2", "3"], forId: ["a", "b", "c"])
       try await source.delete(["a", "never", "b"])
@@ -104,7 +104,7 @@ extension ConformanceTests {
   }
 
   @Test(arguments: Subject.all)
-  func `45, 46: sources of different names are independent`(_ subject: Subject) async throws {
+  func `45, 46: sources with different names are independent`(_ subject: Subject) async throws {
     try await subject.runAtPlace { place in
       let names = ["foo", "foobar", "foo.bar"]
       let sources = try names.map { try subject.make(place, $0) }
@@ -113,6 +113,65 @@ extension ConformanceTests {
       #expect(await failure { try await sources[0].get("a") } == .notFound)
       #expect(try await sources[1].getAll(AllObjectsQuery()) == ["foobar"])
       #expect(try await sources[2].getAll(AllObjectsQuery()) == ["foo.bar"])
+    }
+  }
+}
+
+// MARK: - Pages
+
+extension ConformanceTests {
+  @Test(arguments: Subject.all)
+  func `58: pages by position`(_ subject: Subject) async throws {
+    try await subject.run { source async throws in
+      let ids = (10..<20).map { $0 }
+      try await source.putAll(ids.map { Item("\($0)") }, forId: ids)
+      func page(_ offset: Int, _ limit: Int) async throws -> [String] {
+        try await source.getAll(PaginationOffsetLimitQuery(offset: offset, limit: limit)).map(\.title)
+      }
+      #expect(try await page(0, 3) == ["10", "11", "12"])
+      #expect(try await page(8, 3) == ["18", "19"])
+      #expect(try await page(10, 3) == [])
+      #expect(try await page(.max, .max) == [])
+      #expect(try await page(9, .max) == ["19"])
+      #expect(try await page(3, 0) == [])
+      #expect(await failure { try await page(-1, 3) } == .illegalArgument)
+      #expect(await failure { try await page(0, -1) } == .illegalArgument)
+    }
+  }
+
+  @Test(arguments: Subject.all)
+  func `58: pages by cursor neither repeat nor miss entries`(_ subject: Subject) async throws {
+    try await subject.run { source async throws in
+      let ids = (10..<20).map { $0 }
+      try await source.putAll(ids.map { Item("\($0)") }, forId: ids)
+      var seen = try await source.getAll(PaginationCursorQuery(limit: 4)).map(\.title)
+      try await source.put("05", forId: "05")
+      try await source.delete("13")
+      while let last = seen.last {
+        let page = try await source.getAll(PaginationCursorQuery(after: last, limit: 4)).map(\.title)
+        if page.isEmpty { break }
+        seen += page
+      }
+      #expect(seen == ids.map(String.init))
+      #expect(try await source.getAll(PaginationCursorQuery(after: "1", limit: 1)) == ["10"])
+      #expect(try await source.getAll(PaginationCursorQuery(after: "", limit: 1)) == ["05"])
+      #expect(await failure { try await source.getAll(PaginationCursorQuery(limit: -1)) } == .illegalArgument)
+      let long = PaginationCursorQuery(after: String(repeating: "k", count: 4_097), limit: 1)
+      #expect(await failure { try await source.getAll(long) } == .illegalArgument)
+    }
+  }
+
+  @Test(arguments: Subject.all)
+  func `58: a page counts a list as one entry, and only getAll supports pages`(_ subject: Subject) async throws {
+    try await subject.run { source async throws in
+      try await source.putAll(["x", "y"], forId: "a")
+      try await source.put("b", forId: "b")
+      #expect(try await source.getAll(PaginationOffsetLimitQuery(offset: 0, limit: 1)) == ["x", "y"])
+      let page = PaginationOffsetLimitQuery(offset: 0, limit: 1)
+      #expect(await failure { try await source.get(page) } == .queryNotSupported)
+      #expect(await failure { try await source.put("x", in: page) } == .queryNotSupported)
+      #expect(await failure { try await source.putAll(["x"], in: page) } == .queryNotSupported)
+      #expect(await failure { try await source.delete(page) } == .queryNotSupported)
     }
   }
 }

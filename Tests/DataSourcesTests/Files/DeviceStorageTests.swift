@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct DeviceStorageTests {
-  @Test func `45: a name never sees a longer one's entries`() async throws {
+  @Test func `45: a name never sees the entries of a longer name`() async throws {
     let directory = try TemporaryDirectory()
     let kinds: [DeviceStorageKind] =
       [.regular] + ["foo", "foobar", "foo.bar", "foo/bar", ""].flatMap { [.prefix($0), .rootKey($0)] }
@@ -39,7 +39,7 @@ import Testing
     #expect(await failure { try await numbers.getAll(AllObjectsQuery()) } == .dataSerialization)
   }
 
-  @Test func `a value without JSON is an error and changes nothing`() async throws {
+  @Test func `a value that can't be encoded is an error and changes nothing`() async throws {
     let directory = try TemporaryDirectory()
     let source = DeviceStorageDataSource<Double>(directory: directory.url)
     try await source.put(1, forId: "a")
@@ -48,7 +48,7 @@ import Testing
     #expect(try await source.getAll(AllObjectsQuery()) == [1])
   }
 
-  @Test func `an entry is a file that a person can read`() async throws {
+  @Test func `an entry is a file that people can read`() async throws {
     let directory = try TemporaryDirectory()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put(Item("Étude", price: 3), forId: "book/1")
@@ -71,7 +71,7 @@ import Testing
     #expect(try await source.get("a") == "three")
   }
 
-  @Test func `files of others are left alone`() async throws {
+  @Test func `other programs' files are left alone`() async throws {
     let directory = try TemporaryDirectory()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put("one", forId: "a")
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(arguments: [.regular, .rootKey("r")] as [DeviceStorageKind])
-  func `38: a process that is killed leaves all of a write or none`(_ kind: DeviceStorageKind) async throws {
+  func `38: a killed process leaves all of a write or none`(_ kind: DeviceStorageKind) async throws {
     let directory = try TemporaryDirectory()
     let path = directory.url.path
     let root = kind != .regular
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `what another process has written is seen at once`() async throws {
+  @Test func `writes of another process are visible immediately`() async throws {
     let directory = try TemporaryDirectory()
     let path = directory.url.path
     let source = DeviceStorageDataSource<Int>(directory: directory.url)
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `a directory that can't be made is an error`() async throws {
+  @Test func `a directory that can't be created is an error`() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("file")
     try Data().write(to: file)

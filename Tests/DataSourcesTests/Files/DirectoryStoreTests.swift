@@ -4,35 +4,36 @@ import Platform
 import Storage
 import Testing
 
-/// Folders of `DeviceStorageDataSource` are folders of the server's directory engine (Protocol/directory-format.md, §8).
+/// The directories of a `DeviceStorageDataSource` are directories of the server's directory engine
+/// (Protocol/directory-format.md, §8).
 @Suite struct DirectoryStoreTests {
-  let directory: TemporaryDirectory
-  let folder: URL
+  private let temporary: TemporaryDirectory
+  private let directory: URL
 
   init() throws {
-    directory = try TemporaryDirectory()
-    folder = directory.url.appendingPathComponent("regular")
+    temporary = try TemporaryDirectory()
+    directory = temporary.url.appendingPathComponent("regular")
   }
 
-  var source: DeviceStorageDataSource<Item> { DeviceStorageDataSource(directory: directory.url) }
+  var source: DeviceStorageDataSource<Item> { DeviceStorageDataSource(directory: temporary.url) }
 
-  /// Opens the folder as a store.
+  /// Opens the directory as a store.
   func open(into map: inout EntryMap) throws -> (engine: DirectoryEngine, report: DirectoryReport) {
-    try DirectoryEngine.open(folder.path, on: LocalFileSystem(), into: &map)
+    try DirectoryEngine.open(directory.path, on: LocalFileSystem(), into: &map)
   }
 
-  /// Opens the folder as a store, and closes it.
+  /// Opens the directory as a store, and closes it.
   @discardableResult
   func open() throws -> DirectoryReport {
     var map = EntryMap()
     return try open(into: &map).report
   }
 
-  /// Has the engine put entries, whose files are there when `settles`.
+  /// Puts entries with the engine. If `settles`, their files exist afterwards; otherwise they are in the journal only.
   func put(_ entries: [(key: String, value: [UInt8], isList: Bool)], settles: Bool) throws {
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     var map = EntryMap()
-    let (sink, report) = try open(into: &map)
+    let (engine, report) = try open(into: &map)
     var commits = CommitBuffer()
     for (number, entry) in entries.enumerated() {
       let revision = report.revision + UInt64(number) + 1
@@ -42,7 +43,7 @@ import Testing
         }
       }
       commits.seal()
-      unsafe _ = try sink.write(
+      unsafe _ = try engine.write(
         commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: true)
       commits.removeAll()
     }
@@ -51,7 +52,7 @@ import Testing
 
   func json(_ title: String) -> [UInt8] { Array("{\"title\":\"\(title)\"}".utf8) }
 
-  @Test func `the engine opens what the source has written`() async throws {
+  @Test func `the engine opens a directory that the source has written`() async throws {
     let long = String(repeating: "K/", count: 2_048)
     for round in 1...2 { try await source.put(Item("one", price: round), forId: "Book/1") }
     try await source.put("two", forId: long)
@@ -73,7 +74,7 @@ import Testing
     #expect(found[long]!.text.contains("two") && found["list"]!.kind == .list)
   }
 
-  @Test func `the source reads what the engine has written, and doesn't write to it`() async throws {
+  @Test func `the source reads a directory that the engine has written, and doesn't write to it`() async throws {
     let long = String(repeating: "k", count: 300)
     let element = json("x")
     let list = [UInt8(element.count), 0, 0, 0] + element
@@ -90,7 +91,7 @@ import Testing
     #expect(report.entries == 3 && report.isClean)
   }
 
-  @Test func `the source doesn't read past writes that only the engine's journal has`() async throws {
+  @Test func `the source doesn't ignore writes that are only in the engine's journal`() async throws {
     try put([("a", json("one"), false)], settles: true)
     let known = source
     #expect(try await known.get("a") == "one")
@@ -103,17 +104,17 @@ import Testing
   @Test(arguments: ["a@9-list-", "a@9-x1-"])
   func `damaged and expired entries`(_ stem: String) async throws {
     try await source.put("one", forId: "a")
-    try Data([255, 255, 255, 255]).write(to: folder.appendingPathComponent(stem + "00000000"))
+    try Data([255, 255, 255, 255]).write(to: directory.appendingPathComponent(stem + "00000000"))
     #expect(await failure { try await source.getAll("a") } == (stem.contains("x") ? .notFound : .dataSerialization))
-    // Its revision is greater than that of the file before, and the next one's is greater still.
+    // The next revision is greater than that of the damaged or expired file.
     try await source.put("two", forId: "a")
     #expect(try await source.get("a") == "two")
-    #expect(try directory.files().filter { $0.hasPrefix("regular/a@10-") }.count == 1)
-    #expect(try directory.files().filter { $0.contains("@") }.count == 1)
+    #expect(try temporary.files().filter { $0.hasPrefix("regular/a@10-") }.count == 1)
+    #expect(try temporary.files().filter { $0.contains("@") }.count == 1)
   }
 
   @Test(arguments: [[1, 0, 0, 0], [0, 0], [255, 255, 255, 255, 1]] as [[UInt8]])
-  func `a list whose sizes don't fit is an error`(_ content: [UInt8]) async throws {
+  func `a list with wrong sizes is an error`(_ content: [UInt8]) async throws {
     try put([("a", content, true)], settles: true)
     #expect(await failure { try await source.getAll("a") } == .dataSerialization)
   }

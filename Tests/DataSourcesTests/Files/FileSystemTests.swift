@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct FileSystemTests {
-  @Test func `a value is a file of its own bytes`() async throws {
+  @Test func `a value is a file with its bytes`() async throws {
     let directory = try TemporaryDirectory()
     let source = FileSystemDataSource(directory: directory.url)
     let bytes = Data([0, 255, 10, 13])
@@ -14,7 +14,7 @@ import Testing
     #expect(try await source.keys() == ["image.png", "note.txt"])
   }
 
-  @Test func `folders and links are no entries`() async throws {
+  @Test func `directories and links are not entries`() async throws {
     let directory = try TemporaryDirectory()
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(Data([1]), forId: "a")
@@ -27,7 +27,7 @@ import Testing
     #expect(try directory.files() == [".lock", "folder", "link"])
   }
 
-  @Test func `a list takes the place of a value and back`() async throws {
+  @Test func `a list replaces a value, and a value a list`() async throws {
     let directory = try TemporaryDirectory()
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(Data([1]), forId: "a")

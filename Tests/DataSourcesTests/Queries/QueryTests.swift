@@ -1,14 +1,15 @@
+import DataSourceFutures
 import DataSources
 import Testing
 
 @Suite struct QueryTests {
-  @Test func `a query that isn't supported is named in its error`() {
+  @Test func `the error for an unsupported query names the query`() {
     let error = IdsQuery([1]).notSupported(.get, InMemoryDataSource<Int>())
     #expect(error == .queryNotSupported)
     #expect(error.message == "InMemoryDataSource<Int> doesn't support IdsQuery<Int> in get")
   }
 
-  @Test func `errors are equal by their kinds, and codes are fixed`() {
+  @Test func `errors of the same kind are equal, and codes are fixed`() {
     #expect(DataSourceError(.notFound, "a") == DataSourceError(.notFound, "b"))
     #expect(DataSourceError.notFound != .notValid)
     #expect(DataSourceError.Kind.allCases.map(\.rawValue) == Array(0...7))
@@ -17,7 +18,7 @@ import Testing
   }
 
   @available(*, deprecated)
-  @Test func `older names go on working`() {
+  @Test func `older names still work`() {
     #expect(ArrayQuery([1, 2]).values == [1, 2])
     #expect(QueryById("a").key == "a")
     #expect(BlankQuery() == VoidQuery())
@@ -29,7 +30,7 @@ import Testing
     #expect(IdQuery(0 as UInt16).key == "0")
   }
 
-  @Test func `calls without await take ids and queries alike`() async throws {
+  @Test func `calls that return futures accept ids and queries`() async throws {
     let source = InMemoryDataSource<String>()
     let erased = AnyGetDataSource(source)
     func calls() -> Future<[[String]]> {

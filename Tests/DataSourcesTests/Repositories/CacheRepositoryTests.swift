@@ -2,15 +2,15 @@ import DataSources
 import Testing
 
 @Suite struct CacheRepositoryTests {
-  let main = ScriptedDataSource<Int>()
-  let cache = ScriptedDataSource<Int>()
+  private let main = ScriptedDataSource<Int>()
+  private let cache = ScriptedDataSource<Int>()
 
-  /// Values from 0 on may be used; negative ones are stale.
-  var repository: CacheRepository<Int> {
+  /// Negative values are stale.
+  private var repository: CacheRepository<Int> {
     CacheRepository(main: main, cache: cache, validity: Validation { $0 >= 0 })
   }
 
-  @Test func `main and cache are for one source only`() async throws {
+  @Test func `the operations main and cache use one source only`() async throws {
     try await repository.put(1, forId: "a", operation: .main)
     try await repository.putAll([2], forId: "b", operation: .cache)
     #expect(main.calls == [.put] && cache.calls == [.putAll])
@@ -21,7 +21,7 @@ import Testing
     #expect(try await repository.get("a", operation: .main) == 1)
   }
 
-  @Test func `mainSync brings main's answers to the cache`() async throws {
+  @Test func `mainSync copies main's values to the cache`() async throws {
     try await main.put(1, forId: "a")
     try await cache.put(9, forId: "a")
     #expect(try await repository.get("a", operation: .mainSync) == 1)
@@ -33,7 +33,7 @@ import Testing
     #expect(await failure { try await main.get("x") } == .notFound)
   }
 
-  @Test func `55: a mainSync that fails leaves the cache as it is`() async throws {
+  @Test func `55: a failed mainSync leaves the cache unchanged`() async throws {
     try await cache.put(9, forId: "a")
     main.fail(with: DataSourceError.failed, DataSourceError.failed, DataSourceError.failed)
     #expect(await failure { try await repository.get("a", operation: .mainSync) } == .failed)
@@ -42,7 +42,7 @@ import Testing
     #expect(try await cache.get("a") == 9)
   }
 
-  @Test func `54: cacheSync asks main for what the cache lacks`() async throws {
+  @Test func `54: cacheSync reads from main what the cache lacks`() async throws {
     try await main.put(1, forId: "a")
     #expect(try await repository.get("a") == 1)
     #expect(try await repository.get("a") == 1)
@@ -68,17 +68,17 @@ import Testing
     #expect(try await repository.getAll("l") == [3])
   }
 
-  @Test func `a stale value is better than a main source that fails`() async throws {
+  @Test func `the fallback for a failing main source is a stale value`() async throws {
     try await cache.put(-1, forId: "a")
     main.fail(with: DataSourceError.unknown, DataSourceError.unknown)
     #expect(await failure { try await repository.get("a") } == .unknown)
     #expect(try await repository.get("a", operation: .cacheSync(fallback: true)) == -1)
-    // Main answers, and has nothing: that is no failure.
+    // Main responds that it has no value. That is not a failure.
     #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
   }
 
   @Test(arguments: [RepositoryOperation.cacheSync(), .cacheSync(fallback: true), .mainSync, .main])
-  func `what a cache may have in part is read from main`(_ operation: RepositoryOperation) async throws {
+  func `lists that a cache may have in part are read from main`(_ operation: RepositoryOperation) async throws {
     try await main.putAll([1, 2], forId: ["a", "b"])
     try await cache.put(1, forId: "a")
     let queries: [any Query] = [
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `56: what a cache has in part is better than nothing, and nothing is notFound`() async throws {
+  @Test func `56: the fallback for a list is the part in the cache, and nothing is notFound`() async throws {
     try await cache.put(1, forId: "a")
     main.fail(with: DataSourceError.unknown, DataSourceError.unknown, DataSourceError.unknown)
     #expect(await failure { try await repository.getAll(AllObjectsQuery()) } == .unknown)
@@ -106,15 +106,76 @@ import Testing
     #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
   }
 
-  @Test func `cacheSync writes to the cache first`() async throws {
-    cache.fail(with: DataSourceError.failed)
-    #expect(await failure { try await repository.put(1, forId: "a") } == .failed)
-    #expect(main.calls == [])
-    try await repository.put(1, forId: "a")
+  private static let syncOperations: [RepositoryOperation] = [
+    .default, .mainSync, .cacheSync(), .cacheSync(fallback: true),
+  ]
+
+  @Test(arguments: syncOperations)
+  func `readers never see a value that main failed to store`(_ operation: RepositoryOperation) async throws {
+    main.fail(with: DataSourceError.unknown, DataSourceError.unknown)
+    #expect(await failure { try await repository.put(1, forId: "a", operation: operation) } == .unknown)
+    #expect(
+      await failure { try await repository.putAll([1, 2], forId: ["a", "b"], operation: operation) } == .unknown)
+    #expect(cache.calls == [])
+    // While main is away, and once it is back.
+    main.fail(with: DataSourceError.unknown)
+    #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
+    #expect(await failure { try await repository.get("a") } == .notFound)
+    #expect(await failure { try await repository.get("b") } == .notFound)
+  }
+
+  @Test(arguments: syncOperations)
+  func `what main failed to change or delete stays in the cache`(_ operation: RepositoryOperation) async throws {
+    try await repository.put(1, forId: "a", operation: operation)
+    main.fail(with: DataSourceError.unknown, DataSourceError.unknown, DataSourceError.unknown)
+    #expect(await failure { try await repository.put(2, forId: "a", operation: operation) } == .unknown)
+    #expect(await failure { try await repository.delete("a", operation: operation) } == .unknown)
+    #expect(await failure { try await repository.deleteAll(AllObjectsQuery(), operation: operation) } == .unknown)
+    #expect(try await repository.get("a") == 1)
     #expect(try await main.get("a") == 1)
   }
 
-  @Test func `it is a source like any other`() async throws {
+  @Test(arguments: syncOperations)
+  func `writes go to main first, and then to the cache`(_ operation: RepositoryOperation) async throws {
+    #expect(try await repository.put(1, forId: "a", operation: operation) == 1)
+    #expect(try await repository.putAll([2, 3], forId: "l", operation: operation) == [2, 3])
+    #expect(try await cache.get("a") == 1)
+    #expect(try await cache.getAll("l") == [2, 3])
+    try await repository.delete("a", operation: operation)
+    #expect(await failure { try await cache.get("a") } == .notFound)
+    #expect(await failure { try await main.get("a") } == .notFound)
+  }
+
+  @Test(arguments: syncOperations)
+  func `a put succeeds if the cache fails, and the cache drops its old value`(
+    _ operation: RepositoryOperation
+  ) async throws {
+    try await repository.put(1, forId: "a", operation: operation)
+    cache.fail(with: DataSourceError.failed)
+    #expect(try await repository.put(2, forId: "a", operation: operation) == 2)
+    #expect(await failure { try await cache.get("a") } == .notFound)
+    #expect(try await repository.get("a") == 2)
+  }
+
+  @Test func `a put fails if the cache can't drop its old value`() async throws {
+    try await repository.put(1, forId: "a")
+    cache.fail(with: DataSourceError.failed, DataSourceError.dataSerialization)
+    #expect(await failure { try await repository.put(2, forId: "a") } == .dataSerialization)
+    #expect(try await main.get("a") == 2)
+    // Repeating the call helps.
+    try await repository.put(2, forId: "a")
+    #expect(try await repository.get("a") == 2)
+  }
+
+  @Test func `a read succeeds if the cache can't store the value`() async throws {
+    try await main.put(1, forId: "a")
+    try await cache.put(9, forId: "a")
+    cache.fail(with: DataSourceError.failed)
+    #expect(try await repository.get("a", operation: .mainSync) == 1)
+    #expect(await failure { try await cache.get("a") } == .notFound)
+  }
+
+  @Test func `a cache repository is a source like any other`() async throws {
     let source = AnyDataSource(CacheRepository(main: repository, cache: InMemoryDataSource<Int>()))
     try await source.put(1, forId: "a")
     #expect(try await source.get("a") == 1)

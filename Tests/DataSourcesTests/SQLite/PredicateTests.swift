@@ -4,18 +4,18 @@ import SQLiteDataSource
 import Testing
 
 @Suite struct PredicateTests {
-  struct Author: Codable, Sendable { var name: String }
+  struct Author: Codable, Sendable { let name: String }
   struct Book: Codable, Sendable {
-    var title: String
+    let title: String
     var price: Double?
     var isLent = false
     var author: Author?
     var printed: Date?
   }
 
-  let directory: TemporaryDirectory
-  let database: SQLiteDatabase
-  let books: SQLiteDataSource<Book, Book>
+  private let directory: TemporaryDirectory
+  private let database: SQLiteDatabase
+  private let books: SQLiteDataSource<Book, Book>
 
   init() async throws {
     directory = try TemporaryDirectory()
@@ -32,7 +32,7 @@ import Testing
 
   func titles(_ query: some PredicateQuery) async throws -> [String] { try await books.getAll(query).map(\.title) }
   func titles(_ format: String, _ arguments: any EntityField.Value...) async throws -> [String] {
-    // A variadic list can't be passed on.
+    // Swift can't pass variadic arguments on.
     switch arguments.count {
     case 0: try await titles(EntityQuery(format))
     case 1: try await titles(EntityQuery(format, arguments[0]))
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `closures and words say the same`() async throws {
+  @Test func `closures and texts express the same conditions`() async throws {
     let rose = "The Name of the Rose"
     let cities = "Invisible Cities"
     let end = "THE END"
@@ -72,14 +72,14 @@ import Testing
       (EntityQuery(!.all), "FALSEPREDICATE", []),
       (EntityQuery { $0.title < 5 || $0.price > "1" }, "title < 5 OR price > '1'", []),
     ]
-    for (query, words, expected) in pairs {
-      let (found, foundByWords) = (try await titles(query), try await titles(words))
-      #expect(found == expected, "\(words)")
-      #expect(foundByWords == expected, "\(words)")
+    for (query, text, expected) in pairs {
+      let (found, foundByText) = (try await titles(query), try await titles(text))
+      #expect(found == expected, "\(text)")
+      #expect(foundByText == expected, "\(text)")
     }
   }
 
-  @Test func `values stand for themselves, whatever is in them`() async throws {
+  @Test func `values are taken literally, whatever they contain`() async throws {
     #expect(try await titles("price == %@", 12) == ["The Name of the Rose"])
     #expect(try await titles("price == %f AND isLent == %@", 9.5, true) == ["Invisible Cities"])
     #expect(try await titles("%K == %@", "author.name", "O'Brien \"B\"") == ["THE END"])
@@ -99,11 +99,11 @@ import Testing
     "price BETWEEN {1}", "price < NULL", "price == 1e999", "price == 1x", "a..b == 1", "%K == 1", "\u{0}", "NOT",
     "price == --1",
   ])
-  func `what is no condition is an error`(_ words: String) async throws {
-    await #expect(throws: DataSourceError.illegalArgument) { _ = try await titles(words) }
+  func `text that is not a condition is an error`(_ text: String) async throws {
+    await #expect(throws: DataSourceError.illegalArgument) { _ = try await titles(text) }
   }
 
-  @Test func `arguments too many and names too odd are errors`() async throws {
+  @Test func `too many arguments and invalid names are errors`() async throws {
     #expect(await failure { try await titles("price == 1", 2) } == .illegalArgument)
     #expect(await failure { try await titles("price == %@", Author(name: "x")) } == .illegalArgument)
     #expect(await failure { try await titles(EntityQuery { $0["a\"b"] == 1 }) } == .illegalArgument)
@@ -113,14 +113,14 @@ import Testing
     #expect(await failure { try await titles(deep) } == .illegalArgument)
   }
 
-  @Test func `conditions of any size are answered or refused`() async throws {
+  @Test func `conditions of any size are answered or rejected`() async throws {
     func chain(_ count: Int) -> EntityQuery {
       EntityQuery((1..<count).map { number in EntityPredicate { $0.price == number } }.reduce(!.all) { $0 || $1 })
     }
     #expect(try await titles(chain(1_000)).count == 3)
     #expect(await failure { try await titles(chain(1_001)) } == .illegalArgument)
-    let words = try EntityQuery(Array(repeating: "price == 1", count: 1_000).joined(separator: " AND "))
-    #expect(try await titles(words) == ["50% [off]"])
+    let longText = try EntityQuery(Array(repeating: "price == 1", count: 1_000).joined(separator: " AND "))
+    #expect(try await titles(longText) == ["50% [off]"])
     #expect(try await titles(EntityQuery { $0.price.isOne(of: Array(0..<20_000)) }).count == 3)
     var deep = EntityPredicate { $0.price == 1 }
     for _ in 0..<5_000 { deep = !deep }
@@ -129,7 +129,7 @@ import Testing
     #expect(try await titles("price == 1") == ["50% [off]"])
   }
 
-  @Test func `they are sorted and paged`() async throws {
+  @Test func `results are sorted and paged`() async throws {
     let byPrice = try EntityOrder("price", descending: true)
     #expect(try await titles(EntityQuery(.all, order: [byPrice], limit: 2)) == ["THE END", "The Name of the Rose"])
     #expect(try await titles(EntityQuery(.all, order: [byPrice], offset: 4)) == ["Ça ira"])
@@ -138,7 +138,7 @@ import Testing
     #expect(await failure { try await books.get(EntityQuery(!.all)) } == .notFound)
   }
 
-  @Test func `what a predicate is true of is deleted`() async throws {
+  @Test func `a predicate deletes the values that satisfy it`() async throws {
     try await books.delete(EntityQuery { $0.price < 10 })
     #expect(try await books.getAll(AllObjectsQuery()).map(\.title) == ["The Name of the Rose", "Ça ira", "THE END"])
     #expect(await failure { try await books.get(2) } == .notFound)
@@ -161,11 +161,11 @@ import Testing
     var predicate: EntityPredicate { EntityPredicate { $0.title.contains(text, ignoringCase: true) } }
   }
 
-  @Test func `queries of one's own have predicates`() async throws {
+  @Test func `custom queries have predicates`() async throws {
     #expect(try await titles(SearchQuery(text: "cities")) == ["Invisible Cities"])
   }
 
-  @Test func `entities that are plain values are asked for as SELF`() async throws {
+  @Test func `SELF is an entity that is a plain value`() async throws {
     let numbers = try SQLiteDataSource(database, store: "numbers", of: Int.self)
     try await numbers.putAll([3, 1, 2], forId: "l")
     #expect(try await numbers.getAll(EntityQuery("SELF >= 2")) == [3, 2])

@@ -5,8 +5,8 @@ import SQLiteDataSource
 import Testing
 
 @Suite struct SQLiteTests {
-  let directory: TemporaryDirectory
-  let file: URL
+  private let directory: TemporaryDirectory
+  private let file: URL
 
   init() throws {
     directory = try TemporaryDirectory()
@@ -26,7 +26,7 @@ import Testing
     #expect(try await source().getAll("l") == ["x", "y"])
   }
 
-  @Test func `45, 46: stores of one file share nothing`() async throws {
+  @Test func `45, 46: stores in one file share nothing`() async throws {
     let database = try open()
     let names = ["foo", "foobar", "foo.bar", "Foo", "", "é", "e\u{301}", "\u{0}", "'; DROP TABLE store; --", "sqlite_"]
     let stores = try names.map { try SQLiteDataSource(database, store: $0, of: Item.self) }
@@ -46,7 +46,7 @@ import Testing
     #expect(await failure { try await numbers.getAll(AllObjectsQuery()) } == .dataSerialization)
   }
 
-  @Test func `a value without JSON is an error and changes nothing`() async throws {
+  @Test func `a value that can't be encoded is an error and changes nothing`() async throws {
     let source = try SQLiteDataSource(open(), store: "numbers", of: Double.self)
     try await source.put(1, forId: "a")
     #expect(await failure { try await source.putAll([2, .nan], forId: ["a", "b"]) } == .dataSerialization)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `databases of others and of later versions are refused and left alone`() async throws {
+  @Test func `other applications' databases and later versions are rejected and left alone`() async throws {
     try await source().put("one", forId: "a")
     let queue = try DatabaseQueue(path: file.path)
     try await queue.write { try $0.execute(sql: "PRAGMA user_version = 2") }
@@ -96,7 +96,7 @@ import Testing
     #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: text.appendingPathComponent("in")) }
   }
 
-  @Test func `38: a process that is killed leaves all of a write or none`() async throws {
+  @Test func `38: a killed process leaves all of a write or none`() async throws {
     let path = file.path
     for _ in 0..<4 {
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in

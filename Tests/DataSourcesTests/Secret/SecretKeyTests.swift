@@ -5,8 +5,8 @@ import Testing
 @testable import SecretDataSource
 
 @Suite struct SecretKeyTests {
-  let directory: TemporaryDirectory
-  let file: URL
+  private let directory: TemporaryDirectory
+  private let file: URL
 
   init() throws {
     directory = try TemporaryDirectory()
@@ -18,7 +18,7 @@ import Testing
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
   }
 
-  @Test func `a key that was made is read again`() throws {
+  @Test func `a new key can be read from its file`() throws {
     let made = try SecretKey.make(file: file)
     #expect(try SecretKey(file: file).fingerprint == made.fingerprint)
     let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
@@ -27,11 +27,11 @@ import Testing
     #expect(try SecretKey(file: file).fingerprint == made.fingerprint)
   }
 
-  @Test func `two keys are two keys`() {
+  @Test func `new keys differ`() {
     #expect(SecretKey().fingerprint != SecretKey().fingerprint)
   }
 
-  @Test func `a key is 32 bytes or their digits`() throws {
+  @Test func `a key file has 32 bytes or their digits`() throws {
     let bytes = Data((0..<32).map { $0 &* 37 })
     let key = try SecretKey(bytes)
     for content in [bytes, Data(bytes.hexadecimal.utf8), Data((bytes.hexadecimal.uppercased() + "\n").utf8)] {
@@ -45,13 +45,13 @@ import Testing
     "", "short", String(repeating: "g", count: 64), String(repeating: "é", count: 32),
     String(repeating: "0", count: 66),
   ])
-  func `a file of anything else is no key`(_ text: String) throws {
+  func `a file with other content is not a key`(_ text: String) throws {
     try write(Data(text.utf8))
     #expect(throws: DataSourceError.notValid) { try SecretKey(file: file) }
   }
 
   @Test(arguments: [0o640, 0o604, 0o620, 0o601, 0o660])
-  func `a file that others may use is refused`(_ mode: Int) throws {
+  func `a file that others may access is rejected`(_ mode: Int) throws {
     try SecretKey.make(file: file)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
     #expect(throws: DataSourceError.notValid) { try SecretKey(file: file) }
@@ -59,7 +59,7 @@ import Testing
     #expect(throws: Never.self) { try SecretKey(file: file) }
   }
 
-  @Test func `what isn't there or isn't a file is an error`() throws {
+  @Test func `a missing file, or something else than a file, is an error`() throws {
     #expect(throws: DataSourceError.notFound) { try SecretKey(file: file) }
     try SecretKey.make(file: file)
     let link = directory.url.appendingPathComponent("link")
@@ -71,9 +71,9 @@ import Testing
     #expect(throws: DataSourceError.notValid) { try SecretKey(file: pipe) }
   }
 
-  @Test func `a credential is read by its name`() throws {
+  @Test func `a credential is read by name`() throws {
     let made = try SecretKey.make(file: file)
-    // systemd's are readable for root's group too, and protected otherwise.
+    // systemd makes credentials readable for the group root, and protects them by other means.
     try FileManager.default.setAttributes([.posixPermissions: 0o440], ofItemAtPath: file.path)
     #expect(try SecretKey(credential: "key", in: directory.url.path).fingerprint == made.fingerprint)
     #expect(throws: DataSourceError.notFound) { try SecretKey(credential: "other", in: directory.url.path) }
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `a key never shows itself`() throws {
+  @Test func `a key never reveals its bytes`() throws {
     let bytes = Data(repeating: 0xAB, count: 32)
     let key = try SecretKey(bytes)
     var dumped = ""

@@ -4,79 +4,79 @@ import SecretDataSource
 import Testing
 
 @Suite struct SecretTests {
-  let kept = InMemoryDataSource<Data>()
-  let key = SecretKey()
+  private let stored = InMemoryDataSource<Data>()
+  private let key = SecretKey()
 
-  var source: SecretDataSource<Item> { SecretDataSource(kept, key: key) }
+  var source: SecretDataSource<Item> { SecretDataSource(stored, key: key) }
 
-  @Test func `what is kept tells nothing of the value`() async throws {
+  @Test func `the stored bytes reveal nothing of the value`() async throws {
     try await source.put("invisible", forId: "a")
     try await source.putAll(["invisible"], forId: "l")
     for key in ["a", "l"] {
-      let sealed = try await kept.get(key)
+      let sealed = try await stored.get(key)
       #expect(sealed.range(of: Data("invisible".utf8)) == nil && sealed.range(of: Data("title".utf8)) == nil)
     }
   }
 
-  @Test func `the same value is sealed in another way each time`() async throws {
+  @Test func `the same value is sealed differently each time`() async throws {
     var seen: Set<Data> = []
     for _ in 0..<100 {
       try await source.put("x", forId: "a")
-      seen.insert(try await kept.get("a"))
+      seen.insert(try await stored.get("a"))
     }
     #expect(seen.count == 100)
   }
 
   @Test func `another key is an error, never a value`() async throws {
     try await source.put("x", forId: "a")
-    let other = SecretDataSource<Item>(kept, key: SecretKey())
+    let other = SecretDataSource<Item>(stored, key: SecretKey())
     #expect(await failure { try await other.get("a") } == .dataSerialization)
     #expect(await failure { try await other.getAll(AllObjectsQuery()) } == .dataSerialization)
   }
 
   @Test func `every flipped bit and every missing byte is an error`() async throws {
     try await source.put("x", forId: "a")
-    let sealed = try await kept.get("a")
+    let sealed = try await stored.get("a")
     for bit in 0..<sealed.count * 8 {
       var changed = sealed
       changed[bit / 8] ^= 1 << UInt8(bit % 8)
-      try await kept.put(changed, forId: "a")
+      try await stored.put(changed, forId: "a")
       #expect(await failure { try await source.get("a") } == .dataSerialization)
     }
     for count in 0..<sealed.count {
-      try await kept.put(sealed.prefix(count), forId: "a")
+      try await stored.put(sealed.prefix(count), forId: "a")
       #expect(await failure { try await source.get("a") } == .dataSerialization)
     }
-    try await kept.put(sealed, forId: "a")
+    try await stored.put(sealed, forId: "a")
     #expect(try await source.get("a") == "x")
   }
 
-  @Test func `a value that was moved under another key is an error`() async throws {
+  @Test func `a value that was moved to another entry is an error`() async throws {
     try await source.put("x", forId: "a")
-    try await kept.put(kept.get("a"), forId: "b")
+    try await stored.put(stored.get("a"), forId: "b")
     #expect(await failure { try await source.get("b") } == .dataSerialization)
-    try await kept.putAll([kept.get("a")], forId: "a")
+    try await stored.putAll([stored.get("a")], forId: "a")
     #expect(await failure { try await source.getAll("a") } == .dataSerialization)
   }
 
-  @Test func `an older key reads until everything is sealed again`() async throws {
+  @Test func `an older key opens values until everything is sealed again`() async throws {
     let new = SecretKey()
     try await source.put("old", forId: "a")
     try await source.putAll(["old", "er"], forId: "l")
-    let both = SecretDataSource<Item>(kept, key: new, older: [key])
+    let both = SecretDataSource<Item>(stored, key: new, older: [key])
     try await both.put("new", forId: "b")
     #expect(try await both.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
     #expect(await failure { try await source.get("b") } == .dataSerialization)
     try await both.sealAgain()
-    let after = SecretDataSource<Item>(kept, key: new)
+    let after = SecretDataSource<Item>(stored, key: new)
     #expect(try await after.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
     #expect(try await after.getAll("l") == ["old", "er"])
   }
 
-  @Test func `48: another type is an error that doesn't tell the value`() async throws {
+  @Test func `48: another type is an error that doesn't reveal the value`() async throws {
     try await source.put("invisible", forId: "a")
     do {
-      let value = try await SecretDataSource<Int>(kept, key: key).get("a")
+      let value = try await SecretDataSource<Int>(stored, key: key).get("a")
       Issue.record("got \(value)")
     } catch let error as DataSourceError {
       #expect(error == .dataSerialization)
@@ -87,8 +87,8 @@ import Testing
     #expect(dumped == "- SecretDataSource<Item>\n" && "\(source)" == "SecretDataSource<Item>")
   }
 
-  @Test func `a value without JSON is an error that doesn't tell it`() async throws {
-    let numbers = SecretDataSource<[Double]>(kept, key: key)
+  @Test func `a value that can't be encoded is an error that doesn't reveal it`() async throws {
+    let numbers = SecretDataSource<[Double]>(stored, key: key)
     do {
       try await numbers.put([12345.5, .infinity], forId: "a")
       Issue.record("no error")
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `a folder keeps secrets`() async throws {
+  @Test func `a directory stores secrets`() async throws {
     let directory = try TemporaryDirectory()
     let folder = directory.url.appendingPathComponent("secrets")
     try await SecretDataSource<Item>(directory: folder, key: key).put("x", forId: "a")

@@ -1,32 +1,32 @@
 import DataSources
 import Larder
 
-/// A service's books, which are kept by a Larder server. Reads ask the server, and fall back to what was read or written before when it is
-/// away; writes need it.
+/// The books of a service, which a Larder server stores. Reads use the server and, while it is unavailable, the values
+/// that were read or written before. Writes need the server.
 struct Bookshop {
   private let books: CacheRepository<Book>
 
   init(server address: String) throws {
     var configuration = LarderClient.Configuration()
     configuration.timeout = .seconds(1)
-    // A server that is away is told at once, rather than waited for.
+    // If the server is unavailable, fail immediately instead of waiting.
     configuration.waitsForConnection = false
     let larder = try LarderClient(address, configuration: configuration)
     books = CacheRepository(
       main: larder.dataSource(store: "books", codec: JSONCodec(), creating: "log"),
       cache: InMemoryDataSource(),
-      // What the cache has is never fresh enough to do without the server, and better than nothing.
+      // A cached value is never fresh enough to replace a read from the server, but better than nothing.
       validity: Validation { _ in false },
-      standard: .cacheSync(fallback: true))
+      defaultOperation: .cacheSync(fallback: true))
   }
 
   func book(_ id: Int) async throws -> Book {
     try await books.get(id)
   }
 
-  /// The server first: what isn't kept there isn't in the cache either.
+  /// Stores a book on the server, and then in the cache.
   func keep(_ book: Book, as id: Int) async throws {
-    try await books.put(book, forId: id, operation: .mainSync)
+    try await books.put(book, forId: id)
   }
 
   func firstBooks(_ count: Int) async throws -> [Book] {

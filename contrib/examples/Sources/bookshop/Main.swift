@@ -2,13 +2,13 @@ import DataSources
 import Foundation
 import Larder
 
-/// Does what it is told, a line each, and answers with a line: `put ID CENTS TITLE`, `get ID`, `list`.
+/// Reads one command per line (`put ID CENTS TITLE`, `get ID` or `list`) and answers each with one line.
 @main struct Main {
   static func main() async throws {
     let arguments = CommandLine.arguments
     let shop = try Bookshop(server: arguments.count > 1 ? arguments[1] : "unix:/run/larder.sock")
     while let line = readLine() {
-      // Not print, which keeps lines back when nobody is at the other end but a program.
+      // Not print, which buffers lines unless standard output is a terminal.
       FileHandle.standardOutput.write(Data((await answer(to: line, in: shop) + "\n").utf8))
     }
   }
@@ -26,12 +26,13 @@ import Larder
       case ("list", 1):
         return try await shop.firstBooks(10).map(\.title).joined(separator: "; ")
       default:
-        return "say: put ID CENTS TITLE, get ID, or list"
+        return "commands: put ID CENTS TITLE, get ID, list"
       }
     } catch let error as DataSourceError where error.kind == .notFound {
       return "no such book"
     } catch let error as LarderError {
-      return "the server is away (\(error.kind)); " + (error.isSafeToRetry ? "try again" : "look before you try again")
+      return "the server is unavailable (\(error.kind)); "
+        + (error.isSafeToRetry ? "try again" : "check the result before you try again")
     } catch {
       return "\(error)"
     }

@@ -1,0 +1,116 @@
+import EntryFiles
+import Foundation
+
+/// Which files in a directory of entries belong to which key (Protocol/directory-format.md, §2 and §3), at one point in
+/// time.
+struct EntryFileIndex {
+  /// The files of one key.
+  struct Files {
+    let name: EntryName
+    /// The file with the greatest revision: the one that counts.
+    let newest: EntryVersion
+    /// Older files that a crash left behind.
+    private var older: [EntryVersion] = []
+
+    /// - Parameter versions: At least one, in descending order of their revisions.
+    fileprivate init(name: EntryName, versions: [EntryVersion]) {
+      self.name = name
+      newest = versions[0]
+      older = Array(versions.dropFirst())
+    }
+
+    init(name: EntryName, version: EntryVersion) {
+      self.name = name
+      newest = version
+    }
+
+    var fileNames: [String] { ([newest] + older).map { $0.fileName(name) } }
+  }
+
+  /// The state of the directory that an index describes. The index is current while the directory has the same version.
+  struct Version: Hashable {
+    let revision: UInt64
+    let time: DirectoryTime
+  }
+
+  private(set) var version: Version
+  /// Whether the directory is the store of a server.
+  let hasJournal: Bool
+  private(set) var maxRevision: UInt64
+  private var files: [EntryKey: Files] = [:]
+  private var hasExpiries = false
+  /// The keys in order; nil if a key has been added or removed since they were sorted.
+  private var sortedKeys: [EntryKey]?
+
+  /// Lists a directory. O(n).
+  init(_ directory: SharedDirectory, _ version: Version) throws {
+    self.version = version
+    maxRevision = version.revision
+    hasJournal = try directory.contains(SharedDirectory.journalName)
+    var versions: [EntryName: [EntryVersion]] = [:]
+    for fileName in try directory.names() {
+      guard let (name, version) = EntryVersion.read(fileName) else { continue }
+      versions[name, default: []].append(version)
+    }
+    for (name, versions) in versions {
+      // A file whose key is unknown is not an entry.
+      guard let key = try name.key ?? directory.key(of: name), let text = String(validating: key, as: UTF8.self) else {
+        continue
+      }
+      let files = Files(name: name, versions: versions.sorted { $0.revision > $1.revision })
+      maxRevision = max(maxRevision, files.newest.revision)
+      if files.newest.expiry != 0 { hasExpiries = true }
+      self.files[EntryKey(text)] = files
+    }
+  }
+
+  subscript(key: EntryKey) -> Files? { files[key] }
+
+  var allFiles: [EntryKey: Files] { files }
+
+  /// Sorts the keys, unless they are sorted already.
+  mutating func sortKeys() {
+    if sortedKeys == nil { sortedKeys = files.keys.sorted() }
+  }
+
+  /// Returns the keys of the entries that haven't expired, in order.
+  /// - Parameter time: The current time, in milliseconds since 1970.
+  func keys(at time: UInt64) -> [EntryKey] {
+    let keys = sortedKeys ?? files.keys.sorted()
+    return hasExpiries ? keys.filter { files[$0]?.newest.hasExpired(at: time) == false } : keys
+  }
+
+  /// Replaces the files of a key; nil if it has none any more.
+  mutating func update(_ key: EntryKey, _ newFiles: Files?) {
+    let old = files[key]
+    files[key] = newFiles
+    if (old == nil) != (newFiles == nil) { sortedKeys = nil }
+  }
+
+  mutating func setVersion(_ version: Version) {
+    self.version = version
+    maxRevision = max(maxRevision, version.revision)
+  }
+}
+
+extension SharedDirectory {
+  fileprivate static let journalName = ".journal"
+
+  /// Returns the key of a name that is a digest; nil if the file that should contain the key doesn't.
+  func key(of name: EntryName) throws -> [UInt8]? {
+    guard let bytes = try bytes(of: name.keyFileName).map(Array.init), bytes.count <= maxKeyBytes else {
+      return nil
+    }
+    return EntryName(of: bytes) == name ? bytes : nil
+  }
+
+  /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): its journal
+  /// has no frames.
+  func isJournalEmpty() throws -> Bool {
+    guard let file = try open(Self.journalName, O_RDONLY) else { return true }
+    return try attempting("read", Self.journalName) {
+      try file.seek(toOffset: 1_024)
+      return try file.read(upToCount: 4) == Data(count: 4)
+    }
+  }
+}

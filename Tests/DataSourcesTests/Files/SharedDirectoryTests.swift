@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+@testable import DataSources
+
+@Suite struct SharedDirectoryTests {
+  private let temporary: TemporaryDirectory
+  private let directory: SharedDirectory
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    directory = SharedDirectory(path: temporary.url.path)
+  }
+
+  func write(_ text: String, _ name: String) throws {
+    try Data(text.utf8).write(to: temporary.url.appendingPathComponent(name))
+  }
+
+  @Test func `38: a plan that a crash left behind is executed before anything else`() throws {
+    try write("new a", ".new-0")
+    try write("old b", "b")
+    try write(#"[{"rename":{"_0":".new-0","to":"a"}},{"remove":{"_0":"b"}}]"#, ".plan")
+    let a = try directory.withReadLock { _ in try directory.bytes(of: "a") }
+    #expect(a == Data("new a".utf8))
+    #expect(try temporary.files() == [".lock", "a"])
+  }
+
+  @Test func `38: a plan that was executed in part is completed`() throws {
+    try write("new a", "a")
+    try write("new b", ".new-1")
+    try write(#"[{"rename":{"_0":".new-0","to":"a"}},{"rename":{"_0":".new-1","to":"b"}}]"#, ".plan")
+    try directory.withWriteLock { _ in try directory.apply([.write("c", Data("c".utf8))], atomically: true) }
+    #expect(try temporary.files() == [".lock", "a", "b", "c"])
+    #expect(try directory.bytes(of: "b") == Data("new b".utf8))
+  }
+
+  @Test func `38: a crash before the plan changes nothing`() throws {
+    try write("old", "a")
+    try write("new", ".new")
+    try write("[{\"ren", ".plan.new")
+    let a = try directory.withReadLock { _ in try directory.bytes(of: "a") }
+    #expect(a == Data("old".utf8))
+    try directory.withWriteLock { _ in
+      try directory.apply([.write("a", Data("1".utf8)), .write("b", Data("2".utf8))], atomically: true)
+    }
+    #expect(try temporary.files() == [".lock", "a", "b"])
+  }
+
+  @Test(arguments: [
+    #"[{"remove":{"_0":"../other"}}]"#, #"[{"rename":{"_0":"a","to":"/tmp/a"}}]"#, #"[{"remove":{"_0":".."}}]"#, "[",
+    "",
+  ])
+  func `a plan that names files outside of the directory is rejected`(_ plan: String) throws {
+    try write(plan, ".plan")
+    #expect(throws: DataSourceError.failed) { try directory.withReadLock { _ in try directory.bytes(of: "a") } }
+    #expect(throws: DataSourceError.failed) { try directory.withWriteLock { _ in } }
+  }
+
+  @Test func `a change whose preparation fails changes nothing`() throws {
+    try FileManager.default.createDirectory(
+      at: temporary.url.appendingPathComponent(".new-1"), withIntermediateDirectories: false)
+    #expect(throws: DataSourceError.failed) {
+      try directory.withWriteLock { _ in
+        try directory.apply([.write("a", Data()), .write("b", Data())], atomically: true)
+      }
+    }
+    #expect(try temporary.files() == [".lock", ".new-1"])
+  }
+}
