@@ -2,6 +2,10 @@ import DataSources
 import Foundation
 import GRDB
 
+#if !SQLiteDataSource
+  #error("Enable the trait SQLiteDataSource: .package(…, traits: [\"SQLiteDataSource\"])")
+#endif
+
 /// An SQLite file with any number of stores. Each `SQLiteDataSource` sees one store.
 ///
 /// It creates its tables itself and checks their version. Readers don't wait for writers (WAL), and when a write

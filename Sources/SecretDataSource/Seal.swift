@@ -2,6 +2,10 @@ import Crypto
 import DataSources
 import Foundation
 
+#if !SecretDataSource
+  #error("Enable the trait SecretDataSource: .package(…, traits: [\"SecretDataSource\"])")
+#endif
+
 /// Seals values and opens them again, with AES-GCM, 256-bit keys and a new random nonce per value.
 ///
 /// A sealed value consists of the byte 1, the eight bytes of the key's fingerprint, the twelve bytes of the nonce, as

@@ -26,11 +26,3 @@ package struct ClockReading: Sendable {
     return overflows ? .max : sum
   }
 }
-
-extension Duration {
-  /// The number of whole milliseconds, rounded down.
-  var wholeMilliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds)) / 1_000_000_000_000_000
-  }
-}

@@ -1,3 +1,5 @@
+import Basics
+
 /// The kind of a store, as people write it: `ENGINE[?option=value&…]`, such as `log?durability=interval:1s` or
 /// `memory?limit=256MiB`.
 package struct StoreSpecification: Equatable, Sendable {

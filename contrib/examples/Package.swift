@@ -5,7 +5,7 @@ import PackageDescription
 // A user's package: it sees the products of Larder and nothing else.
 let package = Package(
   name: "examples",
-  dependencies: [.package(name: "larder", path: "../..")],
+  dependencies: [.package(name: "larder", path: "../..", traits: [])],
   targets: [
     .executableTarget(
       name: "bookshop",

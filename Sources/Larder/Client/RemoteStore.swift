@@ -1,3 +1,4 @@
+import Basics
 import Wire
 
 /// A store of a server. A value that is cheap to copy and safe to use from any task; it keeps its client's connections

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// The socket of a connection, from the first attempt to connect to the end.

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 import Storage
 import Wire
@@ -41,7 +42,7 @@ struct ConnectionHandler: ~Copyable {
     processor = RequestProcessor(server: server, metrics: metrics)
     buffers = BufferAccounting(server.buffers)
     watchers = WatcherTable(mailbox)
-    slowThreshold = server.limits.slow.milliseconds * 1_000_000
+    slowThreshold = server.limits.slow.wholeMilliseconds * 1_000_000
   }
 
   private var now: UInt64 { @inline(__always) get { processor.now } }
@@ -75,7 +76,7 @@ struct ConnectionHandler: ~Copyable {
       return nil
     }
     let figures = server.registry.add(Socket.peer(of: socket), now: now)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.milliseconds)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.wholeMilliseconds)
     return Connection(socket, token: token, listener: listener, figures, now: now)
   }
 
@@ -215,7 +216,7 @@ struct ConnectionHandler: ~Copyable {
   /// Keeps input that was not consumed in the inbox.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
     connection.inbox.append(rest)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.frameTimeout.milliseconds)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.frameTimeout.wholeMilliseconds)
   }
 
   private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
@@ -271,7 +272,7 @@ struct ConnectionHandler: ~Copyable {
     processor.countSent(sent)
     guard queued > 0 else { return }
     buffers.outboxDidChange(connection, by: queued)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.milliseconds)
+    sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.wholeMilliseconds)
   }
 
   /// Sends the outbox, now that the socket accepts more, and then continues what had to wait for that.
@@ -380,7 +381,7 @@ struct ConnectionHandler: ~Copyable {
   /// Adopts the server's current limits, and checks all timeouts against them.
   mutating func updateLimits() {
     processor.updateLimits()
-    slowThreshold = processor.limits.slow.milliseconds * 1_000_000
+    slowThreshold = processor.limits.slow.wholeMilliseconds * 1_000_000
     sweepTimer.schedule(noLaterThan: now)
   }
 
@@ -408,7 +409,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Begins to end connections as soon as they have nothing left to send. The input of all of them must have been read.
   mutating func beginDrain() {
-    drainDeadline = now + processor.limits.shutdownTimeout.milliseconds
+    drainDeadline = now + processor.limits.shutdownTimeout.wholeMilliseconds
     server.workerBeganDraining()
     // Watches must learn that all workers have come this far.
     sweepTimer.schedule(noLaterThan: now)

@@ -1,3 +1,5 @@
+import Basics
+
 /// When a connection has waited too long, and for what: `Protocol/wire.md` §9.
 ///
 /// Nothing is timed per request. The worker's sweep looks at what each connection did last, and runs no earlier than
@@ -21,7 +23,7 @@ struct ConnectionTimeout {
   }
 
   init(_ reason: Reason, since start: UInt64, _ duration: Duration) {
-    self.init(reason, since: start, milliseconds: duration.milliseconds)
+    self.init(reason, since: start, milliseconds: duration.wholeMilliseconds)
   }
 
   /// What the client is told; nil if it is told nothing because it doesn't read.

@@ -1,3 +1,4 @@
+import Basics
 import Storage
 import Wire
 
@@ -168,7 +169,7 @@ extension RequestProcessor {
   func creditDeadline(of connection: borrowing Connection) -> UInt64? {
     var earliest: UInt64?
     for stream in connection.streams where stream.credit <= 0 && !stream.isWatch {
-      let deadline = stream.lastSent + limits.answerTimeout.milliseconds
+      let deadline = stream.lastSent + limits.answerTimeout.wholeMilliseconds
       earliest = min(earliest ?? .max, deadline)
     }
     return earliest
@@ -181,7 +182,7 @@ extension RequestProcessor {
     var hasEnded = false
     for index in connection.streams.indices.reversed()
     where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch
-      && connection.streams[index].lastSent + timeout.milliseconds <= now
+      && connection.streams[index].lastSent + timeout.wholeMilliseconds <= now
     {
       replies.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
       hasEnded = true

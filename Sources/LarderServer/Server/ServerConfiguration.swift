@@ -110,14 +110,6 @@ package struct ServerLimits: Sendable {
   var maxValueBytes: Int { maxFrameBytes - 8_192 }
 }
 
-extension Duration {
-  /// Whole milliseconds, rounded up.
-  var milliseconds: UInt64 {
-    let (seconds, attoseconds) = components
-    return UInt64(max(0, seconds)) * 1_000 + UInt64(max(0, attoseconds) + 999_999_999_999_999) / 1_000_000_000_000_000
-  }
-}
-
 // MARK: Listening
 
 extension ServerConfiguration {

@@ -1,3 +1,4 @@
+import Basics
 import Dispatch
 import Platform
 
@@ -19,7 +20,7 @@ package final class Watchdog: @unchecked Sendable {
     isSilent: @escaping @Sendable ([String]) -> Void
   ) {
     timer = DispatchSource.makeTimerSource(queue: queue)
-    let milliseconds = DispatchTimeInterval.milliseconds(Int(max(1, interval.milliseconds)))
+    let milliseconds = DispatchTimeInterval.milliseconds(Int(max(1, interval.wholeMilliseconds)))
     timer.schedule(deadline: .now(), repeating: milliseconds, leeway: .milliseconds(0))
     timer.setEventHandler { [weak self] in
       guard let self else { return }

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// What keeps the commits of one store: its files, or whatever else survives the process.

@@ -1,3 +1,4 @@
+import Basics
 import Platform
 
 /// The segments of a log, and everything that writes to them except compactions.
