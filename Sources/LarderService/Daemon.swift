@@ -67,8 +67,8 @@ package struct Daemon {
     if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
     configuration.kept = adopt(passed[.stored] ?? [], for: configuration)
     let reporter = StartupProgressReporter()
-    configuration.tellProgress = { reporter.report($0) }
-    configuration.tellOpening = { [log] name, opening in
+    configuration.onOpeningProgress = { reporter.report($0) }
+    configuration.onStoreOpened = { [log] name, opening in
       log.info(
         "opened a store",
         [
@@ -80,7 +80,7 @@ package struct Daemon {
     // A SIGHUP that has arrived is in the queue; a SIGTERM would have ended the process. From here on there may be
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
-    configuration.tellRefusal = { [log] event in log.report(event) }
+    configuration.onRefusal = { [log] event in log.report(event) }
     let server = try Server(configuration)
     for listener in server.listeners {
       let name = listener.name.isEmpty ? "-" : listener.name
@@ -94,7 +94,7 @@ package struct Daemon {
   /// Returns a socket's purpose, which its name determines. Sockets with any other name are for clients.
   private static func purpose(of socket: InheritedSocket) -> SocketPurpose {
     if socket.name == "metrics" { return .metrics }
-    return socket.name.hasPrefix(ListeningSocket.keptPrefix) ? .stored : .clients
+    return socket.name.hasPrefix(ListeningSocket.preservedNamePrefix) ? .stored : .clients
   }
 
   /// Returns the sockets that an earlier larderd left with the service manager and that this one uses again, with their
@@ -105,12 +105,12 @@ package struct Daemon {
     let wanted = configuration.addresses + [configuration.metrics].compactMap(\.self)
     var adopted = configuration.kept
     for socket in stored {
-      if let address = wanted.first(where: { ListeningSocket.isKept(socket, at: $0) }),
+      if let address = wanted.first(where: { ListeningSocket.isPreserved(socket, at: $0) }),
         !adopted.contains(where: { $0.address == address })
       {
         adopted.append((address, socket))
       } else {
-        ListeningSocket.giveUp(socket)
+        ListeningSocket.discard(socket)
         DescriptorStore.remove(socket.name)
         log.notice("closed a stored socket that is no longer used", ["name": socket.name])
       }
@@ -131,7 +131,7 @@ package struct Daemon {
     ServiceManager.watchdogInterval.map { [log] interval in
       Watchdog(server, every: interval / 2) {
         ServiceManager.alive()
-      } isSilent: { silent in
+      } onSilent: { silent in
         log.error("no reply for half of the watchdog interval", ["from": silent.joined(separator: ", ")])
       }
     }
@@ -176,7 +176,7 @@ extension EventLog {
           "client": refusal.client, "action": refusal.action, "listener": "\(refusal.listener)",
           "pid": number(refusal.peer?.process), "uid": number(refusal.peer?.user), "gid": number(refusal.peer?.group),
         ])
-    case .leftOut(let count): warning("did not log further refusals", ["count": "\(count)"])
+    case .suppressed(let count): warning("did not log further refusals", ["count": "\(count)"])
     }
   }
 }

@@ -5,9 +5,9 @@ import Glibc
 /// The lock is released when its owner's lifetime ends or the process ends, for whatever reason. The file stays,
 /// because removing it would let two processes lock two files of the same name.
 package struct FileLock: ~Copyable, Sendable {
-  package enum Refusal: Error, Equatable, Sendable {
+  package enum Failure: Error, Equatable, Sendable {
     /// Another process has the lock: the one with this id, if it has written its id yet.
-    case held(by: Int32?)
+    case locked(by: Int32?)
     case failed(SystemError)
   }
 
@@ -17,15 +17,15 @@ package struct FileLock: ~Copyable, Sendable {
 
   /// Locks the file at a path. Doesn't follow a symbolic link.
   /// - Parameter making: Whether to create the file if it doesn't exist.
-  package static func take(_ path: String, making: Bool = true) throws(Refusal) -> FileLock {
-    let number = open(path, making ? O_CREAT : 0)
+  package static func acquire(_ path: String, creating: Bool = true) throws(Failure) -> FileLock {
+    let number = open(path, creating ? O_CREAT : 0)
     guard number >= 0 else { throw .failed(SystemError("openat")) }
     let descriptor = Descriptor(owning: number)
     var result: Int32
     repeat { result = flock(number, LOCK_EX | LOCK_NB) } while result < 0 && errno == EINTR
     guard result == 0 else {
       let error = SystemError("flock")
-      throw error.errno == EWOULDBLOCK ? .held(by: owner(in: number)) : .failed(error)
+      throw error.errno == EWOULDBLOCK ? .locked(by: owner(in: number)) : .failed(error)
     }
     var text = "\(getpid())\n"
     guard ftruncate(number, 0) == 0 else { throw .failed(SystemError("ftruncate")) }

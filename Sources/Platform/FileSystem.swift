@@ -16,7 +16,7 @@ package protocol FileSystem: Sendable {
   /// Returns the kind of the file at a path; nil if there is none.
   func kind(of path: String) throws(SystemError) -> FileKind?
 
-  func makeFolder(_ path: String) throws(SystemError)
+  func createFolder(_ path: String) throws(SystemError)
   /// Renames a file, and replaces a file that has the new name already.
   func rename(_ path: String, to other: String) throws(SystemError)
   func remove(_ path: String) throws(SystemError)
@@ -37,7 +37,7 @@ package enum FileAccess: Sendable {
   /// Reads and writes an existing file.
   case writing
   /// Creates a file that doesn't exist yet, to read and write it.
-  case making
+  case creating
 }
 
 package enum FileKind: Sendable, Equatable {
@@ -90,7 +90,7 @@ package struct LocalFileSystem: FileSystem {
     switch access {
     case .reading: flags |= O_RDONLY
     case .writing: flags |= O_RDWR
-    case .making: flags |= O_RDWR | O_CREAT | O_EXCL
+    case .creating: flags |= O_RDWR | O_CREAT | O_EXCL
     }
     let descriptor = Descriptor(owning: try system("openat") { unsafe openat(AT_FDCWD, path, flags, Self.fileMode) })
     var status = stat()
@@ -138,7 +138,7 @@ package struct LocalFileSystem: FileSystem {
     }
   }
 
-  package func makeFolder(_ path: String) throws(SystemError) {
+  package func createFolder(_ path: String) throws(SystemError) {
     try system("mkdirat") { unsafe mkdirat(AT_FDCWD, path, Self.folderMode) }
   }
 

@@ -243,23 +243,23 @@ extension ListeningSocket {
 // passes it to the next process. Clients wait in their queues meanwhile.
 extension ListeningSocket {
   /// The prefix of the names of preserved sockets.
-  package static let keptPrefix = "larder-listen-"
+  package static let preservedNamePrefix = "larder-listen-"
 
   /// The name under which the socket is preserved. The name of a Unix socket contains its file's inode, so that another
   /// file at the same path isn't taken for it.
-  package var keptName: String {
+  package var preservedName: String {
     let place =
       file.map(\.text) ?? "\((try? SocketAddress(of: descriptor.number).address) ?? address)"
-    return Self.keptPrefix + place.replacing(":", with: "_")
+    return Self.preservedNamePrefix + place.replacing(":", with: "_")
   }
 
   /// Returns whether a preserved socket is the one that listens on this address.
-  package static func isKept(_ socket: InheritedSocket, at address: Address) -> Bool {
+  package static func isPreserved(_ socket: InheritedSocket, at address: Address) -> Bool {
     guard let bound = try? SocketAddress(of: socket.descriptor).address else { return false }
     switch address {
     case .unix(let path):
       guard bound == address, let file = try? FileIdentity(path: path) else { return false }
-      return socket.name == keptPrefix + file.text
+      return socket.name == preservedNamePrefix + file.text
     case .tcp(let host, let port):
       let target = try? SocketAddress.resolve(host: host, port: port, forListening: true).first
       return target?.address == bound
@@ -267,9 +267,9 @@ extension ListeningSocket {
   }
 
   /// Closes a preserved socket that isn't needed anymore, and removes its file.
-  package static func giveUp(_ socket: InheritedSocket) {
+  package static func discard(_ socket: InheritedSocket) {
     let address = try? SocketAddress(of: socket.descriptor).address
-    if case .unix(let path)? = address, isKept(socket, at: .unix(path: path)) { _ = unsafe unlink(path) }
+    if case .unix(let path)? = address, isPreserved(socket, at: .unix(path: path)) { _ = unsafe unlink(path) }
     _ = Descriptor(owning: socket.descriptor)
   }
 

@@ -41,14 +41,14 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
 
   /// Locks, for a critical section that can't be a closure. Balance it with `unlock` on the same thread.
   @inlinable
-  public borrowing func acquire() { unsafe pthread_mutex_lock(mutex) }
+  public borrowing func lock() { unsafe pthread_mutex_lock(mutex) }
 
   @inlinable
-  public borrowing func release() { unsafe pthread_mutex_unlock(mutex) }
+  public borrowing func unlock() { unsafe pthread_mutex_unlock(mutex) }
 
   /// The value, for code that has locked it.
   @unsafe @inlinable
-  public var held: UnsafeMutablePointer<Value> { unsafe value }
+  public var lockedValue: UnsafeMutablePointer<Value> { unsafe value }
 }
 
 // Safe because the value is accessed only under the mutex.

@@ -15,7 +15,7 @@ package struct Poll: ~Copyable, Sendable {
     package static let writing = Interest(rawValue: EPOLLOUT.rawValue)
     /// Edge-triggered: reports each change once, instead of for as long as it lasts, and also reports when the peer
     /// shuts down its sending side. `change` reports everything that is ready again.
-    package static let changes = Interest(rawValue: EPOLLET.rawValue | EPOLLRDHUP.rawValue)
+    package static let edgeTriggered = Interest(rawValue: EPOLLET.rawValue | EPOLLRDHUP.rawValue)
   }
 
   /// A ready descriptor: its token, and what it is ready for.
@@ -24,9 +24,9 @@ package struct Poll: ~Copyable, Sendable {
     package let readable: Bool
     package let writable: Bool
     /// The peer is gone, or the descriptor has failed.
-    package let hungUp: Bool
+    package let hasHungUp: Bool
     /// The peer has shut down its sending side. Reported only with the interest `edgeTriggered`.
-    package let endsSending: Bool
+    package let hasEndedSending: Bool
   }
 
   package init() throws(SystemError) {
@@ -83,8 +83,8 @@ package struct Poll: ~Copyable, Sendable {
           token: storage[index].data.u64,
           readable: ready & EPOLLIN.rawValue != 0,
           writable: ready & EPOLLOUT.rawValue != 0,
-          hungUp: ready & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0,
-          endsSending: ready & EPOLLRDHUP.rawValue != 0)
+          hasHungUp: ready & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0,
+          hasEndedSending: ready & EPOLLRDHUP.rawValue != 0)
       }
     }
   }

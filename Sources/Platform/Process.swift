@@ -69,7 +69,7 @@ package struct ProcessorSet: Equatable, Sendable {
   }
 
   /// Returns the processors that the calling thread may run on.
-  package static func ofThread() throws(SystemError) -> ProcessorSet {
+  package static func ofCurrentThread() throws(SystemError) -> ProcessorSet {
     var mask = Array(repeating: 0 as UInt, count: wordCount)
     try system("sched_getaffinity") { unsafe Int32(get_affinity_of_thread(&mask, wordCount * 8)) }
     return ProcessorSet((0..<wordCount * 64).filter { mask[$0 / 64] >> ($0 % 64) & 1 != 0 })
@@ -77,7 +77,7 @@ package struct ProcessorSet: Equatable, Sendable {
 
   /// Restricts the calling thread to these processors, and with it the threads and processes that it creates from now
   /// on.
-  package func confineThread() throws(SystemError) {
+  package func restrictCurrentThread() throws(SystemError) {
     var mask = Array(repeating: 0 as UInt, count: Self.wordCount)
     for number in numbers { mask[number / 64] |= 1 << (number % 64) }
     try system("sched_setaffinity") { unsafe Int32(set_affinity_of_thread(mask, Self.wordCount * 8)) }

@@ -50,7 +50,7 @@ package struct EntryView {
 
   /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer
   /// valid.
-  package var storedValue: StoredValue? {
+  package var separatedValue: SeparatedValue? {
     unsafe external.flatMap { unsafe ExternalValues.stored($0) }
   }
 }

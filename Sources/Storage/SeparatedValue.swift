@@ -3,7 +3,7 @@ import Platform
 /// A reference to a value in a file of its store, with what tells the value from any other bytes there.
 ///
 /// It can be read without the store's lock, and for as long as it exists, even if the entry has changed meanwhile.
-package struct StoredValue: Sendable {
+package struct SeparatedValue: Sendable {
   let file: ValueFile
   let offset: Int
   package let byteCount: Int
@@ -12,7 +12,7 @@ package struct StoredValue: Sendable {
 
   /// Reads the value into a buffer of its size.
   /// - Throws: If the value can't be read, or is not what was written. The contents of the buffer are then undefined.
-  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(StoredValueError) {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) {
     precondition(buffer.count == byteCount)
     let count: Int
     do throws(SystemError) {
@@ -39,35 +39,35 @@ final class ValueFile: Sendable {
 }
 
 /// The location of the separated value that a put of this key and revision has written.
-package struct PlacedValue: Sendable {
+package struct ValueLocation: Sendable {
   let key: [UInt8]
   let revision: UInt64
-  let value: StoredValue
+  let value: SeparatedValue
 }
 
-extension PlacedValue {
+extension ValueLocation {
   /// Returns the locations of all separated values of records that were written at that offset of a file.
-  static func all(in records: UnsafeRawBufferPointer, at offset: Int, of file: ValueFile) -> [PlacedValue] {
-    var locations: [PlacedValue] = []
+  static func all(in records: UnsafeRawBufferPointer, at offset: Int, of file: ValueFile) -> [ValueLocation] {
+    var locations: [ValueLocation] = []
     let chunk = unsafe SegmentChunk(bytes: records, offset: offset, isSparse: false)
     chunk.visit { operation, revision, valueOffset in
       guard operation.isSeparated else { return }
-      let value = StoredValue(
+      let value = SeparatedValue(
         file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
-      unsafe locations.append(PlacedValue(key: Array(operation.key), revision: revision, value: value))
+      unsafe locations.append(ValueLocation(key: Array(operation.key), revision: revision, value: value))
     }
     return locations
   }
 }
 
 /// Why a separated value can't be read.
-package enum StoredValueError: Error, Equatable, Sendable {
+package enum SeparatedValueError: Error, Equatable, Sendable {
   /// The bytes in the file are not what was written.
   case damaged(path: String, offset: Int)
   case failed(path: String, SystemError)
 }
 
-extension StoredValueError: CustomStringConvertible {
+extension SeparatedValueError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .damaged(let path, let offset):

@@ -41,7 +41,7 @@ extension StorageError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .invalidStoreName(let name):
-      "\"\(name)\" is not a valid store name; use 1 to \(StoreName.maximumLength) ASCII letters, digits, '.', '_' and"
+      "\"\(name)\" is not a valid store name; use 1 to \(StoreName.maxLength) ASCII letters, digits, '.', '_' and"
         + " '-', starting with a letter, a digit or '_'"
     case .unknownEngine(let name):
       "there is no engine \"\(name)\"; known engines: " + EngineKind.allCases.map(\.rawValue).joined(separator: ", ")

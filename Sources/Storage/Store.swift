@@ -11,7 +11,7 @@ package final class Store: Sendable {
   package let limit: MemoryLimit?
   /// What makes the store's commits durable; nil for a store in memory.
   package let commitWriter: CommitWriter?
-  private let lock: Lock<EntryMap>
+  private let mutex: Lock<EntryMap>
 
   /// Creates a store in memory.
   package init(name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil) {
@@ -19,7 +19,7 @@ package final class Store: Sendable {
     self.engine = engine
     self.limit = limit
     commitWriter = nil
-    lock = Lock(EntryMap(limitBytes: limit?.bytes))
+    mutex = Lock(EntryMap(limitBytes: limit?.bytes))
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
@@ -32,7 +32,7 @@ package final class Store: Sendable {
     limit = nil
     let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
     self.commitWriter = commitWriter
-    lock = Lock(map)
+    mutex = Lock(map)
     commitWriter.start(self)
   }
 
@@ -47,20 +47,20 @@ package final class Store: Sendable {
   package func access<Result, Failure: Error>(
     _ body: (inout EntryMap) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
-    try lock.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
+    try mutex.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
   }
 
   /// Takes the store's lock for several uses of `map`, until `release` on the same thread. The same rules apply as for
   /// `access`.
-  package func acquire() { lock.acquire() }
+  package func lock() { mutex.lock() }
 
-  package func release() { lock.release() }
+  package func unlock() { mutex.unlock() }
 
   /// The map, for a caller that has acquired the lock.
   @unsafe
   package var map: EntryMap {
-    unsafeAddress { unsafe UnsafePointer(lock.held) }
-    unsafeMutableAddress { unsafe lock.held }
+    unsafeAddress { unsafe UnsafePointer(mutex.lockedValue) }
+    unsafeMutableAddress { unsafe mutex.lockedValue }
   }
 }
 
@@ -72,14 +72,14 @@ extension Store: CommitSource {
     access { map in body(map) }
   }
 
-  package func updateLocations(_ values: [PlacedValue]) {
+  package func updateLocations(_ values: [ValueLocation]) {
     // Of two values with one key and revision, the later one counts: it comes first here, and the map then ignores the
     // other.
     var end = values.count
     while end > 0 {
       let start = max(0, end - Self.locationsPerAccess)
       access { map in
-        for value in values[start..<end].reversed() { map.place(value) }
+        for value in values[start..<end].reversed() { map.updateLocation(value) }
       }
       end = start
     }

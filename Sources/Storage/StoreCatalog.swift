@@ -140,9 +140,9 @@ package final class StoreCatalog: Sendable {
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
       let waiters = store.access { map in
         defer { map.drop() }
-        return map.takeChangeWaiters()
+        return map.drainChangeWaiters()
       }
-      for waiter in waiters { waiter.storeHasChanged() }
+      for waiter in waiters { waiter.storeDidChange() }
       guard store.commitWriter != nil, let data else { return }
       store.close()
       do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }

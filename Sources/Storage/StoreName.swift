@@ -3,14 +3,14 @@
 /// The rule makes every name a safe file name, so that an engine on disk can use it as one: no separator, no leading
 /// dot or dash, nothing that depends on a locale.
 package struct StoreName: Hashable, Sendable {
-  package static let maximumLength = 128
+  package static let maxLength = 128
 
   package let text: String
 
   /// - Throws: `StorageError.invalidStoreName` for a text that breaks the rule.
   package init(_ text: String) throws(StorageError) {
     let bytes = text.utf8
-    guard let first = bytes.first, bytes.count <= Self.maximumLength, Self.isValidFirst(first),
+    guard let first = bytes.first, bytes.count <= Self.maxLength, Self.isValidFirst(first),
       bytes.allSatisfy(Self.isValid)
     else { throw .invalidStoreName(text) }
     self.text = text

@@ -54,12 +54,12 @@ public enum FrameScan: Equatable, Sendable {
   /// Decodes the header of the frame that begins at `offset`. O(1).
   /// - Parameter maxLength: The maximum length that is accepted.
   @inlinable @inline(__always)
-  public init(_ bytes: RawSpan, at offset: Int, largest: Int) {
+  public init(_ bytes: RawSpan, at offset: Int, maxLength: Int) {
     guard let length = bytes.integer(at: offset, as: UInt32.self) else {
       self = .partial(frameSize: Frame.headerSize)
       return
     }
-    guard length >= Frame.minLength, length <= largest else {
+    guard length >= Frame.minLength, length <= maxLength else {
       self = .invalid(length: length)
       return
     }

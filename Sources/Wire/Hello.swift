@@ -1,7 +1,7 @@
 /// The versions of the protocol that this code supports: `Protocol/wire.md` §3.
 public enum ProtocolVersion {
-  public static let lowest: UInt16 = 1
-  public static let highest: UInt16 = 1
+  public static let min: UInt16 = 1
+  public static let max: UInt16 = 1
 }
 
 /// A client's hello: `Protocol/wire.md` §3.
@@ -17,7 +17,7 @@ public struct ClientHello: Equatable, Sendable {
   public var name: String
 
   public init(
-    versions: ClosedRange<UInt16> = ProtocolVersion.lowest...ProtocolVersion.highest, features: UInt32 = 0,
+    versions: ClosedRange<UInt16> = ProtocolVersion.min...ProtocolVersion.max, features: UInt32 = 0,
     credit: UInt32,
     name: String
   ) {
@@ -28,13 +28,13 @@ public struct ClientHello: Equatable, Sendable {
   }
 
   /// The reasons why the body of a hello could not be decoded.
-  public enum Fault: Error, Equatable, Sendable {
+  public enum FormatError: Error, Equatable, Sendable {
     case noMagic
     case malformed
   }
 
   /// Decodes the body of a hello.
-  public init(body: RawSpan) throws(Fault) {
+  public init(body: RawSpan) throws(FormatError) {
     guard body.integer(at: 0, as: UInt32.self) == Self.magic else { throw .noMagic }
     guard
       let minVersion = body.integer(at: 4, as: UInt16.self), let maxVersion = body.integer(at: 6, as: UInt16.self),
@@ -64,7 +64,7 @@ public struct ServerHello: Equatable, Sendable {
   public var name: String
 
   public init(
-    version: UInt16 = ProtocolVersion.highest, features: UInt32 = 0, maxFrameSize: UInt32, maxValueSize: UInt32,
+    version: UInt16 = ProtocolVersion.max, features: UInt32 = 0, maxFrameSize: UInt32, maxValueSize: UInt32,
     maxKeySize: UInt16,
     maxOpenStores: UInt16, maxRequestsInFlight: UInt32, maxKeyCount: UInt32, name: String
   ) {

@@ -1,13 +1,13 @@
 /// The form of a key: `Protocol/wire.md` §4.
 public enum Key {
   /// The maximum size of a key, in bytes.
-  @inlinable public static var largest: Int { 4_096 }
+  @inlinable public static var maxSize: Int { 4_096 }
 
   /// Returns whether the bytes are a key: 1 to 4,096 bytes of UTF-8. O(n), eight ASCII bytes at a time.
   @inlinable @inline(__always)
   public static func isValid(_ key: RawSpan) -> Bool {
     let count = key.byteCount
-    guard count > 0, count <= largest else { return false }
+    guard count > 0, count <= maxSize else { return false }
     var offset = 0
     // The high bits of all bytes: none is set in ASCII.
     var high: UInt64 = 0
@@ -65,7 +65,7 @@ extension ByteBuffer {
   /// Appends one key of a key list.
   @inlinable
   public mutating func appendListedKey(_ key: RawSpan) {
-    precondition(key.byteCount <= Key.largest)
+    precondition(key.byteCount <= Key.maxSize)
     append(UInt16(truncatingIfNeeded: key.byteCount))
     append(key)
   }

@@ -112,13 +112,13 @@ extension ByteBuffer {
     kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
     reserve(EntryRecord.headerSize &+ 8 &+ key.count &+ value.count)
-    unsafe appendEntryHead(kind: kind, revision: revision, expiry: expiry, key: key, valueSize: value.count)
+    unsafe appendEntryHeader(kind: kind, revision: revision, expiry: expiry, key: key, valueSize: value.count)
     unsafe append(value)
   }
 
   /// Appends an entry record without its value, which the caller appends next.
   @inlinable @inline(__always)
-  public mutating func appendEntryHead(
+  public mutating func appendEntryHeader(
     kind: ValueKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, valueSize: Int
   ) {
     let flags = expiry == 0 ? 0 : RecordFlags.expiry
@@ -146,7 +146,7 @@ extension ByteBuffer {
     kind: ValueKind, expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision revision: UInt64? = nil, key: RawSpan,
     value: RawSpan
   ) {
-    precondition(key.byteCount <= Key.largest)
+    precondition(key.byteCount <= Key.maxSize)
     var flags: UInt8 = expiry == 0 ? 0 : RecordFlags.expiry
     if ifAbsent { flags |= RecordFlags.ifAbsent }
     if revision != nil { flags |= RecordFlags.ifRevision }

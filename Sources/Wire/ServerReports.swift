@@ -24,9 +24,9 @@ public struct Figure: Equatable, Sendable {
 }
 
 /// A batch of requests that a worker took long to process, in the reply to a slow-log request: `Protocol/wire.md` §6.1.
-public struct SlowWakeUp: Equatable, Sendable {
+public struct SlowLogRecord: Equatable, Sendable {
   /// How long before the reply the batch ended.
-  public let millisecondsAgo: UInt64
+  public let ageMilliseconds: UInt64
   /// How long the batch took.
   public let nanoseconds: UInt64
   public let receivedBytes: UInt64
@@ -37,10 +37,10 @@ public struct SlowWakeUp: Equatable, Sendable {
   public let store: String
 
   public init(
-    millisecondsAgo: UInt64, nanoseconds: UInt64, receivedBytes: UInt64, requests: UInt32, operations: UInt32,
+    ageMilliseconds: UInt64, nanoseconds: UInt64, receivedBytes: UInt64, requests: UInt32, operations: UInt32,
     store: String
   ) {
-    self.millisecondsAgo = millisecondsAgo
+    self.ageMilliseconds = ageMilliseconds
     self.nanoseconds = nanoseconds
     self.receivedBytes = receivedBytes
     self.requests = requests
@@ -49,8 +49,8 @@ public struct SlowWakeUp: Equatable, Sendable {
   }
 
   /// Decodes the entries of a slow-log reply, or returns nil if it is malformed.
-  public static func decode(_ body: RawSpan) -> [SlowWakeUp]? {
-    var entries: [SlowWakeUp] = []
+  public static func decode(_ body: RawSpan) -> [SlowLogRecord]? {
+    var entries: [SlowLogRecord] = []
     var offset = 0
     while offset < body.byteCount {
       guard let ago = body.integer(at: offset, as: UInt64.self),
@@ -60,8 +60,8 @@ public struct SlowWakeUp: Equatable, Sendable {
         let operations = body.integer(at: offset + 28, as: UInt32.self), let store = body.shortText(at: offset + 32)
       else { return nil }
       entries.append(
-        SlowWakeUp(
-          millisecondsAgo: ago, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
+        SlowLogRecord(
+          ageMilliseconds: ago, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
           operations: operations, store: store.text))
       offset = store.end
     }
@@ -70,7 +70,7 @@ public struct SlowWakeUp: Equatable, Sendable {
 }
 
 /// A connection of the server, in the reply to a connections request: `Protocol/wire.md` §6.1.
-public struct BusyConnection: Equatable, Sendable {
+public struct ConnectionStatistics: Equatable, Sendable {
   public let number: UInt64
   /// How long the connection has been open.
   public let openMilliseconds: UInt64
@@ -129,11 +129,11 @@ public struct BusyConnection: Equatable, Sendable {
   }
 
   /// Decodes the connections of a connections reply, or returns nil if it is malformed.
-  public static func decode(_ body: RawSpan) -> [BusyConnection]? {
-    var connections: [BusyConnection] = []
+  public static func decode(_ body: RawSpan) -> [ConnectionStatistics]? {
+    var connections: [ConnectionStatistics] = []
     var offset = 0
     while offset < body.byteCount {
-      guard let connection = BusyConnection(body, at: &offset) else { return nil }
+      guard let connection = ConnectionStatistics(body, at: &offset) else { return nil }
       connections.append(connection)
     }
     return connections
@@ -146,8 +146,8 @@ extension ByteBuffer {
     append(figure.value)
   }
 
-  public mutating func append(_ entry: SlowWakeUp) {
-    append(entry.millisecondsAgo)
+  public mutating func append(_ entry: SlowLogRecord) {
+    append(entry.ageMilliseconds)
     append(entry.nanoseconds)
     append(entry.receivedBytes)
     append(entry.requests)
@@ -155,7 +155,7 @@ extension ByteBuffer {
     appendShort(entry.store)
   }
 
-  public mutating func append(_ connection: BusyConnection) {
+  public mutating func append(_ connection: ConnectionStatistics) {
     append(connection.number)
     append(connection.openMilliseconds)
     append(connection.requests)

@@ -19,8 +19,8 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     }
     _ = ServerHello(body: body)
   case .stats: _ = Figure.decode(body)
-  case .slowLog: _ = SlowWakeUp.decode(body)
-  case .connections: _ = BusyConnection.decode(body)
+  case .slowLog: _ = SlowLogRecord.decode(body)
+  case .connections: _ = ConnectionStatistics.decode(body)
   case .storeOpen: _ = OpenedStore(body)
   case .storeCreate: _ = StoreCreation(body)
   case .storeList: _ = ListedStore.decode(body)
@@ -43,12 +43,12 @@ private func check(_ condition: Bool, line: Int = #line) {
 private func scanFrames(_ stream: RawSpan) {
   var offset = 0
   scan: while true {
-    switch FrameScan(stream, at: offset, largest: 1 << 16) {
+    switch FrameScan(stream, at: offset, maxLength: 1 << 16) {
     case .frame(let header):
       let end = offset + header.frameSize
       check(header.bodySize >= 0 && end <= stream.byteCount)
       check(header.body(at: offset).upperBound == end)
-      if case .partial(let size) = FrameScan(stream.extracting(0..<end - 1), at: offset, largest: 1 << 16) {
+      if case .partial(let size) = FrameScan(stream.extracting(0..<end - 1), at: offset, maxLength: 1 << 16) {
         check(size == header.frameSize || header.frameSize <= Frame.headerSize)
       } else {
         check(false)
@@ -76,7 +76,7 @@ private func decodeText(_ body: RawSpan) {
 private func checkKey(_ key: RawSpan) {
   let bytes = key.toArray()
   let isText = String(validating: bytes, as: UTF8.self) != nil
-  check(Key.isValid(key) == (isText && (1...Key.largest).contains(bytes.count)))
+  check(Key.isValid(key) == (isText && (1...Key.maxSize).contains(bytes.count)))
 }
 
 private func decodeKeys(_ body: RawSpan) {

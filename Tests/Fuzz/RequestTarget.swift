@@ -33,9 +33,9 @@ private struct Exchange: ~Copyable {
     self.right = right
     var limits = ServerLimits()
     limits.stores = 4
-    limits.openStores = 3
-    limits.requestsInFlight = 4
-    limits.keysInRequest = 64
+    limits.maxOpenStores = 3
+    limits.maxRequestsInFlight = 4
+    limits.maxKeysPerRequest = 64
     limits.maxFrameBytes = 1 << 16
     server = ServerState(limits: limits, workerCount: 1)
     server.accessControl.change(Self.policy)
@@ -125,7 +125,7 @@ private struct Exchange: ~Copyable {
     var kept: [UInt8] = []
     var offset = 0
     while offset < bytes.count {
-      guard case .frame(let header) = unsafe FrameScan(bytes.span.bytes, at: offset, largest: 1 << 16),
+      guard case .frame(let header) = unsafe FrameScan(bytes.span.bytes, at: offset, maxLength: 1 << 16),
         Outcome(rawValue: header.kind) != nil, ErrorCode(rawValue: header.detail) != nil
       else { fatalError("no frame in the output at \(offset)") }
       let body = bytes[header.body(at: offset)]

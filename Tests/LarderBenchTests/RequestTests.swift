@@ -38,7 +38,7 @@ import Wire
 
   @Test func `Requests to Larder are wire frames`() throws {
     let put = try bytes("put", LarderTarget.self, session: 513)
-    guard case .frame(let header) = unsafe FrameScan(put.span.bytes, at: 0, largest: 4_096) else {
+    guard case .frame(let header) = unsafe FrameScan(put.span.bytes, at: 0, maxLength: 4_096) else {
       Issue.record("no frame")
       return
     }
@@ -51,7 +51,7 @@ import Wire
     let scan = try bytes("ycsb-e", LarderTarget.self, session: 1, count: 50)
     var offset = 0
     while offset < scan.count {
-      guard case .frame(let header) = unsafe FrameScan(scan.span.bytes, at: offset, largest: 4_096) else {
+      guard case .frame(let header) = unsafe FrameScan(scan.span.bytes, at: offset, maxLength: 4_096) else {
         Issue.record("no frame")
         return
       }

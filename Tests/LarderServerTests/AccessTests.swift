@@ -201,7 +201,7 @@ struct RefusalLogTests {
       RefusalLog { event in
         switch event {
         case .refused(let refusal): events.withLock { $0.append(refusal.client) }
-        case .leftOut(let count): events.withLock { $0.append("left out \(count)") }
+        case .suppressed(let count): events.withLock { $0.append("left out \(count)") }
         }
       })
     return events.withLock { $0 }

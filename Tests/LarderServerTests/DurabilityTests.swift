@@ -248,7 +248,7 @@ extension ServerTests {
     @Test func `replies beyond the output limit of a connection wait for the disk, and all are sent`() throws {
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
-      let server = try TestServer(serving: [store], limits: { $0.outputBytes = 2_000 })
+      let server = try TestServer(serving: [store], limits: { $0.maxOutputBytes = 2_000 })
       let client = try server.connect(store: "durable")
       engine.pause()
       let requests = (0..<1_000).flatMap { Request.put("key \($0)", [1], id: 10 + UInt32($0)) }

@@ -27,9 +27,9 @@ extension ServerTests {
     @Test func `the reply to the hello states the limits`() throws {
       let server = try TestServer {
         $0.maxFrameBytes = 1 << 20
-        $0.openStores = 3
-        $0.requestsInFlight = 5
-        $0.keysInRequest = 7
+        $0.maxOpenStores = 3
+        $0.maxRequestsInFlight = 5
+        $0.maxKeysPerRequest = 7
       }
       let hello = try TestClient(server.address).handshake()
       #expect(
@@ -40,7 +40,7 @@ extension ServerTests {
     }
 
     @Test func `reply streams beyond the limit are refused until one has ended`() throws {
-      let server = try TestServer { $0.requestsInFlight = 3 }
+      let server = try TestServer { $0.maxRequestsInFlight = 3 }
       let client = try server.connect(credit: 1)
       try putEntries(client, 3)
       for id: UInt32 in 1...3 { #expect(try client.call(Request.all(id: id)).more) }
@@ -55,7 +55,7 @@ extension ServerTests {
     @Test func `stores beyond the limits of the server and of a connection are refused`() throws {
       let server = try TestServer {
         $0.stores = 3
-        $0.openStores = 2
+        $0.maxOpenStores = 2
       }
       let client = try server.connect()
       #expect(try client.call(Request.create("second", id: 3)).isDone)
@@ -69,7 +69,7 @@ extension ServerTests {
     }
 
     @Test func `keys beyond the limit are refused before they are decoded`() throws {
-      let server = try TestServer { $0.keysInRequest = 2 }
+      let server = try TestServer { $0.maxKeysPerRequest = 2 }
       let client = try server.connect()
       for operation in [Operation.getMany, .deleteMany, .putMany] {
         let refused = try client.call(Request.make(operation, id: 3, [3, 0, 0, 0, 0xFF, 0xFF, 0xFF]))
@@ -116,8 +116,8 @@ extension ServerTests {
 
     @Test func `when the total output exceeds its limit, the clients that stalled longest are dropped`() throws {
       let server = try TestServer {
-        $0.totalOutputBytes = 3 << 20
-        $0.outputBytes = 1 << 20
+        $0.maxTotalOutputBytes = 3 << 20
+        $0.maxOutputBytes = 1 << 20
         $0.maxFrameBytes = 2 << 20
       }
       let witness = try server.connect()
@@ -139,8 +139,8 @@ extension ServerTests {
     /// A socket itself buffers about 200 KiB; the rest waits in the server.
     @Test func `as many stalled clients are dropped as necessary`() throws {
       let server = try TestServer {
-        $0.totalOutputBytes = 2 << 20
-        $0.outputBytes = 1 << 16
+        $0.maxTotalOutputBytes = 2 << 20
+        $0.maxOutputBytes = 1 << 16
         $0.maxFrameBytes = 1 << 20
       }
       let witness = try server.connect()
@@ -162,8 +162,8 @@ extension ServerTests {
 
     @Test func `stalled clients of one worker do not cause another worker's clients to be dropped`() throws {
       let server = try TestServer(workers: 2) {
-        $0.totalOutputBytes = 8 << 20
-        $0.outputBytes = 1 << 16
+        $0.maxTotalOutputBytes = 8 << 20
+        $0.maxOutputBytes = 1 << 16
         $0.maxFrameBytes = 3_500_000
       }
       // Connections are assigned to workers alternately: even ones to the first, odd ones to the second.

@@ -77,7 +77,7 @@ extension ServerTests {
     }
 
     @Test func `a reply stream that waits too long for credit expires, and one that continues does not`() throws {
-      let server = try TestServer { $0.answerTimeout = .milliseconds(250) }
+      let server = try TestServer { $0.streamTimeout = .milliseconds(250) }
       let client = try server.connect(credit: 1)
       try putEntries(client, 9)
       try client.send(Request.all(id: 5) + Request.all(id: 6))
@@ -181,7 +181,7 @@ extension ServerTests {
 
     @Test(arguments: [Request.all(id: 5), Request.page(id: 5, limit: 1), Request.keys(.getMany, ["a"], id: 5)])
     func `reusing the id of an open reply stream for another one closes the connection`(_ request: [UInt8]) throws {
-      let server = try TestServer { $0.requestsInFlight = 1 }
+      let server = try TestServer { $0.maxRequestsInFlight = 1 }
       let client = try server.connect(credit: 1)
       try putEntries(client, 3)
       #expect(try client.call(Request.all(id: 5)).more)
@@ -192,7 +192,7 @@ extension ServerTests {
 
     /// Frames that are ready to be sent must not follow the notice.
     @Test func `a notice is the last frame, even if a reply stream could continue`() throws {
-      let server = try TestServer { $0.outputBytes = 100_000 }
+      let server = try TestServer { $0.maxOutputBytes = 100_000 }
       for bad in [Request.ping(0), [7, 0, 0, 0], Request.all(id: 5)] {
         let client = try server.connect(credit: 1)
         try putEntries(client, 40)

@@ -137,7 +137,7 @@ extension ServerTests {
       let first = try ListeningSocket.open(address, removesFile: false)
       var configuration = ServerConfiguration(addresses: [address, address])
       configuration.kept = [
-        (address, InheritedSocket(name: first.keptName, descriptor: dup(first.descriptor.number)))
+        (address, InheritedSocket(name: first.preservedName, descriptor: dup(first.descriptor.number)))
       ]
       _ = consume first
       #expect(throws: ListenError.self) { try Server(configuration) }

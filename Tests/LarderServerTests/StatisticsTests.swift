@@ -7,9 +7,9 @@ import Wire
 
 extension ServerTests {
   struct ConnectionFiguresTests {
-    private func connections(_ client: TestClient, limit: UInt32 = 256) throws -> [BusyConnection] {
+    private func connections(_ client: TestClient, limit: UInt32 = 256) throws -> [ConnectionStatistics] {
       let reply = try client.call(Request.make(.connections, store: 0, id: 9, Request.bytes(limit)))
-      return try #require(unsafe BusyConnection.decode(reply.body.span.bytes))
+      return try #require(unsafe ConnectionStatistics.decode(reply.body.span.bytes))
     }
 
     @Test func `a connection is listed with its process and its traffic`() throws {
@@ -68,22 +68,22 @@ extension ServerTests {
       #expect(figures.name.utf8.count == 255)
       var commands: [Int32: String] = [:]
       var output = ByteBuffer()
-      output.append(BusyConnection(figures, now: 0, &commands))
-      #expect(unsafe BusyConnection.decode(output.toArray().span.bytes)?.first?.client == figures.name)
+      output.append(ConnectionStatistics(figures, now: 0, &commands))
+      #expect(unsafe ConnectionStatistics.decode(output.toArray().span.bytes)?.first?.client == figures.name)
     }
   }
 }
 
 extension ServerTests {
   struct SlowLogTests {
-    private func entries(_ client: TestClient) throws -> [SlowWakeUp] {
+    private func entries(_ client: TestClient) throws -> [SlowLogRecord] {
       let reply = try client.call(Request.make(.slowLog, store: 0, id: 9))
-      return try #require(unsafe SlowWakeUp.decode(reply.body.span.bytes))
+      return try #require(unsafe SlowLogRecord.decode(reply.body.span.bytes))
     }
 
     @Test func `slow wakeups are logged with operation, size and store, newest first`() throws {
       // Every wakeup takes longer than zero.
-      let server = try TestServer { $0.slow = .zero }
+      let server = try TestServer { $0.slowThreshold = .zero }
       let client = try server.connect()
       let secret = [UInt8](repeating: 83, count: 1_000)
       #expect(try client.call(Request.putMany([("secret", secret), ("b", [2])], id: 3)).isDone)
@@ -92,18 +92,18 @@ extension ServerTests {
       #expect(found[0].operations == 1 << UInt32(Operation.deleteAll.rawValue))
       #expect(found[1].operations == 1 << UInt32(Operation.putMany.rawValue))
       #expect(found[0].store == "test" && found[0].requests == 1 && found[0].receivedBytes == 12)
-      #expect(found[1].receivedBytes > 1_000 && found[1].nanoseconds > 0 && found[1].millisecondsAgo < 5_000)
+      #expect(found[1].receivedBytes > 1_000 && found[1].nanoseconds > 0 && found[1].ageMilliseconds < 5_000)
       for number in 0..<300 as Range<UInt32> {
         #expect(try client.call(Request.get("k\(number)", id: 3)).code == .notFound)
       }
       let full = try entries(client)
       #expect(full.count == SlowLog.capacity)
-      #expect(full.map(\.millisecondsAgo) == full.map(\.millisecondsAgo).sorted())
+      #expect(full.map(\.ageMilliseconds) == full.map(\.ageMilliseconds).sorted())
       #expect(full.allSatisfy { $0.operations == 1 << UInt32(Operation.get.rawValue) })
     }
 
     @Test func `fast wakeups are not logged`() throws {
-      let server = try TestServer { $0.slow = .seconds(60) }
+      let server = try TestServer { $0.slowThreshold = .seconds(60) }
       let client = try server.connect()
       #expect(try client.call(Request.put("a", [1], id: 3)).isDone)
       #expect(try entries(client).isEmpty)

@@ -120,7 +120,7 @@ final class TestClient {
   }
 
   private func next() throws -> Reply? {
-    let scan = received.withSpan { FrameScan($0, at: 0, largest: 1 << 26) }
+    let scan = received.withSpan { FrameScan($0, at: 0, maxLength: 1 << 26) }
     switch scan {
     case .partial: return nil
     case .invalid(let length): throw Failure.invalidLength(length)

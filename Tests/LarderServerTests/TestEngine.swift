@@ -10,7 +10,7 @@ final class TestEngine: Engine, Sendable {
   private struct State {
     var isPaused = false
     var error: EngineError?
-    var room = 0
+    var reservedByteCount = 0
     /// The free space on the simulated disk, in addition to `room`.
     var space = 1 << 20
     var writes = 0
@@ -33,8 +33,8 @@ final class TestEngine: Engine, Sendable {
   /// Sets the number of bytes that fit on the simulated disk, including the room already allocated.
   func setSpace(_ byteCount: Int) {
     state.withLock {
-      $0.room = min($0.room, byteCount)
-      $0.space = byteCount - $0.room
+      $0.reservedByteCount = min($0.reservedByteCount, byteCount)
+      $0.space = byteCount - $0.reservedByteCount
     }
   }
 
@@ -45,12 +45,12 @@ final class TestEngine: Engine, Sendable {
 
   // MARK: Engine
 
-  var room: Int { state.withLock { $0.room } }
+  var reservedByteCount: Int { state.withLock { $0.reservedByteCount } }
 
-  func makeRoom() throws(EngineError) {
+  func reserveSpace() throws(EngineError) {
     let isPossible = state.withLock { state in
       guard state.space > 0 else { return false }
-      state.room += state.space
+      state.reservedByteCount += state.space
       state.space = 0
       return true
     }
@@ -59,13 +59,13 @@ final class TestEngine: Engine, Sendable {
 
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
-  ) throws(EngineError) -> [PlacedValue] {
+  ) throws(EngineError) -> [ValueLocation] {
     while state.withLock({ $0.isPaused && $0.error == nil }) { _ = resumed.wait(timeout: .now() + .milliseconds(5)) }
     let error = state.withLock { state -> EngineError? in
       state.writes += 1
       if syncs { state.syncedWrites += 1 }
       state.byteCount += records.count
-      state.room -= records.count
+      state.reservedByteCount -= records.count
       return state.error
     }
     if let error { throw error }
@@ -83,7 +83,7 @@ final class TestEngine: Engine, Sendable {
 
   func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool { false }
 
-  func endWork() {}
+  func stopBackgroundWork() {}
 
   func close() throws(EngineError) {}
 

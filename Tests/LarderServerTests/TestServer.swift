@@ -39,7 +39,7 @@ final class TestServer: Sendable {
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") }
     configuration.accessRules = rules
-    if let onRefusal { configuration.tellRefusal = onRefusal }
+    if let onRefusal { configuration.onRefusal = onRefusal }
     limits(&configuration.limits)
     server = try Server(configuration, serving: opened)
   }

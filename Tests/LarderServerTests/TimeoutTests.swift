@@ -75,7 +75,7 @@ extension ServerTests {
     @Test func `a frame does not stall while the server itself does not read`() throws {
       let server = try TestServer {
         $0.frameTimeout = .milliseconds(200)
-        $0.outputBytes = 1 << 16
+        $0.maxOutputBytes = 1 << 16
         $0.helloTimeout = .milliseconds(50)
       }
       let client = try server.connect()
@@ -102,7 +102,7 @@ extension ServerTests {
     {
       let server = try TestServer {
         $0.writeTimeout = .milliseconds(600)
-        $0.outputBytes = 1 << 17
+        $0.maxOutputBytes = 1 << 17
       }
       let other = try server.connect()
       let client = try server.connect()

@@ -74,7 +74,7 @@ extension ServerTests {
     }
 
     @Test func `a watch of a prefix reports its keys and the deletion of all entries`() throws {
-      let server = try TestServer { $0.changeBytes = 40_000 }
+      let server = try TestServer { $0.maxChangeFeedBytes = 40_000 }
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher, prefix: "a:", keysOnly: true) == 0)
       for key in ["a", "a:1", "b:1", "a:2"] { #expect(try writer.call(Request.put(key, [1], id: 3)).isDone) }
@@ -157,7 +157,7 @@ extension ServerTests {
     }
 
     @Test func `a watch that is too slow reports up to which revision it lost changes`() throws {
-      let server = try TestServer { $0.changeBytes = 100_000 }
+      let server = try TestServer { $0.maxChangeFeedBytes = 100_000 }
       let (writer, slow) = (try server.connect(), try server.connect(credit: 1))
       #expect(try begin(slow) == 0)
       let value = [UInt8](repeating: 1, count: 10_000)
@@ -179,7 +179,7 @@ extension ServerTests {
     }
 
     @Test func `a commit larger than the retained changes reaches a watch that keeps up`() throws {
-      let server = try TestServer { $0.changeBytes = 1 }
+      let server = try TestServer { $0.maxChangeFeedBytes = 1 }
       let (writer, watcher) = (try server.connect(), try server.connect())
       #expect(try begin(watcher) == 0)
       let value = [UInt8](repeating: 1, count: 50_000)
@@ -273,7 +273,7 @@ extension ServerTests {
     }
 
     @Test func `a watch counts as a request in flight, and its id is in use`() throws {
-      let server = try TestServer { $0.requestsInFlight = 2 }
+      let server = try TestServer { $0.maxRequestsInFlight = 2 }
       let client = try server.connect()
       #expect(try begin(client, id: 50) == 0)
       #expect(try begin(client, id: 51) == 0)
@@ -283,7 +283,7 @@ extension ServerTests {
 
     @Test func `neither a watch without credit nor an idle watch times out`() throws {
       let server = try TestServer {
-        $0.answerTimeout = .milliseconds(100)
+        $0.streamTimeout = .milliseconds(100)
         $0.idleTimeout = .milliseconds(100)
       }
       let (writer, watcher) = (try server.connect(), try server.connect(credit: 1))

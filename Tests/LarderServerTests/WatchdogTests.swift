@@ -24,7 +24,7 @@ extension ServerTests {
     private func watch(_ server: TestServer, _ reports: Reports) -> Watchdog {
       Watchdog(server.server, every: .milliseconds(20)) {
         reports.addAlive()
-      } isSilent: { names in
+      } onSilent: { names in
         reports.addSilent(names)
       }
     }
@@ -63,10 +63,10 @@ extension ServerTests {
       let watchdog = watch(server, reports)
       #expect(isAlive(reports))
       let client = try server.connect(store: "stuck")
-      store.acquire()
+      store.lock()
       try client.send(Request.make(.count, store: 1, id: 3))
       let wasSilent = isSilent(reports, "worker 0")
-      store.release()
+      store.unlock()
       #expect(wasSilent)
       #expect(isAlive(reports))
       watchdog.stop()

@@ -64,7 +64,7 @@ import Wire
         incarnation = step.incarnation
         batch.withSpan { bytes in
           var offset = 0
-          while case .frame(let header) = FrameScan(bytes, at: offset, largest: 1 << 20) {
+          while case .frame(let header) = FrameScan(bytes, at: offset, maxLength: 1 << 20) {
             headers.append(header)
             offset += header.frameSize
           }

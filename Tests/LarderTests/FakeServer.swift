@@ -151,7 +151,7 @@ final class FakeConnection: Sendable {
 
   private func next(_ input: inout ByteBuffer) -> FakeServer.Request? {
     let found = input.withSpan { bytes -> (FrameHeader, [UInt8])? in
-      guard case .frame(let header) = FrameScan(bytes, at: 0, largest: 1 << 20) else { return nil }
+      guard case .frame(let header) = FrameScan(bytes, at: 0, maxLength: 1 << 20) else { return nil }
       return (header, bytes.extracting(header.body(at: 0)).toArray())
     }
     guard let (header, body) = found, let operation = Wire.Operation(rawValue: header.kind) else { return nil }

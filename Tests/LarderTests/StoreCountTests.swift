@@ -16,7 +16,7 @@ import Wire
 
   @Test func `more stores than a connection may open can be used in turn`() async throws {
     try await withServer {
-      $0.limits.openStores = 4
+      $0.limits.maxOpenStores = 4
     } _: { client, _ in
       for number in 0..<20 { try await client.createStore("s\(number)") }
       for round in 0..<3 {
@@ -32,7 +32,7 @@ import Wire
 
   @Test func `more stores than a connection may open can be used at the same time`() async throws {
     try await withServer {
-      $0.limits.openStores = 4
+      $0.limits.maxOpenStores = 4
     } _: { client, _ in
       for number in 0..<20 { try await client.createStore("s\(number)") }
       try await withThrowingTaskGroup { group in
@@ -52,7 +52,7 @@ import Wire
 
   @Test func `a watched store does not keep others from being opened`() async throws {
     try await withServer {
-      $0.limits.openStores = 1
+      $0.limits.maxOpenStores = 1
     } _: { client, _ in
       try await client.createStore("other")
       let items = client.store("items")
@@ -67,7 +67,7 @@ import Wire
 
   @Test func `a dropped store's handle is closed like any other`() async throws {
     try await withServer {
-      $0.limits.openStores = 2
+      $0.limits.maxOpenStores = 2
     } _: { client, _ in
       for number in 0..<10 {
         try await client.createStore("s\(number)")

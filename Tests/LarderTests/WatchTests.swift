@@ -61,7 +61,7 @@ import Wire
 
   @Test func `a slow consumer makes the server wait for credit, and loses changes in the end`() async throws {
     try await withServer {
-      $0.limits.changeBytes = 1 << 20
+      $0.limits.maxChangeFeedBytes = 1 << 20
     } _: { client, _ in
       let items = client.store("items")
       var watch = items.watch().makeAsyncIterator()

@@ -66,7 +66,7 @@ struct InheritedSocketTests {
 
   /// Returns a second descriptor under the name by which the socket is preserved.
   private func preserve(_ listener: borrowing ListeningSocket) -> InheritedSocket {
-    InheritedSocket(name: listener.keptName, descriptor: dup(listener.descriptor.number))
+    InheritedSocket(name: listener.preservedName, descriptor: dup(listener.descriptor.number))
   }
 
   @Test func `a preserved socket is recognized by its address and accepts connections`() throws {
@@ -74,18 +74,18 @@ struct InheritedSocketTests {
       let first = try ListeningSocket.open(address, removesFile: false)
       let (known, preserved) = (first.address, preserve(first))
       _ = consume first
-      #expect(ListeningSocket.isKept(preserved, at: known))
+      #expect(ListeningSocket.isPreserved(preserved, at: known))
       for other in [Address.unix(path: directory.file("t")), .tcp(host: "127.0.0.1", port: 1)] {
-        #expect(!ListeningSocket.isKept(preserved, at: other))
+        #expect(!ListeningSocket.isPreserved(preserved, at: other))
       }
       #expect(preserved.name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") })
       let resumed = try ListeningSocket.resume(preserved, at: known, access: .init(mode: 0o600))
-      let name = resumed.keptName
+      let name = resumed.preservedName
       #expect(resumed.address == known && name == preserved.name)
       let client = try Socket.connect(to: known).descriptor()
       _ = try accept(from: resumed)
       #expect(Socket.connectionError(of: client) == nil)
-      ListeningSocket.giveUp(preserve(resumed))
+      ListeningSocket.discard(preserve(resumed))
       #expect(!directory.has("s"))
     }
   }
@@ -118,10 +118,10 @@ struct InheritedSocketTests {
     let first = try ListeningSocket.open(address, removesFile: false)
     let preserved = preserve(first)
     _ = unsafe rename(directory.file("s"), directory.file("away"))
-    #expect(!ListeningSocket.isKept(preserved, at: address))
+    #expect(!ListeningSocket.isPreserved(preserved, at: address))
     let second = try ListeningSocket.open(address)
-    #expect(!ListeningSocket.isKept(preserved, at: address))
-    ListeningSocket.giveUp(preserved)
+    #expect(!ListeningSocket.isPreserved(preserved, at: address))
+    ListeningSocket.discard(preserved)
     #expect(directory.has("s") && second.address == address)
   }
 }

@@ -26,7 +26,7 @@ struct PollTests {
     _ = unsafe write(right, "x", 1)
     #expect(poll.wait(timeoutMilliseconds: 1_000, into: &events) == 1)
     #expect(events[0].token == 0xFFFF_FFFF_FFFF_FFFE)
-    #expect(events[0].readable && !events[0].writable && !events[0].hungUp)
+    #expect(events[0].readable && !events[0].writable && !events[0].hasHungUp)
 
     poll.change(left, [.reading, .writing], token: 7)
     #expect(poll.wait(timeoutMilliseconds: 1_000, into: &events) == 1)
@@ -37,7 +37,7 @@ struct PollTests {
     #expect(poll.wait(timeoutMilliseconds: 0, into: &events) == 0)
     close(right)
     #expect(poll.wait(timeoutMilliseconds: 1_000, into: &events) == 1)
-    #expect(events[0].hungUp && !events[0].readable)
+    #expect(events[0].hasHungUp && !events[0].readable)
 
     poll.remove(left)
     #expect(poll.wait(timeoutMilliseconds: 0, into: &events) == 0)

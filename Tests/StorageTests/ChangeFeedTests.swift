@@ -26,52 +26,54 @@ import Testing
 
   @Test func `changes are found by their revision and read from any offset`() {
     var feed = ChangeFeed(after: 10, limit: 1 << 22, notifiesImmediately: true)
-    #expect(feed.place(of: 11) == 0)
+    #expect(feed.position(of: 11) == 0)
     // Several chunks, some with only one change.
     for revision in 11...400 as ClosedRange<UInt64> {
       append(to: &feed, revision, size: revision % 50 == 0 ? 100_000 : 900)
     }
     for revision in [11, 12, 49, 50, 51, 200, 399, 400] as [UInt64] {
-      #expect(revisions(feed, from: feed.place(of: revision)) == Array(revision...400))
+      #expect(revisions(feed, from: feed.position(of: revision)) == Array(revision...400))
     }
-    #expect(feed.place(of: 401) == feed.end)
+    #expect(feed.position(of: 401) == feed.end)
     #expect(revisions(feed, from: feed.end).isEmpty)
   }
 
   @Test func `the oldest changes are dropped, but never those of the last commit`() {
     var feed = ChangeFeed(after: 0, limit: 200_000, notifiesImmediately: true)
     for revision in 1...1_000 as ClosedRange<UInt64> { append(to: &feed, revision, size: 1_000) }
-    #expect(feed.lostRevision > 650 && feed.lostRevision < 850)
+    #expect(feed.lastDroppedRevision > 650 && feed.lastDroppedRevision < 850)
     #expect(feed.end - feed.start < 400_000)
-    #expect(revisions(feed, from: feed.place(of: feed.lostRevision + 1)) == Array(feed.lostRevision + 1...1_000))
+    #expect(
+      revisions(feed, from: feed.position(of: feed.lastDroppedRevision + 1))
+        == Array(feed.lastDroppedRevision + 1...1_000))
     for _ in 0..<1_000 { append(to: &feed, 1_001, size: 1_000) }
-    #expect(revisions(feed, from: feed.place(of: 1_001)).count == 1_000)
-    #expect(feed.lostRevision < 1_001)
+    #expect(revisions(feed, from: feed.position(of: 1_001)).count == 1_000)
+    #expect(feed.lastDroppedRevision < 1_001)
     for revision in 1_002...1_100 as ClosedRange<UInt64> { append(to: &feed, revision, size: 1_000) }
-    #expect(feed.lostRevision == 1_001)
+    #expect(feed.lastDroppedRevision == 1_001)
   }
 
   @Test func `a map keeps a feed while it is watched and for a while afterwards`() throws {
     var map = EntryMap()
-    _ = map.beginWatch(limit: 1_000, tellsAtOnce: true)
-    _ = map.beginWatch(limit: 1_000, tellsAtOnce: true)
+    _ = map.beginWatch(limit: 1_000, notifiesImmediately: true)
+    _ = map.beginWatch(limit: 1_000, notifiesImmediately: true)
     let key = Array("a".utf8)
     unsafe try map.put(key.span.bytes, key.span.bytes, revision: 1)
     map.endWatch()
-    map.forgetFeed(now: 1_000_000)
-    map.forgetFeed(now: 2_000_000)
+    map.discardAbandonedFeed(now: 1_000_000)
+    map.discardAbandonedFeed(now: 2_000_000)
     #expect(map.feed?.watcherCount == 1)
     map.endWatch()
-    map.forgetFeed(now: 2_000_000)
-    map.forgetFeed(now: 2_059_999)
-    #expect(map.feed?.lostRevision == 0)
+    map.discardAbandonedFeed(now: 2_000_000)
+    map.discardAbandonedFeed(now: 2_059_999)
+    #expect(map.feed?.lastDroppedRevision == 0)
     // A watcher that returns restarts the clock.
-    _ = map.beginWatch(limit: 1_000, tellsAtOnce: true)
-    map.forgetFeed(now: 2_100_000)
+    _ = map.beginWatch(limit: 1_000, notifiesImmediately: true)
+    map.discardAbandonedFeed(now: 2_100_000)
     map.endWatch()
-    map.forgetFeed(now: 2_200_000)
+    map.discardAbandonedFeed(now: 2_200_000)
     #expect(map.feed != nil)
-    map.forgetFeed(now: 2_260_000)
+    map.discardAbandonedFeed(now: 2_260_000)
     #expect(map.feed == nil && !map.changes.isRecording)
   }
 }

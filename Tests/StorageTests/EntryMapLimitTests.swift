@@ -140,7 +140,7 @@ import Testing
 
   @Test func `watchers see evictions and can maintain a mirror`() throws {
     var map = EntryMap(limitBytes: Self.limit)
-    _ = map.beginWatch(limit: 64 << 20, tellsAtOnce: true)
+    _ = map.beginWatch(limit: 64 << 20, notifiesImmediately: true)
     var random = SeededGenerator.announced()
     for _ in 0..<20_000 {
       try map.write("\(Int.random(in: 0..<20_000, using: &random))".bytes, value(.random(in: 0...300, using: &random)))

@@ -64,7 +64,7 @@ import Testing
     let (early, late) = (map.copy(of: "brief".bytes, now: 99), map.copy(of: "brief".bytes, now: 100))
     #expect(early != nil)
     #expect(late == nil)
-    let absent = unsafe map.meets(.init(ifAbsent: true), "brief".bytes.span.bytes, now: 100)
+    let absent = unsafe map.satisfies(.init(ifAbsent: true), "brief".bytes.span.bytes, now: 100)
     #expect(absent)
     let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revision + 1, now: 100)
     #expect(!deleted)
@@ -162,9 +162,9 @@ import Testing
   @Test func `prefetching changes nothing`() throws {
     var map = EntryMap()
     let key = "key".bytes
-    unsafe map.aheadOfRecord(map.aheadOfIndex(key.span.bytes))
+    unsafe map.prefetchRecord(map.prefetchIndex(key.span.bytes))
     try map.write(key, [1])
-    unsafe map.aheadOfRecord(map.aheadOfIndex(key.span.bytes))
+    unsafe map.prefetchRecord(map.prefetchIndex(key.span.bytes))
     let value = map.copy(of: key)?.entry.value
     #expect(value == [1])
   }

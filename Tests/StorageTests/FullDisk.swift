@@ -12,7 +12,7 @@ final class FullDisk: FileSystem {
 
   func list(_ folder: String) throws(SystemError) -> [String] { try files.list(folder) }
   func kind(of path: String) throws(SystemError) -> FileKind? { try files.kind(of: path) }
-  func makeFolder(_ path: String) throws(SystemError) { try files.makeFolder(path) }
+  func createFolder(_ path: String) throws(SystemError) { try files.createFolder(path) }
   func rename(_ path: String, to other: String) throws(SystemError) { try files.rename(path, to: other) }
   func remove(_ path: String) throws(SystemError) { try files.remove(path) }
   func removeFolder(_ path: String) throws(SystemError) { try files.removeFolder(path) }

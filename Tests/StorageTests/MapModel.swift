@@ -36,7 +36,7 @@ struct EntryCopy: Equatable {
   init(_ view: EntryView) {
     key = unsafe Array(view.key)
     var value = unsafe view.value.map { unsafe Array($0) } ?? []
-    if let stored = view.storedValue {
+    if let stored = view.separatedValue {
       value = [UInt8](repeating: 0, count: stored.byteCount)
       let isRead: Void? = unsafe try? value.withUnsafeMutableBytes { unsafe try stored.read(into: $0) }
       #expect(isRead != nil)

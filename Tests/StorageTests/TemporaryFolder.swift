@@ -9,7 +9,7 @@ final class TemporaryFolder: Sendable {
 
   init() throws {
     path = NSTemporaryDirectory() + "larder-storage-\(UInt32.random(in: 0 ... .max))"
-    try LocalFileSystem().makeFolder(path)
+    try LocalFileSystem().createFolder(path)
   }
 
   deinit { try? LocalFileSystem().removeAll(path) }

@@ -40,7 +40,7 @@ extension Fields {
   /// well-formed.
   init?(reply bytes: [UInt8], to: String) {
     let frame = unsafe bytes.span.bytes
-    guard case .frame(let header) = FrameScan(frame, at: 0, largest: 1 << 24), header.frameSize == bytes.count
+    guard case .frame(let header) = FrameScan(frame, at: 0, maxLength: 1 << 24), header.frameSize == bytes.count
     else { return nil }
     let body = frame.extracting(header.body(at: 0))
     self.init(id: header.id)
@@ -66,10 +66,10 @@ extension Fields {
       figures = Figure.decode(body)?.map { FigureFields(name: $0.name, value: $0.value) }
       return figures != nil
     case .slowLog:
-      slow = SlowWakeUp.decode(body)?.map { SlowFields($0) }
+      slow = SlowLogRecord.decode(body)?.map { SlowFields($0) }
       return slow != nil
     case .connections:
-      connections = BusyConnection.decode(body)?.map { ConnectionFields($0) }
+      connections = ConnectionStatistics.decode(body)?.map { ConnectionFields($0) }
       return connections != nil
     case .storeOpen:
       guard let opened = OpenedStore(body) else { return false }

@@ -56,7 +56,7 @@ extension Fields {
   /// Decodes the fields of the request in `bytes`, or returns nil if it is not complete and well-formed.
   init?(request bytes: [UInt8]) {
     let frame = unsafe bytes.span.bytes
-    guard case .frame(let header) = FrameScan(frame, at: 0, largest: 1 << 24), header.frameSize == bytes.count,
+    guard case .frame(let header) = FrameScan(frame, at: 0, maxLength: 1 << 24), header.frameSize == bytes.count,
       let operation = Operation(rawValue: header.kind)
     else { return nil }
     self.init(id: header.id)

@@ -38,7 +38,7 @@ struct FrameTests {
         var offset = 0
         while true {
           let scanned = buffer.withSpan { bytes -> [UInt8]? in
-            guard case .frame(let header) = FrameScan(bytes, at: offset, largest: Self.maxLength) else { return nil }
+            guard case .frame(let header) = FrameScan(bytes, at: offset, maxLength: Self.maxLength) else { return nil }
             return bytes.extracting(offset..<offset + header.frameSize).toArray()
           }
           guard let scanned else { break }
@@ -56,7 +56,7 @@ struct FrameTests {
   func `a length that no frame can have is recognized from its four bytes`(_ length: UInt32) {
     var buffer = ByteBuffer()
     buffer.append(length)
-    let scan = buffer.withSpan { FrameScan($0, at: 0, largest: 4_096) }
+    let scan = buffer.withSpan { FrameScan($0, at: 0, maxLength: 4_096) }
     #expect(scan == .invalid(length: length))
   }
 
@@ -64,7 +64,7 @@ struct FrameTests {
   func `a length at the limits is accepted`(_ length: UInt32) {
     var buffer = ByteBuffer()
     buffer.append(length)
-    let scan = buffer.withSpan { FrameScan($0, at: 0, largest: 4_096) }
+    let scan = buffer.withSpan { FrameScan($0, at: 0, maxLength: 4_096) }
     #expect(scan == .partial(frameSize: Int(length) + 4))
   }
 
@@ -83,7 +83,7 @@ struct FrameTests {
     let start = buffer.beginReply(id: 7, more: true)
     buffer.append("body")
     buffer.endFrame(start)
-    let scan = buffer.withSpan { FrameScan($0, at: 1, largest: 100) }
+    let scan = buffer.withSpan { FrameScan($0, at: 1, maxLength: 100) }
     #expect(scan == .frame(FrameHeader(bodySize: 4, kind: 0, flags: Frame.more, detail: 0, id: 7)))
   }
 }

@@ -130,14 +130,14 @@ struct SlowFields: Decodable, Equatable, Sendable {
     case nanoseconds, receivedBytes, requests, operations, name
   }
 
-  init(_ entry: SlowWakeUp) {
-    (age, nanoseconds, receivedBytes) = (entry.millisecondsAgo, entry.nanoseconds, entry.receivedBytes)
+  init(_ entry: SlowLogRecord) {
+    (age, nanoseconds, receivedBytes) = (entry.ageMilliseconds, entry.nanoseconds, entry.receivedBytes)
     (requests, operations, name) = (entry.requests, entry.operations, entry.store)
   }
 
-  var entry: SlowWakeUp {
-    SlowWakeUp(
-      millisecondsAgo: age, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
+  var entry: SlowLogRecord {
+    SlowLogRecord(
+      ageMilliseconds: age, nanoseconds: nanoseconds, receivedBytes: receivedBytes, requests: requests,
       operations: operations, store: name)
   }
 }
@@ -156,7 +156,7 @@ struct ConnectionFields: Decodable, Equatable, Sendable {
   private let command: String
   private let client: String
 
-  init(_ connection: BusyConnection) {
+  init(_ connection: ConnectionStatistics) {
     (number, openMilliseconds) = (connection.number, connection.openMilliseconds)
     (requests, requestsPerSecond) = (connection.requests, connection.requestsPerSecond)
     (receivedBytes, sentBytes) = (connection.receivedBytes, connection.sentBytes)
@@ -164,8 +164,8 @@ struct ConnectionFields: Decodable, Equatable, Sendable {
     (address, command, client) = (connection.address, connection.command, connection.client)
   }
 
-  var connection: BusyConnection {
-    BusyConnection(
+  var connection: ConnectionStatistics {
+    ConnectionStatistics(
       number: number, openMilliseconds: openMilliseconds, requests: requests, requestsPerSecond: requestsPerSecond,
       receivedBytes: receivedBytes, sentBytes: sentBytes, waitingBytes: waitingBytes, process: process, user: user,
       address: address, command: command, client: client)
@@ -175,7 +175,7 @@ struct ConnectionFields: Decodable, Equatable, Sendable {
 /// The decoders of plain arrays, because a span can't be an argument inside `#expect`.
 extension [UInt8] {
   func scanned(at offset: Int = 0, maxLength: Int) -> FrameScan {
-    unsafe FrameScan(span.bytes, at: offset, largest: maxLength)
+    unsafe FrameScan(span.bytes, at: offset, maxLength: maxLength)
   }
   func write(at offset: Int = 0) -> WriteRecord? { unsafe WriteRecord(span.bytes, at: offset) }
   func entry(at offset: Int = 0) -> EntryRecord? { unsafe EntryRecord(span.bytes, at: offset) }

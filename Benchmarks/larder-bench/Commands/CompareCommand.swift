@@ -36,7 +36,7 @@ struct CompareCommand: ParsableCommand {
     if let repeats { plan.repeats = repeats }
     if let turn { plan.turn = turn.duration }
     plan.seed = seed
-    plan.processors = (try? ProcessorSet.ofThread()).flatMap(ComparisonPlan.Processors.init(dividing:))
+    plan.processors = (try? ProcessorSet.ofCurrentThread()).flatMap(ComparisonPlan.Processors.init(dividing:))
     do {
       let report = try compare(plan)
       if let results { try write(report, to: results) }

@@ -41,7 +41,7 @@ struct DurableCommand: ParsableCommand {
     if let repeats { plan.repeats = repeats }
     if let turn { plan.turn = turn.duration }
     plan.seed = seed
-    plan.processors = (try? ProcessorSet.ofThread()).flatMap(ComparisonPlan.Processors.init(dividing:))
+    plan.processors = (try? ProcessorSet.ofCurrentThread()).flatMap(ComparisonPlan.Processors.init(dividing:))
     do {
       let report = try measure(plan)
       if let results { try write(report, to: results) }

@@ -22,9 +22,9 @@ struct Comparison {
 
   mutating func run() throws -> ComparisonReport {
     // Processes inherit this thread's processors: the servers do, and the generator's threads set their own.
-    let all = try ProcessorSet.ofThread()
-    try plan.processors?.servers.confineThread()
-    defer { try? all.confineThread() }
+    let all = try ProcessorSet.ofCurrentThread()
+    try plan.processors?.servers.restrictCurrentThread()
+    defer { try? all.restrictCurrentThread() }
     var report = ComparisonReport(plan, contenders)
     for contender in contenders { try check(contender) }
     try measureMemory(&report)

@@ -19,7 +19,7 @@ struct BareWriter {
       size: CommitBuffer.recordHeaderByteCount + revisionSize + CommitBuffer.operationHeaderByteCount + keySize
         + valueSize)
     self.isPreallocated = isPreallocated
-    file = try LocalFileSystem().open(path, .making)
+    file = try LocalFileSystem().open(path, .creating)
     try preallocate()
   }
 

@@ -24,11 +24,11 @@ struct DurableBench {
   }
 
   mutating func run() throws -> DurableReport {
-    let all = try ProcessorSet.ofThread()
-    defer { try? all.confineThread() }
+    let all = try ProcessorSet.ofCurrentThread()
+    defer { try? all.restrictCurrentThread() }
     for part in plan.parts {
       // Processes inherit this thread's processors. Restarts use all of them, because no load runs meanwhile.
-      try (part == .restart ? all : plan.processors?.servers ?? all).confineThread()
+      try (part == .restart ? all : plan.processors?.servers ?? all).restrictCurrentThread()
       switch part {
       case .always: try measureSets(.always, durability: "always", fsync: "always")
       case .single: try measureSingleClient()

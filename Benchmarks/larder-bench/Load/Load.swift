@@ -75,7 +75,7 @@ struct Load<T: Target> {
       Thread.detachNewThread { [self] in
         defer { ended.leave() }
         do {
-          try plan.processors?.confineThread()
+          try plan.processors?.restrictCurrentThread()
           var loop = try makeLoop(thread)
           connected.signal()
           go.wait()

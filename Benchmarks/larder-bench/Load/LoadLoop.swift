@@ -115,7 +115,7 @@ struct LoadLoop<T: Target>: ~Copyable {
     let index = Int(event.token)
     guard connections[index].isOpen else { return }
     if event.writable { flush(index) }
-    guard event.readable || event.hungUp else { return }
+    guard event.readable || event.hasHungUp else { return }
     switch connections[index].read() {
     case .wouldBlock: return
     case .moved(0), .failed: closeConnection(index)

@@ -67,7 +67,7 @@ extension MicroBenchmark {
       var offset = 0
       for _ in 0..<count {
         if offset == bytes.byteCount { offset = 0 }
-        guard case .frame(let header) = FrameScan(bytes, at: offset, largest: 1 << 24) else { return }
+        guard case .frame(let header) = FrameScan(bytes, at: offset, maxLength: 1 << 24) else { return }
         body(bytes, header, offset)
         offset += header.frameSize
       }

@@ -32,7 +32,7 @@ struct EchoTarget: Target {
 
   @inline(__always)
   func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
-    switch FrameScan(bytes, at: offset, largest: Int(Int32.max)) {
+    switch FrameScan(bytes, at: offset, maxLength: Int(Int32.max)) {
     case .invalid: .malformed
     case .partial(let size): .incomplete(atLeast: size)
     case .frame(let header): .reply(Reply(end: offset &+ header.frameSize, sequence: header.id &- 1))

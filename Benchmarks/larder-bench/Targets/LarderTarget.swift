@@ -62,7 +62,7 @@ struct LarderTarget: Target {
     var request = ByteBuffer()
     make(&request)
     let frame = try connection.exchange(request.toArray()) { bytes in
-      switch FrameScan(bytes, at: 0, largest: Self.maxFrameSize) {
+      switch FrameScan(bytes, at: 0, maxLength: Self.maxFrameSize) {
       case .frame(let header): header.frameSize
       case .partial: nil
       case .invalid: throw BenchError("the server does not speak Larder's protocol")
@@ -118,7 +118,7 @@ struct LarderTarget: Target {
 
   @inline(__always)
   func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
-    switch FrameScan(bytes, at: offset, largest: Self.maxFrameSize) {
+    switch FrameScan(bytes, at: offset, maxLength: Self.maxFrameSize) {
     case .invalid: return .malformed
     case .partial(let size): return .incomplete(atLeast: size)
     case .frame(let header):

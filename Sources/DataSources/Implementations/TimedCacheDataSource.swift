@@ -140,7 +140,7 @@ final class ExpiringValues<T: Sendable>: Sendable {
     let now = now()
     state.withLock { state in
       guard state.changeCount == 0, state.epoch == epoch else { return }
-      if state.values.count >= limit { makeRoom(in: &state, now) }
+      if state.values.count >= limit { reserveSpace(in: &state, now) }
       state.values[EntryKey(key)] = (value, now + lifetime)
     }
   }
@@ -166,7 +166,7 @@ final class ExpiringValues<T: Sendable>: Sendable {
   }
 
   /// Drops the expired values or, if they are less than half, all values. O(n), but at most once per n/2 insertions.
-  private func makeRoom(in state: inout State, _ now: Instant) {
+  private func reserveSpace(in state: inout State, _ now: Instant) {
     state.values = state.values.filter { now < $0.value.expiry }
     if state.values.count > limit / 2 { state.values = [:] }
   }

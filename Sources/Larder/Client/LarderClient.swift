@@ -80,15 +80,15 @@ public struct LarderClient: Sendable {
   /// Returns the latest periods in which the server was slow, the latest first.
   public func slowLog() async throws(LarderError) -> [SlowLogEntry] {
     let body = try await call(SlowLogRequest()).body
-    guard let entries = unsafe SlowWakeUp.decode(body.span.bytes) else { throw .malformedReply }
+    guard let entries = unsafe SlowLogRecord.decode(body.span.bytes) else { throw .malformedReply }
     return entries.map { SlowLogEntry($0) }
   }
 
   /// Returns the server's connections with the most requests per second, in descending order.
   /// - Parameter limit: The maximum number of connections; the server returns no more than 256.
-  public func busiestConnections(atMost: Int = 256) async throws(LarderError) -> [ConnectionDescription] {
-    let body = try await call(ConnectionsRequest(limit: UInt32(clamping: atMost))).body
-    guard let connections = unsafe BusyConnection.decode(body.span.bytes) else { throw .malformedReply }
+  public func busiestConnections(limit: Int = 256) async throws(LarderError) -> [ConnectionDescription] {
+    let body = try await call(ConnectionsRequest(limit: UInt32(clamping: limit))).body
+    guard let connections = unsafe ConnectionStatistics.decode(body.span.bytes) else { throw .malformedReply }
     return connections.map { ConnectionDescription($0) }
   }
 

@@ -40,8 +40,8 @@ public struct SlowLogEntry: Hashable, Sendable {
   /// The store that was used last; nil if there was none.
   public let store: String?
 
-  init(_ entry: SlowWakeUp) {
-    ago = .milliseconds(Int64(clamping: entry.millisecondsAgo))
+  init(_ entry: SlowLogRecord) {
+    ago = .milliseconds(Int64(clamping: entry.ageMilliseconds))
     took = .nanoseconds(Int64(clamping: entry.nanoseconds))
     requests = Int(entry.requests)
     receivedBytes = entry.receivedBytes
@@ -75,7 +75,7 @@ public struct ConnectionDescription: Hashable, Sendable {
   /// The name that the client gave itself. Don't trust it.
   public let client: String
 
-  init(_ connection: BusyConnection) {
+  init(_ connection: ConnectionStatistics) {
     number = connection.number
     age = .milliseconds(Int64(clamping: connection.openMilliseconds))
     requests = connection.requests

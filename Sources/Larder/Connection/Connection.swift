@@ -294,10 +294,10 @@ final class Connection: Sendable {
     }
     guard isCurrent else { return }
     if isConnecting {
-      if event.writable || event.hungUp { finishConnecting() }
+      if event.writable || event.hasHungUp { finishConnecting() }
       return
     }
-    if event.readable || event.hungUp, let failure = receive() { return close(failure) }
+    if event.readable || event.hasHungUp, let failure = receive() { return close(failure) }
     if event.writable { perform(state.withLock { $0.socketWritable() }) }
   }
 

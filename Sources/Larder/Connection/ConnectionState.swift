@@ -265,7 +265,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     // The writer of a lost connection has nothing to do with the next one.
     if let incarnation, incarnation != transport.incarnation { return step }
     guard !output.isEmpty, let socket = transport.socket else {
-      output.endWriting(&batch)
+      output.disableWrites(&batch)
       return step
     }
     output.takeBatch(&batch)

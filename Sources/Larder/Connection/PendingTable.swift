@@ -257,7 +257,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
   ) -> ReplyScan {
     var scan = ReplyScan()
     while true {
-      switch FrameScan(bytes, at: scan.consumed, largest: maxFrameLength) {
+      switch FrameScan(bytes, at: scan.consumed, maxLength: maxFrameLength) {
       case .partial(let size):
         scan.neededBytes = size
         return scan

@@ -85,7 +85,7 @@ struct Receiver: ~Copyable, Sendable {
   }
 
   private static func decodeHello(_ bytes: RawSpan, id: UInt32) -> (result: HelloResult, size: Int) {
-    switch FrameScan(bytes, at: 0, largest: maxHelloLength) {
+    switch FrameScan(bytes, at: 0, maxLength: maxHelloLength) {
     case .partial: return (.incomplete, 0)
     case .invalid(let length):
       return (.failed(.protocolViolation("its first frame has the length \(length)")), 0)
@@ -97,7 +97,7 @@ struct Receiver: ~Copyable, Sendable {
       guard header.id == id, let hello = ServerHello(body: body) else {
         return (.failed(.protocolViolation("the reply to the hello is malformed")), 0)
       }
-      guard ProtocolVersion.lowest...ProtocolVersion.highest ~= hello.version, hello.maxRequestsInFlight > 0 else {
+      guard ProtocolVersion.min...ProtocolVersion.max ~= hello.version, hello.maxRequestsInFlight > 0 else {
         return (
           .failed(
             .protocolViolation("the reply to the hello names version \(hello.version), or allows no requests")), 0

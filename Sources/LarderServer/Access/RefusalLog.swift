@@ -9,7 +9,7 @@ package final class RefusalLog: Sendable {
   package enum Event: Equatable, Sendable {
     case refused(Refusal)
     /// The number of further refusals that were not reported.
-    case leftOut(Int)
+    case suppressed(Int)
   }
 
   static let intervalMilliseconds: UInt64 = 60_000
@@ -25,7 +25,7 @@ package final class RefusalLog: Sendable {
   }
 
   func report(_ refusal: Refusal, now: UInt64 = monotonicMilliseconds()) {
-    if let count = interval.withLock({ $0.restartIfOver(now) }) { onEvent(.leftOut(count)) }
+    if let count = interval.withLock({ $0.restartIfOver(now) }) { onEvent(.suppressed(count)) }
     let decision = interval.withLock { $0.decide(refusal.peer?.user) }
     if decision == .report { onEvent(.refused(refusal)) }
     guard decision == .suppressFirst else { return }
@@ -39,7 +39,7 @@ package final class RefusalLog: Sendable {
   /// Reports how many refusals have been suppressed since the last report.
   func reportSuppressed() {
     let count = interval.withLock { $0.takeSuppressedCount() }
-    if count > 0 { onEvent(.leftOut(count)) }
+    if count > 0 { onEvent(.suppressed(count)) }
   }
 }
 

@@ -52,9 +52,9 @@ final class BufferTotals: Sendable {
   private let output = Atomic<Int>(0)
 
   init(limits: ServerLimits, workerCount: Int) {
-    outputShare = max(limits.totalOutputBytes / workerCount, limits.outputBytes + limits.maxFrameBytes)
+    outputShare = max(limits.maxTotalOutputBytes / workerCount, limits.maxOutputBytes + limits.maxFrameBytes)
     // A buffer that grows takes up to twice its contents.
-    inputShare = max(limits.totalInputBytes / workerCount, 2 * limits.maxFrameBytes)
+    inputShare = max(limits.maxTotalInputBytes / workerCount, 2 * limits.maxFrameBytes)
   }
 
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }

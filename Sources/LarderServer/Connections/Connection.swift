@@ -46,7 +46,7 @@ struct Connection: ~Copyable {
   private var lastRead: UInt64
   private var lastSent: UInt64
 
-  static let initialInterest: Poll.Interest = [.reading, .changes]
+  static let initialInterest: Poll.Interest = [.reading, .edgeTriggered]
 
   enum Phase {
     /// No hello has arrived.
@@ -138,7 +138,7 @@ struct Connection: ~Copyable {
     guard phase != .closed else { return }
     var interest: Poll.Interest = reads ? .reading : []
     if sends { interest.insert(.writing) }
-    interest.insert(.changes)
+    interest.insert(.edgeTriggered)
     // Events are edge-triggered: what is ready already is reported only after a change of interest.
     let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends)
     if interest != self.interest || isReady {

@@ -42,7 +42,7 @@ struct ConnectionHandler: ~Copyable {
     processor = RequestProcessor(server: server, metrics: metrics)
     buffers = BufferAccounting(server.buffers)
     watchers = WatcherTable(mailbox)
-    slowThreshold = server.limits.slow.wholeMilliseconds * 1_000_000
+    slowThreshold = server.limits.slowThreshold.wholeMilliseconds * 1_000_000
   }
 
   private var now: UInt64 { @inline(__always) get { processor.now } }
@@ -103,7 +103,7 @@ struct ConnectionHandler: ~Copyable {
   mutating func handle(
     _ event: Poll.Event, _ connection: inout Connection, into batch: inout ReadBatch, spare: inout ReplyBuffer
   ) {
-    if event.endsSending { connection.inputWillEnd() }
+    if event.hasEndedSending { connection.inputWillEnd() }
     if event.writable { flushOutbox(&connection, &spare) }
     if event.readable, connection.reads {
       if connection.inbox.isEmpty, connection.phase != .lingering {
@@ -111,7 +111,7 @@ struct ConnectionHandler: ~Copyable {
       } else {
         read(&connection, &batch, &spare)
       }
-    } else if event.hungUp {
+    } else if event.hasHungUp {
       // Nobody is left to send to, and all input has been handled or can't be answered.
       connection.phase = .closed
     }
@@ -263,7 +263,7 @@ struct ConnectionHandler: ~Copyable {
 
   private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
     if connection.mustHold(replies),
-      connection.holdUntilDurable(&replies, maxHeldBytes: processor.limits.outputBytes, notifying: mailbox)
+      connection.holdUntilDurable(&replies, maxHeldBytes: processor.limits.maxOutputBytes, notifying: mailbox)
     {
       awaitingDurability.append(connection.token)
     }
@@ -381,7 +381,7 @@ struct ConnectionHandler: ~Copyable {
   /// Adopts the server's current limits, and checks all timeouts against them.
   mutating func updateLimits() {
     processor.updateLimits()
-    slowThreshold = processor.limits.slow.wholeMilliseconds * 1_000_000
+    slowThreshold = processor.limits.slowThreshold.wholeMilliseconds * 1_000_000
     sweepTimer.schedule(noLaterThan: now)
   }
 

@@ -50,6 +50,6 @@ final class ChangeNotifier: Sendable {
 
 extension ChangeNotifier: ChangeWaiter, DurabilityWaiter {
   var listener: ObjectIdentifier { ObjectIdentifier(mailbox) }
-  func storeHasChanged() { mailbox.post(changedStore: store) }
+  func storeDidChange() { mailbox.post(changedStore: store) }
   func durabilityDidAdvance() { mailbox.post(changedStore: store) }
 }

@@ -98,7 +98,7 @@ extension Atomic where Value == UInt64 {
   }
 }
 
-extension BusyConnection {
+extension ConnectionStatistics {
   /// - Parameter commands: the commands of processes that have been looked up already.
   init(_ figures: ConnectionFigures, now: UInt64, _ commands: inout [Int32: String]) {
     var (process, user, address, command): (Int32, UInt32, String, String) = (0, .max, "", "")

@@ -61,7 +61,7 @@ struct HeldReplies: ~Copyable {
     for frames: RawSpan, _ failure: StorageError, into output: inout ByteBuffer, _ failedIDs: inout [UInt32]
   ) {
     var position = 0
-    while case .frame(let header) = FrameScan(frames, at: position, largest: .max) {
+    while case .frame(let header) = FrameScan(frames, at: position, maxLength: .max) {
       if header.id == 0 || !revealsEntries(header) {
         output.append(frames.extracting(position..<position + header.frameSize))
       } else if !failedIDs.contains(header.id) {

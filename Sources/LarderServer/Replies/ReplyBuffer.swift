@@ -14,7 +14,7 @@ struct ReplyBuffer: ~Copyable {
 
   /// A value in a file, and the room for it in the buffer.
   private struct MissingValue {
-    let value: StoredValue
+    let value: SeparatedValue
     let offset: Int
     let key: [UInt8]
   }
@@ -65,8 +65,8 @@ struct ReplyBuffer: ~Copyable {
 
   /// Appends the record of an entry whose value is in a file, with room for the value.
   private mutating func appendWithoutValue(_ entry: EntryView, key: UnsafeRawBufferPointer, now: UInt64) {
-    guard let value = entry.storedValue else { preconditionFailure("a value is in memory or in a file") }
-    unsafe bytes.appendEntryHead(
+    guard let value = entry.separatedValue else { preconditionFailure("a value is in memory or in a file") }
+    unsafe bytes.appendEntryHeader(
       kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
       key: key, valueSize: entry.valueByteCount)
     missingValues.append(
@@ -85,9 +85,9 @@ struct ReplyBuffer: ~Copyable {
   /// - Returns: nil if all values were read. Otherwise the result of the request.
   mutating func readValues(of id: UInt32, from mark: Int) -> RequestResult? {
     for missing in missingValues {
-      do throws(StoredValueError) {
+      do throws(SeparatedValueError) {
         unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
-          (room) throws(StoredValueError) in unsafe try missing.value.read(into: room)
+          (room) throws(SeparatedValueError) in unsafe try missing.value.read(into: room)
         }
       } catch {
         truncate(to: mark)

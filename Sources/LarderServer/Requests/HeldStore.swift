@@ -20,7 +20,7 @@ struct HeldStore: ~Copyable {
   mutating func lock(_ store: Store) {
     if self.store === store { return }
     unlock()
-    store.acquire()
+    store.lock()
     self.store = store
   }
 
@@ -29,11 +29,11 @@ struct HeldStore: ~Copyable {
   mutating func unlock() {
     guard let store else { return }
     let mustWake = unsafe store.commitWriter != nil && store.map.hasCommits
-    let waiters = unsafe store.map.hasNews ? store.map.takeChangeWaiters() : []
-    store.release()
+    let waiters = unsafe store.map.needsNotification ? store.map.drainChangeWaiters() : []
+    store.unlock()
     lastStore = self.store.take()
     byteCount = 0
-    for waiter in waiters { waiter.storeHasChanged() }
+    for waiter in waiters { waiter.storeDidChange() }
     if mustWake { store.commitWriter?.wake() }
   }
 

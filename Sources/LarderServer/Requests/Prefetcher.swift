@@ -8,7 +8,7 @@ import Wire
 /// `prefetchRecords` then prefetches the records of all keys that were added. Only speed depends on it. Every call
 /// needs the store's lock. Owned by a `RequestProcessor`.
 struct Prefetcher: ~Copyable {
-  private var keys = InlineArray<16, EntryMap.Ahead>(repeating: EntryMap.Ahead())
+  private var keys = InlineArray<16, EntryMap.PrefetchedKey>(repeating: EntryMap.PrefetchedKey())
   private var count = 0
 
   /// Whether no more keys can be added before `prefetchRecords`.
@@ -21,11 +21,11 @@ struct Prefetcher: ~Copyable {
     in bytes: RawSpan, at start: Int, storeHandle: UInt16, maxFrameBytes: Int, _ map: inout EntryMap
   ) -> Int {
     var position = start
-    while !isFull, case .frame(let header) = FrameScan(bytes, at: position, largest: maxFrameBytes),
+    while !isFull, case .frame(let header) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
       header.detail == storeHandle
     {
       let body = header.body(at: position)
-      if header.kind == Operation.get.rawValue, body.count <= Key.largest {
+      if header.kind == Operation.get.rawValue, body.count <= Key.maxSize {
         unsafe add(bytes.extracting(unchecked: body), &map)
       } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
         unsafe add(bytes.extracting(unchecked: write.key), &map)
@@ -58,14 +58,14 @@ struct Prefetcher: ~Copyable {
   /// - Returns: the number of those keys.
   @discardableResult
   mutating func prefetchRecords(_ map: inout EntryMap) -> Int {
-    for index in 0..<count { map.aheadOfRecord(keys[index]) }
+    for index in 0..<count { map.prefetchRecord(keys[index]) }
     defer { count = 0 }
     return count
   }
 
   @inline(__always)
   private mutating func add(_ key: RawSpan, _ map: inout EntryMap) {
-    keys[count] = map.aheadOfIndex(key)
+    keys[count] = map.prefetchIndex(key)
     count &+= 1
   }
 }

@@ -17,7 +17,7 @@ extension RequestProcessor {
   mutating func count(
     _ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard prefix.byteCount <= Key.largest else { return replies.fail(.illegalArgument, id) }
+    guard prefix.byteCount <= Key.maxSize else { return replies.fail(.illegalArgument, id) }
     let shownRevision = max(map.lastRemoval, map.lastInsertion)
     replies.bytes.appendReply(id: id, number: UInt64(map.count(prefix: prefix, now: now)))
     return RequestResult(shownRevision: shownRevision)
@@ -42,7 +42,7 @@ extension RequestProcessor {
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let count = body.integer(at: 0, as: UInt32.self) else { return replies.fail(.malformed, id) }
-    guard count <= limits.keysInRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
+    guard count <= limits.maxKeysPerRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
     var position = 4
     var conditionHolds = true
     for _ in 0..<count {
@@ -95,7 +95,7 @@ extension RequestProcessor {
     let condition = WriteCondition(
       ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
       ifRevision: write.flags & RecordFlags.ifRevision != 0 ? write.revision : nil)
-    return map.meets(condition, key, now: now)
+    return map.satisfies(condition, key, now: now)
   }
 
   private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap)
@@ -124,7 +124,7 @@ extension RequestProcessor {
     }
     let key = body.extracting(position..<body.byteCount)
     guard Key.isValid(key) else { return replies.fail(.keyInvalid, id) }
-    guard condition.ifRevision == nil || map.meets(condition, key, now: now) else {
+    guard condition.ifRevision == nil || map.satisfies(condition, key, now: now) else {
       return replies.fail(.conditionFailed, id)
     }
     let isDeleted = try map.delete(key, revision: map.revision + 1, now: now)
@@ -169,7 +169,7 @@ extension RequestProcessor {
   /// Decodes and checks the list of keys that is the whole body of a request.
   mutating func decodeKeys(_ body: RawSpan, _ id: UInt32, into replies: inout ReplyBuffer) -> DecodedKeys {
     guard let keys = KeyList(body) else { return .invalid(replies.fail(.malformed, id)) }
-    guard keys.count <= limits.keysInRequest else {
+    guard keys.count <= limits.maxKeysPerRequest else {
       return .invalid(failTooManyKeys(keys.count, id, into: &replies))
     }
     var remaining = keys
@@ -181,6 +181,6 @@ extension RequestProcessor {
   }
 
   private func failTooManyKeys(_ count: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
-    replies.fail(.illegalArgument, id, "the request has \(count) keys; the limit is \(limits.keysInRequest)")
+    replies.fail(.illegalArgument, id, "the request has \(count) keys; the limit is \(limits.maxKeysPerRequest)")
   }
 }

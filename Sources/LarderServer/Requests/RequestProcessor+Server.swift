@@ -14,7 +14,7 @@ extension RequestProcessor {
         &connection, .helloExpected, "the first request of a connection must be a hello", into: &replies)
     }
     let hello: ClientHello
-    do throws(ClientHello.Fault) { hello = try ClientHello(body: body) } catch {
+    do throws(ClientHello.FormatError) { hello = try ClientHello(body: body) } catch {
       switch error {
       case .noMagic:
         return endConnection(
@@ -24,8 +24,8 @@ extension RequestProcessor {
         return replies.fail(.malformed, header.id, "the hello is malformed")
       }
     }
-    guard hello.versions.overlaps(ProtocolVersion.lowest...ProtocolVersion.highest) else {
-      let range = "\(ProtocolVersion.lowest) to \(ProtocolVersion.highest)"
+    guard hello.versions.overlaps(ProtocolVersion.min...ProtocolVersion.max) else {
+      let range = "\(ProtocolVersion.min) to \(ProtocolVersion.max)"
       connection.phase = .closing
       return replies.fail(.versionNotSupported, header.id, "this server supports versions \(range) of the protocol")
     }
@@ -40,11 +40,11 @@ extension RequestProcessor {
     connection.figures.setClientName(hello.name)
     replies.bytes.appendReply(
       ServerHello(
-        version: min(hello.versions.upperBound, ProtocolVersion.highest),
+        version: min(hello.versions.upperBound, ProtocolVersion.max),
         maxFrameSize: UInt32(limits.maxFrameBytes),
-        maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.largest),
-        maxOpenStores: UInt16(limits.openStores),
-        maxRequestsInFlight: UInt32(limits.requestsInFlight), maxKeyCount: UInt32(limits.keysInRequest),
+        maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.maxSize),
+        maxOpenStores: UInt16(limits.maxOpenStores),
+        maxRequestsInFlight: UInt32(limits.maxRequestsInFlight), maxKeyCount: UInt32(limits.maxKeysPerRequest),
         name: Server.name),
       id: header.id)
     return RequestResult()
@@ -156,8 +156,8 @@ extension RequestProcessor {
     let start = replies.bytes.beginReply(id: id)
     for entry in server.slowLog.withLock({ $0.newestFirst }) {
       replies.bytes.append(
-        SlowWakeUp(
-          millisecondsAgo: now - entry.ended, nanoseconds: entry.nanoseconds, receivedBytes: entry.receivedBytes,
+        SlowLogRecord(
+          ageMilliseconds: now - entry.ended, nanoseconds: entry.nanoseconds, receivedBytes: entry.receivedBytes,
           requests: entry.requests, operations: entry.operations, store: entry.store))
     }
     replies.bytes.endFrame(start)
@@ -172,7 +172,7 @@ extension RequestProcessor {
     var commands: [Int32: String] = [:]
     let start = replies.bytes.beginReply(id: id)
     for figures in server.registry.busiest(min(Int(limit), ConnectionRegistry.maxReported)) {
-      replies.bytes.append(BusyConnection(figures, now: now, &commands))
+      replies.bytes.append(ConnectionStatistics(figures, now: now, &commands))
     }
     replies.bytes.endFrame(start)
     return RequestResult()
@@ -187,9 +187,9 @@ extension RequestProcessor {
     if let refused = rejectUnlessPermitted(.storeOpen, on: name, id, connection, into: &replies) { return refused }
     let store = try server.stores.open(name)
     let right = connection.grants.right(on: name)
-    guard let handle = connection.stores.open(store, permitting: right, limit: limits.openStores) else {
+    guard let handle = connection.stores.open(store, permitting: right, limit: limits.maxOpenStores) else {
       return replies.fail(
-        .tooManyStores, id, "this connection already has \(limits.openStores) stores open; close one first")
+        .tooManyStores, id, "this connection already has \(limits.maxOpenStores) stores open; close one first")
     }
     let start = replies.bytes.beginReply(id: id)
     replies.bytes.append(OpenedStore(handle: handle, engine: store.engine.rawValue))
@@ -226,7 +226,7 @@ extension RequestProcessor {
 
   /// Decodes the store name that is the whole body. A name that is too long is rejected before it is made text.
   private func decodeStoreName(_ body: RawSpan) throws(StorageError) -> StoreName {
-    guard body.byteCount <= StoreName.maximumLength else { throw .invalidStoreName("\(body.byteCount) bytes") }
+    guard body.byteCount <= StoreName.maxLength else { throw .invalidStoreName("\(body.byteCount) bytes") }
     return try StoreName(body.toString())
   }
 

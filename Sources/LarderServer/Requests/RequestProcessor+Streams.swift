@@ -38,7 +38,7 @@ extension RequestProcessor {
     // Keys that are missing from later frames are missing as of now.
     shownRevision = max(shownRevision, map.lastRemoval)
     let openKeyCount = connection.streams.reduce(0) { $0 + $1.remainder.keyCount }
-    guard openKeyCount + keys.remaining <= limits.keysInAnswers else {
+    guard openKeyCount + keys.remaining <= limits.maxStreamKeys else {
       replies.truncate(to: start)
       return replies.fail(
         .tooManyRequests, id,
@@ -57,7 +57,7 @@ extension RequestProcessor {
     _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let request = ScanRequest(body, of: operation) else { return replies.fail(.malformed, id) }
-    guard request.prefix.count <= Key.largest, request.cursor?.count ?? 0 <= Key.largest else {
+    guard request.prefix.count <= Key.maxSize, request.cursor?.count ?? 0 <= Key.maxSize else {
       return replies.fail(.illegalArgument, id)
     }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
@@ -89,10 +89,10 @@ extension RequestProcessor {
     if connection.streams.contains(where: { $0.id == id }) {
       return endConnection(&connection, .malformed, "a reply stream with id \(id) is still open", into: &replies)
     }
-    if connection.streams.count >= limits.requestsInFlight {
+    if connection.streams.count >= limits.maxRequestsInFlight {
       return replies.fail(
         .tooManyRequests, id,
-        "this connection already has \(limits.requestsInFlight) requests in flight; wait for their replies first")
+        "this connection already has \(limits.maxRequestsInFlight) requests in flight; wait for their replies first")
     }
     return nil
   }
@@ -169,7 +169,7 @@ extension RequestProcessor {
   func creditDeadline(of connection: borrowing Connection) -> UInt64? {
     var earliest: UInt64?
     for stream in connection.streams where stream.credit <= 0 && !stream.isWatch {
-      let deadline = stream.lastSent + limits.answerTimeout.wholeMilliseconds
+      let deadline = stream.lastSent + limits.streamTimeout.wholeMilliseconds
       earliest = min(earliest ?? .max, deadline)
     }
     return earliest
@@ -178,7 +178,7 @@ extension RequestProcessor {
   /// Ends the streams whose client has sent no credit for too long.
   /// - Returns: whether there were any.
   mutating func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
-    let timeout = limits.answerTimeout
+    let timeout = limits.streamTimeout
     var hasEnded = false
     for index in connection.streams.indices.reversed()
     where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch

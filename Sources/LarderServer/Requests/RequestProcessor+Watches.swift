@@ -8,23 +8,24 @@ extension RequestProcessor {
     into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard let request = WatchRequest(body) else { return replies.fail(.malformed, id) }
-    guard request.prefix.count <= Key.largest else { return replies.fail(.illegalArgument, id) }
+    guard request.prefix.count <= Key.maxSize else { return replies.fail(.illegalArgument, id) }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     // The reply reveals the store's revision, so that one must still be there after a crash.
     let revision = map.revision
-    let feed = map.beginWatch(limit: limits.changeBytes, tellsAtOnce: !(store.commitWriter?.gatesReplies ?? false))
+    let feed = map.beginWatch(
+      limit: limits.maxChangeFeedBytes, notifiesImmediately: !(store.commitWriter?.gatesReplies ?? false))
     let from = request.from == 0 ? revision + 1 : request.from
-    guard from > feed.lostRevision, from - 1 <= revision else {
+    guard from > feed.lastDroppedRevision, from - 1 <= revision else {
       map.endWatch()
-      let lostRevision = from > feed.lostRevision ? revision : feed.lostRevision
-      return failChangesLost(id, through: from - 1, lostRevision, into: &replies).showing(revision)
+      let lastDroppedRevision = from > feed.lastDroppedRevision ? revision : feed.lastDroppedRevision
+      return failChangesLost(id, through: from - 1, lastDroppedRevision, into: &replies).showing(revision)
     }
     let start = replies.bytes.beginReply(id: id, more: true)
     replies.bytes.append(from - 1)
     replies.bytes.endFrame(start)
     let watch = Watch(
       prefix: body.extracting(request.prefix).toArray(), isKeysOnly: request.isKeysOnly,
-      position: feed.place(of: from), throughRevision: from - 1)
+      position: feed.position(of: from), throughRevision: from - 1)
     connection.streams.append(
       ReplyStream(
         id: id, store: store, snapshot: nil, remainder: .changes(watch),
@@ -45,10 +46,10 @@ extension RequestProcessor {
     let progress = store.access { map -> WatchProgress in
       if map.isDropped { return .storeDropped }
       guard let feed = map.feed else { preconditionFailure("a watched store has a feed") }
-      guard watch.position >= feed.start else { return .changesLost(feed.lostRevision) }
+      guard watch.position >= feed.start else { return .changesLost(feed.lastDroppedRevision) }
       let isFull = appendChanges(
         of: feed, for: &watch, through: map.revision, visibleRevision: visibleRevision, frameAt: start, into: &replies)
-      if !isFull, let notifier { map.awaitChange(notifier) }
+      if !isFull, let notifier { map.addChangeWaiter(notifier) }
       return .appended(isFull: isFull)
     }
     switch progress {
@@ -127,7 +128,7 @@ extension RequestProcessor {
     _ start: Int, _ stream: inout ReplyStream, _ watch: inout Watch, into replies: inout ReplyBuffer
   ) {
     let isEmpty = replies.bytes.count - start == Frame.headerSize + ChangeRecord.throughSize
-    if isEmpty, watch.position - watch.reportedPosition < UInt64(limits.changeBytes / 4) {
+    if isEmpty, watch.position - watch.reportedPosition < UInt64(limits.maxChangeFeedBytes / 4) {
       return replies.truncate(to: start)
     }
     replies.bytes.endFrame(start)
@@ -137,15 +138,16 @@ extension RequestProcessor {
 
   /// Ends a watch that is too slow, or begins too early, for the changes that are kept.
   private mutating func failChangesLost(
-    _ id: UInt32, through: UInt64, _ lostRevision: UInt64, into replies: inout ReplyBuffer
+    _ id: UInt32, through: UInt64, _ lastDroppedRevision: UInt64, into replies: inout ReplyBuffer
   ) -> RequestResult {
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     let start = replies.bytes.beginReply(id: id, more: true)
     replies.bytes.append(through)
-    unsafe replies.bytes.appendChange(.lost, revision: lostRevision, key: none, value: none)
+    unsafe replies.bytes.appendChange(.lost, revision: lastDroppedRevision, key: none, value: none)
     replies.bytes.endFrame(start)
     return replies.fail(
       .changesLost, id,
-      "changes up to revision \(lostRevision) are no longer kept; read the store and watch it from \(lostRevision + 1)")
+      "changes up to revision \(lastDroppedRevision) are no longer kept; read the store and watch it from \(lastDroppedRevision + 1)"
+    )
   }
 }

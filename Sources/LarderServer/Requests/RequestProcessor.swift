@@ -92,7 +92,7 @@ struct RequestProcessor: ~Copyable {
   /// executed any more.
   @inline(__always)
   func maxReplyBytes(for connection: borrowing Connection) -> Int {
-    limits.outputBytes - connection.waitingReplyBytes
+    limits.maxOutputBytes - connection.waitingReplyBytes
   }
 
   /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection ends.
@@ -108,7 +108,7 @@ struct RequestProcessor: ~Copyable {
     var position = 0
     while connection.executes, replies.bytes.count < maxReplyBytes {
       switch FrameScan(
-        bytes, at: position, largest: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
+        bytes, at: position, maxLength: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
       case .partial:
         return position
@@ -188,7 +188,7 @@ struct RequestProcessor: ~Copyable {
       record(result, of: header.kind)
       position &+= header.frameSize
       guard connection.executes, replies.bytes.count < maxReplyBytes,
-        case .frame(let next) = FrameScan(bytes, at: position, largest: maxFrameBytes),
+        case .frame(let next) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
         next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
       else { break }
       header = next
@@ -205,7 +205,7 @@ struct RequestProcessor: ~Copyable {
   ) -> RequestResult {
     for _ in 0..<Self.maxRoomRetries {
       unlockStore()
-      let hasRoom = store.commitWriter?.waitForRoom() ?? false
+      let hasRoom = store.commitWriter?.waitForSpace() ?? false
       heldStore.lock(store)
       if let result = unsafe execute(header, body, &connection, store, &store.map, into: &replies) { return result }
       if !hasRoom { break }
@@ -282,7 +282,7 @@ struct RequestProcessor: ~Copyable {
   /// - Returns: the end of the requests that were looked at.
   mutating func prefetch(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
     guard connection.phase == .open,
-      case .frame(let first) = FrameScan(bytes, at: 0, largest: limits.maxFrameBytes),
+      case .frame(let first) = FrameScan(bytes, at: 0, maxLength: limits.maxFrameBytes),
       Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store,
       heldStore.store == nil || heldStore.store === store
     else { return 0 }

@@ -32,7 +32,7 @@ package final class Server: Sendable {
     let data = try configuration.dataPath.map { try DataDirectory.open($0) }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, data: data,
-      tellRefusal: configuration.tellRefusal)
+      onRefusal: configuration.onRefusal)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []
     do {
@@ -42,7 +42,7 @@ package final class Server: Sendable {
       if let address = configuration.metrics {
         metrics.append(try MetricsListener(configuration.listen(on: address), state))
       }
-      try state.stores.openAll(configuration.tellOpening, progress: configuration.tellProgress)
+      try state.stores.openAll(configuration.onStoreOpened, progress: configuration.onOpeningProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
     } catch {
       for listener in metrics { listener.stop() }
@@ -163,7 +163,7 @@ private final class ExpiryTimer: @unchecked Sendable {
       state.updateRecentFigures()
       for store in state.stores.list() {
         let now = monotonicMilliseconds()
-        store.access { $0.forgetFeed(now: now) }
+        store.access { $0.discardAbandonedFeed(now: now) }
         while store.access({ map in
           map.expire(now: now, limit: Self.maxEntriesPerLock)
           return map.isExpiryDue(now: now)

@@ -35,14 +35,14 @@ package struct ServerConfiguration: Sendable {
   /// The access rules. Without any, every client may do everything.
   package var accessRules: [AccessRule] = []
   /// Called when a client is refused something, from any thread.
-  package var tellRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
+  package var onRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
   package var stores: [NamedStore] = []
   /// The absolute path of the data directory; nil for a server whose stores are all in memory.
   package var dataPath: String?
   /// Called many times a second while stores are opened.
-  package var tellProgress: @Sendable (OpeningProgress) -> Void = { _ in }
+  package var onOpeningProgress: @Sendable (OpeningProgress) -> Void = { _ in }
   /// Called for each store that has been opened, with what was found.
-  package var tellOpening: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
+  package var onStoreOpened: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
   /// Called once every store is open, before the first connection is accepted.
   package var willServe: @Sendable () -> Void = {}
   /// The number of workers. Each keeps a thread while it has connections.
@@ -68,25 +68,25 @@ package struct ServerLimits: Sendable {
   /// The maximum number of stores.
   package var stores = 1_024
   /// The maximum number of stores that one connection has open; at most 65,535.
-  package var openStores = 1_024
+  package var maxOpenStores = 1_024
   /// The maximum number of unfinished requests of one connection, which are its open reply streams.
-  package var requestsInFlight = 1_024
+  package var maxRequestsInFlight = 1_024
   /// The maximum number of keys or entries in one request.
-  package var keysInRequest = 65_536
+  package var maxKeysPerRequest = 65_536
   /// The maximum number of keys that the open get-many streams of one connection have left to send.
-  package var keysInAnswers = 262_144
+  package var maxStreamKeys = 262_144
   /// The size of a store's latest changes, in bytes, that are kept while it is watched, in addition to those of its
   /// last commit.
-  package var changeBytes = 16 << 20
+  package var maxChangeFeedBytes = 16 << 20
   /// The size of the replies waiting for one client, in bytes, at which no more of its requests are read. One reply may
   /// exceed it.
-  package var outputBytes = 1 << 20
+  package var maxOutputBytes = 1 << 20
   /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is
   /// disconnected.
-  package var totalOutputBytes = 256 << 20
+  package var maxTotalOutputBytes = 256 << 20
   /// The size of all clients' incomplete requests, in bytes, at which a client that sends more of them is disconnected
   /// with an error.
-  package var totalInputBytes = 512 << 20
+  package var maxTotalInputBytes = 512 << 20
 
   /// How long a new connection may take to send its hello.
   package var helloTimeout: Duration = .seconds(5)
@@ -95,14 +95,14 @@ package struct ServerLimits: Sendable {
   /// How long a client may leave its replies unread.
   package var writeTimeout: Duration = .seconds(30)
   /// How long a reply stream waits for credit.
-  package var answerTimeout: Duration = .seconds(30)
+  package var streamTimeout: Duration = .seconds(30)
   /// How long a connection may be idle.
   package var idleTimeout: Duration = .seconds(3_600)
   /// How long open reply streams may continue after the server was asked to stop.
   package var shutdownTimeout: Duration = .seconds(5)
 
   /// The duration at which a wakeup is put into the slow log.
-  package var slow: Duration = .milliseconds(10)
+  package var slowThreshold: Duration = .milliseconds(10)
 
   package init() {}
 
@@ -122,7 +122,7 @@ extension ServerConfiguration {
     }
     let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
     try checkExposure(of: listener)
-    keep?(listener.descriptor.number, listener.keptName)
+    keep?(listener.descriptor.number, listener.preservedName)
     return listener
   }
 

@@ -28,11 +28,11 @@ final class ServerState: Sendable {
 
   init(
     limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil,
-    tellRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
+    onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
   ) {
     currentLimits = Lock(limits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
-    accessControl = AccessControl(tellRefusal)
+    accessControl = AccessControl(onRefusal)
     buffers = BufferTotals(limits: limits, workerCount: workerCount)
     stores = StoreCatalog(limit: limits.stores, data: data)
   }

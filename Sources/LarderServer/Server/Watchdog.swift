@@ -16,8 +16,8 @@ package final class Watchdog: @unchecked Sendable {
   ///   - onAlive: called when a probe has completed.
   ///   - onSilent: called once per interval with the names of the threads that have not responded for all of it.
   package init(
-    _ server: Server, every interval: Duration, isAlive: @escaping @Sendable () -> Void,
-    isSilent: @escaping @Sendable ([String]) -> Void
+    _ server: Server, every interval: Duration, onAlive: @escaping @Sendable () -> Void,
+    onSilent: @escaping @Sendable ([String]) -> Void
   ) {
     timer = DispatchSource.makeTimerSource(queue: queue)
     let milliseconds = DispatchTimeInterval.milliseconds(Int(max(1, interval.wholeMilliseconds)))
@@ -25,7 +25,7 @@ package final class Watchdog: @unchecked Sendable {
     timer.setEventHandler { [weak self] in
       guard let self else { return }
       let silent = probe?.silentThreads ?? []
-      if silent.isEmpty { probe = server.probe(isAlive) } else { isSilent(silent) }
+      if silent.isEmpty { probe = server.probe(onAlive) } else { onSilent(silent) }
     }
     timer.activate()
   }

@@ -115,16 +115,17 @@ package struct Setting: Sendable {
       }
       settings.logLevel = level
     },
-    Setting(duration: "log.slow", default: "10ms", \.server.limits.slow),
+    Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
     Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),
     Setting("limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
     Setting(
-      "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.outputBytes),
+      "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.maxOutputBytes
+    ),
     Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
     Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),
     Setting(duration: "limits.write-timeout", default: "30s", \.server.limits.writeTimeout),
-    Setting(duration: "limits.answer-timeout", default: "30s", \.server.limits.answerTimeout),
+    Setting(duration: "limits.answer-timeout", default: "30s", \.server.limits.streamTimeout),
     Setting(duration: "limits.idle-timeout", default: "1h", \.server.limits.idleTimeout),
     Setting(duration: "limits.shutdown-timeout", default: "5s", \.server.limits.shutdownTimeout),
   ]

@@ -30,7 +30,7 @@ package struct BackupHeader: Equatable, Sendable {
     bytes.append(littleEndian: made)
     bytes += store.utf8
     bytes += specification.utf8
-    bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(leavingOut: Self.checksumRange))
+    bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(excluding: Self.checksumRange))
     return bytes
   }
 
@@ -52,7 +52,7 @@ package struct BackupHeader: Equatable, Sendable {
     let name = bytes[Self.fixedByteCount..<Self.fixedByteCount + Int(bytes[10])]
     guard
       bytes.integer(at: Self.checksumRange.lowerBound, as: UInt32.self)
-        == bytes.checksum(leavingOut: Self.checksumRange),
+        == bytes.checksum(excluding: Self.checksumRange),
       let store = String(validating: name, as: UTF8.self),
       let specification = String(validating: bytes[name.endIndex...], as: UTF8.self)
     else { throw BackupDamage(offset: 0, reason: "the header's checksum is wrong") }

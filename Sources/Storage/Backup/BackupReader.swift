@@ -3,7 +3,7 @@
 ///
 /// It remembers only the last key.
 package struct BackupReader {
-  package enum Part {
+  package enum Event {
     /// More of the file is needed: at least that many bytes from `offset` on.
     case incomplete(byteCount: Int)
     case header(BackupHeader)
@@ -31,7 +31,7 @@ package struct BackupReader {
   /// - Parameters:
   ///   - bytes: The bytes of the file from `offset` on.
   ///   - isWhole: Whether the file ends after these bytes.
-  package mutating func next(_ bytes: UnsafeRawBufferPointer, isWhole: Bool) throws(BackupDamage) -> Part {
+  package mutating func next(_ bytes: UnsafeRawBufferPointer, isWhole: Bool) throws(BackupDamage) -> Event {
     do throws(ParseFailure) {
       guard let header else { return unsafe try readHeader(bytes) }
       guard bytes.count >= 4 else { throw .needsBytes(BackupTrailer.byteCount) }
@@ -64,7 +64,7 @@ package struct BackupReader {
     .damage(BackupDamage(offset: offset + relativeOffset, reason: reason))
   }
 
-  private mutating func readHeader(_ bytes: UnsafeRawBufferPointer) throws(ParseFailure) -> Part {
+  private mutating func readHeader(_ bytes: UnsafeRawBufferPointer) throws(ParseFailure) -> Event {
     guard bytes.count >= BackupHeader.fixedByteCount else { throw .needsBytes(BackupHeader.fixedByteCount) }
     guard let count = BackupHeader.byteCount(unsafe Array(bytes[..<BackupHeader.fixedByteCount])) else {
       throw damage("this is not a backup of a store")
@@ -80,7 +80,7 @@ package struct BackupReader {
     }
   }
 
-  private mutating func readEntry(_ record: UnsafeRawBufferPointer) throws(ParseFailure) -> Part {
+  private mutating func readEntry(_ record: UnsafeRawBufferPointer) throws(ParseFailure) -> Event {
     var reader = unsafe CommitReader(record)
     let operation: CommitOperation
     do throws(CommitDamage) {
@@ -111,7 +111,7 @@ package struct BackupReader {
 
   private mutating func readTrailer(
     _ bytes: UnsafeRawBufferPointer, isWhole: Bool, made: UInt64
-  ) throws(ParseFailure) -> Part {
+  ) throws(ParseFailure) -> Event {
     guard bytes.count >= BackupTrailer.byteCount else { throw .needsBytes(BackupTrailer.byteCount) }
     let trailer = BackupTrailer(offset: UInt64(offset), entries: entries, made: made)
     guard unsafe bytes[..<BackupTrailer.byteCount].elementsEqual(trailer.bytes) else {

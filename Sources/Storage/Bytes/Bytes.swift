@@ -24,8 +24,8 @@ extension [UInt8] {
   }
 
   /// Returns the CRC32C of all bytes outside a range.
-  func checksum(leavingOut range: Range<Int> = 0..<0) -> UInt32 {
-    unsafe withBytes { unsafe $0.checksum(leavingOut: range) }
+  func checksum(excluding range: Range<Int> = 0..<0) -> UInt32 {
+    unsafe withBytes { unsafe $0.checksum(excluding: range) }
   }
 }
 
@@ -43,7 +43,7 @@ extension UnsafeRawBufferPointer {
 
   /// Returns the same checksum without the bytes of a range, such as the place of the checksum itself.
   @inline(__always)
-  func checksum(after crc: UInt32 = 0, leavingOut range: Range<Int>) -> UInt32 {
+  func checksum(after crc: UInt32 = 0, excluding range: Range<Int>) -> UInt32 {
     let before = unsafe UnsafeRawBufferPointer(rebasing: self[..<range.lowerBound]).checksum(after: crc)
     return unsafe UnsafeRawBufferPointer(rebasing: self[range.upperBound...]).checksum(after: before)
   }

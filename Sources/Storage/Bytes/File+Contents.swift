@@ -26,9 +26,11 @@ extension FileSystem {
   /// Creates or replaces a file atomically: after a crash, the file is complete or as before. The caller syncs the
   /// folder to make the file durable.
   /// - Parameter temporary: The path of a temporary file in the same folder. A file left there by a crash is removed.
-  func makeFile(_ path: String, through temporary: String, _ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+  func writeFileAtomically(_ path: String, through temporary: String, _ bytes: UnsafeRawBufferPointer)
+    throws(SystemError)
+  {
     if try kind(of: temporary) != nil { try remove(temporary) }
-    let file = try open(temporary, .making)
+    let file = try open(temporary, .creating)
     do throws(SystemError) {
       unsafe try file.write(bytes, at: 0)
       try file.sync()
@@ -40,9 +42,9 @@ extension FileSystem {
   }
 
   /// Creates or replaces a file atomically.
-  func makeFile(_ path: String, through temporary: String, _ bytes: [UInt8]) throws(SystemError) {
+  func writeFileAtomically(_ path: String, through temporary: String, _ bytes: [UInt8]) throws(SystemError) {
     unsafe try bytes.withBytes { (bytes) throws(SystemError) in
-      unsafe try makeFile(path, through: temporary, bytes)
+      unsafe try writeFileAtomically(path, through: temporary, bytes)
     }
   }
 }

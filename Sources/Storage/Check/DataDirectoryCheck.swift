@@ -36,7 +36,7 @@ package struct DataDirectoryCheck {
     let path = data.storesPath + "/" + folderName
     guard let name = try? StoreName(folderName), (try? data.fileSystem.kind(of: path)) == .folder else {
       let damage = StoreReport.Damage(
-        path: path, offset: nil, what: "this is not the folder of a store; move it away")
+        path: path, offset: nil, reason: "this is not the folder of a store; move it away")
       return FoundStore(name: folderName, description: nil, engine: nil, descriptionDamage: damage, byteCount: 0)
     }
     let files = data.filesFolder(of: name)
@@ -53,7 +53,7 @@ package struct DataDirectoryCheck {
     } catch {
       // The file names reveal the engine, so the files can be checked all the same.
       let damage = StoreReport.Damage(
-        path: path + "/" + DataDirectory.descriptionName, offset: nil, what: error.reason)
+        path: path + "/" + DataDirectory.descriptionName, offset: nil, reason: error.reason)
       return FoundStore(
         name: folderName, description: nil, engine: .recognizing(fileNames: fileNames), descriptionDamage: damage,
         byteCount: byteCount)
@@ -62,12 +62,12 @@ package struct DataDirectoryCheck {
 
   /// Reads all files of a store.
   /// - Parameter tell: Called with the size of each piece of records and values that was read.
-  package func check(_ store: FoundStore, tell: (Int) -> Void) -> StoreReport {
+  package func check(_ store: FoundStore, onProgress: (Int) -> Void) -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
     guard let name = try? StoreName(store.name), let engine = store.engine?.fileEngine else { return report }
     let path = data.filesFolder(of: name)
     do {
-      report.add(try engine.checkStore(in: path, on: data.fileSystem, progress: tell))
+      report.add(try engine.checkStore(in: path, on: data.fileSystem, progress: onProgress))
     } catch {
       report.addDamage(path, "can't be read: \(error)")
     }
@@ -79,7 +79,7 @@ package struct DataDirectoryCheck {
   /// - Parameter tell: Called with the size of each piece of records and values that was read.
   /// - Throws: If the other directory can't be written.
   package func salvage(
-    _ store: FoundStore, into other: DataDirectory, tell: (Int) -> Void
+    _ store: FoundStore, into other: DataDirectory, onProgress: (Int) -> Void
   ) throws -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
     guard let name = try? StoreName(store.name), let kind = store.engine, let engine = kind.fileEngine else {
@@ -89,7 +89,7 @@ package struct DataDirectoryCheck {
       StoreDescription(name: name, engine: kind, durability: store.description?.durability ?? .always))
     let (path, target) = (data.filesFolder(of: name), other.filesFolder(of: name))
     do {
-      let (files, salvage) = try engine.salvageStore(in: path, to: target, on: data.fileSystem, progress: tell)
+      let (files, salvage) = try engine.salvageStore(in: path, to: target, on: data.fileSystem, progress: onProgress)
       report.add(files)
       report.salvage = salvage
     } catch let error as any FileEngineError where !(error.path?.hasPrefix(target) ?? false) {

@@ -4,7 +4,7 @@ package struct StoreReport: Equatable, Sendable {
     package let path: String
     /// The offset in the file; nil for the file as a whole.
     package let offset: Int?
-    package let what: String
+    package let reason: String
   }
 
   /// What a salvage has copied and lost.
@@ -59,6 +59,6 @@ package struct StoreReport: Equatable, Sendable {
   }
 
   mutating func addDamage(_ path: String, _ reason: String) {
-    damage.append(Damage(path: path, offset: nil, what: reason))
+    damage.append(Damage(path: path, offset: nil, reason: reason))
   }
 }

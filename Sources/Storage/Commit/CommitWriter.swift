@@ -105,7 +105,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the
   /// disk accepts them.
   /// - Returns: Whether to try again; false after a second, or when the disk is full or has failed.
-  package func waitForRoom() -> Bool {
+  package func waitForSpace() -> Bool {
     let before = limitUpdates.load(ordering: .acquiring)
     isSpaceNeeded.store(true, ordering: .releasing)
     wake()
@@ -121,7 +121,7 @@ package final class CommitWriter: @unchecked Sendable {
 
   /// Starts the thread, which keeps the store alive until `stop`.
   func start(_ source: any CommitSource) {
-    source.access { $0.beginCommits(commitLimit: engine.room) }
+    source.access { $0.beginCommits(commitLimit: engine.reservedByteCount) }
     queue.async { self.run(source) }
   }
 
@@ -143,7 +143,7 @@ package final class CommitWriter: @unchecked Sendable {
     do throws(EngineError) {
       // A disk that was full when the store was opened may have space by now. An engine that has space must not take
       // more at every start.
-      if engine.room == 0 { try allocateSpace(source) }
+      if engine.reservedByteCount == 0 { try allocateSpace(source) }
       while true {
         let isStopping = isStopping.load(ordering: .acquiring)
         // Every effective `wake` leaves a signal. Consume it now, or a busy writer would wake up in vain later.
@@ -167,12 +167,12 @@ package final class CommitWriter: @unchecked Sendable {
           hasMoreMaintenance = true
         }
       }
-      engine.endWork()
+      engine.stopBackgroundWork()
       if durability != .always { try engine.sync() }
       try engine.close()
     } catch {
       fail(error, source)
-      engine.endWork()
+      engine.stopBackgroundWork()
     }
     state.withLock { $0.hasEnded = true }
     answerProbes()
@@ -190,7 +190,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// Writes the commits made since the last call.
   /// - Returns: Whether there were any.
   private func commit(_ batch: inout CommitBuffer, _ source: any CommitSource) throws(EngineError) -> Bool {
-    let space = engine.room
+    let space = engine.reservedByteCount
     let hasCommits = source.access { map in
       guard map.hasCommits else { return false }
       map.takeCommits(into: &batch)
@@ -213,7 +213,7 @@ package final class CommitWriter: @unchecked Sendable {
 
   /// Sets how many bytes the store can still commit.
   private func updateCommitLimit(_ source: any CommitSource) {
-    let space = engine.room
+    let space = engine.reservedByteCount
     source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
     limitUpdates.wrappingAdd(1, ordering: .releasing)
   }
@@ -221,7 +221,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// Allocates more space for commits, and updates the store's commit limit.
   private func allocateSpace(_ source: any CommitSource) throws(EngineError) {
     do {
-      try engine.makeRoom()
+      try engine.reserveSpace()
       isDiskFull.store(false, ordering: .relaxed)
     } catch {
       guard error == .noSpace else { throw error }
@@ -255,7 +255,7 @@ package final class CommitWriter: @unchecked Sendable {
     case .failed(let description): reason = description
     }
     let failure = StorageError.readOnly(reason)
-    source.access { $0.endWriting(failure) }
+    source.access { $0.disableWrites(failure) }
     state.withLock { $0.failure = failure }
     notifyWaiters()
   }

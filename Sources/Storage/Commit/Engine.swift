@@ -8,11 +8,11 @@ import Platform
 /// thread. After a call has thrown `failed`, nothing is written to the engine any more.
 package protocol Engine: AnyObject {
   /// The number of bytes of records that are certain to fit, because their space is already allocated.
-  var room: Int { get }
+  var reservedByteCount: Int { get }
 
   /// Allocates more space ahead of need.
   /// - Throws: `noSpace`, after which the caller may try again, or `failed`.
-  func makeRoom() throws(EngineError)
+  func reserveSpace() throws(EngineError)
 
   /// Writes sealed records (`CommitBuffer`) in the order of their revisions.
   /// - Parameters:
@@ -24,7 +24,7 @@ package protocol Engine: AnyObject {
   /// - Throws: `failed`. The state of the records is then unknown.
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
-  ) throws(EngineError) -> [PlacedValue]
+  ) throws(EngineError) -> [ValueLocation]
 
   /// Makes sure that everything written is on disk when this returns.
   func sync() throws(EngineError)
@@ -35,7 +35,7 @@ package protocol Engine: AnyObject {
   func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool
 
   /// Stops all work on other threads, and waits until it has stopped.
-  func endWork()
+  func stopBackgroundWork()
 
   /// Closes the engine in order, after `stopBackgroundWork`. Nothing is written afterwards.
   func close() throws(EngineError)
@@ -65,7 +65,7 @@ package protocol MaintenanceContext: AnyObject, Sendable {
   func read<Result>(_ body: (borrowing EntryMap) -> sending Result) -> sending Result
 
   /// Records the new locations of separated values, in the order in which the values were written.
-  func updateLocations(_ values: [PlacedValue])
+  func updateLocations(_ values: [ValueLocation])
 
   /// Makes the commit thread call `performMaintenance` again.
   func wake()

@@ -34,10 +34,10 @@ package final class DataDirectory: Sendable {
   package static func open(
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) -> DataDirectory {
-    try makeFolder(path, on: fileSystem)
+    try createFolder(path, on: fileSystem)
     let directory = DataDirectory(path, fileSystem, try takeLock(path))
     try directory.checkFormat()
-    try makeFolder(directory.storesPath, on: fileSystem)
+    try createFolder(directory.storesPath, on: fileSystem)
     try directory.removeUnfinished()
     return directory
   }
@@ -59,29 +59,30 @@ package final class DataDirectory: Sendable {
     guard try unlocked.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
       return unlocked
     }
-    do throws(DataDirectoryError) { return DataDirectory(path, fileSystem, try takeLock(path, making: false)) } catch {
+    do throws(DataDirectoryError) { return DataDirectory(path, fileSystem, try takeLock(path, creating: false)) } catch
+    {
       // No server writes to a read-only file system.
       if case .system(_, let error) = error, error.errno == EROFS { return unlocked }
       throw error
     }
   }
 
-  private static func takeLock(_ path: String, making: Bool = true) throws(DataDirectoryError) -> FileLock {
+  private static func takeLock(_ path: String, creating: Bool = true) throws(DataDirectoryError) -> FileLock {
     let file = path + "/" + lockName
-    do throws(FileLock.Refusal) { return try FileLock.take(file, making: making) } catch {
+    do throws(FileLock.Failure) { return try FileLock.acquire(file, creating: creating) } catch {
       switch error {
-      case .held(let owner): throw .inUse(path: path, owner: owner)
+      case .locked(let owner): throw .inUse(path: path, owner: owner)
       case .failed(let error): throw .system(path: file, error)
       }
     }
   }
 
-  private static func makeFolder(_ path: String, on fileSystem: any FileSystem) throws(DataDirectoryError) {
+  private static func createFolder(_ path: String, on fileSystem: any FileSystem) throws(DataDirectoryError) {
     do throws(SystemError) {
       switch try fileSystem.kind(of: path) {
       case .folder?: return
       case nil:
-        try fileSystem.makeFolder(path)
+        try fileSystem.createFolder(path)
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
         return try fileSystem.syncFolder(parent.isEmpty ? "/" : parent)
       case .file?, .other?: break
@@ -96,7 +97,7 @@ package final class DataDirectory: Sendable {
     let file = path + "/" + Self.formatName
     let found: [UInt8] = try calling(file) { () throws(SystemError) in
       if try fileSystem.kind(of: file) == nil {
-        try fileSystem.makeFile(file, through: path + "/.new", Array(Self.formatText.utf8))
+        try fileSystem.writeFileAtomically(file, through: path + "/.new", Array(Self.formatText.utf8))
         try fileSystem.syncFolder(path)
       }
       return try fileSystem.open(file, .reading).bytes(at: 0, count: 256)
@@ -173,9 +174,9 @@ package final class DataDirectory: Sendable {
     }
     try calling(path) { () throws(SystemError) in
       try fileSystem.removeAll(unfinished)
-      try fileSystem.makeFolder(unfinished)
-      try fileSystem.makeFolder(unfinished + "/" + Self.filesName)
-      try fileSystem.makeFile(
+      try fileSystem.createFolder(unfinished)
+      try fileSystem.createFolder(unfinished + "/" + Self.filesName)
+      try fileSystem.writeFileAtomically(
         unfinished + "/" + Self.descriptionName, through: unfinished + "/.new", Array(description.text.utf8))
       try fileSystem.syncFolder(unfinished)
       try fileSystem.rename(unfinished, to: path)

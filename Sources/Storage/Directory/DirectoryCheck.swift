@@ -44,12 +44,12 @@ extension DirectoryFolder {
   fileprivate func write(_ key: [UInt8], _ entry: PendingOperations.Put, _ value: [UInt8]) throws(SystemError) {
     let name = EntryName(of: key)
     if name.isDigest {
-      try fileSystem.makeFile(path(name.keyFileName), through: temporaryPath, key)
+      try fileSystem.writeFileAtomically(path(name.keyFileName), through: temporaryPath, key)
     }
     let version = unsafe value.withBytes { value in
       unsafe EntryVersion(
         of: name, isList: entry.kind == .list, revision: entry.revision, expiry: entry.expiry, value: value)
     }
-    try fileSystem.makeFile(path(version.fileName(name)), through: temporaryPath, value)
+    try fileSystem.writeFileAtomically(path(version.fileName(name)), through: temporaryPath, value)
   }
 }

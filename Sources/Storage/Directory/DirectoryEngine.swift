@@ -31,11 +31,11 @@ package final class DirectoryEngine: Engine {
     self.index = index
   }
 
-  package var room: Int { writeAheadLog.availableByteCount }
+  package var reservedByteCount: Int { writeAheadLog.availableByteCount }
 
   /// Empties the log by a checkpoint. Grows the log only for a caller that needs more than an empty log, because the
   /// log never shrinks and every start reads all of it.
-  package func makeRoom() throws(EngineError) {
+  package func reserveSpace() throws(EngineError) {
     try attempt(WriteAheadLog.name, diskFullIsFatal: false) { () throws(SystemError) in
       if !writeAheadLog.isEmpty {
         try checkpoint()
@@ -50,7 +50,7 @@ package final class DirectoryEngine: Engine {
 
   package func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
-  ) throws(EngineError) -> [PlacedValue] {
+  ) throws(EngineError) -> [ValueLocation] {
     let byteCount = records.count
     guard byteCount > 0 else { return [] }
     isLogFullyAvailable = false
@@ -78,7 +78,7 @@ package final class DirectoryEngine: Engine {
     try performMaintenance(at: wallMilliseconds())
   }
 
-  package func endWork() {}
+  package func stopBackgroundWork() {}
 
   package func close() throws(EngineError) {}
 
@@ -196,7 +196,7 @@ package final class DirectoryEngine: Engine {
       unsafe EntryVersion(of: name, isList: put.kind == .list, revision: put.revision, expiry: put.expiry, value: value)
     }
     let path = folder.path(version.fileName(name))
-    try folder.fileSystem.makeFile(path, through: folder.temporaryPath, value)
+    try folder.fileSystem.writeFileAtomically(path, through: folder.temporaryPath, value)
     // Do this at once: if a later step fails, the next replacement or deletion of the entry must know this file.
     index.set(key, version)
   }
@@ -205,7 +205,7 @@ package final class DirectoryEngine: Engine {
   private func writeKeyFile(_ key: [UInt8], _ name: EntryName) throws(SystemError) {
     let path = folder.path(name.keyFileName)
     if index.versions[key] != nil { return }
-    try folder.fileSystem.makeFile(path, through: folder.temporaryPath, key)
+    try folder.fileSystem.writeFileAtomically(path, through: folder.temporaryPath, key)
   }
 
   private func removeObsoleteFiles(of keys: [[UInt8]]) throws(SystemError) {
@@ -235,8 +235,8 @@ package final class DirectoryEngine: Engine {
   ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
     let scan = try scan(folder, progress, into: &map, at: now)
-    for issue in scan.report.findings {
-      if case .unreadable(let reason) = issue.oddity {
+    for issue in scan.report.issues {
+      if case .unreadable(let reason) = issue.kind {
         throw .unreadable(path: folder.path(issue.name), reason: reason)
       }
     }
@@ -298,7 +298,7 @@ extension DirectoryEngine: FileEngine {
     progress: (Int, Int) -> Void
   ) throws -> (engine: any Engine, remarks: [String]) {
     let (engine, report) = try open(path, on: files, progress: progress, into: &map, at: now)
-    return (engine, report.findings.map(\.description))
+    return (engine, report.issues.map(\.description))
   }
 
   static func recognizes(fileNames: [String]) -> Bool { fileNames.contains(WriteAheadLog.name) }

@@ -6,7 +6,7 @@ package struct DirectoryReport: Equatable, Sendable {
   /// write to the same key.
   package struct Issue: Equatable, Sendable {
     package let name: String
-    package let oddity: IssueKind
+    package let kind: IssueKind
   }
 
   package enum IssueKind: Equatable, Sendable {
@@ -44,14 +44,14 @@ package struct DirectoryReport: Equatable, Sendable {
   /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes
   /// them.
   package internal(set) var leftovers = 0
-  package internal(set) var findings: [Issue] = []
+  package internal(set) var issues: [Issue] = []
 
-  package var isClean: Bool { findings.isEmpty }
+  package var isClean: Bool { issues.isEmpty }
 
   /// The number of entries that existed and can't be read any more.
   var lostEntryCount: Int {
-    findings.count { issue in
-      switch issue.oddity {
+    issues.count { issue in
+      switch issue.kind {
       case .changed, .keyUnknown: true
       case .unreadable: issue.name != WriteAheadLog.name
       default: false
@@ -59,12 +59,12 @@ package struct DirectoryReport: Equatable, Sendable {
     }
   }
 
-  mutating func add(_ name: String, _ kind: IssueKind) { findings.append(Issue(name: name, oddity: kind)) }
+  mutating func add(_ name: String, _ kind: IssueKind) { issues.append(Issue(name: name, kind: kind)) }
 }
 
 extension DirectoryReport.Issue: CustomStringConvertible {
   package var description: String {
-    switch oddity {
+    switch kind {
     case .foreign: "\(name): not a file of the store; left alone"
     case .notAFile: "\(name): not a regular file; left alone"
     case .changed: "\(name): damaged or edited, its checksum is wrong; the key counts as absent"
@@ -79,7 +79,7 @@ extension DirectoryReport.Issue: CustomStringConvertible {
 
   /// What is wrong, if something that the store has written is not as it was; nil for other issues.
   fileprivate var damage: (offset: Int?, reason: String)? {
-    switch oddity {
+    switch kind {
     case .changed: (nil, "its checksum is wrong; the key counts as absent")
     case .keyUnknown: (nil, "the file with its key is missing or damaged; the entry counts as absent")
     case .unreadable(let reason): (nil, "it can't be read: \(reason)")
@@ -97,9 +97,9 @@ extension StoreReport.Files {
     count = directory.entries
     byteCount = directory.valueBytes
     revision = directory.revision
-    for issue in directory.findings {
+    for issue in directory.issues {
       if let (offset, reason) = issue.damage {
-        damage.append(.init(path: path + "/" + issue.name, offset: offset, what: reason))
+        damage.append(.init(path: path + "/" + issue.name, offset: offset, reason: reason))
       } else {
         remarks.append("\(path)/\(issue)")
       }

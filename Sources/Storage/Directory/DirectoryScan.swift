@@ -49,7 +49,7 @@ struct DirectoryScan {
       leftovers.append(name.keyFileName)
     }
     report.leftovers = leftovers.count
-    report.findings.sort { $0.name < $1.name }
+    report.issues.sort { $0.name < $1.name }
   }
 
   private mutating func readLog(requiresIntactLog: Bool) throws(DirectoryError) {

@@ -32,7 +32,7 @@ struct WriteAheadLog {
   ) throws(SystemError) -> WriteAheadLog {
     let temporary = folder.temporaryPath
     if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
-    let file = try folder.fileSystem.open(temporary, .making)
+    let file = try folder.fileSystem.open(temporary, .creating)
     let header = WriteAheadLogHeader(sequence: 0, base: revision)
     for copy in 0..<2 { try file.write(header.bytes, at: copy * WriteAheadLogHeader.byteCount) }
     try file.allocate(byteCount)
@@ -81,7 +81,7 @@ struct WriteAheadLog {
     frame.append(littleEndian: header.salt)
     frame.append(littleEndian: UInt64(synced))
     unsafe frame.append(contentsOf: records)
-    frame.replace(at: Self.checksumRange.lowerBound, littleEndian: frame.checksum(leavingOut: Self.checksumRange))
+    frame.replace(at: Self.checksumRange.lowerBound, littleEndian: frame.checksum(excluding: Self.checksumRange))
     try file.write(frame, at: end)
     let start = end + Self.frameHeaderByteCount
     end += frame.count
@@ -295,7 +295,7 @@ struct WriteAheadLogContents {
     guard count > 0, byteCount <= bytes.count - offset, synced <= UInt64(offset) else { return nil }
     let checksum = unsafe bytes.withBytes { bytes in
       unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + byteCount])
-        .checksum(leavingOut: WriteAheadLog.checksumRange)
+        .checksum(excluding: WriteAheadLog.checksumRange)
     }
     guard checksum == bytes.integer(at: offset + 4, as: UInt32.self) else { return nil }
     return (byteCount, Int(synced))

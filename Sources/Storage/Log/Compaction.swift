@@ -61,7 +61,7 @@ final class Compaction: @unchecked Sendable {
   /// asked what is live.
   private(set) var neededRevision: UInt64 = 0
   /// The locations of the separated values in the output.
-  private(set) var locations: [PlacedValue] = []
+  private(set) var locations: [ValueLocation] = []
   /// The collected records without their separated values, how much of them is written, and the values to insert.
   private var output = CommitBuffer()
   private var writtenByteCount = 0
@@ -100,7 +100,7 @@ final class Compaction: @unchecked Sendable {
     self.sources = sources
     if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
     file = ValueFile(
-      try folder.files.open(folder.compactionPath, .making), path: folder.segmentPath(header.number))
+      try folder.files.open(folder.compactionPath, .creating), path: folder.segmentPath(header.number))
     try allocate(SegmentHeader.byteCount)
     try file.file.write(header.bytes, at: 0)
   }
@@ -364,9 +364,9 @@ private struct ValueCopy {
   }
 
   /// Returns the location of the complete copy.
-  func location(in file: ValueFile, endingAt end: Int) -> PlacedValue {
-    PlacedValue(
+  func location(in file: ValueFile, endingAt end: Int) -> ValueLocation {
+    ValueLocation(
       key: key, revision: revision,
-      value: StoredValue(file: file, offset: end - byteCount, byteCount: byteCount, checksum: checksum))
+      value: SeparatedValue(file: file, offset: end - byteCount, byteCount: byteCount, checksum: checksum))
   }
 }

@@ -65,7 +65,7 @@ package enum LogCheck {
       lastRevision = revision
       records += 1
       do throws(EngineError) {
-        while engine.room < bytes.count { try engine.makeRoom() }
+        while engine.reservedByteCount < bytes.count { try engine.reserveSpace() }
         unsafe _ = try engine.write(bytes, last: revision, separatedCount: 0, syncs: false)
       } catch {
         throw .failed(path: target, SystemError("\(error)", errno: error == .noSpace ? 28 : 5))
@@ -258,7 +258,7 @@ extension StoreReport.Files {
       byteCount += segment.byteCount
       revision = max(revision, segment.lastRevision)
       if let found = segment.damage {
-        damage.append(.init(path: segment.path, offset: found.offset, what: found.reason))
+        damage.append(.init(path: segment.path, offset: found.offset, reason: found.reason))
       }
       if segment.tornBytes > 0 {
         remarks.append(
@@ -266,6 +266,6 @@ extension StoreReport.Files {
             + " the next start removes them")
       }
     }
-    for path in log.missing { damage.append(.init(path: path, offset: nil, what: "the segment is missing")) }
+    for path in log.missing { damage.append(.init(path: path, offset: nil, reason: "the segment is missing")) }
   }
 }

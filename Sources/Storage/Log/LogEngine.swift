@@ -31,16 +31,16 @@ package final class LogEngine: Engine, @unchecked Sendable {
     publishFigures()
   }
 
-  package var room: Int { writer.availableByteCount }
+  package var reservedByteCount: Int { writer.availableByteCount }
 
-  package func makeRoom() throws(EngineError) {
+  package func reserveSpace() throws(EngineError) {
     try writer.reserveSpace()
     publishFigures()
   }
 
   package func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
-  ) throws(EngineError) -> [PlacedValue] {
+  ) throws(EngineError) -> [ValueLocation] {
     let locations = unsafe try writer.write(records, separatedCount: separatedCount)
     committedByteCount += records.count
     if syncs { try writer.sync() }
@@ -59,7 +59,7 @@ package final class LogEngine: Engine, @unchecked Sendable {
     return hasMore
   }
 
-  package func endWork() { maintenance.stop() }
+  package func stopBackgroundWork() { maintenance.stop() }
 
   /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from
   /// what a crash leaves.

@@ -48,7 +48,7 @@ struct LogFolder: Sendable {
   /// Creates the folder unless it exists.
   func make() throws(SystemError) {
     guard try files.kind(of: path) == nil else { return }
-    try files.makeFolder(path)
+    try files.createFolder(path)
     if let slash = path.lastIndex(of: "/"), slash > path.startIndex { try files.syncFolder(String(path[..<slash])) }
   }
 }

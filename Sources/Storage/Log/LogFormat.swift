@@ -32,7 +32,7 @@ struct SegmentHeader: Equatable, Sendable {
     for field in [identity, number, lastNumber, firstRevision, lastRevision, sweptRevision] {
       bytes.append(littleEndian: field)
     }
-    bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(leavingOut: Self.checksumRange))
+    bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(excluding: Self.checksumRange))
     return bytes
   }
 
@@ -50,7 +50,7 @@ struct SegmentHeader: Equatable, Sendable {
     guard found == version else {
       throw DecodingError(reason: "the format has version \(found), but this program only knows version \(version)")
     }
-    guard bytes.integer(at: checksumRange.lowerBound, as: UInt32.self) == bytes.checksum(leavingOut: checksumRange)
+    guard bytes.integer(at: checksumRange.lowerBound, as: UInt32.self) == bytes.checksum(excluding: checksumRange)
     else {
       throw DecodingError(reason: "the header's checksum is wrong")
     }
@@ -109,7 +109,7 @@ enum LogRecord {
     }
     guard byteCount <= bytes.count else { return .incomplete(byteCount: byteCount) }
     let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<byteCount])
-    let crc = unsafe record.checksum(leavingOut: CommitBuffer.checksumRange)
+    let crc = unsafe record.checksum(excluding: CommitBuffer.checksumRange)
     guard unsafe record.integer(at: 4, as: UInt32.self) == crc else { return .damaged("a record's checksum is wrong") }
     return unsafe checkBody(record, after: previous)
   }

@@ -73,7 +73,7 @@ struct LogReplay {
         unsafe tombstoneByteCount += CommitBuffer.operationHeaderByteCount + operation.key.count
       }
       if operation.isSeparated {
-        let value = StoredValue(
+        let value = SeparatedValue(
           file: file, offset: valueOffset, byteCount: operation.valueByteCount, checksum: operation.valueChecksum)
         try apply(operation, revision: revision, value, to: &map)
       } else {
@@ -88,7 +88,7 @@ struct LogReplay {
   /// - Parameter separated: A reference to the value if it is separated.
   @inline(__always)
   private mutating func apply(
-    _ operation: RecordOperation, revision: UInt64, _ separated: StoredValue?, to map: inout EntryMap
+    _ operation: RecordOperation, revision: UInt64, _ separated: SeparatedValue?, to map: inout EntryMap
   ) throws(StorageError) {
     switch operation.kind {
     case 1, 2:

@@ -75,16 +75,16 @@ struct LogWriter {
   /// - Returns: The locations of the separated values, in order.
   mutating func write(
     _ records: UnsafeRawBufferPointer, separatedCount: Int
-  ) throws(EngineError) -> [PlacedValue] {
+  ) throws(EngineError) -> [ValueLocation] {
     var rest = unsafe records
-    var locations: [PlacedValue] = []
+    var locations: [ValueLocation] = []
     while rest.count > 0 {
       let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.availableByteCount ?? 0)
       if fitting > 0 {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
         unsafe try append(prefix)
         if separatedCount > 0, let active {
-          unsafe locations += PlacedValue.all(in: prefix, at: active.end - prefix.count, of: active.values)
+          unsafe locations += ValueLocation.all(in: prefix, at: active.end - prefix.count, of: active.values)
         }
         unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
       } else {
@@ -190,7 +190,7 @@ struct LogWriter {
     var exists = true
     do throws(SystemError) {
       exists = try folder.files.kind(of: folder.reservePath) != nil
-      let file = try folder.files.open(folder.reservePath, exists ? .writing : .making)
+      let file = try folder.files.open(folder.reservePath, exists ? .writing : .creating)
       do throws(SystemError) { try file.allocate(size) } catch {
         // The existing reserve will do.
         guard error.isNoSpace, current > 0 else { throw error }
@@ -214,7 +214,7 @@ struct LogWriter {
         file = prepared.file
       } else {
         if try folder.files.kind(of: path) != nil { try folder.files.remove(path) }
-        file = try folder.files.open(path, .making)
+        file = try folder.files.open(path, .creating)
       }
       do throws(SystemError) {
         try file.allocate(capacity)

@@ -209,7 +209,7 @@ struct SegmentReader: ~Copyable {
       isIntact = isIntact && operation.isIntact
       offset = operation.end
     }
-    let crc = unsafe sparseRecord.checksum(leavingOut: CommitBuffer.checksumRange)
+    let crc = unsafe sparseRecord.checksum(excluding: CommitBuffer.checksumRange)
     guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
     guard revision > lastRevision, revision <= CommitBuffer.revisions.upperBound else {
       throw .damaged("revisions are out of order")

@@ -11,7 +11,7 @@ struct BulkLoader {
     let kind: EntryKind?
     let expiry: UInt64
     let revision: UInt64
-    var prefetched = EntryMap.Ahead()
+    var prefetched = EntryMap.PrefetchedKey()
   }
 
   private static let groupCount = 24
@@ -35,7 +35,7 @@ struct BulkLoader {
 
   /// Puts an entry whose value is in a file. There are few of them, so each can wait for memory separately.
   mutating func put(
-    _ key: UnsafeRawBufferPointer, _ value: StoredValue, kind: EntryKind, expiry: UInt64, revision: UInt64,
+    _ key: UnsafeRawBufferPointer, _ value: SeparatedValue, kind: EntryKind, expiry: UInt64, revision: UInt64,
     into map: inout EntryMap
   ) throws(StorageError) {
     unsafe updateCommonPrefix(key)
@@ -63,9 +63,9 @@ struct BulkLoader {
     let count = pending.count
     do {
       var pending = pending.mutableSpan
-      for index in 0..<count { pending[index].prefetched = map.aheadOfIndex(pending[index].key) }
+      for index in 0..<count { pending[index].prefetched = map.prefetchIndex(pending[index].key) }
     }
-    for index in 0..<count { map.aheadOfRecord(pending[index].prefetched) }
+    for index in 0..<count { map.prefetchRecord(pending[index].prefetched) }
     for index in 0..<count {
       let operation = pending[index]
       let hash = operation.prefetched.hash
@@ -137,7 +137,7 @@ extension EntryMap {
 
   /// Puts an entry whose value is in a file, replacing an older one with this key.
   mutating func load(
-    _ key: Key, _ value: StoredValue, kind: EntryKind, expiry: UInt64, revision: UInt64
+    _ key: Key, _ value: SeparatedValue, kind: EntryKind, expiry: UInt64, revision: UInt64
   ) throws(StorageError) {
     let hash = hashIndex.hash(key)
     let external = unsafe try externals.make(value)

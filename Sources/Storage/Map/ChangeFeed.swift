@@ -24,7 +24,7 @@ package struct ChangeFeed {
   /// The offset of the next change.
   package private(set) var end: UInt64 = 0
   /// The newest revision with a change that isn't in the feed.
-  package private(set) var lostRevision: UInt64
+  package private(set) var lastDroppedRevision: UInt64
   /// The size in bytes beyond which the feed drops its oldest changes.
   private let limit: Int
 
@@ -40,7 +40,7 @@ package struct ChangeFeed {
   private let notifiesImmediately: Bool
 
   init(after revision: UInt64, limit: Int, notifiesImmediately: Bool) {
-    lostRevision = revision
+    lastDroppedRevision = revision
     self.limit = limit
     self.notifiesImmediately = notifiesImmediately
   }
@@ -75,7 +75,7 @@ package struct ChangeFeed {
       chunks[dropped].lastRevision < revision
     {
       byteCount -= chunks[dropped].bytes.count
-      lostRevision = chunks[dropped].lastRevision
+      lastDroppedRevision = chunks[dropped].lastRevision
       dropped += 1
     }
     chunks.removeFirst(dropped)
@@ -85,8 +85,8 @@ package struct ChangeFeed {
 
   /// Returns the offset of the first change with this revision or a newer one.
   /// - Precondition: `revision` is newer than every revision with a change that isn't in the feed.
-  package func place(of revision: UInt64) -> UInt64 {
-    precondition(revision > lostRevision)
+  package func position(of revision: UInt64) -> UInt64 {
+    precondition(revision > lastDroppedRevision)
     guard let index = chunks.firstIndex(where: { $0.lastRevision >= revision }) else { return end }
     var offset = chunks[index].start
     visit(from: offset) { change in
@@ -160,7 +160,7 @@ package protocol ChangeWaiter: AnyObject, Sendable {
   var listener: ObjectIdentifier { get }
   /// Notifies the listener that there are changes, or that the store was dropped. Called on any thread; must return at
   /// once.
-  func storeHasChanged()
+  func storeDidChange()
 }
 
 /// One change of a store, in place in the feed. Valid until the feed next changes.

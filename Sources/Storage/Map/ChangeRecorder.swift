@@ -164,7 +164,7 @@ extension EntryMap {
   }
 
   /// Refuses all writes from now on, because the commit writer has failed, and discards the waiting commits.
-  package mutating func endWriting(_ error: StorageError) { changes.disableWrites(error) }
+  package mutating func disableWrites(_ error: StorageError) { changes.disableWrites(error) }
 }
 
 // MARK: - For watchers
@@ -177,22 +177,22 @@ extension EntryMap {
   /// - Parameters:
   ///   - limit: The size of the feed, in bytes of changes.
   ///   - tellsAtOnce: Whether watchers may see changes before the commit writer has made them durable.
-  package mutating func beginWatch(limit: Int, tellsAtOnce: Bool) -> ChangeFeed {
-    changes.beginWatch(after: revision, limit: limit, notifiesImmediately: tellsAtOnce)
+  package mutating func beginWatch(limit: Int, notifiesImmediately: Bool) -> ChangeFeed {
+    changes.beginWatch(after: revision, limit: limit, notifiesImmediately: notifiesImmediately)
   }
 
   package mutating func endWatch() { changes.endWatch() }
 
   /// Discards the feed if nobody has watched for a while.
-  package mutating func forgetFeed(now: UInt64) { changes.discardAbandonedFeed(now: now) }
+  package mutating func discardAbandonedFeed(now: UInt64) { changes.discardAbandonedFeed(now: now) }
 
   /// Registers a waiter to notify, once, of further changes or the drop of the store.
-  package mutating func awaitChange(_ waiter: any ChangeWaiter) { changes.addWaiter(waiter) }
+  package mutating func addChangeWaiter(_ waiter: any ChangeWaiter) { changes.addWaiter(waiter) }
 
   /// Removes and returns the waiters to notify now. The caller notifies them after it releases the store's lock.
-  package mutating func takeChangeWaiters() -> [any ChangeWaiter] { changes.drainWaiters() }
+  package mutating func drainChangeWaiters() -> [any ChangeWaiter] { changes.drainWaiters() }
 
   /// Whether there are changes and waiters to notify of them.
   @inline(__always)
-  package var hasNews: Bool { changes.isRecording && changes.feed?.needsNotification == true }
+  package var needsNotification: Bool { changes.isRecording && changes.feed?.needsNotification == true }
 }

@@ -16,7 +16,7 @@ extension EntryMap {
   }
 
   /// Returns whether a write of this key would pass the condition.
-  package mutating func meets(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
+  package mutating func satisfies(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
     let entry = get(key, now: now)
     if condition.ifAbsent, entry != nil { return false }
     if let revision = condition.ifRevision { return entry?.revision == revision }
@@ -110,7 +110,7 @@ extension EntryMap {
 /// large struct that another module's function borrows, and doesn't copy one that it may change.
 extension EntryMap {
   /// A key whose part of the index is prefetched.
-  package struct Ahead: BitwiseCopyable, Sendable {
+  package struct PrefetchedKey: BitwiseCopyable, Sendable {
     let hash: UInt32
 
     /// No key.
@@ -120,17 +120,17 @@ extension EntryMap {
   }
 
   /// Prefetches the part of the index where the key belongs.
-  package mutating func aheadOfIndex(_ key: RawSpan) -> Ahead { aheadOfIndex(Key(key)) }
+  package mutating func prefetchIndex(_ key: RawSpan) -> PrefetchedKey { prefetchIndex(Key(key)) }
 
   @inline(__always)
-  func aheadOfIndex(_ key: Key) -> Ahead {
+  func prefetchIndex(_ key: Key) -> PrefetchedKey {
     let hash = hashIndex.hash(key)
     hashIndex.firstChunk(of: hash)?.prefetch()
-    return Ahead(hash: hash)
+    return PrefetchedKey(hash: hash)
   }
 
   /// Prefetches the record that the key most likely has.
-  package mutating func aheadOfRecord(_ key: Ahead) {
+  package mutating func prefetchRecord(_ key: PrefetchedKey) {
     guard let chunk = hashIndex.firstChunk(of: key.hash) else { return }
     var slots = chunk.slots(tagged: HashIndex.tag(of: key.hash))
     if let slot = slots.next() { record(chunk.handle(slot)).prefetch() }

@@ -112,7 +112,7 @@ struct HashIndex: ~Copyable {
   /// - Throws: `outOfMemory`, with nothing changed.
   mutating func insert(_ handle: UInt32, hash: UInt32, in arena: borrowing Arena) throws(StorageError) {
     let index = Self.segment(of: hash)
-    try makeRoom(inSegment: index, in: arena)
+    try reserveSpace(inSegment: index, in: arena)
     unsafe (segments + index).pointee.entryCount &+= 1
     unsafe Self.place(handle, hash: hash, chunks: segments[index].chunks!, chunkCount: segments[index].chunkCount)
   }
@@ -188,7 +188,7 @@ struct HashIndex: ~Copyable {
 
   /// Makes room for one more entry. If the system refuses memory for a larger segment, the old one fills up to its last
   /// slot before the write fails.
-  private mutating func makeRoom(inSegment index: Int, in arena: borrowing Arena) throws(StorageError) {
+  private mutating func reserveSpace(inSegment index: Int, in arena: borrowing Arena) throws(StorageError) {
     let segment = unsafe segments[index]
     let (entryCount, chunkCount) = (Int(segment.entryCount), segment.chunkCount)
     guard entryCount >= Self.limit(chunkCount: chunkCount) else { return }

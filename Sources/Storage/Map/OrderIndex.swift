@@ -162,7 +162,7 @@ struct OrderIndex: ~Copyable {
     while !node.isLeaf {
       var index = self.index(below: node, key, edge, in: arena)
       if unsafe pool.node(node.children[index]).isFull {
-        makeRoom(below: node, at: index, edge)
+        reserveSpace(below: node, at: index, edge)
         index = self.index(below: node, key, edge, in: arena)
       }
       let child = unsafe writable(node.children[index])
@@ -209,7 +209,7 @@ struct OrderIndex: ~Copyable {
   }
 
   /// Makes room for one more element in the child. Afterwards the parent still has a child where the search goes.
-  private mutating func makeRoom(below parent: OrderNode, at index: Int, _ edge: Edge) {
+  private mutating func reserveSpace(below parent: OrderNode, at index: Int, _ edge: Edge) {
     guard edge == .none else { return splitEdge(below: parent, at: index, atEnd: edge == .last) }
     let capacity = unsafe pool.node(parent.children[index]).capacity
     let before = index > 0 ? unsafe pool.node(parent.children[index - 1]).count : capacity

@@ -49,7 +49,7 @@ struct ExternalValues: ~Copyable {
   }
 
   /// Adds a value in a file.
-  mutating func make(_ value: StoredValue) throws(StorageError) -> UnsafeMutableRawPointer {
+  mutating func make(_ value: SeparatedValue) throws(StorageError) -> UnsafeMutableRawPointer {
     let header = unsafe try link(
       Header(
         byteCount: value.byteCount, file: Unmanaged.passUnretained(value.file), offset: value.offset,
@@ -106,10 +106,10 @@ struct ExternalValues: ~Copyable {
   }
 
   /// Returns a reference to a value in a file; nil if its bytes are in memory.
-  static func stored(_ value: UnsafeMutableRawPointer) -> StoredValue? {
+  static func stored(_ value: UnsafeMutableRawPointer) -> SeparatedValue? {
     let header = unsafe header(of: value)
     guard let file = unsafe header.pointee.file else { return nil }
-    return unsafe StoredValue(
+    return unsafe SeparatedValue(
       file: file.takeUnretainedValue(), offset: header.pointee.offset, byteCount: header.pointee.byteCount,
       checksum: header.pointee.checksum)
   }

@@ -58,7 +58,7 @@ struct BackupInput: ~Copyable {
     CommandFailure(.damaged, "\(name) is damaged at byte \(damage.offset): \(damage.reason); \(advice)")
   }
 
-  private mutating func nextPart() throws -> BackupReader.Part {
+  private mutating func nextPart() throws -> BackupReader.Event {
     while true {
       let start = reader.offset
       let (range, isAtEnd) = (unread, isAtEnd)

@@ -30,7 +30,7 @@ final class BackupOutput {
         throw CommandFailure(.usage, "'\(path)' is not a regular file; name one, or use - and a pipe")
       }
       if try files.kind(of: temporaryPath) != nil { try files.remove(temporaryPath) }
-      file = try files.open(temporaryPath, .making)
+      file = try files.open(temporaryPath, .creating)
     }
   }
 

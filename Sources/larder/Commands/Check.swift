@@ -67,8 +67,8 @@ struct Check: ParsableCommand {
       if count & 255 == 0 { progress.show(count, done: bytes) }
     }
     defer { progress.clear() }
-    guard let target else { return directory.check(store, tell: reportProgress) }
-    return try directory.salvage(store, into: target.data, tell: reportProgress)
+    guard let target else { return directory.check(store, onProgress: reportProgress) }
+    return try directory.salvage(store, into: target.data, onProgress: reportProgress)
   }
 
   private static func advice(_ damaged: [StoreReport], _ dir: String, _ out: String?) -> String {

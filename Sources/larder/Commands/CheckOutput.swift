@@ -40,8 +40,8 @@ enum CheckOutput {
   }
 
   private static func describe(_ damage: StoreReport.Damage) -> String {
-    guard let offset = damage.offset else { return "\(damage.path): \(damage.what)" }
-    return "\(damage.path) is damaged at byte \(offset): \(damage.what)"
+    guard let offset = damage.offset else { return "\(damage.path): \(damage.reason)" }
+    return "\(damage.path) is damaged at byte \(offset): \(damage.reason)"
   }
 
   private static func salvageSummary(_ report: StoreReport, _ out: String) -> String {
@@ -70,7 +70,7 @@ enum CheckOutput {
       bytes.append(jsonString: damage.path)
       if let offset = damage.offset { bytes.append(",\"offset\":\(offset)") }
       bytes.append(",\"what\":")
-      bytes.append(jsonString: damage.what)
+      bytes.append(jsonString: damage.reason)
       bytes.append("}")
     }
     bytes.append("],\"remarks\":[")

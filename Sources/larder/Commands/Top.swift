@@ -34,7 +34,7 @@ struct Top: AsyncParsableCommand {
   func run() async throws {
     let client = try connection.client()
     if watching.watch { return try await watch(client, address: connection.address()) }
-    try Self.print(try await client.busiestConnections(atMost: limit))
+    try Self.print(try await client.busiestConnections(limit: limit))
   }
 
   /// Shows the connections repeatedly until interrupted: a page on a terminal, otherwise lines of JSON each time.
@@ -43,7 +43,7 @@ struct Top: AsyncParsableCommand {
     try await runUntilInterrupted {
       guard Output.showsTables else {
         while true {
-          try Self.print(try await client.busiestConnections(atMost: limit))
+          try Self.print(try await client.busiestConnections(limit: limit))
           try await Task.sleep(for: pause)
         }
       }
@@ -53,7 +53,7 @@ struct Top: AsyncParsableCommand {
         var header = ["larderd at \(address), busiest connections"]
         // Keep running while the server can't be reached.
         do throws(LarderError) {
-          let connections = try await client.busiestConnections(atMost: max(1, min(limit, screen.size.height - 6)))
+          let connections = try await client.busiestConnections(limit: max(1, min(limit, screen.size.height - 6)))
           rows = Self.table(connections).text.split(separator: "\n").map(String.init)
         } catch {
           header.append("(!) \(CommandFailure(error).message)")

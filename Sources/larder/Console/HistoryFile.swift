@@ -68,7 +68,7 @@ struct HistoryFile {
   }
 
   private static func append(_ line: String, to path: String) {
-    try? makeFolder(folder(of: path))
+    try? createFolder(folder(of: path))
     let number = unsafe open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard number >= 0 else { return }
     let file = Descriptor(owning: number)
@@ -87,16 +87,16 @@ struct HistoryFile {
     let files = LocalFileSystem()
     try? files.remove(temporary)
     let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
-    let file = try files.open(temporary, .making)
+    let file = try files.open(temporary, .creating)
     try unsafe bytes.withUnsafeBytes { try unsafe file.write($0, at: 0) }
     try files.rename(temporary, to: path)
   }
 
   /// Creates a folder and its parents.
-  private static func makeFolder(_ path: String) throws(SystemError) {
+  private static func createFolder(_ path: String) throws(SystemError) {
     let files = LocalFileSystem()
     guard try files.kind(of: path + "/.") == nil else { return }
-    try makeFolder(folder(of: path))
-    try files.makeFolder(path)
+    try createFolder(folder(of: path))
+    try files.createFolder(path)
   }
 }

@@ -61,7 +61,7 @@ import Testing
     try await source.delete("gone")
     var map = EntryMap()
     let report = try open(into: &map).report
-    #expect(report.findings.map(\.oddity) == [.journalMissing])
+    #expect(report.issues.map(\.kind) == [.journalMissing])
     #expect(report.entries == 4 && report.leftovers == 0)
     #expect(report.revision >= 5)
     var found: [String: (kind: EntryKind, text: String)] = [:]

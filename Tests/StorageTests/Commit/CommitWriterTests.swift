@@ -52,12 +52,12 @@ private final class BusyEngine: Engine, Sendable {
 
   init(writes: Int) { remaining = Atomic(writes) }
 
-  var room: Int { 1 << 20 }
+  var reservedByteCount: Int { 1 << 20 }
   var figures: [(name: String, value: UInt64)] { [] }
 
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
-  ) throws(EngineError) -> [PlacedValue] {
+  ) throws(EngineError) -> [ValueLocation] {
     let rest = remaining.wrappingSubtract(1, ordering: .relaxed).newValue
     if rest == 0 { isDone.signal() }
     if rest > 0, let store = store.withLock({ $0 }) {
@@ -72,8 +72,8 @@ private final class BusyEngine: Engine, Sendable {
     return false
   }
 
-  func makeRoom() throws(EngineError) {}
+  func reserveSpace() throws(EngineError) {}
   func sync() throws(EngineError) {}
-  func endWork() {}
+  func stopBackgroundWork() {}
   func close() throws(EngineError) {}
 }

@@ -92,11 +92,11 @@ struct ConformanceRun: ~Copyable {
     ]
     let condition = conditions.randomElement(using: &random)!
     let old = model.entries[key].flatMap { $0.isLive(at: now) ? $0 : nil }
-    let meets =
+    let satisfies =
       (!condition.ifAbsent || old == nil) && (condition.ifRevision == nil || condition.ifRevision == old?.revision)
-    let result = store.access { unsafe $0.meets(condition, key.span.bytes, now: now) }
-    #expect(result == meets)
-    guard meets else { return }
+    let result = store.access { unsafe $0.satisfies(condition, key.span.bytes, now: now) }
+    #expect(result == satisfies)
+    guard satisfies else { return }
     let value = value()
     let expires = Int.random(in: 0..<4, using: &random) == 0
     let expiry = expires ? now + Self.tick * .random(in: 0...50, using: &random) + Self.tick / 2 : 0

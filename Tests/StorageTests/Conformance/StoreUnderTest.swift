@@ -78,7 +78,7 @@ final class StoreUnderTest {
         store.commitWriter?.wake()
         return result
       } catch .diskTooSlow {
-        guard let commitWriter = store.commitWriter, commitWriter.waitForRoom() else { throw .diskTooSlow }
+        guard let commitWriter = store.commitWriter, commitWriter.waitForSpace() else { throw .diskTooSlow }
       }
     }
   }

@@ -143,7 +143,7 @@ import Testing
     for (call, losesPower) in (1...80).flatMap({ [($0, false), ($0, true)] }) {
       // The lock is a local file, whatever the disk.
       let place = folder.file("cut-\(call)-\(losesPower)")
-      try LocalFileSystem().makeFolder(place)
+      try LocalFileSystem().createFolder(place)
       let disk = SimulatedDisk(seed: UInt64(call))
       disk.placeFolder(place)
       disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)

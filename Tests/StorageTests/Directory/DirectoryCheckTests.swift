@@ -41,11 +41,11 @@ struct DirectoryCheckTests {
     let names = try Self.names(folder)
     try folder.put(names[0], "edited".bytes)
     try folder.put(names[1], [])
-    #expect(try Self.check(folder).findings.map(\.oddity) == [.changed, .changed])
+    #expect(try Self.check(folder).issues.map(\.kind) == [.changed, .changed])
     run.model.entries["a".bytes] = nil
     run.model.entries["b".bytes] = nil
     try run.reopen()
-    #expect(run.report.findings.map(\.name) == [names[0], names[1]])
+    #expect(run.report.issues.map(\.name) == [names[0], names[1]])
     #expect(try folder.contents(names[0]) == "edited".bytes)
     run.put("a".bytes, [7])
     run.delete("b".bytes)
@@ -93,7 +93,7 @@ struct DirectoryCheckTests {
       unsafe EntryVersion(of: name, isList: false, revision: .max, expiry: 0, value: value)
     }
     try folder.put(version.fileName(name), [])
-    #expect(try Self.check(folder).findings.map(\.oddity) == [.foreign])
+    #expect(try Self.check(folder).issues.map(\.kind) == [.foreign])
     try run.reopen()
     #expect(run.report.revision == 3)
   }
@@ -107,12 +107,12 @@ struct DirectoryCheckTests {
       var flipped = value
       flipped[bit / 8] ^= 1 << UInt8(bit % 8)
       try folder.put(names[0], flipped)
-      #expect(try Self.check(folder).findings.map(\.oddity) == [.changed])
+      #expect(try Self.check(folder).issues.map(\.kind) == [.changed])
     }
     try folder.put(names[0], value)
     for name in ["b" + names[0].dropFirst(), "a@4" + names[0].dropFirst(3)] {
       try LocalFileSystem().rename(folder.file(names[0]), to: folder.file(name))
-      #expect(try Self.check(folder).findings.contains { $0.name == name && $0.oddity == .changed })
+      #expect(try Self.check(folder).issues.contains { $0.name == name && $0.kind == .changed })
       try LocalFileSystem().rename(folder.file(name), to: folder.file(names[0]))
     }
   }
@@ -127,7 +127,7 @@ struct DirectoryCheckTests {
     run.model.entries["a".bytes] = nil
     run.model.entries["b".bytes] = nil
     try run.reopen()
-    #expect(run.report.findings.map(\.oddity) == [.changed, .changed])
+    #expect(run.report.issues.map(\.kind) == [.changed, .changed])
   }
 
   @Test func `an oversized write-ahead log is refused with its path and offset`() throws {
@@ -141,7 +141,7 @@ struct DirectoryCheckTests {
       return true
     }
     let report = try Self.check(folder)
-    #expect(report.entries == 3 && report.findings.map(\.name) == [".journal"])
+    #expect(report.entries == 3 && report.issues.map(\.name) == [".journal"])
   }
 
   @Test func `foreign files are reported and left alone`() throws {
@@ -150,14 +150,14 @@ struct DirectoryCheckTests {
     let names = try Self.names(folder)
     let foreign = ["README", "a", "a@1", "\(names[0]).bak", ".hidden", "é"].sorted()
     for name in foreign { try folder.put(name, "x".bytes) }
-    try LocalFileSystem().makeFolder(folder.file("sub"))
+    try LocalFileSystem().createFolder(folder.file("sub"))
     try run.reopen()
-    #expect(run.report.findings.count == 7 && run.report.findings.allSatisfy { $0.oddity == .foreign })
+    #expect(run.report.issues.count == 7 && run.report.issues.allSatisfy { $0.kind == .foreign })
     for name in foreign { #expect(try folder.contents(name) == "x".bytes) }
     run.deleteAll()
     try run.write()
     try run.reopen()
-    #expect(run.report.findings.count == 7)
+    #expect(run.report.issues.count == 7)
   }
 
   @Test func `links, folders and pipes are not followed, whatever their names`() throws {
@@ -169,11 +169,11 @@ struct DirectoryCheckTests {
     for name in names { try LocalFileSystem().remove(folder.file(name)) }
     // The link's target has exactly the bytes that the name promises.
     try folder.link(names[0], to: outside.file("secret"))
-    try LocalFileSystem().makeFolder(folder.file(names[1]))
+    try LocalFileSystem().createFolder(folder.file(names[1]))
     #expect(unsafe mkfifo(folder.file(names[2]), 0o600) == 0)
     run.model.entries = [:]
     try run.reopen()
-    #expect(run.report.findings.map(\.oddity) == [.notAFile, .notAFile, .notAFile])
+    #expect(run.report.issues.map(\.kind) == [.notAFile, .notAFile, .notAFile])
     run.put("a".bytes, [1])
     run.deleteAll()
     run.put("a".bytes, [2])
@@ -187,7 +187,7 @@ struct DirectoryCheckTests {
     _ = try Self.store(outside)
     try folder.link(".journal", to: outside.file(".journal"))
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
-    #expect(try Self.check(folder).findings.map(\.oddity) == [.notAFile])
+    #expect(try Self.check(folder).issues.map(\.kind) == [.notAFile])
   }
 
   @Test func `a file from another store is an entry, and reported`() throws {
@@ -197,7 +197,7 @@ struct DirectoryCheckTests {
     _ = try DirectoryRun(other)
     try other.put(name, folder.contents(name))
     let run = try DirectoryRun(other)
-    #expect(run.report.findings.map(\.oddity) == [.ahead])
+    #expect(run.report.issues.map(\.kind) == [.ahead])
     #expect(run.report.entries == 1 && run.report.revision == 3)
     #expect(try Self.check(other).isClean)
   }
@@ -207,7 +207,7 @@ struct DirectoryCheckTests {
     var run = try Self.store(folder)
     try LocalFileSystem().remove(folder.file(".journal"))
     try run.reopen()
-    #expect(run.report.findings.map(\.oddity) == [.journalMissing])
+    #expect(run.report.issues.map(\.kind) == [.journalMissing])
     try run.reopen()
     #expect(run.report.isClean)
   }
@@ -222,9 +222,9 @@ struct DirectoryCheckTests {
     let keyFile = try #require(try folder.names().first { $0.hasSuffix("@key") })
     #expect(try folder.contents(keyFile) == long)
     try folder.put(keyFile, long + [0x61])
-    #expect(try Self.check(folder).findings.map(\.oddity) == [.keyUnknown])
+    #expect(try Self.check(folder).issues.map(\.kind) == [.keyUnknown])
     try LocalFileSystem().remove(folder.file(keyFile))
-    #expect(try Self.check(folder).findings.map(\.oddity) == [.keyUnknown])
+    #expect(try Self.check(folder).issues.map(\.kind) == [.keyUnknown])
     run.model.entries = [:]
     try run.reopen()
     run.put(long, [2])
@@ -255,7 +255,7 @@ struct DirectoryCheckTests {
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
     let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
     #expect(
-      report.findings.map(\.oddity) == [
+      report.issues.map(\.kind) == [
         .damaged(offset: damaged, reason: "a frame is invalid, but a later one is valid")
       ]
     )

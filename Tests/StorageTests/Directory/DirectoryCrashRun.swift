@@ -56,7 +56,7 @@ struct DirectoryCrashRun {
   private mutating func step(_ run: inout DirectoryRun) throws {
     switch Int.random(in: 0..<10, using: &random) {
     case 0: _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
-    case 1: try run.engine.makeRoom()
+    case 1: try run.engine.reserveSpace()
     default: try write(&run)
     }
   }

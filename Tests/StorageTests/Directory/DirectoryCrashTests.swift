@@ -42,7 +42,7 @@ struct DirectoryCrashTests {
       run.put("d".bytes, [round])
       try write(&run, &outcome)
       _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
-      if round == 0 { try run.engine.makeRoom() }
+      if round == 0 { try run.engine.reserveSpace() }
     }
   }
 
@@ -111,7 +111,7 @@ struct DirectoryCrashTests {
       let models = [outcome.acknowledged, outcome.attempted]
       let model = models.first { $0.entries == found && $0.revision == report.revision }
       #expect(model != nil, comment)
-      #expect(report.findings.allSatisfy { $0.name == WriteAheadLog.name }, comment)
+      #expect(report.issues.allSatisfy { $0.name == WriteAheadLog.name }, comment)
     }
     let check = try DirectoryCheck.run(DirectoryRun.simulatedPath, on: disk)
     #expect(check.isClean && check.leftovers == 0, comment)

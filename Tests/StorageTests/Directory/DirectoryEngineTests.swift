@@ -95,19 +95,19 @@ import Testing
 
   @Test func `reserving space empties the write-ahead log or, if that was too little, grows it`() throws {
     var run = try DirectoryRun(TemporaryFolder())
-    let initial = run.engine.room
-    try run.engine.makeRoom()
-    #expect(run.engine.room == initial)
+    let initial = run.engine.reservedByteCount
+    try run.engine.reserveSpace()
+    #expect(run.engine.reservedByteCount == initial)
     try run.reopen()
-    try run.engine.makeRoom()
-    #expect(run.engine.room == initial, "a start is not a reason to grow")
-    try run.engine.makeRoom()
-    #expect(run.engine.room > 3 * initial / 2)
+    try run.engine.reserveSpace()
+    #expect(run.engine.reservedByteCount == initial, "a start is not a reason to grow")
+    try run.engine.reserveSpace()
+    #expect(run.engine.reservedByteCount > 3 * initial / 2)
     run.put("a".bytes, [UInt8](repeating: 1, count: 1 << 20))
     try run.write()
-    let before = run.engine.room
-    try run.engine.makeRoom()
-    #expect(run.engine.room > before)
+    let before = run.engine.reservedByteCount
+    try run.engine.reserveSpace()
+    #expect(run.engine.reservedByteCount > before)
     let figures = run.engine.figures
     #expect(
       figures.contains { $0 == ("directory_files", 1) } && figures.contains { $0 == ("directory_journal_bytes", 0) })
@@ -121,7 +121,7 @@ import Testing
     try run.write()
     #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
     let engine = run.engine
-    #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
+    #expect(throws: EngineError.noSpace) { try engine.reserveSpace() }
     try run.reopen()
     run.put("b".bytes, [2])
     try run.write()
@@ -146,7 +146,7 @@ import Testing
     run.delete("a".bytes)
     try run.write()
     let engine = run.engine
-    #expect(throws: EngineError.noSpace) { try engine.makeRoom() }
+    #expect(throws: EngineError.noSpace) { try engine.reserveSpace() }
     disk.injectedFailure = nil
     try run.performMaintenance()
     #expect(try disk.list(run.path).count == 3)

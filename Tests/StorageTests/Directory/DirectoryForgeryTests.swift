@@ -46,7 +46,7 @@ struct DirectoryForgeryTests {
     commits.seal()
     var frame = header(byteCount: commits.count, salt: salt, synced: offset)
     unsafe frame.append(contentsOf: commits.bytes)
-    frame.replace(at: 4, littleEndian: frame.checksum(leavingOut: WriteAheadLog.checksumRange))
+    frame.replace(at: 4, littleEndian: frame.checksum(excluding: WriteAheadLog.checksumRange))
     return frame
   }
 

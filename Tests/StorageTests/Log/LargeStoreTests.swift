@@ -45,7 +45,7 @@ struct LargeStoreTests {
           break
         } catch {
           // The disk may be busy with other work.
-          guard error == .diskTooSlow, store.commitWriter!.waitForRoom() || waits < 60 else { throw error }
+          guard error == .diskTooSlow, store.commitWriter!.waitForSpace() || waits < 60 else { throw error }
           waits += 1
         }
       }
@@ -65,7 +65,7 @@ struct LargeStoreTests {
     #expect(files.reads.load(ordering: .relaxed) < 3 * Self.valueCount)
     for number in [0, 150, 299] {
       let key = Array("key \(number)".utf8)
-      let stored = store.access { map in unsafe map.get(key.span.bytes, now: 0)?.storedValue }
+      let stored = store.access { map in unsafe map.get(key.span.bytes, now: 0)?.separatedValue }
       #expect(try stored?.bytes() == Self.value(number))
     }
     store.close()

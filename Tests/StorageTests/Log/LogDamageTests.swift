@@ -42,7 +42,7 @@ struct LogDamageTests {
   /// Opens a log that consists of one file.
   private func open(_ bytes: [UInt8]) throws -> TestLog {
     let disk = SimulatedDisk(seed: 5)
-    try disk.makeFolder("/log")
+    try disk.createFolder("/log")
     disk.place("/log/0000000001.log", bytes)
     return try TestLog(disk)
   }
@@ -71,7 +71,7 @@ struct LogDamageTests {
 
   @Test func `revisions that decrease from one segment to the next are detected`() throws {
     let disk = SimulatedDisk(seed: 5)
-    try disk.makeFolder("/log")
+    try disk.createFolder("/log")
     disk.place("/log/0000000001.log", segment(1, revisions: [1, 5]))
     disk.place("/log/0000000002.log", segment(2, revisions: [3]))
     let damage = LogError.damaged(path: "/log/0000000002.log", offset: 64, reason: "revisions are out of order")
@@ -186,8 +186,8 @@ struct LogDamageTests {
     var number = 0
     while !refused {
       number += 1
-      if log.engine.room < 400 {
-        do { try log.engine.makeRoom() } catch {
+      if log.engine.reservedByteCount < 400 {
+        do { try log.engine.reserveSpace() } catch {
           #expect(error == .noSpace)
           refused = true
           break
@@ -198,7 +198,7 @@ struct LogDamageTests {
     }
     for _ in 0..<1_000 where try !log.performMaintenance() { break }
     #expect(log.engine.writer.byteCount < 30_000, "\(log.engine.figures)")
-    try log.engine.makeRoom()
+    try log.engine.reserveSpace()
     try log.commit([.put(key: "after", value: [1], kind: .single, expiry: 0)])
     let entries = try log.entries()
     disk.crash()
@@ -210,14 +210,14 @@ struct LogDamageTests {
   {
     let disk = SimulatedDisk(seed: 12)
     let log = try TestLog(disk)
-    try log.engine.makeRoom()
+    try log.engine.reserveSpace()
     disk.injectedFailure = .init(.open, number: 1, errno: EMFILE, isPersistent: true)
     let number = log.engine.writer.nextNumber
-    while log.engine.room >= 400 {
+    while log.engine.reservedByteCount >= 400 {
       try log.commit([.put(key: "key", value: [UInt8](repeating: 1, count: 200), kind: .single, expiry: 0)])
     }
     #expect(log.engine.writer.nextNumber > number, "the prepared segment has its name")
-    #expect(throws: EngineError.noSpace) { try log.engine.makeRoom() }
+    #expect(throws: EngineError.noSpace) { try log.engine.reserveSpace() }
     for _ in 0..<100 { _ = try log.performMaintenance() }
     disk.injectedFailure = nil
     try log.commit([.put(key: "after", value: [2], kind: .single, expiry: 0)])
@@ -233,7 +233,7 @@ struct LogDamageTests {
       let value = [UInt8](repeating: UInt8(number & 255), count: 200)
       try log.commit([.put(key: "key \(number % 10)", value: value, kind: .single, expiry: 0)])
     }
-    try log.engine.makeRoom()
+    try log.engine.reserveSpace()
     let reserve = try #require(log.engine.writer.reserveByteCount)
     #expect(reserve > 0)
     disk.injectedFailure = .init(.open, number: 1, errno: ENFILE, isPersistent: true)

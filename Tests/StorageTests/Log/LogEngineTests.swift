@@ -36,10 +36,10 @@ struct LogEngineTests {
     disk.crash()
     disk.byteLimit = 0
     let full = try TestLog(disk)
-    #expect(full.engine.room == 0)
+    #expect(full.engine.reservedByteCount == 0)
     disk.byteLimit = disk.bytesTaken + 2_100
-    try full.engine.makeRoom()
-    #expect(full.engine.room > 0)
+    try full.engine.reserveSpace()
+    #expect(full.engine.reservedByteCount > 0)
     disk.byteLimit = .max
     try full.commit([.put(key: "new", value: [2], kind: .single, expiry: 0)])
     let entries = try full.entries()

@@ -14,9 +14,9 @@ struct LogLengthTests {
     let files = CountingFiles()
 
     init(_ records: [UInt8], byteCount: Int, number: UInt64 = 1) throws {
-      try files.makeFolder(path)
+      try files.createFolder(path)
       let header = SegmentHeader(identity: 7, number: number, lastNumber: number, firstRevision: 1)
-      let file = try files.open(LogFolder(files: files, path: path).segmentPath(number), .making)
+      let file = try files.open(LogFolder(files: files, path: path).segmentPath(number), .creating)
       try file.write(header.bytes + records, at: 0)
       try file.truncate(to: byteCount)
     }

@@ -96,7 +96,7 @@ struct LogCrashRun {
         throw ModelViolation(description: what)
       }
     } catch is SystemError {
-    } catch let failure as StoredValueError {
+    } catch let failure as SeparatedValueError {
       if case .damaged = failure { throw failure }
     } catch let error as LogError {
       if case .damaged = error { throw error }

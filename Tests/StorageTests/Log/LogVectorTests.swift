@@ -95,7 +95,7 @@ struct LogVectorTests {
   private static func read(_ vector: Vector) throws -> Vector {
     var result = Vector(name: vector.name, now: vector.now, files: vector.files)
     let disk = SimulatedDisk(seed: 1)
-    try disk.makeFolder("/log")
+    try disk.createFolder("/log")
     for (name, hex) in vector.files { disk.place("/log/\(name)", bytes(hex)) }
     do {
       let log = try TestLog(disk, now: vector.now - WriteOperation.clockOffset)

@@ -15,9 +15,9 @@ struct SeparatedValueTests {
     .put(key: key, value: value, kind: .single, expiry: 0)
   }
 
-  private func stored(_ key: String, in log: TestLog) -> StoredValue? {
+  private func stored(_ key: String, in log: TestLog) -> SeparatedValue? {
     let key = Array(key.utf8)
-    return log.store.access { map in unsafe map.get(key.span.bytes, now: 0)?.storedValue }
+    return log.store.access { map in unsafe map.get(key.span.bytes, now: 0)?.separatedValue }
   }
 
   /// Compacts all sealed segments.
@@ -50,7 +50,7 @@ struct SeparatedValueTests {
     try log.store.access { map in for operation in operations { try operation.apply(to: &map, revision: 1) } }
     for operation in operations { operation.append(to: &buffer, revision: 1) }
     buffer.seal()
-    while unsafe log.engine.room < buffer.bytes.count { try log.engine.makeRoom() }
+    while unsafe log.engine.reservedByteCount < buffer.bytes.count { try log.engine.reserveSpace() }
     log.store.updateLocations(
       unsafe try log.engine.write(buffer.bytes, last: 1, separatedCount: buffer.separatedCount, syncs: true))
     buffer.removeAll()
@@ -95,13 +95,13 @@ struct SeparatedValueTests {
     try log.commit([put("key", value(7))])
     let value = try #require(stored("key", in: log))
     disk.injectedFailure = .init(.read, number: 1, errno: EIO)
-    #expect(throws: StoredValueError.failed(path: "/log/0000000002.log", SystemError("read", errno: EIO))) {
+    #expect(throws: SeparatedValueError.failed(path: "/log/0000000002.log", SystemError("read", errno: EIO))) {
       _ = try value.bytes()
     }
     #expect(try value.bytes() == self.value(7))
     disk.injectedFailure = nil
     disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
-    let damaged = StoredValueError.damaged(path: value.file.path, offset: value.offset)
+    let damaged = SeparatedValueError.damaged(path: value.file.path, offset: value.offset)
     #expect(throws: damaged) { _ = try value.bytes() }
     disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
     #expect(try value.bytes() == self.value(7))
@@ -117,7 +117,7 @@ struct SeparatedValueTests {
     disk.flip(place.file.path, bit: (place.offset + 1) * 8)
     disk.kill()
     log = try TestLog(disk)
-    #expect(throws: StoredValueError.damaged(path: place.file.path, offset: place.offset)) {
+    #expect(throws: SeparatedValueError.damaged(path: place.file.path, offset: place.offset)) {
       _ = try stored("bad", in: log)?.bytes()
     }
     #expect(try stored("good", in: log)?.bytes() == value(2))
@@ -147,7 +147,7 @@ struct SeparatedValueTests {
     disk.flip(place.file.path, bit: (place.offset + 60_000) * 8)
     try compact(log)
     #expect(log.engine.writer.sealed.contains { $0.hasDamagedValue })
-    #expect(throws: StoredValueError.self) { _ = try stored("bad", in: log)?.bytes() }
+    #expect(throws: SeparatedValueError.self) { _ = try stored("bad", in: log)?.bytes() }
     #expect(try stored("good", in: log)?.bytes() == value(2))
     try log.commit([put("after", value(4))])
     while try log.performMaintenance() {}
@@ -166,7 +166,7 @@ struct SeparatedValueTests {
     try log.store.access { map in for operation in operations { try operation.apply(to: &map, revision: 1) } }
     for operation in operations { operation.append(to: &buffer, revision: 1) }
     buffer.seal()
-    while unsafe log.engine.room < buffer.bytes.count { try log.engine.makeRoom() }
+    while unsafe log.engine.reservedByteCount < buffer.bytes.count { try log.engine.reserveSpace() }
     log.store.updateLocations(
       unsafe try log.engine.write(buffer.bytes, last: 1, separatedCount: buffer.separatedCount, syncs: true))
     buffer.removeAll()

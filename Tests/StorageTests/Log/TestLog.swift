@@ -69,10 +69,10 @@ extension EntryMap {
   /// Returns all entries that have not expired, now or when the snapshot was taken. Reads separated values.
   func modelEntries(now: UInt64 = 0, in snapshot: Snapshot? = nil) throws -> [String: ModelEntry] {
     var entries: [String: ModelEntry] = [:]
-    var stored: [String: StoredValue] = [:]
+    var stored: [String: SeparatedValue] = [:]
     _ = try scan(ranks: 0..<(snapshot?.count ?? order.count), reverse: false, in: snapshot, now: now) { view in
       let key = unsafe String(decoding: view.key, as: UTF8.self)
-      stored[key] = view.storedValue
+      stored[key] = view.separatedValue
       #expect(unsafe (view.value == nil) == (stored[key] != nil))
       entries[key] = unsafe ModelEntry(
         value: view.value.map { unsafe Array($0) } ?? [], kind: view.kind, revision: view.revision, expiry: view.expiry)
@@ -83,12 +83,12 @@ extension EntryMap {
   }
 }
 
-extension StoredValue {
-  func bytes() throws(StoredValueError) -> [UInt8] {
+extension SeparatedValue {
+  func bytes() throws(SeparatedValueError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: byteCount)
     var span = bytes.mutableSpan
     var raw = unsafe span.mutableBytes
-    unsafe try raw.withUnsafeMutableBytes { (buffer) throws(StoredValueError) in unsafe try read(into: buffer) }
+    unsafe try raw.withUnsafeMutableBytes { (buffer) throws(SeparatedValueError) in unsafe try read(into: buffer) }
     return bytes
   }
 }
@@ -173,7 +173,7 @@ final class TestLog {
       last = revision
     }
     buffer.seal()
-    while unsafe engine.room < buffer.bytes.count { try engine.makeRoom() }
+    while unsafe engine.reservedByteCount < buffer.bytes.count { try engine.reserveSpace() }
     store.updateLocations(
       unsafe try engine.write(buffer.bytes, last: last, separatedCount: buffer.separatedCount, syncs: syncs))
     buffer.removeAll()

@@ -126,11 +126,11 @@ struct DiskState: Sendable {
 
   mutating func open(_ path: String, _ access: FileAccess) throws(SystemError) -> DiskNode {
     if let node = names[path] {
-      if access == .making { throw SystemError("open", errno: EEXIST) }
+      if access == .creating { throw SystemError("open", errno: EEXIST) }
       if node.isFolder { throw SystemError("open", errno: EISDIR) }
       return node
     }
-    guard access == .making, names[Self.parent(path)]?.isFolder == true else {
+    guard access == .creating, names[Self.parent(path)]?.isFolder == true else {
       throw SystemError("open", errno: ENOENT)
     }
     let node = DiskNode()
@@ -148,7 +148,7 @@ struct DiskState: Sendable {
     names[path].map { $0.isFolder ? .folder : .file(byteCount: $0.bytes.count) }
   }
 
-  mutating func makeFolder(_ path: String) throws(SystemError) {
+  mutating func createFolder(_ path: String) throws(SystemError) {
     guard names[path] == nil else { throw SystemError("makeFolder", errno: EEXIST) }
     change(path, [(path, DiskNode(isFolder: true))])
   }

@@ -12,7 +12,7 @@ package final class SimulatedDisk: FileSystem {
 
   /// The calls that can be made to fail.
   package enum Call: String, CaseIterable, Sendable {
-    case open, list, kind, makeFolder, rename, remove, removeFolder, syncFolder
+    case open, list, kind, createFolder, rename, remove, removeFolder, syncFolder
     case byteCount, read, write, allocate, truncate, sync
   }
 
@@ -59,8 +59,8 @@ package final class SimulatedDisk: FileSystem {
     try run(.kind) { (state) throws(SystemError) in state.kind(of: path) }
   }
 
-  package func makeFolder(_ path: String) throws(SystemError) {
-    try run(.makeFolder) { (state) throws(SystemError) in try state.makeFolder(path) }
+  package func createFolder(_ path: String) throws(SystemError) {
+    try run(.createFolder) { (state) throws(SystemError) in try state.createFolder(path) }
   }
 
   package func rename(_ path: String, to other: String) throws(SystemError) {
