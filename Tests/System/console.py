@@ -222,7 +222,7 @@ class ConsoleCase(BriefCase):
             console.wait(line + "\n")
             time.sleep(0.2)
             console.type(CTRL_C)
-            self.assertIn("larder: it was stopped", console.wait_for_prompt(3))
+            self.assertIn("larder: interrupted", console.wait_for_prompt(3))
         self.server.process.send_signal(signal.SIGCONT)
         self.assertEqual(console.do("count items"), "5")
         console.type("put items typed" + ENTER)
@@ -250,7 +250,7 @@ class ConsoleCase(BriefCase):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.02)
         console.type(CTRL_C)
-        self.assertIn("it was stopped", console.wait_for_prompt(3))
+        self.assertIn("interrupted", console.wait_for_prompt(3))
         self.assertEqual(console.do("count items"), "505")
 
     def test_termination_by_a_signal(self) -> None:

@@ -115,7 +115,7 @@ class ServiceChecks(ServiceCase):
             self.assertTrue(began <= int(reloading["MONOTONIC_USEC"]) / 1e6 + 1e-3 <= ended + 1e-3)
             self.assertTrue(ready["STATUS"].startswith("serving on "))
             self.assertEqual({store.name for store in client.stores()}, {"sessions", "orders", "invoices"})
-            self.assertIn('read the configuration anew changed="stores, limits.connections"', service.log())
+            self.assertIn('reloaded the configuration changed="stores, limits.connections"', service.log())
             with service.client(1) as second:
                 second.ping()
                 with self.assertRaises(LarderError):
@@ -128,7 +128,7 @@ class ServiceChecks(ServiceCase):
             text = service.configuration.read_text()
             for wrong, complaint in (
                 ("- new=memory\nlimits:\n  conections: 2\n", "did you mean limits.connections?"),
-                ("- new=memory\n- sessions=log\n", '"sessions" is there twice'),
+                ("- new=memory\n- sessions=log\n", '"sessions" occurs twice'),
                 ("- new=memory\n- nothing=tape\n", 'there is no engine "tape"'),
             ):
                 service.configuration.write_text(text + wrong)

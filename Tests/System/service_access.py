@@ -91,7 +91,7 @@ class AccessChecks(ServiceCase):
         self.assertRefused(message, self.client, service, NOBODY)
         self.assertRefused("uid 4711 may not use this server", self.client, service, 4_711)
         self.assertRefused("a TCP client may not use this server", service.client, 1)
-        self.assertIn("nobody may use a TCP socket, for access has no rule for tcp", service.log())
+        self.assertIn("a TCP socket refuses all clients, because access has no rule for tcp", service.log())
         with service.client() as root:
             end = time.monotonic() + 10
             while root.stats()["connections"] > 1 and time.monotonic() < end:
@@ -145,17 +145,17 @@ class AccessChecks(ServiceCase):
         with service.client(1) as remote:
             self.assertEqual(remote.open("orders").count(), 0)
             self.assertRefused("a TCP client may not write to store orders", remote.open("orders").put, "a", b"1")
-        self.assertNotIn("nobody may use a TCP socket", service.log())
+        self.assertNotIn("a TCP socket refuses all clients", service.log())
         command = [self.server.with_name("larder"), "--server", service.addresses[1]]
         result = subprocess.run([*command, "put", "orders", "a", "1"], capture_output=True, text=True, timeout=20)
         self.assertEqual(result.returncode, 3)
-        self.assertRegex(result.stderr, "^larder: a TCP client may not write to store orders; nothing was changed; run it as a user who may")
+        self.assertRegex(result.stderr, "^larder: a TCP client may not write to store orders; nothing was changed; run it as a user with that right")
         self.assertEqual(subprocess.run([*command, "count", "orders"], capture_output=True, timeout=20).stdout, b"0\n")
 
     def test_a_rule_without_a_matching_socket_prevents_the_start(self) -> None:
         for rule, complaint in (
-            ("unix=read@client", "nothing that is listened on is called 'client'; there is clients (unix:"),
-            ("user:nobody=read@remote", "'remote' is TCP, which doesn't tell who connects: rules for it begin with tcp"),
+            ("unix=read@client", "no listener is called 'client'; the listeners are clients (unix:"),
+            ("user:nobody=read@remote", "'remote' is TCP, whose clients are anonymous: its rules begin with tcp"),
             ("tcp=read@clients", "'clients' is a Unix socket"),
         ):
             service = self.serve(rule)
@@ -177,11 +177,11 @@ class AccessChecks(ServiceCase):
         stream.next_frame()
         service.notices.wait_for("READY", "1")
         self.write("user:nobody=read:sessions", "user:daemon=read@nowhere")
-        self.assertIn("nothing that is listened on is called 'nowhere'", service.reload()["STATUS"])
+        self.assertIn("no listener is called 'nowhere'", service.reload()["STATUS"])
         stores["sessions"].put("a", b"1")
         self.write("user:nobody=read:sessions")
         self.assertTrue(service.reload()["STATUS"].startswith("serving on "))
-        self.assertIn('read the configuration anew changed=access', service.log())
+        self.assertIn('reloaded the configuration changed=access', service.log())
         me = f"user nobody (uid {NOBODY})"
         self.assertRefused(f"{me} may not read store orders", stream.next_frame)
         self.assertRefused(f"{me} may not read store orders", stores["orders"].count)
@@ -191,10 +191,10 @@ class AccessChecks(ServiceCase):
         self.write("user:nobody=admin")
         service.reload()
         stores["orders"].delete_all()
-        self.assertNotIn("access has no rules any more", service.log())
+        self.assertNotIn("access no longer has any rules", service.log())
         service.configuration.write_text(CONFIGURATION.format(folder=self.folder))
         service.reload()
-        self.assertIn("whoever can connect may do everything now, for access has no rules any more", service.log())
+        self.assertIn("every client that can connect now has all rights, because access no longer has any rules", service.log())
 
     def test_without_rules_every_client_has_all_rights(self) -> None:
         service = self.serve("user:daemon=read")
@@ -226,4 +226,4 @@ class AccessChecks(ServiceCase):
         self.assertIn('refused a client client="a TCP client" action="use this server" listener="remote (', service.log())
         self.assertIn("pid=- uid=- gid=-", service.log())
         self.assertEqual(service.stop(), 0)
-        self.assertIn("left refusals out of the log count=30", service.log())
+        self.assertIn("did not log further refusals count=30", service.log())

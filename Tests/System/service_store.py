@@ -118,7 +118,7 @@ class StoreChecks(ServiceCase):
         process = self.run_larderd(*options)
         self.assertEqual(len(self.manager.kept), 1)
         self.assertNotEqual(self.manager.kept[0][0], name)
-        self.assertIn("gave up a socket that was kept", (self.folder / "log").read_text())
+        self.assertIn("closed a stored socket that is no longer used", (self.folder / "log").read_text())
         self.stop(process)
         process = self.run_larderd(self.listening()[0], "--socket-mode=640")
         self.assertEqual((self.folder / "s").stat().st_mode & 0o777, 0o640)
