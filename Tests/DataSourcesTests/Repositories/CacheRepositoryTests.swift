@@ -176,7 +176,7 @@ import Testing
   }
 
   @Test func `a cancelled put leaves no old value in the cache`() async throws {
-    let cache = CancellableDataSource(source: InMemoryDataSource<Int>())
+    let cache = CancellableDataSource<Int>()
     let repository = CacheRepository(main: main, cache: cache)
     try await repository.put(1, forId: "a")
     let put = Task {
@@ -240,7 +240,7 @@ import Testing
 
 /// A source whose calls fail in a task that has been cancelled.
 private struct CancellableDataSource<T: Sendable>: KeyValueDataSource {
-  let source: InMemoryDataSource<T>
+  private let source = InMemoryDataSource<T>()
 
   func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     try Task.checkCancellation()
