@@ -3,7 +3,7 @@ import DataSources
 // The operations of data sources for code that can't wait: each starts a task, returns immediately, and resolves its
 // future when the async operation of the same name ends.
 //
-// Where both could be called, the compiler must not choose these by mistake, or an error would vanish with the future.
+// Where both could be called, the compiler must not choose these silently, or an error would vanish with the future.
 // In an async function it prefers the async operation. But in the top-level code of a main.swift, and in a task's
 // closure without an `await`, it chooses the synchronous one. So these operations are not available in asynchronous
 // contexts, and their results can't be discarded silently.

@@ -76,6 +76,6 @@ dataSource.delete("myKey")
   }
 }
 
-// Sources conform to the protocols of the page, besides the async ones.
+// Sources conform to the protocols of the page, in addition to the async ones.
 extension InMemoryDataSource: Seed004.GetDataSource, Seed004.PutDataSource, Seed004.DeleteDataSource {}
 extension AnyDataSource: Seed004.GetDataSource, Seed004.PutDataSource, Seed004.DeleteDataSource {}

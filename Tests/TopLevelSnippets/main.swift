@@ -24,7 +24,7 @@ if CommandLine.arguments.contains("throw") {
   print("the error was lost")
 }
 
-// Errors are seen, also if nobody uses the result.
+// Errors are seen even if nobody uses the result.
 do {
   try await VoidDataSource<Book>().put(book, forId: 7)
   print("the error was lost")

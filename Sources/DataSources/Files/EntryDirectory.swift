@@ -80,7 +80,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   private func keys(of index: EntryFileIndex) -> [EntryKey] {
     let now = now
     let cached: [EntryKey]? = cachedIndex.withLock { cached in
-      guard cached?.version == index.version else { return nil }
+      guard cached?.hasSameVersion(as: index) == true else { return nil }
       cached?.sortKeys()
       return cached?.keys(at: now)
     }
@@ -113,20 +113,19 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
       guard !index.hasJournal else {
         throw DataSourceError(.failed, "\(directory.path) is a server's store: write to it through the server")
       }
-      guard index.maxRevision < .max else {
+      guard let revision = index.nextRevision else {
         throw DataSourceError(.failed, "\(directory.path) has used up all revisions")
       }
-      let revision = index.maxRevision + 1
       let changes = try body(index, revision)
       guard !changes.isEmpty else { return }
       try lock.setRevision(revision)
       do {
         // A single new file replaces the old one by its greater revision, whatever a crash leaves behind.
-        let isSingleWrite = changes.count == 1 && changes[0].files != nil && !changes[0].hasKeyFile
+        let isSingleWrite = changes.count == 1 && changes[0].isSingleWrite
         try directory.apply(changes.flatMap(\.fileChanges), atomically: !isSingleWrite)
         let version = EntryFileIndex.Version(revision: revision, time: try directory.modificationTime())
         cachedIndex.withLock { index in
-          for change in changes { index?.update(change.key, change.files) }
+          for change in changes { change.update(&index) }
           index?.setVersion(version)
         }
       } catch {
@@ -139,7 +138,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   /// Returns the index of the directory's current state.
   private func currentIndex(_ lock: DirectoryLock) throws -> EntryFileIndex {
     let version = EntryFileIndex.Version(revision: try lock.revision(), time: try directory.modificationTime())
-    if let index = cachedIndex.withLock({ $0 }), index.version == version { return index }
+    if let index = cachedIndex.withLock({ $0 }), index.isOf(version) { return index }
     let index = try EntryFileIndex(directory, version)
     // Don't cache the index of a server's store. A server doesn't update the revision, and two of its changes may have
     // the same time.
@@ -153,12 +152,12 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
 
 /// A change to the files of one key.
 private struct EntryChange {
-  let key: EntryKey
-  /// The files of the key after the change.
-  let files: EntryFileIndex.Files?
   let fileChanges: [FileChange]
+  private let key: EntryKey
+  /// The files of the key after the change.
+  private let files: EntryFileIndex.Files?
   /// Whether the file that contains the key is created or removed, too.
-  let hasKeyFile: Bool
+  private let hasKeyFile: Bool
 
   /// Creates a change to a new value.
   init(to key: EntryKey, replacing old: EntryFileIndex.Files?, isList: Bool, revision: UInt64, content: Data) {
@@ -182,4 +181,10 @@ private struct EntryChange {
     hasKeyFile = old.name.isDigest
     fileChanges = (old.fileNames + (hasKeyFile ? [old.name.keyFileName] : [])).map(FileChange.remove)
   }
+
+  /// Whether the change writes one file and creates no other.
+  var isSingleWrite: Bool { files != nil && !hasKeyFile }
+
+  /// Makes the change to an index.
+  func update(_ index: inout EntryFileIndex?) { index?.update(key, files) }
 }

@@ -33,10 +33,10 @@ struct EntryFileIndex {
     let time: DirectoryTime
   }
 
-  private(set) var version: Version
   /// Whether the directory is the store of a server.
   let hasJournal: Bool
-  private(set) var maxRevision: UInt64
+  private var version: Version
+  private var maxRevision: UInt64
   private var files: [EntryKey: Files] = [:]
   private var hasExpiries = false
   /// The keys in order; nil if a key has been added or removed since they were sorted.
@@ -63,6 +63,15 @@ struct EntryFileIndex {
       self.files[EntryKey(text)] = files
     }
   }
+
+  /// Returns whether this is the index of a version of the directory.
+  func isOf(_ version: Version) -> Bool { self.version == version }
+
+  /// Returns whether this index and another are of the same version.
+  func hasSameVersion(as other: EntryFileIndex) -> Bool { version == other.version }
+
+  /// The revision of the next change; nil if all revisions are used up.
+  var nextRevision: UInt64? { maxRevision < .max ? maxRevision + 1 : nil }
 
   subscript(key: EntryKey) -> Files? { files[key] }
 

@@ -105,7 +105,7 @@ struct SharedDirectory: Sendable {
     }
   }
 
-  /// Returns the error that `errno` stands for.
+  /// Returns an error with the reason in `errno`.
   private func posixFailure(_ verb: String, _ name: String) -> DataSourceError {
     let reason = POSIXErrorCode(rawValue: errno).map { POSIXError($0).localizedDescription } ?? "error \(errno)"
     return DataSourceError(.failed, "can't \(verb) \(path(of: name)): \(reason)")

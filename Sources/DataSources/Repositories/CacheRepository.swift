@@ -2,19 +2,21 @@
 /// source in another process.
 ///
 /// **Reads.** By default (`cacheSync`), a value comes from the cache; if the cache doesn't have it, or it isn't valid
-/// any more, it comes from the main source and goes to the cache. A cache doesn't know whether it has everything. So
-/// lists of everything, pages, and ids whose missing values are skipped always come from the main source and are not
-/// cached.
+/// any more, it comes from the main source and goes to the cache. A value that the main source no longer has leaves the
+/// cache, too. A cache doesn't know whether it has everything. So lists of everything, pages, and ids whose missing
+/// values are skipped always come from the main source and are not cached.
 ///
 /// **Writes.** A put or a deletion goes to the main source first, and to the cache only if the main source has accepted
 /// it. If the main source fails, the call throws its error, and the cache is unchanged: no reader sees a value that was
 /// never stored. Once the main source has accepted a write, the write has succeeded, and the cache must not contradict
-/// it: if the cache can't store the new value, it drops the old one, and the call succeeds. Only if the cache can't
-/// even do that, the call throws the cache's error, because readers of the cache may see the old value. Repeating the
-/// call is safe.
+/// it: if the cache can't store the new value, it drops the old one, and the call succeeds, even if its task has been
+/// cancelled meanwhile. Only if the cache can't drop the old value either, the call throws the cache's error, because
+/// readers of the cache may see that value. Repeating the call is safe.
 ///
-/// The main source is the only source of truth. If two calls for the same query run at the same time, the cache may
-/// keep the result of the slower one.
+/// The main source is the only source of truth. The cache may be out of date, until the next write or `mainSync` read of
+/// the same value, in three cases: another process has written to the main source; an error left open whether the main
+/// source has executed a write (such as a timeout); or two calls for the value ran at the same time, and the cache kept
+/// the result of the slower one. A `validity` that accepts values for a limited time bounds all three.
 public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   private let main: AnyDataSource<T>
   private let cache: AnyDataSource<T>
@@ -72,6 +74,7 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
     isValid: (V) -> Bool
   ) async throws -> V {
     var stale: V?
+    var mayBeCached = true
     switch resolved(operation) {
     case .main: return try await get(main)
     case .cache: return try await get(cache)
@@ -82,25 +85,28 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
         if isValid(value) { return value }
         stale = value
       } catch let error as DataSourceError where error.kind == .notFound || error.kind == .notValid {
-        stale = nil
+        mayBeCached = error.kind == .notValid
       }
     }
     let value: V
     do {
       value = try await get(main)
+    } catch let error as DataSourceError where error.kind == .notFound {
+      // The main source hasn't failed: it says that the value doesn't exist. That is the result, even if the cache can't
+      // drop the value.
+      if mayBeCached { try? await dropFromCache(query) }
+      throw error
     } catch  where resolved(operation) == .cacheSync(fallback: true) && !(error is CancellationError) {
       guard let stale else {
         throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
       }
-      // If the main source says that the value no longer exists, it hasn't failed.
-      if (error as? DataSourceError)?.kind == .notFound { throw error }
       return stale
     }
     try await updateCache(query) { _ = try await put(cache, value) }
     return value
   }
 
-  /// Reads a list of which the cache may have any part, so that the cache can only be a fallback.
+  /// Reads a list from the main source. The cache is only a fallback, because it may have any part of the list.
   private func readUncached(_ query: any Query, _ operation: RepositoryOperation) async throws -> [T] {
     switch resolved(operation) {
     case .cache:
@@ -164,7 +170,14 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   /// out of date.
   /// - Throws: The cache's error if it can't drop it either.
   private func updateCache(_ query: any Query, _ update: () async throws -> Void) async throws {
-    do { try await update() } catch { try await cache.delete(query) }
+    do { try await update() } catch { try await dropFromCache(query) }
+  }
+
+  /// Drops what the cache has for a query, in a task of its own: if the caller's task has been cancelled, the main
+  /// source has still changed.
+  private func dropFromCache(_ query: any Query) async throws {
+    let cache = cache
+    try await Task { try await cache.delete(query) }.value
   }
 }
 

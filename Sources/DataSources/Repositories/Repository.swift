@@ -9,8 +9,8 @@ public enum RepositoryOperation: Hashable, Sendable {
   /// The main source; the result goes to the cache, too.
   case mainSync
   /// Reads the cache first, and the main source for what the cache lacks; the result goes to the cache. With
-  /// `fallback`, a cached value that is no longer valid is better than none if the main source fails. Writes go to the
-  /// main source first, as with `mainSync`.
+  /// `fallback`, if the main source fails, returns a cached value that is no longer valid, if there is one. Writes go to
+  /// the main source first, as with `mainSync`.
   case cacheSync(fallback: Bool = false)
 }
 

@@ -175,10 +175,95 @@ import Testing
     #expect(await failure { try await cache.get("a") } == .notFound)
   }
 
+  @Test func `a cancelled put leaves no old value in the cache`() async throws {
+    let cache = CancellableDataSource<Int>()
+    let repository = CacheRepository(main: main, cache: cache)
+    try await repository.put(1, forId: "a")
+    let put = Task {
+      unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+      return try await repository.put(2, forId: "a")
+    }
+    #expect(try await put.value == 2)
+    #expect(await failure { try await cache.get("a") } == .notFound)
+    #expect(try await repository.get("a") == 2)
+  }
+
+  @Test(arguments: [RepositoryOperation.mainSync, .cacheSync(), .cacheSync(fallback: true)])
+  func `a value that main no longer has leaves the cache`(_ operation: RepositoryOperation) async throws {
+    try await cache.put(-1, forId: "a")
+    try await cache.putAll([-2, -3], forId: ["b", "c"])
+    #expect(await failure { try await repository.get("a", operation: operation) } == .notFound)
+    #expect(await failure { try await repository.getAll(["b", "c"], operation: operation) } == .notFound)
+    #expect(try await cache.getAll(AllObjectsQuery()) == [])
+    // So there is nothing to fall back to later, while main is away.
+    main.fail(with: DataSourceError.unknown)
+    #expect(await failure { try await repository.get("a", operation: .cacheSync(fallback: true)) } == .notFound)
+  }
+
+  @Test func `a missing value is notFound, even if the cache fails to drop it`() async throws {
+    try await cache.put(1, forId: "a")
+    cache.fail(with: DataSourceError.failed)
+    #expect(await failure { try await repository.get("a", operation: .mainSync) } == .notFound)
+    #expect(try await cache.get("a") == 1)
+  }
+
+  @Test func `a miss in both sources doesn't write to the cache`() async throws {
+    #expect(await failure { try await repository.get("a") } == .notFound)
+    #expect(cache.calls == [.get])
+  }
+
+  @Test func `deleteAll succeeds if the cache fails once, and empties it`() async throws {
+    try await repository.putAll([1, 2], forId: ["a", "b"])
+    cache.fail(with: DataSourceError.failed)
+    try await repository.deleteAll(AllObjectsQuery())
+    #expect(try await cache.getAll(AllObjectsQuery()) == [])
+    #expect(try await main.getAll(AllObjectsQuery()) == [])
+  }
+
+  @Test func `a putAll of ids fails in main as a whole, and drops all of the ids if the cache fails`() async throws {
+    try await repository.putAll([1, 2], forId: ["a", "b"])
+    #expect(await failure { try await repository.putAll([3], forId: ["a", "b"]) } == .illegalArgument)
+    #expect(try await cache.getAll(["a", "b"]) == [1, 2])
+    cache.fail(with: DataSourceError.failed)
+    #expect(try await repository.putAll([3, 4], forId: ["a", "b"]) == [3, 4])
+    #expect(try await cache.getAll(AllObjectsQuery()) == [])
+    #expect(try await repository.getAll(["a", "b"]) == [3, 4])
+  }
+
   @Test func `a cache repository is a source like any other`() async throws {
     let source = AnyDataSource(CacheRepository(main: repository, cache: InMemoryDataSource<Int>()))
     try await source.put(1, forId: "a")
     #expect(try await source.get("a") == 1)
     #expect(try await main.get("a") == 1)
+  }
+}
+
+/// A source whose calls fail in a task that has been cancelled.
+private struct CancellableDataSource<T: Sendable>: KeyValueDataSource {
+  private let source = InMemoryDataSource<T>()
+
+  func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
+    try Task.checkCancellation()
+    return try await source.entries(of: keys)
+  }
+
+  func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
+    try Task.checkCancellation()
+    return try await source.entries(in: range)
+  }
+
+  func store(_ entries: [KeyValueEntry<T>]) async throws {
+    try Task.checkCancellation()
+    try await source.store(entries)
+  }
+
+  func remove(_ keys: [String]) async throws {
+    try Task.checkCancellation()
+    try await source.remove(keys)
+  }
+
+  func removeAll() async throws {
+    try Task.checkCancellation()
+    try await source.removeAll()
   }
 }
