@@ -4,9 +4,13 @@ import Foundation
 
 /// `larder-bench` of this build, run as a separate process with pipes for its output.
 enum BenchProcess {
-  static func run(_ arguments: [String]) throws -> (status: Int32, output: String, errors: String) {
+  static let path = "\(Programs.folder)/larder-bench"
+
+  static func run(
+    _ arguments: [String], program: String = path
+  ) throws -> (status: Int32, output: String, errors: String) {
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: "\(Programs.folder)/larder-bench")
+    process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     let (output, errors) = (Pipe(), Pipe())
     process.standardOutput = output

@@ -55,6 +55,24 @@ import Testing
     #expect(report.figures.allSatisfy { $0.median > 0 })
   }
 
+  @Test func `With --target, the client needs no server beside the program`() throws {
+    let larder = try #require(try Contender.installed().first { $0.name == Contender.larder })
+    let sockets = try TemporaryFolder()
+    let server = try RunningServer(larder, in: sockets)
+    defer {
+      server.stop()
+      sockets.remove()
+    }
+    // contrib/microbench runs a copy in a folder of its own.
+    let folder = try TemporaryFolder(in: Programs.folder)
+    let copy = "\(folder.path)/larder-bench"
+    try FileManager.default.linkItem(atPath: BenchProcess.path, toPath: copy)
+    let result = try BenchProcess.run(
+      ["client", "--target", "larder:\(server.address)", "--tasks", "2", "--keys", "100", "--calls", "100"],
+      program: copy)
+    #expect(result.status == 0 && result.output.isEmpty && result.errors.isEmpty, "\(result.errors)")
+  }
+
   @Test func `Micro-benchmarks run`() throws {
     let result = try BenchProcess.run(["micro", "--operations", "200", "--entries", "1000"])
     #expect(result.status == 0 && result.errors.isEmpty)

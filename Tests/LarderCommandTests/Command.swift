@@ -45,7 +45,7 @@ struct Command {
   }
 }
 
-/// A folder that is removed with its owner.
+/// A folder that is removed when this object is released.
 final class TemporaryFolder {
   let path = "/tmp/larder-test-\(UInt64.random(in: 0 ... .max))"
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A real `larder` console on a pseudo terminal. It ends with its owner.
+/// A real `larder` console on a pseudo terminal. It ends when this object is released.
 final class ConsoleProcess {
   private let process = Process()
   private let terminal: Int32

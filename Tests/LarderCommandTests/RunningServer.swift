@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A real `larderd` with a store `items`. It ends with its owner.
+/// A real `larderd` with a store `items`. It stops when this object is released.
 final class RunningServer {
   let address: String
   let process = Process()
@@ -26,7 +26,7 @@ final class RunningServer {
 
   deinit { stop() }
 
-  /// Stops the server in an orderly way.
+  /// Stops the server with SIGTERM, and waits until it has exited.
   func stop() {
     process.terminate()
     process.waitUntilExit()

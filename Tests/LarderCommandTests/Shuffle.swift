@@ -1,6 +1,8 @@
 /// The SplitMix64 generator, which generates the same numbers for the same seed.
 struct Shuffle: RandomNumberGenerator {
-  var state: UInt64
+  private var state: UInt64
+
+  init(state: UInt64) { self.state = state }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15

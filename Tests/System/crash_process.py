@@ -23,7 +23,7 @@ class Figures:
 
 
 class ClientProcess:
-    """Calls `work` until the server ends; `verify` then compares the next server's data with the acknowledged writes."""
+    """Calls `work` until the server ends; `verify` compares the next server's data with the acknowledged writes."""
 
     def __init__(self, number: int, address: str, seed: int) -> None:
         self.address = address

@@ -178,7 +178,7 @@ class JournalChecks(BriefCase):
     server: Path
 
     def log(self, *before: str) -> str:
-        """Starts larderd with an invalid configuration and returns what it writes to standard error, a pretended journal."""
+        """Returns what larderd with an invalid configuration writes to standard error, a simulated journal."""
         reader, writer = os.pipe()
         status = os.fstat(writer)
         environment = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}

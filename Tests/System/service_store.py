@@ -81,9 +81,9 @@ class StoreChecks(ServiceCase):
             # Both send a hello while no server is running.
             waiting = []
             for address in self.addresses:
-                place = address.partition(":")[2]
+                rest = address.partition(":")[2]
                 waiting.append(socket.socket(socket.AF_UNIX if address.startswith("unix:") else socket.AF_INET))
-                waiting[-1].connect(place if address.startswith("unix:") else ("127.0.0.1", int(place.rpartition(":")[2])))
+                waiting[-1].connect(rest if address.startswith("unix:") else ("127.0.0.1", int(rest.rpartition(":")[2])))
                 hello = encode_hello(1, 1, 1, "early")
                 waiting[-1].sendall((8 + len(hello)).to_bytes(4, "little") + bytes([Operation.hello, 0, 0, 0, 1, 0, 0, 0]) + hello)
             process = self.run_larderd(*self.listening())

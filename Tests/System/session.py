@@ -61,7 +61,7 @@ class ServerChecks(Case):
         self.assertIsNone(self.server.process.poll(), "the server has exited")
 
     def test_sigterm(self) -> None:
-        """The server answers received requests, continues reply streams, refuses new clients and notifies all others."""
+        """The server answers received requests, continues reply streams, refuses new clients and notifies the others."""
         self.store.put_many([Write(f"{number}", bytes(50_000)) for number in range(20)])
         reader, busy, idle = self.raw(credit=1), self.raw(), self.raw()
         stream = reader.send_request(Operation.all, wire.encode_all(), reader.open(self.store.name))

@@ -68,11 +68,11 @@ step() {
     exit 1
   fi
   passed=$((passed + 1))
-  printf '  %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(closing_line)"
+  printf '  %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(summary_line)"
 }
 
 # Prints the last summary line of the log, if any.
-closing_line() {
+summary_line() {
   grep -aoE -e 'Test run with [0-9]+ tests?.* passed' -e '^[0-9]+ passed, [0-9]+ failed.*' -e '[0-9,]+ executions.*' \
     -e '^[0-9]+ sources, .*' -e 'exposure level .*: [0-9.]+' "$log" | tail -n 1 || true
 }

@@ -55,7 +55,7 @@ def sign(row, fact):
 def line(signs):
     """Joins signs in groups of ten."""
     signs = "".join(signs)
-    return " ".join(signs[place : place + 10] for place in range(0, len(signs), 10))
+    return " ".join(signs[start : start + 10] for start in range(0, len(signs), 10))
 
 
 def main():

@@ -39,17 +39,17 @@ class LarderError(Exception):
 
 def connect(address: str, timeout: float | None) -> socket.socket:
     """Connects to `unix:/path` or `tcp:host:port` (`tcp:[::1]:port` for IPv6)."""
-    scheme, _, place = address.partition(":")
+    scheme, _, rest = address.partition(":")
     if scheme == "unix":
         connected = socket.socket(socket.AF_UNIX)
         connected.settimeout(timeout)
         try:
-            connected.connect(place)
+            connected.connect(rest)
         except OSError:
             connected.close()
             raise
         return connected
-    host, _, port = place.rpartition(":")
+    host, _, port = rest.rpartition(":")
     if scheme != "tcp" or not host or not port.isdigit():
         raise ValueError(f"{address!r} is neither unix:/path nor tcp:host:port")
     connected = socket.create_connection((host.strip("[]"), int(port)), timeout)
@@ -60,7 +60,8 @@ def connect(address: str, timeout: float | None) -> socket.socket:
 def send_while_receiving(connected: socket.socket, data: bytes, received: bytearray, deadline: float) -> bool:
     """Sends `data` and meanwhile appends incoming bytes to `received`.
 
-    A server stops reading from a client that does not read (§9). Returns False if the server closed the connection; part of `data` may then be unsent.
+    A server stops reading from a client that does not read (§9). Returns False if the server closed the connection;
+    part of `data` may then be unsent.
     """
     remaining = memoryview(data)
     connected.settimeout(0)
@@ -205,7 +206,7 @@ class Client:
         try:
             while not self._failure and (reply := wire.take_reply(self._received)):
                 if reply.id == 0:
-                    # Requests without a reply before a notice were not executed (§8), whatever the notice's own outcome.
+                    # Requests that have no reply before a notice were not executed (§8), whatever the notice's outcome.
                     return self._fail(Outcome.not_executed, reply.code, reply.message)
                 if reply.id not in self._replies:
                     raise wire.WireError(f"a reply to unknown request {reply.id}")

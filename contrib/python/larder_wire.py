@@ -1,4 +1,4 @@
-"""Encoding and decoding of frames as Protocol/wire.md specifies; § refers to its sections. Uses no sockets and no clocks."""
+"""Encoding and decoding of frames as Protocol/wire.md specifies; § refers to its sections. No sockets, no clocks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Hello:
-    """§3: the server's limits. `max_frame_size` is the maximum `length`, which is four bytes less than the whole frame."""
+    """§3: the server's limits. `max_frame_size` is the maximum `length`, four bytes less than the whole frame."""
 
     version: int
     features: int

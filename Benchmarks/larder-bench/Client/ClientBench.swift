@@ -12,10 +12,16 @@ struct ClientBench: Sendable {
 
   /// The result of one turn.
   struct Outcome: Sendable {
-    let calls: Int
-    let seconds: Double
-    /// The CPU time of the whole process, in seconds.
-    let cpuSeconds: Double
+    private let calls: Int
+    private let seconds: Double
+    private let cpuSeconds: Double
+
+    /// - Parameter cpuSeconds: The CPU time of the whole process, in seconds.
+    init(calls: Int, seconds: Double, cpuSeconds: Double) {
+      self.calls = calls
+      self.seconds = seconds
+      self.cpuSeconds = cpuSeconds
+    }
 
     var callsPerSecond: Double { Double(calls) / seconds }
     var cpuMicrosecondsPerCall: Double { cpuSeconds * 1e6 / Double(max(1, calls)) }

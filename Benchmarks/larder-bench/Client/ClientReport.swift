@@ -1,13 +1,19 @@
 /// The result of `larder-bench client`, as written to JSON.
 struct ClientReport: Codable, Sendable {
-  var surroundings = Surroundings()
-  var rounds: Int
-  var keys: Int
-  var valueSize: Int
-  var figures: [MeasuredFigure] = []
+  private var surroundings = Surroundings()
+  private var rounds: Int
+  private var keys: Int
+  private var valueSize: Int
+  private(set) var figures: [MeasuredFigure] = []
 
   static let rate = "calls"
   static let cpu = "client CPU a call"
+
+  init(rounds: Int, keys: Int, valueSize: Int) {
+    self.rounds = rounds
+    self.keys = keys
+    self.valueSize = valueSize
+  }
 
   mutating func add(_ row: ClientRow, _ outcomes: [ClientBench.Outcome]) {
     figures.append(
@@ -27,7 +33,7 @@ struct ClientReport: Codable, Sendable {
     return """
       # The client library
 
-      \(surroundings.machine) · load average at the start \(decimal(surroundings.loadAverage, 2))
+      \(surroundings.markdown())
 
       Gets of \(grouped(Double(keys))) keys with values of \(valueSize) bytes over one Unix connection. Cells show the median of \
       \(rounds) rounds (lowest–highest), in which the clients take turns. CPU is that of the whole client process.

@@ -65,10 +65,9 @@ struct ClientCommand: ParsableCommand {
   }
 
   private func measure(in folder: TemporaryFolder) throws -> ClientReport? {
-    let contenders = try Contender.installed()
-    let own =
-      try target == nil
-      ? contenders.first { $0.name == Contender.larder }.map { try RunningServer($0, in: folder) } : nil
+    // With --target, nothing is started, so that this program also runs where larderd is not installed.
+    let contenders = target == nil ? try Contender.installed() : []
+    let own = try contenders.first { $0.name == Contender.larder }.map { try RunningServer($0, in: folder) }
     guard let address = target?.address ?? own?.address else {
       throw BenchError("there is no server to call; build larderd, or give --target")
     }
@@ -82,7 +81,7 @@ struct ClientCommand: ParsableCommand {
     }
 
     let redis =
-      RedisBenchmark.isInstalled && target == nil
+      RedisBenchmark.isInstalled
       ? try contenders.first { $0.name == "redis" }.map { try RunningServer($0, in: folder) } : nil
     if let redis { try load(redis.address, .resp) }
     let rows =

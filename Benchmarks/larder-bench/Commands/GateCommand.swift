@@ -30,15 +30,13 @@ struct GateCommand: ParsableCommand {
       logLine("larder-bench: \(error)")
       throw ExitCode(2)
     }
-    guard !gate.lines.isEmpty else {
+    guard !gate.isEmpty else {
       logLine("larder-bench: \(old) contains no figures")
       throw ExitCode(2)
     }
     print(gate.text)
     if gate.hasFailed {
-      let count = gate.lines.count(where: \.exceedsThreshold)
-      logLine(
-        "larder-bench: \(count) of \(gate.lines.count) figures exceed the threshold of \(percent(threshold.fraction))")
+      logLine("larder-bench: \(gate.summary)")
       throw ExitCode.failure
     }
   }
@@ -46,15 +44,32 @@ struct GateCommand: ParsableCommand {
 
 /// A comparison of two results, figure by figure.
 struct Gate {
-  struct Line: Equatable {
-    var name: String
-    var unit: String
-    var old: Double
+  private struct Line {
+    private let old: MeasuredFigure
     /// Nil if the new result lacks the figure.
-    var new: Double?
+    private let new: Double?
     /// By how much the new value is worse, as a fraction of the old one; negative if it is better.
-    var regression: Double
-    var exceedsThreshold: Bool
+    private let regression: Double
+    let exceedsThreshold: Bool
+
+    init(_ old: MeasuredFigure, new: Double?, threshold: Double) {
+      self.old = old
+      self.new = new
+      guard let new else {
+        (regression, exceedsThreshold) = (0, true)
+        return
+      }
+      let scale = max(abs(old.median), 1e-9)
+      regression = (old.isBetterLower ? new - old.median : old.median - new) / scale
+      exceedsThreshold = regression > threshold
+    }
+
+    var text: String {
+      let mark = exceedsThreshold ? "FAIL" : "ok  "
+      guard let new else { return "\(mark)  \(old.name): missing from the new result" }
+      let change = "\(regression > 0 ? "worse" : "better") by \(decimal(abs(regression) * 100, 1))%"
+      return "\(mark)  \(old.name): \(grouped(old.median)) → \(grouped(new)) \(old.unit), \(change)"
+    }
   }
 
   /// The part of a result file that all commands write.
@@ -62,7 +77,11 @@ struct Gate {
     var figures: [MeasuredFigure]
   }
 
-  let lines: [Line]
+  private let lines: [Line]
+  private let threshold: Double
+
+  /// Whether there is nothing to compare.
+  var isEmpty: Bool { lines.isEmpty }
   var hasFailed: Bool { lines.contains(where: \.exceedsThreshold) }
 
   /// - Parameters:
@@ -72,24 +91,15 @@ struct Gate {
     let hasLarder = old.figures.contains { $0.contender == Contender.larder }
     let relevant = old.figures.filter { includesPeers || !hasLarder || $0.contender == Contender.larder }
     lines = relevant.map { old in
-      let new = new.figures.first { $0.name == old.name }?.median
-      guard let new else {
-        return Line(name: old.name, unit: old.unit, old: old.median, new: nil, regression: 0, exceedsThreshold: true)
-      }
-      let scale = max(abs(old.median), 1e-9)
-      let regression = (old.isBetterLower ? new - old.median : old.median - new) / scale
-      return Line(
-        name: old.name, unit: old.unit, old: old.median, new: new, regression: regression,
-        exceedsThreshold: regression > threshold)
+      Line(old, new: new.figures.first { $0.name == old.name }?.median, threshold: threshold)
     }
+    self.threshold = threshold
   }
 
-  var text: String {
-    lines.map { line in
-      let mark = line.exceedsThreshold ? "FAIL" : "ok  "
-      guard let new = line.new else { return "\(mark)  \(line.name): missing from the new result" }
-      let change = "\(line.regression > 0 ? "worse" : "better") by \(decimal(abs(line.regression) * 100, 1))%"
-      return "\(mark)  \(line.name): \(grouped(line.old)) → \(grouped(new)) \(line.unit), \(change)"
-    }.joined(separator: "\n")
+  var text: String { lines.map(\.text).joined(separator: "\n") }
+
+  var summary: String {
+    let count = lines.count(where: \.exceedsThreshold)
+    return "\(count) of \(lines.count) figures exceed the threshold of \(percent(threshold))"
   }
 }

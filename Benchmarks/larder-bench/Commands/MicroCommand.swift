@@ -34,7 +34,7 @@ struct MicroCommand: ParsableCommand {
     if list { return print(chosen.map(\.name).joined(separator: "\n")) }
     let settings = MicroSettings(entries: entries)
     if let operations {
-      for benchmark in chosen { try benchmark.prepare(settings)(operations) }
+      for benchmark in chosen { try benchmark.perform(operations, settings) }
       return
     }
     var figures: [MeasuredFigure] = []
@@ -50,14 +50,20 @@ struct MicroCommand: ParsableCommand {
         print("\(name) \(grouped(figure.median)) ns (\(grouped(figure.lowest))–\(grouped(figure.highest)))\(overhead)")
       }
     }
-    if json { print(try JSON.encode(MicroReport(surroundings: Surroundings(), entries: entries, figures: figures))) }
+    if json { print(try JSON.encode(MicroReport(entries: entries, figures: figures))) }
   }
 }
 
-struct MicroReport: Codable {
-  var surroundings: Surroundings
-  var entries: Int
-  var figures: [MeasuredFigure]
+/// The result of `larder-bench micro`, as written to JSON.
+private struct MicroReport: Encodable {
+  private let surroundings = Surroundings()
+  private let entries: Int
+  private let figures: [MeasuredFigure]
+
+  init(entries: Int, figures: [MeasuredFigure]) {
+    self.entries = entries
+    self.figures = figures
+  }
 }
 
 extension String {

@@ -25,23 +25,21 @@ struct Comparison {
     let all = try ProcessorSet.ofCurrentThread()
     try plan.processors?.servers.restrictCurrentThread()
     defer { try? all.restrictCurrentThread() }
-    var report = ComparisonReport(plan, contenders)
+    let setups = try ComparisonPlan.workerSetups.map { try Contender.larder(workers: $0.workers, stores: $0.stores) }
+    var report = ComparisonReport(plan, contenders, workerSetups: setups)
     for contender in contenders { try check(contender) }
     try measureMemory(&report)
 
     let servers = try start(contenders)
     try measure(plan.works, servers, &report)
-    let peakRate = report.bestPeerPeak ?? report.larderPeak
-    report.peakRate = peakRate
+    let peakRate = report.determinePeakRate()
     try measureLatency(servers, peakRate: peakRate, &report)
     try measureLoadCurve(servers, peakRate: peakRate, &report)
     for server in servers { server.stop() }
 
-    let setups = try ComparisonPlan.workerSetups.map { try Contender.larder(workers: $0.workers, stores: $0.stores) }
-    report.workerSetups = setups.map(\.name)
     try measure(plan.workerWorks, start(setups), &report)
-    (report.turns, report.retakenTurns, report.disturbedTurns) = (measured, repeated, disturbed)
-    report.seconds = rounded(Double(Clocks.now() - start) / 1e9)
+    report.finish(
+      turns: measured, retaken: repeated, disturbed: disturbed, seconds: Double(Clocks.now() - start) / 1e9)
     return report
   }
 

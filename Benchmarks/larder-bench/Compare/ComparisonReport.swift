@@ -1,52 +1,99 @@
 /// The result of `larder-bench compare`, as written to JSON.
 struct ComparisonReport: Codable, Sendable {
   private var surroundings = Surroundings()
-  var settings: Settings
-  var contenders: [Description]
+  private var settings: Settings
+  private var contenders: [Description]
   /// The total duration, in seconds.
-  var seconds = 0.0
+  private var seconds = 0.0
   /// The numbers of turns measured, repeated because other processes used more than a fifth of a core, and kept in
   /// spite of that.
-  var turns = 0
-  var retakenTurns = 0
-  var disturbedTurns = 0
+  private var turns = 0
+  private var retakenTurns = 0
+  private var disturbedTurns = 0
   /// The best peer's gets per second without pipelining, to which the rates of the latencies are relative.
-  var peakRate = 0.0
-  var figures: [MeasuredFigure] = []
+  private var peakRate = 0.0
+  private var figures: [MeasuredFigure] = []
   /// The names, in figures, of Larder with other numbers of workers and stores.
-  var workerSetups: [String] = []
+  private var workerSetups: [String]
   /// The percentiles at the fraction `comparedLoad` of that peak, over all rounds.
-  var latencies: [String: LatencyReport] = [:]
-  var loadCurve: [LoadPoint] = []
+  private(set) var latencies: [String: LatencyReport] = [:]
+  private(set) var loadCurve: [LoadPoint] = []
 
-  struct Settings: Codable, Sendable {
-    var repeats: Int
+  private struct Settings: Codable, Sendable {
+    let repeats: Int
     /// Whether the generator had its own processor.
-    var isPinned: Bool
-    var secondsOfATurn: Double
+    private let isPinned: Bool
+    private let secondsOfATurn: Double
     /// The start of each turn, in which latencies are ignored.
-    var secondsOfWarmUp: Double
-    var connections: Int
-    var keys: Int
-    var valueSize: Int
-    var entriesInMemory: Int
-    var comparedLoad: Double
-    var seed: UInt64
+    private let secondsOfWarmUp: Double
+    private let connections: Int
+    private let keys: Int
+    private let valueSize: Int
+    private let entriesInMemory: Int
+    let comparedLoad: Double
+    private let seed: UInt64
+
+    init(_ plan: ComparisonPlan) {
+      repeats = plan.repeats
+      isPinned = plan.processors != nil
+      secondsOfATurn = plan.turn.seconds
+      secondsOfWarmUp = plan.warmUp.seconds
+      connections = plan.connections
+      keys = plan.keys
+      valueSize = plan.valueSize
+      entriesInMemory = plan.entriesInMemory
+      comparedLoad = ComparisonPlan.comparedLoad
+      seed = plan.seed
+    }
+
+    var text: String {
+      """
+      \(connections) connections over Unix sockets, \(grouped(Double(keys))) uniform keys of \(BenchKey.size) \
+      bytes, values of \(valueSize) bytes, one generator thread\(isPinned ? " with its own processor" : ""). \
+      In each of \(repeats) rounds, every contender had a turn of \(decimal(secondsOfATurn, 2)) s at each work. \
+      Cells show the median of the rounds (lowest–highest).
+      """
+    }
   }
 
+  /// A contender as a reader needs it for repeating the measurement.
   struct Description: Codable, Sendable {
-    var name: String
-    var version: String
-    var commandLine: String
+    let name: String
+    private let version: String
+    let commandLine: String
+
+    init(_ contender: Contender) {
+      name = contender.name
+      version = contender.version
+      commandLine = contender.commandLine
+    }
+
+    var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
   }
 
+  /// The medians of turns at one rate.
   struct LoadPoint: Codable, Sendable {
-    var contender: String
-    var plannedPerSecond: Double
-    var answeredPerSecond: Double
+    let contender: String
+    private let plannedPerSecond: Double
+    private let answeredPerSecond: Double
     /// Microseconds from the scheduled time.
-    var p50: Double
-    var p99: Double
+    private let p50: Double
+    private let p99: Double
+
+    init(_ contender: String, planned: Double, _ outcomes: [LoadOutcome]) {
+      func median(_ value: (LoadOutcome) -> Double) -> Double {
+        let sorted = outcomes.map(value).sorted()
+        return sorted.isEmpty ? 0 : rounded(sorted[sorted.count / 2])
+      }
+      self.contender = contender
+      plannedPerSecond = rounded(planned)
+      answeredPerSecond = median(\.rate)
+      p50 = median { $0.tally.microseconds(50) }
+      p99 = median { $0.tally.microseconds(99) }
+    }
+
+    /// The 99th percentile by scheduled rate, even where that rate was not reached.
+    var plotPoint: (x: Double, y: Double) { (plannedPerSecond / 1_000, p99) }
   }
 
   static let cpu = "server CPU a request"
@@ -59,16 +106,11 @@ struct ComparisonReport: Codable, Sendable {
   static let loading = "loading"
   static let compared = "get, at a constant rate"
 
-  init(_ plan: ComparisonPlan, _ contenders: [Contender]) {
-    settings = Settings(
-      repeats: plan.repeats, isPinned: plan.processors != nil, secondsOfATurn: plan.turn.seconds,
-      secondsOfWarmUp: plan.warmUp.seconds,
-      connections: plan.connections, keys: plan.keys,
-      valueSize: plan.valueSize, entriesInMemory: plan.entriesInMemory, comparedLoad: ComparisonPlan.comparedLoad,
-      seed: plan.seed)
-    self.contenders = contenders.map {
-      Description(name: $0.name, version: $0.version, commandLine: $0.commandLine)
-    }
+  /// - Parameter workerSetups: Larder with other numbers of workers and stores.
+  init(_ plan: ComparisonPlan, _ contenders: [Contender], workerSetups: [Contender]) {
+    settings = Settings(plan)
+    self.contenders = contenders.map(Description.init)
+    self.workerSetups = workerSetups.map(\.name)
   }
 
   mutating func add(_ work: String, _ contender: String, _ outcomes: [LoadOutcome], keys: Int) {
@@ -77,36 +119,28 @@ struct ComparisonReport: Codable, Sendable {
         MeasuredFigure(work, figure, of: contender, unit: unit, isBetterLower: lower, outcomes.map(value)))
     }
     let cpu = { (outcome: LoadOutcome) in
-      (outcome.server?.cpuSeconds ?? 0) * 1e6 / Double(max(1, outcome.tally.answered))
+      outcome.server?.cpuMicroseconds(perRequestOf: outcome.tally.answered) ?? 0
     }
     figure(Self.cpu, "µs", cpu)
     if keys > 1 { figure(Self.cpuOfKey, "µs") { cpu($0) / Double(keys) } }
     figure(Self.throughput, "requests/s", lower: false) { $0.rate }
-    figure(Self.p50, "µs") { Double($0.tally.latencies.valueAtPercentile(50)) / 1_000 }
-    figure(Self.p99, "µs") { Double($0.tally.latencies.valueAtPercentile(99)) / 1_000 }
+    figure(Self.p50, "µs") { $0.tally.microseconds(50) }
+    figure(Self.p99, "µs") { $0.tally.microseconds(99) }
   }
 
   mutating func addLatency(_ contender: String, _ tally: Tally, _ outcomes: [LoadOutcome]) {
-    latencies[contender] = LatencyReport(tally.latencies)
+    latencies[contender] = tally.latencyReport
     for (name, percentile) in [(Self.p50, 50), (Self.p99, 99), (Self.p999, 99.9)] {
       figures.append(
         MeasuredFigure(
           Self.compared, name, of: contender, unit: "µs", isBetterLower: true,
-          outcomes.map { Double($0.tally.latencies.valueAtPercentile(percentile)) / 1_000 }))
+          outcomes.map { $0.tally.microseconds(percentile) }))
     }
   }
 
   /// Adds the medians of turns at one rate.
   mutating func addLoadPoint(_ contender: String, planned: Double, _ outcomes: [LoadOutcome]) {
-    func median(_ value: (LoadOutcome) -> Double) -> Double {
-      let sorted = outcomes.map(value).sorted()
-      return sorted.isEmpty ? 0 : rounded(sorted[sorted.count / 2])
-    }
-    loadCurve.append(
-      LoadPoint(
-        contender: contender, plannedPerSecond: rounded(planned), answeredPerSecond: median(\.rate),
-        p50: median { Double($0.tally.latencies.valueAtPercentile(50)) / 1_000 },
-        p99: median { Double($0.tally.latencies.valueAtPercentile(99)) / 1_000 }))
+    loadCurve.append(LoadPoint(contender, planned: planned, outcomes))
   }
 
   mutating func addMemory(_ contender: String, beyondKeyAndValue bytes: Double) {
@@ -120,15 +154,32 @@ struct ComparisonReport: Codable, Sendable {
 
   /// Returns the figure of the best peer, that is, of any contender except Larder and the echo.
   func bestPeer(_ work: String, _ figure: String) -> MeasuredFigure? {
-    let names = contenders.map(\.name).filter { $0 != Contender.larder && $0 != Contender.echo }
+    let names = contenderNames.filter { $0 != Contender.larder && $0 != Contender.echo }
     let peers = figures.filter { $0.work == work && $0.figure == figure && names.contains($0.contender) }
     return peers.first?.isBetterLower == true
       ? peers.min { $0.median < $1.median } : peers.max { $0.median < $1.median }
   }
 
-  private static let peakWork = ComparisonPlan().works[0].name
-  var bestPeerPeak: Double? { bestPeer(Self.peakWork, Self.throughput)?.median }
-  var larderPeak: Double { figure(Self.peakWork, Self.throughput, Contender.larder)?.median ?? 1 }
+  /// Determines the peak from the throughputs measured so far, and returns it. Without peers, it is Larder's own.
+  mutating func determinePeakRate() -> Double {
+    let work = ComparisonPlan().works[0].name
+    peakRate =
+      bestPeer(work, Self.throughput)?.median ?? figure(work, Self.throughput, Contender.larder)?.median ?? 1
+    return peakRate
+  }
+
+  mutating func finish(turns: Int, retaken: Int, disturbed: Int, seconds: Double) {
+    (self.turns, retakenTurns, disturbedTurns) = (turns, retaken, disturbed)
+    self.seconds = rounded(seconds)
+  }
+
+  var contenderNames: [String] { contenders.map(\.name) }
+
+  /// The number of rounds.
+  var rounds: Int { settings.repeats }
+
+  /// The requests per second at which latencies are compared.
+  var comparedRate: Double { peakRate * settings.comparedLoad }
 }
 
 extension ComparisonReport {
@@ -151,18 +202,14 @@ extension ComparisonReport {
     """
     # Larder and its peers
 
-    \(surroundings.machine) · load average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
+    \(surroundings.markdown()) · \(Int(seconds)) s in all
 
-    \(settings.connections) connections over Unix sockets, \(grouped(Double(settings.keys))) uniform keys of \(BenchKey.size) \
-    bytes, values of \(settings.valueSize) bytes, one generator thread\(settings.isPinned ? " with its own processor" : ""). \
-    In each of \(settings.repeats) rounds, every contender had a turn of \(decimal(settings.secondsOfATurn, 2)) s at each work. \
-    Cells show the median of the rounds (lowest–highest). Of \(turns) turns, \(retakenTurns) were repeated because other \
-    processes used more than \(percent(ServerUse.disturbanceThreshold)) of a core; \(disturbedTurns) were kept in spite of that.
+    \(settings.text) Of \(turns) turns, \(retakenTurns) were repeated because other processes used more than \(percent(ServerUse.disturbanceThreshold)) of a core; \(disturbedTurns) were kept in spite of that.
     """
   }
 
   private func table(_ title: String, _ name: String, _ works: [String]) -> String {
-    let names = contenders.map(\.name)
+    let names = contenderNames
     var rows = [["Work"] + names + ["Larder ÷ best peer", "Larder ÷ echo"]]
     for work in works {
       guard let larder = figure(work, name, Contender.larder) else { continue }
@@ -175,15 +222,14 @@ extension ComparisonReport {
   }
 
   private var latencyTable: String {
-    var rows = [["Contender", "p50", "p90", "p99", "p99.9", "p99.99", "max", "p99 by turn"]]
-    for contender in contenders.map(\.name) {
+    var rows = [["Contender"] + LatencyReport.columns + ["p99 by turn"]]
+    for contender in contenderNames {
       guard let latency = latencies[contender] else { continue }
-      let points = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999, latency.max]
-      rows.append([contender] + points.map(grouped) + [cell(figure(Self.compared, Self.p99, contender))])
+      rows.append([contender] + latency.cells + [cell(figure(Self.compared, Self.p99, contender))])
     }
     return """
       ## Latency of get in µs, at \(percent(settings.comparedLoad)) of the best peer's peak: \
-      \(grouped(peakRate * settings.comparedLoad)) requests per second
+      \(grouped(comparedRate)) requests per second
 
       \(MarkdownTable(rows).text)
 
@@ -213,10 +259,6 @@ extension ComparisonReport {
     let name = other.contender == Contender.echo ? "" : " (\(other.contender))"
     return decimal(one.median / other.median, 2) + name
   }
-}
-
-extension ComparisonReport.Description {
-  var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
 }
 
 /// Returns the distinct values in their order.

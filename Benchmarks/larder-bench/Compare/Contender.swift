@@ -4,9 +4,9 @@ import Foundation
 struct Contender: Sendable {
   let name: String
   let protocolName: TargetProtocol
-  let program: String
+  private let program: String
   /// The program's arguments. `$SOCKET` stands for the socket's path, `$DATA` for the server's data folder.
-  let arguments: [String]
+  private let arguments: [String]
   let version: String
   /// Larder's stores, over which the connections are distributed.
   var stores = ["bench"]
@@ -54,6 +54,14 @@ struct Contender: Sendable {
     let version = protocolName == .echo ? "" : Programs.output(program, ["--version"]) ?? ""
     let words = version.split(whereSeparator: \.isWhitespace).prefix(3).joined(separator: " ")
     return Contender(name: name, protocolName: protocolName, program: path, arguments: arguments, version: words)
+  }
+
+  /// Sets the program and arguments of a process that is to run this server.
+  func configure(_ process: Process, socket: String, data: String) {
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments.map {
+      $0.replacingOccurrences(of: "$SOCKET", with: socket).replacingOccurrences(of: "$DATA", with: data)
+    }
   }
 
   /// The command line without folders, for readers who want to repeat the measurement.

@@ -30,7 +30,7 @@ struct Plots {
     }
   }
 
-  private var names: [String] { report.contenders.map(\.name) }
+  private var names: [String] { report.contenderNames }
 
   private func color(_ name: String) -> String {
     switch name {
@@ -58,10 +58,10 @@ struct Plots {
 
   /// Latency by percentile, on an axis on which each nine takes the same space.
   private var percentiles: String {
-    let data = data { report.latencies[$0]?.curve.map { (100 / (100 - $0.percentile), $0.microseconds) } ?? [] }
+    let data = data { report.latencies[$0]?.plotPoints ?? [] }
     return """
       \(data)
-      set title "Latency of get at \(grouped(report.peakRate * report.settings.comparedLoad)) requests per second, from the scheduled time"
+      set title "Latency of get at \(grouped(report.comparedRate)) requests per second, from the scheduled time"
       set logscale xy
       set format y "%.0f"
       set xlabel "percentile of requests"
@@ -75,7 +75,7 @@ struct Plots {
   /// The 99th percentile by scheduled rate, even where that rate was not reached.
   private var load: String {
     let data = data { name in
-      report.loadCurve.filter { $0.contender == name }.map { ($0.plannedPerSecond / 1_000, $0.p99) }
+      report.loadCurve.filter { $0.contender == name }.map(\.plotPoint)
     }
     return """
       \(data)
@@ -112,7 +112,7 @@ struct Plots {
       $cpu << END
       \(rows.joined(separator: "\n"))
       END
-      set title "Server CPU per request: median, lowest and highest of \(report.settings.repeats) rounds"
+      set title "Server CPU per request: median, lowest and highest of \(report.rounds) rounds"
       set style data histograms
       set style histogram errorbars gap 1.5 lw 1.2
       set errorbars 1 lc rgb "#222222"

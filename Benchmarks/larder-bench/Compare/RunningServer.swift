@@ -18,10 +18,7 @@ final class RunningServer {
     self.data = data
     let path = folder.makePath("\(contender.protocolName.rawValue).sock")
     address = .unix(path: path)
-    process.executableURL = URL(fileURLWithPath: contender.program)
-    process.arguments = contender.arguments.map {
-      $0.replacingOccurrences(of: "$SOCKET", with: path).replacingOccurrences(of: "$DATA", with: data ?? folder.path)
-    }
+    contender.configure(process, socket: path, data: data ?? folder.path)
     if let data { try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true) }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = FileHandle.nullDevice

@@ -247,7 +247,7 @@ extension DurableBench {
       if let observedBefore, let observedAfter {
         observed.append(Double(observedAfter - observedBefore) / (puts * putByteCount))
       }
-      garbage.append(Double(after.deadBytes) / Double(max(1, after.bytes)))
+      garbage.append(after.garbage)
     }
     report.addBytes(reported: reported, observed: observed, garbage: garbage)
   }

@@ -4,28 +4,64 @@ struct DurableReport: Codable, Sendable {
   private var settings: Settings
   /// The file system of the servers' data.
   private var fileSystem: String
-  var contenders: [ComparisonReport.Description] = []
+  private(set) var contenders: [ComparisonReport.Description] = []
   /// The total duration, in seconds.
   private var seconds = 0.0
   /// The load by other processes in each turn, in cores, sorted. It includes the kernel threads that write to the disk.
   private var othersLoads: [Double] = []
-  var figures: [MeasuredFigure] = []
+  private var figures: [MeasuredFigure] = []
   /// The figures that are compared or have goals.
-  var rows: [DurableRow] = []
+  private(set) var rows: [DurableRow] = []
 
-  struct Settings: Codable, Sendable {
-    var repeats: Int
-    var isPinned: Bool
-    var secondsOfATurn: Double
-    var connections: Int
-    var pipeline: Int
-    var keys: Int
-    var keysOfCompaction: Int
-    var valueSizeOfCompaction: Int
-    var keysOfRestart: Int
-    var keysOfDirectory: Int
-    var valueSize: Int
-    var seed: UInt64
+  private struct Settings: Codable, Sendable {
+    private let repeats: Int
+    private let isPinned: Bool
+    private let secondsOfATurn: Double
+    private let connections: Int
+    private let pipeline: Int
+    private let keys: Int
+    private let keysOfCompaction: Int
+    private let valueSizeOfCompaction: Int
+    private let keysOfRestart: Int
+    private let keysOfDirectory: Int
+    private let valueSize: Int
+    private let seed: UInt64
+
+    init(_ plan: DurablePlan) {
+      repeats = plan.repeats
+      isPinned = plan.processors != nil
+      secondsOfATurn = plan.turn.seconds
+      connections = DurablePlan.connections
+      pipeline = DurablePlan.pipeline
+      keys = plan.keys
+      keysOfCompaction = plan.keysOfCompaction
+      valueSizeOfCompaction = plan.valueSizeOfCompaction
+      keysOfRestart = plan.keysOfRestart
+      keysOfDirectory = plan.keysOfDirectory
+      valueSize = plan.valueSize
+      seed = plan.seed
+    }
+
+    var text: String {
+      """
+      50 × 16 means \(connections) connections over Unix sockets with \(pipeline) requests in flight on each. There are \
+      \(grouped(Double(keys))) keys of \(BenchKey.size) bytes with values of \(valueSize) bytes, and one generator \
+      thread\(isPinned ? " with its own processor" : ""). In each of \(repeats) rounds, every contender had a turn of \
+      \(decimal(secondsOfATurn, 2)) s. Cells show the median of the rounds (lowest–highest).
+      """
+    }
+
+    func compactionRemark(setsPerSecond: Double) -> String {
+      "- Compaction: \(grouped(setsPerSecond)) sets per second of random keys among \(grouped(Double(keysOfCompaction))), "
+        + "whose old values of \(grouped(Double(valueSizeOfCompaction))) bytes make much garbage."
+    }
+
+    var restartRemark: String {
+      "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(keysOfRestart))) "
+        + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
+    }
+
+    var directoryRemark: String { "- The directory store has \(grouped(Double(keysOfDirectory))) keys." }
   }
 
   static let bareAppending = "write and fdatasync, appending"
@@ -42,30 +78,24 @@ struct DurableReport: Codable, Sendable {
   static let garbage = "garbage in the log"
 
   init(_ plan: DurablePlan, fileSystem: String) {
-    settings = Settings(
-      repeats: plan.repeats, isPinned: plan.processors != nil, secondsOfATurn: plan.turn.seconds,
-      connections: DurablePlan.connections, pipeline: DurablePlan.pipeline, keys: plan.keys,
-      keysOfCompaction: plan.keysOfCompaction,
-      valueSizeOfCompaction: plan.valueSizeOfCompaction, keysOfRestart: plan.keysOfRestart,
-      keysOfDirectory: plan.keysOfDirectory,
-      valueSize: plan.valueSize, seed: plan.seed)
+    settings = Settings(plan)
     self.fileSystem = fileSystem
   }
 
   mutating func addContender(_ contender: Contender) {
-    let description = ComparisonReport.Description(
-      name: contender.name, version: contender.version, commandLine: contender.commandLine)
-    if !contenders.contains(where: { $0.commandLine == description.commandLine }) { contenders.append(description) }
+    guard !contenders.contains(where: { $0.commandLine == contender.commandLine }) else { return }
+    contenders.append(ComparisonReport.Description(contender))
   }
 
   mutating func add(_ work: DurableWork, _ contender: String, _ outcomes: [LoadOutcome]) {
     add(work, Self.throughput, contender, "requests/s", lower: false, outcomes.map(\.rate))
     othersLoads += outcomes.compactMap { $0.server.map { rounded($0.othersLoad) } }
-    let seconds = outcomes.compactMap { $0.server?.cpuSeconds }
-    let cpu = zip(seconds, outcomes).map { $0 * 1e6 / Double(max(1, $1.tally.answered)) }
+    let cpu = outcomes.compactMap { outcome in
+      outcome.server?.cpuMicroseconds(perRequestOf: outcome.tally.answered)
+    }
     add(work, Self.cpu, contender, "µs", cpu)
     for (name, percentile) in [(Self.p50, 50.0), (Self.p99, 99)] {
-      add(work, name, contender, "µs", outcomes.map { $0.microseconds(percentile) })
+      add(work, name, contender, "µs", outcomes.map { $0.tally.microseconds(percentile) })
     }
   }
 
@@ -125,12 +155,6 @@ enum DurableWork: String, Sendable {
   case restartKilled = "restart after SIGKILL"
 }
 
-extension LoadOutcome {
-  fileprivate func microseconds(_ percentile: Double) -> Double {
-    Double(tally.latencies.valueAtPercentile(percentile)) / 1_000
-  }
-}
-
 extension DurableReport {
   /// The report as Markdown.
   var markdown: String {
@@ -142,13 +166,9 @@ extension DurableReport {
     """
     # Durable stores
 
-    \(surroundings.machine) · \(fileSystem) · load average at the start \(decimal(surroundings.loadAverage, 2)) · \(Int(seconds)) s in all
+    \(surroundings.markdown(fileSystem: fileSystem)) · \(Int(seconds)) s in all
 
-    50 × 16 means \(settings.connections) connections over Unix sockets with \(settings.pipeline) requests in flight on each. There are \
-    \(grouped(Double(settings.keys))) keys of \(BenchKey.size) bytes with values of \(settings.valueSize) bytes, and one generator \
-    thread\(settings.isPinned ? " with its own processor" : ""). In each of \(settings.repeats) rounds, every contender had a turn of \
-    \(decimal(settings.secondsOfATurn, 2)) s. Cells show the median of the rounds (lowest–highest). \
-    \(disturbance)
+    \(settings.text) \(disturbance)
     """
   }
 
@@ -193,15 +213,8 @@ extension DurableReport {
           + "time that it is written to the disk."
       )
     }
-    if figure(.restart, Self.firstGet) != nil {
-      lines.append(
-        "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(settings.keysOfRestart))) "
-          + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
-      )
-    }
-    if figure(.single, Self.throughput, Contender.directoryStore) != nil {
-      lines.append("- The directory store has \(grouped(Double(settings.keysOfDirectory))) keys.")
-    }
+    if figure(.restart, Self.firstGet) != nil { lines.append(settings.restartRemark) }
+    if figure(.single, Self.throughput, Contender.directoryStore) != nil { lines.append(settings.directoryRemark) }
     return lines.joined(separator: "\n")
   }
 
@@ -209,16 +222,10 @@ extension DurableReport {
     guard let rate = figure(.quiet, Self.throughput), let without = figure(.quiet, Self.compactions),
       let with = figure(.compacting, Self.compactions), let bytes = figure(.compacting, Self.compactedBytes)
     else { return nil }
-    let outcome =
-      hasComparedCompaction ? "" : " **So there is nothing to compare; try longer turns.**"
-    return
-      "- Compaction: \(grouped(rate.median)) sets per second of random keys among \(grouped(Double(settings.keysOfCompaction))), "
-      + "whose old values of \(grouped(Double(settings.valueSizeOfCompaction))) bytes make much garbage. Latencies count from "
-      + "the scheduled times. Turns without compaction had at most \(Int(without.highest)) compactions; turns with it had at "
-      + "least \(Int(with.lowest)), which rewrote \(decimal(bytes.median / 1e6, 1)) MB per second.\(outcome)"
+    let outcome = hasComparedCompaction ? "" : " **So there is nothing to compare; try longer turns.**"
+    return settings.compactionRemark(setsPerSecond: rate.median)
+      + " Latencies count from the scheduled times. Turns without compaction had at most \(Int(without.highest)) "
+      + "compactions; turns with it had at least \(Int(with.lowest)), which rewrote "
+      + "\(decimal(bytes.median / 1e6, 1)) MB per second.\(outcome)"
   }
-}
-
-extension DurableGoal {
-  fileprivate var text: String { (isLeast ? "≥ " : "≤ ") + decimal(limit, 2) + (isOfRatio ? " ×" : "") }
 }

@@ -17,22 +17,29 @@ struct DurableRow: Codable, Sendable {
     let ratio = anchor.flatMap { $0.median == 0 ? nil : rounded(larder.median / $0.median) }
     self.ratio = ratio
     isReached = goal.flatMap { goal in
-      (goal.isOfRatio ? ratio : larder.median).map { goal.isLeast ? $0 >= goal.limit : $0 <= goal.limit }
+      goal.isReached(by: larder, ratio: ratio)
     }
   }
 }
 
 /// A goal for a figure.
 struct DurableGoal: Codable, Sendable {
-  var limit: Double
+  private let limit: Double
   /// Whether the limit applies to Larder ÷ anchor rather than to Larder's figure.
-  var isOfRatio: Bool
+  private let isOfRatio: Bool
   /// Whether the limit is a minimum rather than a maximum.
-  var isLeast: Bool
+  private let isLeast: Bool
 
   static func atLeast(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: true) }
   static func atMost(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: false) }
   static func atMost(figure: Double) -> DurableGoal { DurableGoal(limit: figure, isOfRatio: false, isLeast: false) }
+
+  /// Returns nil if the goal is for a ratio and there is none.
+  func isReached(by figure: MeasuredFigure, ratio: Double?) -> Bool? {
+    (isOfRatio ? ratio : figure.median).map { isLeast ? $0 >= limit : $0 <= limit }
+  }
+
+  var text: String { (isLeast ? "≥ " : "≤ ") + decimal(limit, 2) + (isOfRatio ? " ×" : "") }
 }
 
 extension DurableRow {

@@ -1,12 +1,15 @@
 /// The log figures of a server's store.
 struct LogStatus {
   let entries: Int
-  let bytes: Int
-  let deadBytes: Int
+  private let bytes: Int
+  private let deadBytes: Int
   /// Since the server started: all bytes written, those written by compactions, and the number of compactions.
   let writtenBytes: Int
   let compactionBytes: Int
   let compactions: Int
+
+  /// The share of the log that is garbage.
+  var garbage: Double { Double(deadBytes) / Double(max(1, bytes)) }
 
   /// - Throws: `BenchError` if the server does not reply or the store has no log.
   init(of server: RunningServer) throws {

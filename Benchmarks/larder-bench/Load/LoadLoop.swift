@@ -48,7 +48,7 @@ struct LoadLoop<T: Target>: ~Copyable {
     let start = Clocks.now()
     (now, lastReply) = (start, start)
     pace?.start = start
-    tally.latenciesCountFrom = start &+ goal.warmUp
+    tally.countLatencies(from: start &+ goal.warmUp)
     if pace == nil {
       for index in 0..<connections.count { refill(index) }
     }
@@ -218,13 +218,24 @@ struct LoadGoal: Sendable {
 
 /// The outcome of one thread.
 struct ThreadOutcome: Sendable {
-  var tally: Tally
+  let tally: Tally
   /// The times of the first request and the last reply, on the monotonic clock.
-  var start: UInt64
-  var end: UInt64
-  var cpuNanoseconds: UInt64
-  /// The CPU time spent busy waiting.
-  var idleNanoseconds: UInt64
+  let start: UInt64
+  let end: UInt64
+  private let cpuNanoseconds: UInt64
+  private let idleNanoseconds: UInt64
+
+  /// - Parameter idleNanoseconds: The part of the CPU time that was spent busy waiting.
+  init(tally: Tally, start: UInt64, end: UInt64, cpuNanoseconds: UInt64, idleNanoseconds: UInt64) {
+    self.tally = tally
+    self.start = start
+    self.end = end
+    self.cpuNanoseconds = cpuNanoseconds
+    self.idleNanoseconds = idleNanoseconds
+  }
+
+  /// The CPU time except busy waiting, in seconds.
+  var busySeconds: Double { Double(cpuNanoseconds - min(cpuNanoseconds, idleNanoseconds)) / 1e9 }
 }
 
 /// The progress that a running thread publishes.

@@ -19,7 +19,7 @@ struct LoadOutcome: Sendable {
     let start = threads.map(\.start).min() ?? 0
     let end = threads.map(\.end).max() ?? 0
     seconds = max(1e-9, Double(end - start) / 1e9)
-    let busy = threads.map { Double($0.cpuNanoseconds - min($0.cpuNanoseconds, $0.idleNanoseconds)) / 1e9 }
+    let busy = threads.map(\.busySeconds)
     generatorSeconds = busy.reduce(0, +)
     generatorLoad = (busy.max() ?? 0) / seconds
     if let before, let after {
@@ -31,31 +31,6 @@ struct LoadOutcome: Sendable {
 
   /// Answered requests per second.
   var rate: Double { Double(tally.answered) / seconds }
-}
-
-/// The resources that a server's process used during a load.
-struct ServerUse: Sendable {
-  let cpuSeconds: Double
-  /// The load in cores; more than 1 is possible with several threads.
-  let load: Double
-  let residentBytes: Int
-  let voluntarySwitches: Int
-  let involuntarySwitches: Int
-  /// The load by all other processes, in cores, which disturbs the measurement.
-  let othersLoad: Double
-
-  /// The load by other processes above which a turn counts as disturbed, in cores.
-  static let disturbanceThreshold = 0.2
-
-  init(before: ServerProbe.Sample, after: ServerProbe.Sample, seconds: Double) {
-    cpuSeconds = Double(after.cpuNanoseconds - before.cpuNanoseconds) / 1e9
-    load = cpuSeconds / seconds
-    residentBytes = after.residentBytes
-    voluntarySwitches = after.voluntarySwitches - before.voluntarySwitches
-    involuntarySwitches = after.involuntarySwitches - before.involuntarySwitches
-    let own = after.ownSeconds - before.ownSeconds
-    othersLoad = max(0, after.machineSeconds - before.machineSeconds - own - cpuSeconds) / seconds
-  }
 }
 
 extension LoadPlan {
@@ -83,7 +58,7 @@ extension LoadPlan {
 /// A thread's counts.
 struct Tally: Sendable {
   /// Latencies in nanoseconds up to ten minutes, with three significant digits.
-  private(set) var latencies = Histogram<UInt64>(
+  private var latencies = Histogram<UInt64>(
     highestTrackableValue: Tally.maxLatency, numberOfSignificantValueDigits: .three)
   private static let maxLatency: UInt64 = 600_000_000_000
 
@@ -99,12 +74,14 @@ struct Tally: Sendable {
   /// Requests whose scheduled time came but that were never sent.
   var unsent = 0
 
-  /// The time before which sent or scheduled requests do not count toward latencies.
-  var latenciesCountFrom: UInt64 = 0
+  private var latenciesCountFrom: UInt64 = 0
 
   // Runs of equal latencies are recorded at once: requests sent together whose replies arrive together.
   private var latency: UInt64 = 0
   private var repeatCount: UInt64 = 0
+
+  /// Excludes requests that are sent or scheduled before a time from the latencies.
+  mutating func countLatencies(from time: UInt64) { latenciesCountFrom = time }
 
   @inline(__always)
   mutating func count(_ reply: Reply) {
@@ -152,6 +129,11 @@ struct Tally: Sendable {
     unanswered += other.unanswered
     unsent += other.unsent
   }
+
+  /// Returns a percentile of the latencies, in microseconds.
+  func microseconds(_ percentile: Double) -> Double { Double(latencies.valueAtPercentile(percentile)) / 1_000 }
+
+  var latencyReport: LatencyReport { LatencyReport(latencies) }
 
   /// Whether anything went wrong. Misses are not failures.
   var hasFailures: Bool { refusals + protocolErrors + lostConnections + unanswered > 0 }

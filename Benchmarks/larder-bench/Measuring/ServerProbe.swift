@@ -5,13 +5,13 @@ struct ServerProbe: Sendable {
   let process: Int32
 
   struct Sample: Sendable {
-    var cpuNanoseconds: UInt64
-    var residentBytes: Int
-    var voluntarySwitches: Int
-    var involuntarySwitches: Int
+    fileprivate var cpuNanoseconds: UInt64
+    fileprivate(set) var residentBytes: Int
+    fileprivate var voluntarySwitches: Int
+    fileprivate var involuntarySwitches: Int
     /// The CPU time of the whole machine and of this process, in seconds.
-    var machineSeconds = MachineClock.busySeconds()
-    var ownSeconds = Double(Clocks.processCPU()) / 1e9
+    fileprivate let machineSeconds = MachineClock.busySeconds()
+    fileprivate let ownSeconds = Double(Clocks.processCPU()) / 1e9
   }
 
   /// - Throws: `BenchError` if the process doesn't exist.
@@ -48,4 +48,32 @@ struct ServerProbe: Sendable {
     }
     return Dictionary(pairs, uniquingKeysWith: { $1 })
   }
+}
+
+/// The resources that a server's process used during a load: the difference between two samples.
+struct ServerUse: Sendable {
+  private let cpuSeconds: Double
+  /// The load in cores; more than 1 is possible with several threads.
+  let load: Double
+  let residentBytes: Int
+  let voluntarySwitches: Int
+  let involuntarySwitches: Int
+  /// The load by all other processes, in cores, which disturbs the measurement.
+  let othersLoad: Double
+
+  /// The load by other processes above which a turn counts as disturbed, in cores.
+  static let disturbanceThreshold = 0.2
+
+  init(before: ServerProbe.Sample, after: ServerProbe.Sample, seconds: Double) {
+    cpuSeconds = Double(after.cpuNanoseconds - before.cpuNanoseconds) / 1e9
+    load = cpuSeconds / seconds
+    residentBytes = after.residentBytes
+    voluntarySwitches = after.voluntarySwitches - before.voluntarySwitches
+    involuntarySwitches = after.involuntarySwitches - before.involuntarySwitches
+    let own = after.ownSeconds - before.ownSeconds
+    othersLoad = max(0, after.machineSeconds - before.machineSeconds - own - cpuSeconds) / seconds
+  }
+
+  /// Returns the CPU time per request, in microseconds.
+  func cpuMicroseconds(perRequestOf requests: Int) -> Double { cpuSeconds * 1e6 / Double(max(1, requests)) }
 }

@@ -4,14 +4,14 @@ import Platform
 
 /// The machine and the version that produced a result, for reproducing it.
 struct Surroundings: Codable, Sendable {
-  var date: String
+  private var date: String
   /// The commit of the checkout that contains this program, or else the program's version.
-  var commit: String
-  var kernel: String
-  var processor: String
-  var cores: Int
+  private var commit: String
+  private var kernel: String
+  private var processor: String
+  private var cores: Int
   /// The load average over the last minute when the measurement started.
-  var loadAverage: Double
+  private var loadAverage: Double
 
   init() {
     date = ISO8601DateFormatter().string(from: Date())
@@ -27,8 +27,20 @@ struct Surroundings: Codable, Sendable {
     loadAverage = Self.line("/proc/loadavg")?.split(separator: " ").first.flatMap { Double($0) } ?? 0
   }
 
-  /// The date, commit and machine in one line.
-  var machine: String { "\(date) · \(commit) · Linux \(kernel) · \(cores) × \(processor)" }
+  /// The line under a report's heading.
+  /// - Parameter fileSystem: The file system of the servers' data, if it matters.
+  func markdown(fileSystem: String? = nil) -> String {
+    let parts = [
+      date, commit, "Linux \(kernel)", "\(cores) × \(processor)", fileSystem,
+      "load average at the start \(decimal(loadAverage, 2))",
+    ]
+    return parts.compactMap(\.self).joined(separator: " · ")
+  }
+
+  /// The same as plain text.
+  var text: String {
+    "\(commit), Linux \(kernel), \(cores) × \(processor), load average \(decimal(loadAverage, 2)), \(date)"
+  }
 
   private static func line(_ path: String) -> String? {
     (try? String(contentsOfFile: path, encoding: .utf8))?.split(separator: "\n").first.map(String.init)

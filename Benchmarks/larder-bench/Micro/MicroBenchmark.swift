@@ -2,9 +2,15 @@
 struct MicroBenchmark {
   let name: String
   /// The name of an earlier benchmark that does the same work through fewer layers.
-  var baseline: String?
-  /// Prepares the work and returns a function that performs a given number of operations.
-  let prepare: (MicroSettings) throws -> (Int) -> Void
+  let baseline: String?
+  private let prepare: (MicroSettings) throws -> (Int) -> Void
+
+  /// - Parameter prepare: Prepares the work and returns a function that performs a given number of operations.
+  init(name: String, baseline: String? = nil, prepare: @escaping (MicroSettings) throws -> (Int) -> Void) {
+    self.name = name
+    self.baseline = baseline
+    self.prepare = prepare
+  }
 
   static var all: [MicroBenchmark] { wire + storage + dataSources }
 }
@@ -23,6 +29,9 @@ struct MicroSettings {
 func keep<T>(_ value: T) {}
 
 extension MicroBenchmark {
+  /// Performs a number of operations once, without measuring them.
+  func perform(_ operations: Int, _ settings: MicroSettings) throws { try prepare(settings)(operations) }
+
   private static let rounds = 5
   private static let roundNanoseconds: UInt64 = 100_000_000
 

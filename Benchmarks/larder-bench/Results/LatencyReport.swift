@@ -10,11 +10,11 @@ struct LatencyReport: Codable, Equatable, Sendable {
   var p9999: Double
   var max: Double
   /// Points of the percentile curve: a percentage of requests, and their maximum latency.
-  var curve: [Point]
+  private var curve: [Point]
 
-  struct Point: Codable, Equatable, Sendable {
-    var percentile: Double
-    var microseconds: Double
+  private struct Point: Codable, Equatable, Sendable {
+    let percentile: Double
+    let microseconds: Double
   }
 
   init(_ histogram: Histogram<UInt64>) {
@@ -37,6 +37,19 @@ struct LatencyReport: Codable, Equatable, Sendable {
       curve.append(Point(percentile: percentile, microseconds: microseconds(percentile)))
     }
   }
+
+  /// The percentile curve on an axis on which each nine takes the same space.
+  var plotPoints: [(x: Double, y: Double)] { curve.map { (100 / (100 - $0.percentile), $0.microseconds) } }
+
+  /// The percentiles in the columns of a table.
+  static let columns = ["p50", "p90", "p99", "p99.9", "p99.99", "max"]
+  var cells: [String] { percentiles.map(grouped) }
+
+  var text: String {
+    zip(Self.columns, percentiles).map { "\($0) \(decimal($1, 1))" }.joined(separator: "   ")
+  }
+
+  private var percentiles: [Double] { [p50, p90, p99, p999, p9999, max] }
 
   /// Returns 10 to the power of exponent / 6, for six points per nine.
   private static func power(_ exponent: Int) -> Double {

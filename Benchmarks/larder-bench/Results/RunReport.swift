@@ -19,17 +19,40 @@ struct RunReport: Codable, Sendable {
   var figures: [MeasuredFigure]
 
   struct Settings: Codable, Sendable {
-    var connections: Int
+    private var connections: Int
     var pipeline: Int
-    var threads: Int
-    var keys: Int
-    var valueSize: Int
-    var distribution: Distribution
+    private var threads: Int
+    private var keys: Int
+    private var valueSize: Int
+    private var distribution: Distribution
     /// The start, in which latencies are ignored.
-    var secondsOfWarmUp: Double
+    private var secondsOfWarmUp: Double
     /// The scheduled requests per second; nil for a closed loop.
-    var rate: Double?
+    private var rate: Double?
     var seed: UInt64
+
+    init(_ plan: LoadPlan) {
+      connections = plan.connections
+      pipeline = plan.pipeline
+      threads = plan.threads
+      keys = plan.keys
+      valueSize = plan.valueSize
+      distribution = plan.effectiveDistribution
+      secondsOfWarmUp = rounded(plan.warmUp.seconds)
+      rate = plan.rate
+      seed = plan.seed
+    }
+
+    var text: String {
+      "\(connections) connections, pipeline \(pipeline), \(keys) keys (\(distribution)), values of \(valueSize) bytes, "
+        + (rate.map { "\(Int($0)) requests/s scheduled" } ?? "closed loop")
+        + ", \(threads) thread\(threads == 1 ? "" : "s"), seed \(seed)"
+    }
+
+    /// What follows the latencies: the duration of the warm-up, if any.
+    var warmUpRemark: String {
+      secondsOfWarmUp > 0 ? "   (after \(decimal(secondsOfWarmUp * 1_000, 0)) ms)" : ""
+    }
   }
 
   struct Errors: Codable, Sendable {
@@ -42,60 +65,92 @@ struct RunReport: Codable, Sendable {
     var lostConnections: Int
     var unanswered: Int
     /// Requests that were scheduled but not sent before the end.
-    var unsent: Int
+    private var unsent: Int
+
+    init(_ tally: Tally) {
+      misses = tally.misses
+      errors = tally.refusals
+      `protocol` = tally.protocolErrors
+      lostConnections = tally.lostConnections
+      unanswered = tally.unanswered
+      unsent = tally.unsent
+    }
+
+    var text: String {
+      "misses \(misses)   errors \(errors)   protocol \(`protocol`)"
+        + (lostConnections > 0 ? "   lost connections \(lostConnections)" : "")
+        + (unanswered > 0 ? "   unanswered \(unanswered)" : "")
+        + (unsent > 0 ? "   scheduled but not sent \(unsent)" : "")
+    }
   }
 
   struct ServerReport: Codable, Sendable {
     var cpuMicrosecondsPerRequest: Double
     /// For requests with several keys; nil otherwise.
-    var cpuMicrosecondsPerKey: Double?
+    private var cpuMicrosecondsPerKey: Double?
     /// The load in cores.
-    var load: Double
+    private var load: Double
     var residentBytes: Int
-    var voluntaryContextSwitches: Int
-    var involuntaryContextSwitches: Int
+    private var voluntaryContextSwitches: Int
+    private var involuntaryContextSwitches: Int
     /// The load by other processes, in cores.
-    var othersLoad: Double
+    private var othersLoad: Double
+
+    /// - Parameter keys: The number of keys per request.
+    init(_ use: ServerUse, requests: Int, keys: Int) {
+      let cpu = use.cpuMicroseconds(perRequestOf: requests)
+      cpuMicrosecondsPerRequest = rounded(cpu)
+      cpuMicrosecondsPerKey = keys > 1 ? rounded(cpu / Double(keys)) : nil
+      load = rounded(use.load)
+      residentBytes = use.residentBytes
+      voluntaryContextSwitches = use.voluntarySwitches
+      involuntaryContextSwitches = use.involuntarySwitches
+      othersLoad = rounded(use.othersLoad)
+    }
+
+    var text: String {
+      "\(decimal(cpuMicrosecondsPerRequest, 3)) µs CPU per request"
+        + (cpuMicrosecondsPerKey.map { " (\(decimal($0, 3)) per key)" } ?? "")
+        + ", \(percent(load)) of a core, \(decimal(Double(residentBytes) / 1_048_576, 1)) MiB resident, context switches "
+        + "\(voluntaryContextSwitches) voluntary, \(involuntaryContextSwitches) involuntary"
+    }
   }
 
   struct GeneratorReport: Codable, Sendable {
     var cpuMicrosecondsPerRequest: Double
     /// The load of the busiest thread, in cores.
-    var load: Double
-    var isLimit: Bool
+    private var load: Double
+    private var isLimit: Bool
+
+    init(_ outcome: LoadOutcome) {
+      cpuMicrosecondsPerRequest = rounded(outcome.generatorSeconds * 1e6 / Double(max(1, outcome.tally.answered)))
+      load = rounded(outcome.generatorLoad)
+      isLimit = outcome.generatorIsLimit
+    }
+
+    var text: String {
+      "\(decimal(cpuMicrosecondsPerRequest, 3)) µs CPU per request, busiest thread \(percent(load)) of a core"
+    }
   }
 }
 
 extension RunReport {
   init(_ plan: LoadPlan, _ outcome: LoadOutcome, surroundings: Surroundings) {
     let tally = outcome.tally
-    let count = Double(max(1, tally.answered))
     target = "\(plan.protocolName.rawValue):\(plan.address)"
     workload = plan.workload.name
-    settings = Settings(
-      connections: plan.connections, pipeline: plan.pipeline, threads: plan.threads, keys: plan.keys,
-      valueSize: plan.valueSize, distribution: plan.effectiveDistribution,
-      secondsOfWarmUp: rounded(plan.warmUp.seconds), rate: plan.rate, seed: plan.seed)
+    settings = Settings(plan)
     self.surroundings = surroundings
     seconds = rounded(outcome.seconds)
     requests = tally.answered
     requestsPerSecond = rounded(outcome.rate)
     entries = tally.entries
-    latencyMicroseconds = LatencyReport(tally.latencies)
-    errors = Errors(
-      misses: tally.misses, errors: tally.refusals, protocol: tally.protocolErrors,
-      lostConnections: tally.lostConnections, unanswered: tally.unanswered, unsent: tally.unsent)
-    server = outcome.server.map { use in
-      let cpu = use.cpuSeconds * 1e6 / count
-      let keys = plan.workload.keysInGetMany
-      return ServerReport(
-        cpuMicrosecondsPerRequest: rounded(cpu), cpuMicrosecondsPerKey: keys > 1 ? rounded(cpu / Double(keys)) : nil,
-        load: rounded(use.load), residentBytes: use.residentBytes, voluntaryContextSwitches: use.voluntarySwitches,
-        involuntaryContextSwitches: use.involuntarySwitches, othersLoad: rounded(use.othersLoad))
+    latencyMicroseconds = tally.latencyReport
+    errors = Errors(tally)
+    server = outcome.server.map {
+      ServerReport($0, requests: tally.answered, keys: plan.workload.keysInGetMany)
     }
-    generator = GeneratorReport(
-      cpuMicrosecondsPerRequest: rounded(outcome.generatorSeconds * 1e6 / count), load: rounded(outcome.generatorLoad),
-      isLimit: outcome.generatorIsLimit)
+    generator = GeneratorReport(outcome)
     warnings = outcome.warnings(plan)
     figures = []
     figures = makeFigures(plan)
@@ -156,42 +211,17 @@ extension RunReport {
   var text: String {
     var lines = [
       "\(workload) on \(target)",
-      "  \(settings.connections) connections, pipeline \(settings.pipeline), \(settings.keys) keys (\(settings.distribution)), values of "
-        + "\(settings.valueSize) bytes, " + (settings.rate.map { "\(Int($0)) requests/s scheduled" } ?? "closed loop")
-        + ", \(settings.threads) thread\(settings.threads == 1 ? "" : "s"), seed \(settings.seed)",
+      "  " + settings.text,
       "",
       "  requests     \(requests) in \(decimal(seconds, 2)) s, \(grouped(requestsPerSecond))/s"
         + (entries > requests ? ", \(grouped(Double(entries) / max(seconds, 1e-9))) entries/s" : ""),
-      "  latency µs   " + latencyLine,
-      "  errors       misses \(errors.misses)   errors \(errors.errors)   protocol \(errors.protocol)"
-        + (errors.lostConnections > 0 ? "   lost connections \(errors.lostConnections)" : "")
-        + (errors.unanswered > 0 ? "   unanswered \(errors.unanswered)" : "")
-        + (errors.unsent > 0 ? "   scheduled but not sent \(errors.unsent)" : ""),
+      "  latency µs   " + latencyMicroseconds.text + settings.warmUpRemark,
+      "  errors       " + errors.text,
     ]
-    if let server {
-      lines.append(
-        "  server       \(decimal(server.cpuMicrosecondsPerRequest, 3)) µs CPU per request"
-          + (server.cpuMicrosecondsPerKey.map { " (\(decimal($0, 3)) per key)" } ?? "")
-          + ", \(percent(server.load)) of a core, \(decimal(Double(server.residentBytes) / 1_048_576, 1)) MiB resident, context switches "
-          + "\(server.voluntaryContextSwitches) voluntary, \(server.involuntaryContextSwitches) involuntary")
-    }
-    lines.append(
-      "  generator    \(decimal(generator.cpuMicrosecondsPerRequest, 3)) µs CPU per request, busiest thread \(percent(generator.load)) of a core"
-    )
-    lines.append(
-      "  measured by  \(surroundings.commit), Linux \(surroundings.kernel), \(surroundings.cores) × \(surroundings.processor), load average "
-        + "\(decimal(surroundings.loadAverage, 2)), \(surroundings.date)")
+    if let server { lines.append("  server       " + server.text) }
+    lines.append("  generator    " + generator.text)
+    lines.append("  measured by  " + surroundings.text)
     lines += warnings.map { "  warning      \($0)" }
     return lines.joined(separator: "\n")
-  }
-
-  private var latencyLine: String {
-    let latency = latencyMicroseconds
-    return [
-      ("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p999),
-      ("p99.99", latency.p9999),
-      ("max", latency.max),
-    ].map { "\($0.0) \(decimal($0.1, 1))" }.joined(separator: "   ")
-      + (settings.secondsOfWarmUp > 0 ? "   (after \(decimal(settings.secondsOfWarmUp * 1_000, 0)) ms)" : "")
   }
 }

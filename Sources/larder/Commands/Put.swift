@@ -33,7 +33,7 @@ struct Put: AsyncParsableCommand {
 
   func validate() throws {
     if ifAbsent && ifRevision != nil {
-      throw ValidationError("--if-absent and --if-revision exclude each other")
+      throw ValidationError("--if-absent and --if-revision can't be combined")
     }
   }
 

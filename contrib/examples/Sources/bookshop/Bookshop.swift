@@ -1,8 +1,8 @@
 import DataSources
 import Larder
 
-/// The books of a service, which a Larder server stores. Reads use the server and, while it is unavailable, the values
-/// that were read or written before. Writes need the server.
+/// The books of a service, stored on a Larder server. Reads use the server or, while it is unavailable, the values that
+/// were read or written before. Writes require the server.
 struct Bookshop {
   private let books: CacheRepository<Book>
 
@@ -25,7 +25,7 @@ struct Bookshop {
   }
 
   /// Stores a book on the server, and then in the cache.
-  func keep(_ book: Book, as id: Int) async throws {
+  func save(_ book: Book, as id: Int) async throws {
     try await books.put(book, forId: id)
   }
 

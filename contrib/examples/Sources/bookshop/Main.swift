@@ -21,8 +21,8 @@ import Larder
         let book = try await shop.book(Int(words[1]) ?? 0)
         return "\(book.title), \(book.cents) cents"
       case ("put", 4):
-        try await shop.keep(Book(title: words[3], cents: Int(words[2]) ?? 0), as: Int(words[1]) ?? 0)
-        return "kept"
+        try await shop.save(Book(title: words[3], cents: Int(words[2]) ?? 0), as: Int(words[1]) ?? 0)
+        return "saved"
       case ("list", 1):
         return try await shop.firstBooks(10).map(\.title).joined(separator: "; ")
       default:
