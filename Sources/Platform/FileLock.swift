@@ -16,7 +16,7 @@ package struct FileLock: ~Copyable, Sendable {
   private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
   /// Locks the file at a path. Doesn't follow a symbolic link.
-  /// - Parameter making: Whether to create the file if it doesn't exist.
+  /// - Parameter creating: Whether to create the file if it doesn't exist.
   package static func acquire(_ path: String, creating: Bool = true) throws(Failure) -> FileLock {
     let number = open(path, creating ? O_CREAT : 0)
     guard number >= 0 else { throw .failed(SystemError("openat")) }

@@ -87,8 +87,8 @@ extension Socket {
       process: peer.process, user: peer.user, group: peer.group, supplementaryGroups: groups(of: socket.number))
   }
 
-  /// Returns the supplementary groups. On a kernel before 4.13, which doesn't tell them, returns none: that grants
-  /// nothing undue.
+  /// Returns the supplementary groups. On a kernel before 4.13, which doesn't report them, returns none, which grants
+  /// no one too much access.
   private static func groups(of number: Int32) -> [UInt32] {
     var groups = [gid_t](repeating: 0, count: 64)
     while true {

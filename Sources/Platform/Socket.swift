@@ -37,7 +37,7 @@ package enum Socket {
   /// A connection that is established or in progress.
   package enum Connecting: ~Copyable {
     case connected(Descriptor)
-    /// The socket becomes writable when the connection succeeds or fails; `connectionError` then tells which.
+    /// The socket becomes writable when the connection succeeds or fails; `connectionError` then says which.
     case pending(Descriptor)
   }
 

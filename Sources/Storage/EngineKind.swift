@@ -47,7 +47,7 @@ package enum EngineKind: String, CaseIterable, Sendable {
   /// A Boolean value that indicates whether a store is recorded in a data directory and survives the process.
   package var isDurable: Bool { fileEngine != nil }
 
-  /// Returns the engine that has written a folder with those file names; nil if the names don't tell.
+  /// Returns the engine that has written a folder with those file names; nil if no engine recognizes them.
   static func recognizing(fileNames: [String]) -> EngineKind? {
     allCases.first { $0.fileEngine?.recognizes(fileNames: fileNames) ?? false }
   }

@@ -3,7 +3,7 @@ import Platform
 /// A named map of entries, shared by every connection that has opened it.
 ///
 /// The store's lock guards the map, and `access` is the only way in, so whatever one call does is atomic. A worker runs
-/// a whole batch of requests under one acquisition, because taking the lock is what costs, not holding it.
+/// a whole batch of requests under one acquisition, because acquiring the lock is expensive and holding it is not.
 package final class Store: Sendable {
   package let name: StoreName
   package let engine: EngineKind
@@ -50,7 +50,7 @@ package final class Store: Sendable {
     try mutex.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
   }
 
-  /// Takes the store's lock for several uses of `map`, until `release` on the same thread. The same rules apply as for
+  /// Takes the store's lock for several uses of `map`, until `unlock` on the same thread. The same rules apply as for
   /// `access`.
   package func lock() { mutex.lock() }
 

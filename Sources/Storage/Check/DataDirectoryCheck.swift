@@ -61,7 +61,7 @@ package struct DataDirectoryCheck {
   }
 
   /// Reads all files of a store.
-  /// - Parameter tell: Called with the size of each piece of records and values that was read.
+  /// - Parameter onProgress: Called with the size of each piece of records and values that was read.
   package func check(_ store: FoundStore, onProgress: (Int) -> Void) -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
     guard let name = try? StoreName(store.name), let engine = store.engine?.fileEngine else { return report }
@@ -76,7 +76,7 @@ package struct DataDirectoryCheck {
 
   /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose
   /// description is lost gets a new one with the durability `always`.
-  /// - Parameter tell: Called with the size of each piece of records and values that was read.
+  /// - Parameter onProgress: Called with the size of each piece of records and values that was read.
   /// - Throws: If the other directory can't be written.
   package func salvage(
     _ store: FoundStore, into other: DataDirectory, onProgress: (Int) -> Void

@@ -252,7 +252,7 @@ struct WriteAheadLogContents {
     (self.pending, lastRevision, operationCount) = (pending, last, count)
   }
 
-  /// Searches for a valid frame after the end. It tells whether the invalid part before it had been on disk.
+  /// Searches for a valid frame after the end, which reveals whether the invalid part before it had been on disk.
   private mutating func scanPastEnd() {
     var offset = end
     while let salt = nextSalt(from: offset + WriteAheadLog.saltOffset) {

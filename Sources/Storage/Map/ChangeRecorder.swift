@@ -176,7 +176,7 @@ extension EntryMap {
   /// Adds a watcher, and starts the feed if there is none. Balance it with `endWatch`.
   /// - Parameters:
   ///   - limit: The size of the feed, in bytes of changes.
-  ///   - tellsAtOnce: Whether watchers may see changes before the commit writer has made them durable.
+  ///   - notifiesImmediately: Whether watchers may see changes before the commit writer has made them durable.
   package mutating func beginWatch(limit: Int, notifiesImmediately: Bool) -> ChangeFeed {
     changes.beginWatch(after: revision, limit: limit, notifiesImmediately: notifiesImmediately)
   }
