@@ -10,32 +10,47 @@ import Wire
   /// A connection's state with a server that allows these numbers of requests in flight and open stores.
   private struct Peer: ~Copyable {
     var state: ConnectionState<Int>
+    private let limits: ServerLimits
     private var nextToken: UInt64 = 0
 
     init(requests: UInt32 = 10, stores: UInt16 = 2) throws {
       state = ConnectionState(address: .unix(path: "/test"), configuration: LarderClient.Configuration())
-      _ = state.transport.requestConnection()
-      guard case .connect(let incarnation, _) = state.nextAction(now: 0) else { throw Unexpected() }
-      let socket = unsafe SharedSocket(Descriptor(owning: Glibc.open("/dev/null", O_RDWR)))
-      guard state.transport.attach(socket, incarnation: incarnation) else { throw Unexpected() }
-      _ = state.transportConnected()
       let hello = ServerHello(
         maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: stores,
         maxRequestsInFlight: requests, maxKeyCount: 100, name: "peer")
-      _ = state.handshakeCompleted(
-        ServerLimits(hello, maxFrameSize: 1 << 20, maxRequests: 1_000), serverName: "peer", now: 0)
+      limits = ServerLimits(hello, maxFrameSize: 1 << 20, maxRequests: 1_000)
+      _ = state.transport.requestConnection()
+      _ = try connect(now: 0)
+    }
+
+    /// Connects, and returns the callers that are resumed by that.
+    mutating func connect(now: UInt64) throws -> [Int] {
+      guard case .connect(let incarnation, _) = state.nextAction(now: now) else { throw Unexpected() }
+      let socket = unsafe SharedSocket(Descriptor(owning: Glibc.open("/dev/null", O_RDWR)))
+      guard state.transport.attach(socket, incarnation: incarnation) else { throw Unexpected() }
+      _ = state.transport.connected()
+      return state.handshakeCompleted(limits, serverName: "peer", now: now).resumptions.map(\.caller)
+    }
+
+    /// Loses a connection that was stable, and returns the resumed callers.
+    mutating func disconnect() -> [Int] {
+      let failure = ConnectionFailure<Int>(reason: .disconnected("test"))
+      return state.connectionLost(failure, now: 10_000).resumptions.map(\.caller)
     }
 
     struct Unexpected: Error {}
 
     mutating func submit<Q: Request>(
-      _ request: Q, _ target: RequestTarget, as caller: Int, reservation: Reservation? = nil
+      _ request: Q, _ target: RequestTarget, as caller: Int, reservation: Reservation? = nil,
+      isContinuation: Bool = false, isCancelled: Bool = false
     ) -> ConnectionActions<Int> {
       nextToken += 1
       let attempt = Attempt(
         caller: caller, token: nextToken, deadline: CallDeadline(timeout: 60_000), reservation: reservation,
-        isContinuation: false)
-      return state.submit(request, request.measure, target, attempt, isCancelled: false, defersFlush: false).actions
+        isContinuation: isContinuation)
+      return state.submit(
+        request, request.measure, target, attempt, isCancelled: isCancelled, defersFlush: false
+      ).actions
     }
 
     /// Submits a get of a store, and returns the actions.
@@ -57,11 +72,7 @@ import Wire
     mutating func sent() -> [FrameHeader] {
       var batch = ByteBuffer()
       var headers: [FrameHeader] = []
-      var incarnation: UInt64?
-      while true {
-        let step = state.nextBatch(&batch, incarnation: incarnation)
-        guard step.socket != nil else { return headers }
-        incarnation = step.incarnation
+      while state.nextBatch(&batch, incarnation: state.transport.incarnation).socket != nil {
         batch.withSpan { bytes in
           var offset = 0
           while case .frame(let header) = FrameScan(bytes, at: offset, maxLength: 1 << 20) {
@@ -71,6 +82,7 @@ import Wire
         }
         batch.removeAll()
       }
+      return headers
     }
 
     /// Receives a reply, and returns the resumed callers: those of replies, then those of actions.
@@ -79,6 +91,17 @@ import Wire
       let start = bytes.beginReply(id: id)
       body(&bytes)
       bytes.endFrame(start)
+      return receive(bytes)
+    }
+
+    /// Receives an error, and returns the resumed callers.
+    mutating func fail(_ id: UInt32, _ code: ErrorCode) -> [Int] {
+      var bytes = ByteBuffer()
+      bytes.appendError(code, id: id)
+      return receive(bytes)
+    }
+
+    private mutating func receive(_ bytes: borrowing ByteBuffer) -> [Int] {
       var completions: [Completion<Int>] = []
       let actions = bytes.withSpan {
         state.received($0, maxFrameLength: 1 << 20, now: 0, into: &completions).actions
@@ -93,10 +116,25 @@ import Wire
   @Test func `a request makes one thread the writer until everything is written`() throws {
     var peer = try Peer()
     let first = peer.submit(PingRequest(), .server, as: 1)
-    #expect(first.mustFlush && first.resumptions.isEmpty)
-    #expect(!peer.submit(PingRequest(), .server, as: 2).mustFlush)
+    #expect(first.flushIncarnation != nil && first.resumptions.isEmpty)
+    #expect(peer.submit(PingRequest(), .server, as: 2).flushIncarnation == nil)
     #expect(peer.sent().count == 2)
-    #expect(peer.submit(PingRequest(), .server, as: 3).mustFlush)
+    #expect(peer.submit(PingRequest(), .server, as: 3).flushIncarnation != nil)
+  }
+
+  @Test func `a writer that begins late does not write to the next connection`() throws {
+    var peer = try Peer()
+    let late = try #require(peer.submit(PingRequest(), .server, as: 1).flushIncarnation)
+    #expect(peer.disconnect() == [1])
+    _ = peer.submit(PingRequest(), .server, as: 2)
+    #expect(try peer.connect(now: 10_000) == [2])
+    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    let current = peer.submit(PingRequest(), .server, as: 2, reservation: reservation)
+    #expect(current.flushIncarnation != nil)
+    var batch = ByteBuffer()
+    #expect(peer.state.nextBatch(&batch, incarnation: late).socket == nil)
+    #expect(batch.toArray().isEmpty)
+    #expect(peer.sent().count == 1)
   }
 
   @Test func `calls beyond the requests in flight wait, and get a reservation each`() throws {
@@ -146,7 +184,7 @@ import Wire
     #expect(peer.sent().isEmpty)
     #expect(peer.reply(to: gets[0].id) { _ in } == [1, 3])
     let actions = peer.get(3, as: 3)
-    #expect(needsStore(actions.resumptions.first?.reply) && actions.mustFlush)
+    #expect(needsStore(actions.resumptions.first?.reply) && actions.flushIncarnation != nil)
     #expect(peer.sent().map(\.detail) == [1])
   }
 
@@ -173,12 +211,14 @@ import Wire
     }
     #expect(outcomes == [.unknown, .notExecuted])
     #expect(actions.interest != nil && actions.interest?.interest == nil)
-    #expect(peer.state.transport.socket == nil)
+    let socket = peer.state.transport.socket
+    #expect(socket == nil)
   }
 
   @Test func `a reply that can't be decoded fails its call after the connection is closed`() throws {
     var peer = try Peer()
-    let socket = try #require(peer.state.transport.socket)
+    let current = peer.state.transport.socket
+    let socket = try #require(current)
     let failure = ConnectionFailure(reason: .protocolViolation("test"), undecodable: [9])
     #expect(peer.state.directReadFinished(from: socket, wasReadable: true, failure).resumptions.isEmpty)
     let actions = peer.state.connectionLost(ConnectionFailure(reason: .disconnected("test")), now: 5)
@@ -196,5 +236,84 @@ import Wire
     }
     #expect(error.kind == .closed)
     #expect(peer.reply(to: ping.id) { _ in } == [1, 2])
+  }
+
+  @Test func `shutting down ends with the last call, even if that gives up before it is sent`() throws {
+    var peer = try Peer(requests: 1)
+    _ = peer.submit(PingRequest(), .server, as: 1)
+    _ = peer.submit(PingRequest(), .server, as: 2)
+    let ping = try #require(peer.sent().first)
+    #expect(peer.state.drain(3).resumptions.isEmpty)
+    // The place is reserved for caller 2, whose task is cancelled before it uses it.
+    #expect(peer.reply(to: ping.id) { _ in } == [1, 2])
+    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    let actions = peer.submit(
+      PingRequest(), .server, as: 2, reservation: reservation, isContinuation: true, isCancelled: true)
+    #expect(actions.resumptions.map(\.caller) == [2, 3])
+  }
+
+  @Test func `shutting down ends when the calls that wait for a store have given up`() throws {
+    var peer = try Peer()
+    _ = peer.get(1, as: 1)
+    _ = peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1)
+    _ = peer.get(1, as: 2)
+    #expect(peer.state.drain(3).resumptions.isEmpty)
+    #expect(peer.state.expire(now: monotonicMilliseconds() + 61_000).resumptions.map(\.caller) == [1, 2])
+    let error = LarderError(.timedOut, outcome: .unknown, "")
+    #expect(peer.state.openFailed(1, error).resumptions.map(\.caller) == [3])
+  }
+
+  @Test func `shutting down waits for the call that opens its store`() throws {
+    var peer = try Peer()
+    #expect(needsStore(peer.get(1, as: 1).resumptions.first?.reply))
+    #expect(peer.state.drain(2).resumptions.isEmpty)
+    #expect(
+      peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1, isContinuation: true).resumptions.isEmpty)
+    let opening = try #require(peer.sent().first)
+    #expect(peer.reply(to: opening.id) { $0.append(OpenedStore(handle: 1, engine: "memory")) } == [1])
+    #expect(peer.submit(GetRequest(key: "k"), .store(1), as: 1, isContinuation: true).resumptions.isEmpty)
+    let get = try #require(peer.sent().first)
+    #expect(peer.reply(to: get.id) { _ in } == [1, 2])
+  }
+
+  @Test func `shutting down ends with a store that can't be opened`() throws {
+    var peer = try Peer()
+    _ = peer.get(1, as: 1)
+    _ = peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1)
+    _ = peer.get(1, as: 2)
+    let opening = try #require(peer.sent().first)
+    #expect(peer.state.drain(3).resumptions.isEmpty)
+    #expect(peer.fail(opening.id, .storeUnknown) == [1])
+    let error = LarderError(.storeUnknown, outcome: .rejected, "")
+    #expect(peer.state.openFailed(1, error).resumptions.map(\.caller) == [2, 3])
+  }
+
+  @Test func `a store that is opened again after a reconnection counts as open`() throws {
+    var peer = try Peer(stores: 1)
+    #expect(needsStore(peer.get(1, as: 1).resumptions.first?.reply))
+    #expect(peer.disconnect().isEmpty)
+    #expect(peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1).resumptions.isEmpty)
+    #expect(try peer.connect(now: 10_000) == [1])
+    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    _ = peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1, reservation: reservation)
+    let opening = try #require(peer.sent().first)
+    // The only handle will be that of store 1.
+    #expect(peer.get(2, as: 2).resumptions.isEmpty)
+    #expect(peer.get(1, as: 3).resumptions.isEmpty)
+    #expect(peer.sent().isEmpty)
+    #expect(peer.reply(to: opening.id) { $0.append(OpenedStore(handle: 1, engine: "memory")) } == [1, 3])
+  }
+
+  @Test func `a store whose opener has given up counts as open until the server has replied`() throws {
+    var peer = try Peer(stores: 1)
+    _ = peer.get(1, as: 1)
+    _ = peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1)
+    let opening = try #require(peer.sent().first)
+    #expect(peer.state.cancel(2).resumptions.map(\.caller) == [1])
+    _ = peer.state.openFailed(1, .callCancelled(.unknown))
+    #expect(peer.get(2, as: 2).resumptions.isEmpty)
+    #expect(peer.sent().isEmpty)
+    #expect(peer.fail(opening.id, .storeUnknown) == [2])
+    #expect(needsStore(peer.get(2, as: 2).resumptions.first?.reply))
   }
 }

@@ -6,8 +6,9 @@ import Wire
 /// client's connections, which close when the last copy is released.
 ///
 ///     let larder = try LarderClient("unix:/run/larder.sock")
-///     let items = larder.store("items") try await items.put("apple", Array("red".utf8)) let apple = try await
-///     items.get("apple")
+///     let items = larder.store("items")
+///     try await items.put("apple", Array("red".utf8))
+///     let apple = try await items.get("apple")
 ///
 /// The first call connects, and the client reconnects by itself. Each call has a timeout that covers all of that; see
 /// `with(timeout:)`. If a task is cancelled, its call ends at once with an error of the kind `cancelled`.

@@ -177,7 +177,7 @@ final class Connection: Sendable {
   @inline(__always)
   private func perform(_ actions: ConnectionActions<Caller>) {
     if let interest = actions.interest { apply(interest) }
-    if actions.mustFlush { flush() }
+    if let incarnation = actions.flushIncarnation { flush(incarnation) }
     switch actions.eventLoop {
     case .none: break
     case .start: eventLoop.start()
@@ -202,21 +202,20 @@ final class Connection: Sendable {
   }
 
   /// Writes the output until there is no more or the socket is full.
-  private func flush() {
+  private func flush(_ incarnation: UInt64) {
     var batch = ByteBuffer()
-    var incarnation: UInt64?
     while true {
       let step = state.withLock { $0.nextBatch(&batch, incarnation: incarnation) }
       guard let socket = step.socket else { return }
-      incarnation = step.incarnation
       for resumption in step.resumptions { resumption.caller.resume(resumption.reply) }
       while !batch.isEmpty {
         let sent = unsafe socket.descriptor.send(batch.bytes)
         switch sent {
         case .moved(let count): batch.consume(count)
-        case .wouldBlock: return perform(state.withLock { $0.socketBlocked(&batch, incarnation: step.incarnation) })
+        case .wouldBlock:
+          return perform(state.withLock { $0.transport.socketBlocked(&batch, incarnation: incarnation) })
         case .failed(let error):
-          return perform(state.withLock { $0.writeFailed(error, incarnation: step.incarnation) })
+          return perform(state.withLock { $0.transport.writeFailed(error, incarnation: incarnation) })
         }
       }
     }
@@ -298,7 +297,7 @@ final class Connection: Sendable {
       return
     }
     if event.readable || event.hasHungUp, let failure = receive() { return close(failure) }
-    if event.writable { perform(state.withLock { $0.socketWritable() }) }
+    if event.writable { perform(state.withLock { $0.transport.socketWritable() }) }
   }
 
   /// Does what is due: closes a connection that has failed, ends calls whose deadlines have passed, and connects.
@@ -390,7 +389,7 @@ final class Connection: Sendable {
 
   /// Sends the hello. It is small and the first to be sent, so the socket has room for it.
   private func sendHello() {
-    let (socket, actions) = state.withLock { $0.transportConnected() }
+    let (socket, actions) = state.withLock { $0.transport.connected() }
     perform(actions)
     guard let socket else { return }
     receiver.withLock { $0.begin(socket) }

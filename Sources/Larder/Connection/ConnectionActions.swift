@@ -5,8 +5,8 @@ import Platform
 struct ConnectionActions<Caller: Sendable>: Sendable {
   /// The change of the socket's epoll interest.
   var interest: InterestChange?
-  /// Whether this thread must write the output; no other thread does.
-  var mustFlush = false
+  /// The incarnation of the connection whose output this thread must write, because no other thread does; or nil.
+  var flushIncarnation: UInt64?
   var eventLoop = EventLoopAction.none
   /// The callers to resume.
   var resumptions: [Resumption] = []
@@ -16,6 +16,16 @@ struct ConnectionActions<Caller: Sendable>: Sendable {
   struct Resumption: Sendable {
     let caller: Caller
     let reply: Reply
+  }
+
+  /// Whether one of the callers submits its request again.
+  var hasReturningCaller: Bool {
+    resumptions.contains { resumption in
+      switch resumption.reply {
+      case .retry, .mustOpenStore: true
+      case .empty, .number, .entry, .notFound, .body, .failed: false
+      }
+    }
   }
 
   mutating func resume(_ caller: Caller, _ reply: Reply) {

@@ -14,7 +14,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private let address: Address
   private let configuration: LarderClient.Configuration
 
-  /// The socket and its life cycle. The event loop connects it and closes it.
+  /// The socket, its life cycle, and what waits to be written to it. The event loop connects it and closes it.
   var transport: Transport<Caller>
   private var pending: PendingTable<Caller>
   /// The calls that wait for a connection, or for a place among the requests in flight.
@@ -22,8 +22,6 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// The number of places among the requests in flight that are reserved for calls.
   private var reservations = 0
   private var stores = OpenStores<Caller>()
-  private var output = OutputQueue()
-  private var directReading = DirectReading()
   private var limits = ServerLimits()
   /// The name in the server's latest hello, or nil before the first one.
   private(set) var serverName: String?
@@ -45,18 +43,6 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   // MARK: Actions
 
   typealias Actions = ConnectionActions<Caller>
-
-  /// Makes epoll report what the connection waits for.
-  private mutating func changeInterest(_ actions: inout Actions) {
-    actions.interest = transport.setInterest(isReading: !directReading.isActive, isWriting: output.isBlocked)
-  }
-
-  @inline(__always)
-  private mutating func flushIfNeeded(_ actions: inout Actions) {
-    guard output.needsWriter, transport.lifecycle.isReady else { return }
-    output.beginWriting()
-    actions.mustFlush = true
-  }
 
   /// Makes the event loop check the deadlines by `time`.
   private mutating func checkDeadlines(by time: UInt64, _ actions: inout Actions) {
@@ -90,7 +76,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     switch submission {
     case .sent:
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
-      decideReader(now: attempt.deadline.now, &actions)
+      if transport.decideReader(isOnlyRequest: pending.inFlight == 1, &actions) {
+        nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.now + DirectReading.idleMilliseconds)
+      }
     case .waiting(let mustStart):
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
       if mustStart { actions.eventLoop = .start }
@@ -98,11 +86,12 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     case .reply(let reply):
       if attempt.reservation != nil { admitWaiters(&actions.resumptions) }
       actions.resume(attempt.caller, reply)
+      finishDraining(&actions)
     }
     if nextDeadlineCheck < previousCheck, actions.eventLoop == .none {
       actions.eventLoop = .wakeBy(nextDeadlineCheck)
     }
-    if !defersFlush { flushIfNeeded(&actions) }
+    if !defersFlush { transport.flushIfNeeded(&actions) }
     return (actions, pending.inFlight)
   }
 
@@ -126,41 +115,59 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     }
     guard limits.allow(measure) else { return .reply(.failed(limits.refusal(of: measure), .final)) }
     var handle: UInt16 = 0
-    if case .store(let store) = target {
+    switch target {
+    case .server: break
+    case .store(let store):
       switch stores.lookUp(store, token: attempt.token) {
       case .use(let open): handle = open
-      case .open: return open(store, attempt)
+      case .open:
+        guard beginOpening(store, attempt) else { return .waiting(mustStart: false) }
+        return .reply(.mustOpenStore)
       case .wait:
         stores.waitForOpening(
           of: store, attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
         return .waiting(mustStart: false)
       }
+    case .opening(let store):
+      // If the call was told to open the store on a connection that has been lost since, this one doesn't count the
+      // store yet.
+      if stores.isClosed(store) {
+        guard beginOpening(store, attempt) else { return .waiting(mustStart: false) }
+        guard hasCapacity else {
+          // Closing another store has taken the place.
+          waiters.append(attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
+          return .waiting(mustStart: false)
+        }
+      }
     }
     let (id, slot) = pending.insert(
       attempt.caller, token: attempt.token, form: Q.form, store: target.storeNumber,
       deadline: attempt.deadline.instant, now: attempt.deadline.now)
-    pending.setRequestEnd(output.append(request, store: handle, id: id), of: slot)
+    pending.setRequestEnd(transport.output.append(request, store: handle, id: id), of: slot)
     return .sent
   }
 
-  /// Lets the caller open a store, once there is a handle for it.
-  private mutating func open(_ store: UInt32, _ attempt: Attempt<Caller>) -> Submission {
-    while !stores.hasHandle(for: store, limit: limits.openStores) {
-      let now = attempt.deadline.now
-      guard hasCapacity, let handle = stores.closeLeastRecentlyUsed(except: pending.busyStores, now: now) else {
+  /// Records that a call opens a store, if there is a handle for it, or another store can be closed. Otherwise lets the
+  /// caller wait.
+  /// - Returns: Whether the call may open the store.
+  private mutating func beginOpening(_ store: UInt32, _ attempt: Attempt<Caller>) -> Bool {
+    let now = attempt.deadline.now
+    let busy = pending.busyStores
+    while !stores.hasHandle(for: store, busy: busy, limit: limits.openStores) {
+      guard hasCapacity, let handle = stores.closeLeastRecentlyUsed(busy: busy, now: now) else {
         stores.waitForHandle(attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
         nextDeadlineCheck = min(nextDeadlineCheck, now + OpenStores<Caller>.protectionMilliseconds)
-        return .waiting(mustStart: false)
+        return false
       }
-      output.append(.storeClose, store: handle, id: pending.insertUnattended(now: now))
+      transport.output.append(.storeClose, store: handle, id: pending.insertUnattended(now: now))
     }
     stores.beginOpening(store, token: attempt.token)
-    return .reply(.mustOpenStore)
+    return true
   }
 
   /// Whether another request may be in flight.
   private var hasCapacity: Bool {
-    pending.inFlight + reservations < limits.requestsInFlight && !output.isFull && pending.hasRoom
+    pending.inFlight + reservations < limits.requestsInFlight && !transport.output.isFull && pending.hasRoom
   }
 
   /// Resumes the waiters that there are places for, each with a reservation.
@@ -197,8 +204,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private mutating func abandon(_ slot: Int, _ actions: inout Actions) -> Caller? {
     let (caller, cancelID) = pending.abandon(slot)
     if let cancelID {
-      output.append(.cancel, id: cancelID)
-      flushIfNeeded(&actions)
+      transport.output.append(.cancel, id: cancelID)
+      transport.flushIfNeeded(&actions)
     }
     return caller
   }
@@ -211,6 +218,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     actions.resume(
       stores.popWaiters(for: store), error.outcome == .rejected ? .failed(error, .final) : .retry(nil))
     wakeHandleWaiters(now: lastReceived, &actions)
+    finishDraining(&actions)
     return actions
   }
 
@@ -229,13 +237,13 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       return actions
     }
     let (next, credit) = pending.nextFrame(of: stream, for: caller, deadline: deadline)
-    if let credit { output.append(creditBytes: credit.bytes, id: credit.id) }
+    if let credit { transport.output.append(creditBytes: credit.bytes, id: credit.id) }
     switch next {
     case .reply(let reply): actions.resume(caller, reply)
     // A reader without a deadline must notice, too, if the server is gone.
     case .wait: checkDeadlines(by: deadline == .max ? now + probeMilliseconds : deadline, &actions)
     }
-    flushIfNeeded(&actions)
+    transport.flushIfNeeded(&actions)
     return actions
   }
 
@@ -254,52 +262,15 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   struct WriteStep: Sendable {
     /// The socket to write the batch to, or nil if there is nothing to write.
     var socket: SharedSocket?
-    var incarnation: UInt64
     var resumptions: [Actions.Resumption] = []
   }
 
-  /// Moves the output to the empty `batch`, or ends the writing.
-  /// - Parameter incarnation: The connection that the writer has written to, or nil for a new writer.
-  mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64?) -> WriteStep {
-    var step = WriteStep(incarnation: transport.incarnation)
-    // The writer of a lost connection has nothing to do with the next one.
-    if let incarnation, incarnation != transport.incarnation { return step }
-    guard !output.isEmpty, let socket = transport.socket else {
-      output.disableWrites(&batch)
-      return step
-    }
-    output.takeBatch(&batch)
-    step.socket = socket
-    admitWaiters(&step.resumptions)
+  /// Moves the output to the empty `batch`, or ends the writing. Calls that waited for room in the output can go on.
+  /// - Parameter incarnation: The `flushIncarnation` of the actions that made the thread the writer.
+  mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> WriteStep {
+    var step = WriteStep(socket: transport.nextBatch(&batch, incarnation: incarnation))
+    if step.socket != nil { admitWaiters(&step.resumptions) }
     return step
-  }
-
-  /// Records that the socket is full: the rest of `batch` goes back to the output, which the event loop writes when it
-  /// can.
-  mutating func socketBlocked(_ batch: inout ByteBuffer, incarnation: UInt64) -> Actions {
-    var actions = Actions()
-    guard incarnation == transport.incarnation else { return actions }
-    output.block(&batch)
-    changeInterest(&actions)
-    return actions
-  }
-
-  /// Records that writing failed. The event loop closes the connection, after it has read what the server sent before.
-  mutating func writeFailed(_ error: SystemError, incarnation: UInt64) -> Actions {
-    guard incarnation == transport.incarnation else { return Actions() }
-    output.fail()
-    transport.reportFailure(ConnectionFailure(reason: .disconnected(error.description)))
-    return Actions(eventLoop: .wake)
-  }
-
-  /// Records that the socket is writable again.
-  mutating func socketWritable() -> Actions {
-    var actions = Actions()
-    guard output.isBlocked, transport.isUsable else { return actions }
-    output.unblock()
-    changeInterest(&actions)
-    flushIfNeeded(&actions)
-    return actions
   }
 
   // MARK: Reading
@@ -315,7 +286,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     if !scan.storeEvents.isEmpty || stores.hasStaleHandles { processStoreEvents(scan.storeEvents, &actions) }
     if stores.hasHandleWaiters { wakeHandleWaiters(now: now, &actions) }
     admitWaiters(&actions.resumptions)
-    if isDraining { finishDraining(&actions) }
+    // The caller that has opened a store submits its request next.
+    if isDraining, !completions.contains(where: \.opensStore) { finishDraining(&actions) }
     return (scan, actions)
   }
 
@@ -334,22 +306,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Resumes as many calls that wait for a handle as could have one.
   private mutating func wakeHandleWaiters(now: UInt64, _ actions: inout Actions) {
     guard stores.hasHandleWaiters else { return }
-    let available = stores.availableHandles(except: pending.busyStores, limit: limits.openStores, now: now)
+    let available = stores.availableHandles(busy: pending.busyStores, limit: limits.openStores, now: now)
     actions.resume(stores.popHandleWaiters(available), .retry(nil))
-  }
-
-  /// Decides who reads the reply to a request that was just submitted.
-  @inline(__always)
-  private mutating func decideReader(now: UInt64, _ actions: inout Actions) {
-    switch directReading.requestSubmitted(isOnlyRequest: pending.inFlight == 1) {
-    case .none: break
-    case .read: actions.directRead = transport.socket
-    case .takeOver:
-      changeInterest(&actions)
-      nextDeadlineCheck = min(nextDeadlineCheck, now + DirectReading.idleMilliseconds)
-      actions.directRead = transport.socket
-    case .handBack: changeInterest(&actions)
-    }
   }
 
   /// Records that a call has read its reply, or has waited in vain.
@@ -357,8 +315,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     from socket: SharedSocket, wasReadable: Bool, _ failure: ConnectionFailure<Caller>?
   ) -> Actions {
     var actions = Actions()
-    let decision = directReading.readFinished(wasReadable: wasReadable, isIdle: pending.inFlight == 0)
-    if decision == .handBack { changeInterest(&actions) }
+    transport.readFinished(wasReadable: wasReadable, isIdle: pending.inFlight == 0, &actions)
     guard let failure else { return actions }
     // Only the event loop closes connections.
     actions.eventLoop = .wake
@@ -380,7 +337,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     var actions = Actions()
     if nextDeadlineCheck <= now {
       let (unanswered, cancelIDs, nextReply) = pending.expire(now: now)
-      for id in cancelIDs { output.append(.cancel, id: id) }
+      for id in cancelIDs { transport.output.append(.cancel, id: id) }
       let (unsent, nextWaiter) = waiters.expire(now: now)
       let (unopened, withoutHandle, nextOpening) = stores.expire(now: now)
       actions.resume(unanswered, .failed(.noReply(from: address), .final))
@@ -388,8 +345,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       actions.resume(withoutHandle, .failed(.noStoreHandle(at: address, limit: limits.openStores), .final))
       nextDeadlineCheck = min(nextReply, nextWaiter, nextOpening)
 
-      if directReading.tick() == .handBack { changeInterest(&actions) }
-      if directReading.isActive {
+      if transport.checkReader(&actions) {
         nextDeadlineCheck = min(nextDeadlineCheck, now + DirectReading.idleMilliseconds)
       }
       if stores.hasHandleWaiters {
@@ -398,7 +354,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       }
       probe(now: now)
       closeIfSilent(now: now)
-      flushIfNeeded(&actions)
+      transport.flushIfNeeded(&actions)
     }
     finishDraining(&actions)
     return actions
@@ -418,7 +374,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     }
     nextDeadlineCheck = min(nextDeadlineCheck, now + probeMilliseconds)
     guard pending.oldestUnanswered == nil, hasCapacity else { return }
-    output.append(.ping, id: pending.insertUnattended(now: now))
+    transport.output.append(.ping, id: pending.insertUnattended(now: now))
   }
 
   /// Gives the connection up if requests are unanswered and nothing has arrived for long.
@@ -437,17 +393,6 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Returns what the event loop must do about the connection now.
   mutating func nextAction(now: UInt64) -> ConnectionStateMachine.Action {
     transport.nextAction(now: now, hasWaiters: !waiters.isEmpty)
-  }
-
-  /// Records that the socket is connected.
-  /// - Returns: The socket to send the hello to, or nil if the attempt was given up.
-  mutating func transportConnected() -> (socket: SharedSocket?, actions: Actions) {
-    var actions = Actions()
-    if transport.socket != nil {
-      transport.connected()
-      changeInterest(&actions)
-    }
-    return (transport.socket, actions)
   }
 
   /// Records the server's hello, and lets the waiting calls begin.
@@ -480,7 +425,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
         actions.resume(
           call.caller,
           failure.reason.reply(
-            from: address, wasSent: call.requestEnd <= output.takenBytes, isPartial: call.isPartial))
+            from: address, wasSent: call.requestEnd <= transport.output.takenBytes, isPartial: call.isPartial))
       }
       actions.resume(resetConnection(), .retry(nil))
       if !wasReady, isFinal || !configuration.waitsForConnection {
@@ -501,7 +446,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     actions.interest = transport.detach()
     _ = transport.takeConnectResult()
     for call in pending.connectionLost(streamError: .clientClosed) {
-      let outcome: LarderError.Outcome = call.requestEnd <= output.takenBytes ? .unknown : .notExecuted
+      let outcome: LarderError.Outcome = call.requestEnd <= transport.output.takenBytes ? .unknown : .notExecuted
       let error = LarderError(.closed, outcome: outcome, "the client was closed before the reply arrived")
       actions.resume(call.caller, .failed(error, .final))
     }
@@ -514,9 +459,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Forgets what belongs to the connection that is gone.
   /// - Returns: The calls that waited for a store or a handle.
   private mutating func resetConnection() -> [Caller] {
-    output.reset()
+    transport.reset()
     reservations = 0
-    directReading = DirectReading()
     return stores.reset()
   }
 
@@ -531,8 +475,11 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
 
   /// Resumes the callers of `shutdown` if no call is in progress. Streams that are still being read, and abandoned
   /// calls, don't count.
+  ///
+  /// Called last, after every event that may have ended a call.
   private mutating func finishDraining(_ actions: inout Actions) {
-    guard !drainWaiters.isEmpty, reservations == 0, waiters.isEmpty, stores.hasNoWaiters, !pending.hasWaitingCalls
+    guard !drainWaiters.isEmpty, reservations == 0, waiters.isEmpty, stores.isIdle, !pending.hasWaitingCalls,
+      !actions.hasReturningCaller
     else { return }
     actions.resume(drainWaiters, .empty)
     drainWaiters = []

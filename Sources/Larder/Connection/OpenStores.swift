@@ -68,9 +68,27 @@ struct OpenStores<Caller: Sendable>: Sendable {
   // MARK: Handles
 
   /// Whether opening a store needs no other to be closed first.
-  /// - Parameter limit: The number of stores that the server lets a connection open.
-  func hasHandle(for store: UInt32, limit: Int) -> Bool {
-    inUse.count < limit || (Int(store) < stores.count && stores[Int(store)].state != .closed)
+  /// - Parameters:
+  ///   - busy: The stores with requests that the server has not begun to answer.
+  ///   - limit: The number of stores that the server lets a connection open.
+  func hasHandle(for store: UInt32, busy: Set<UInt32>, limit: Int) -> Bool {
+    handleCount(busy) < limit || state(of: store) != .closed || busy.contains(store)
+  }
+
+  /// The number of handles that are in use, or will be when the server has processed all requests.
+  private func handleCount(_ busy: Set<UInt32>) -> Int {
+    // The request of a closed store is one to open it, whose call has given up.
+    inUse.count + busy.count { state(of: $0) == .closed }
+  }
+
+  private func state(of store: UInt32) -> State { Int(store) < stores.count ? stores[Int(store)].state : .closed }
+
+  /// Whether a call can open a store, and none does.
+  func isClosed(_ store: UInt32) -> Bool {
+    switch state(of: store) {
+    case .closed, .dropped: true
+    case .opening, .open, .stale: false
+    }
   }
 
   /// Records that a call opens a store. Others that need the store wait until `opened` or `openFailed`.
@@ -114,9 +132,8 @@ struct OpenStores<Caller: Sendable>: Sendable {
   }
 
   /// Closes the least recently used store that no request waits for. O(stores in use).
-  /// - Parameter busy: The stores with requests that the server has not begun to answer.
   /// - Returns: The handle for the request that closes the store, or nil if all stores are busy.
-  mutating func closeLeastRecentlyUsed(except busy: Set<UInt32>, now: UInt64) -> UInt16? {
+  mutating func closeLeastRecentlyUsed(busy: Set<UInt32>, now: UInt64) -> UInt16? {
     let candidates = inUse.filter { canClose($0, busy, now) }
     guard let store = candidates.min(by: { stores[Int($0)].lastUse < stores[Int($1)].lastUse }),
       let handle = handle(of: store)
@@ -126,8 +143,8 @@ struct OpenStores<Caller: Sendable>: Sendable {
   }
 
   /// How many stores could have a handle without closing a busy one.
-  func availableHandles(except busy: Set<UInt32>, limit: Int, now: UInt64) -> Int {
-    max(0, limit - inUse.count) + inUse.count { canClose($0, busy, now) }
+  func availableHandles(busy: Set<UInt32>, limit: Int, now: UInt64) -> Int {
+    max(0, limit - handleCount(busy)) + inUse.count { canClose($0, busy, now) }
   }
 
   private func canClose(_ store: UInt32, _ busy: Set<UInt32>, _ now: UInt64) -> Bool {
@@ -154,8 +171,12 @@ struct OpenStores<Caller: Sendable>: Sendable {
 
   // MARK: Waiters
 
-  /// Whether no call waits for a store or a handle.
-  var hasNoWaiters: Bool { openWaiters.isEmpty && handleWaiters.isEmpty }
+  /// Whether no call opens a store, or waits for a store or a handle.
+  var isIdle: Bool {
+    handleWaiters.isEmpty && openWaiters.values.allSatisfy(\.isEmpty) && !inUse.contains { isBeingOpened($0) }
+  }
+
+  private func isBeingOpened(_ store: UInt32) -> Bool { if case .opening = state(of: store) { true } else { false } }
 
   var hasHandleWaiters: Bool { !handleWaiters.isEmpty }
 
@@ -169,17 +190,17 @@ struct OpenStores<Caller: Sendable>: Sendable {
     handleWaiters.append(caller, token: token, deadline: deadline)
   }
 
-  /// Removes the calls that wait for a store to be opened.
+  /// Removes and returns the calls that wait for a store to be opened.
   mutating func popWaiters(for store: UInt32) -> [Caller] {
     var waiters = openWaiters.removeValue(forKey: store)
     return waiters?.popAll() ?? []
   }
 
-  /// Removes the calls that wait for a store that is open now, or that they can open themselves.
+  /// Removes and returns the calls that wait for a store that is open now, or that they can open themselves.
   mutating func popReadyWaiters() -> [Caller] {
     var ready: [Caller] = []
     for store in Array(openWaiters.keys) {
-      switch Int(store) < stores.count ? stores[Int(store)].state : .closed {
+      switch state(of: store) {
       case .open, .closed, .dropped: ready += popWaiters(for: store)
       case .opening, .stale: continue
       }
@@ -187,7 +208,7 @@ struct OpenStores<Caller: Sendable>: Sendable {
     return ready
   }
 
-  /// Removes the first calls that wait for a handle.
+  /// Removes and returns the first calls that wait for a handle.
   mutating func popHandleWaiters(_ maxCount: Int) -> [Caller] {
     var callers: [Caller] = []
     while callers.count < maxCount, let caller = handleWaiters.popFirst() { callers.append(caller) }

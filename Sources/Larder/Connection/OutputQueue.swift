@@ -69,7 +69,7 @@ struct OutputQueue: ~Copyable, Sendable {
   }
 
   /// Ends the writing, and keeps the memory of the empty `batch` if it is worth it.
-  mutating func disableWrites(_ batch: inout ByteBuffer) {
+  mutating func endWriting(_ batch: inout ByteBuffer) {
     isWriting = false
     if batch.capacity > Self.maxIdleCapacity { batch.releaseStorage() }
     if batch.capacity > spare.capacity { swap(&batch, &spare) }

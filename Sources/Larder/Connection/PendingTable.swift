@@ -330,9 +330,8 @@ struct PendingTable<Caller: Sendable>: Sendable {
     }
     let isDone = header.kind == Wire.Outcome.done.rawValue
     // Errors need no credit.
-    if isDone, let remaining = streams[index]?.credit {
-      if remaining <= 0 { return "a frame of a reply stream exceeds the credit" }
-      streams[index]?.credit = remaining - header.frameSize
+    if isDone, streams[index]?.spendCredit(header.frameSize) == false {
+      return "a frame of a reply stream exceeds the credit"
     }
     if !hasMore { inFlight &-= 1 }
 
@@ -341,7 +340,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
       slots[index].deadline = .max
       let stream = hasMore ? ReplyStreamID(slot: index, token: slots[index].token) : nil
       completions.append(Completion(caller: caller, form: .stream, header: header, offset: offset, stream: stream))
-      streams[index]?.uncreditedBytes += header.frameSize
+      streams[index]?.readerDidTake(header.frameSize)
       if !hasMore { removeStream(index) }
       return nil
     }
@@ -369,17 +368,17 @@ struct PendingTable<Caller: Sendable>: Sendable {
   mutating func nextFrame(
     of stream: ReplyStreamID, for caller: Caller, deadline: UInt64
   ) -> (next: NextFrame, credit: (id: UInt32, bytes: Int)?) {
-    guard let index = slot(of: stream), let buffer = streams[index] else {
+    guard let index = slot(of: stream), streams[index] != nil else {
       return (.reply(.failed(.streamAbandoned, .final)), nil)
     }
+    let failure = streams[index]?.failure
     if let frame = streams[index]?.popFirst() {
-      streams[index]?.uncreditedBytes += frame.size
-      let isLast = slots[index].phase == .ended && streams[index]!.isEmpty && buffer.failure == nil
+      let isLast = slots[index].phase == .ended && streams[index]!.isEmpty && failure == nil
       let credit = isLast ? nil : grantCredit(index)
       if isLast { removeStream(index) }
       return (.reply(.body(frame.body, stream: isLast ? nil : stream)), credit)
     }
-    if let error = buffer.failure {
+    if let error = failure {
       removeStream(index)
       return (.reply(.failed(error, .final)), nil)
     }
@@ -388,14 +387,12 @@ struct PendingTable<Caller: Sendable>: Sendable {
     return (.wait, grantCredit(index))
   }
 
-  /// Grants credit for the bytes that the reader has taken, once they are worth a frame or the server has no credit
-  /// left.
+  /// Grants credit to the stream in a slot, if it is time to.
   private mutating func grantCredit(_ index: Int) -> (id: UInt32, bytes: Int)? {
-    guard slots[index].phase == .streaming, let buffer = streams[index], buffer.uncreditedBytes > 0 else { return nil }
-    guard buffer.uncreditedBytes >= credit / 2 || (buffer.isEmpty && buffer.credit <= 0) else { return nil }
-    streams[index]?.credit += buffer.uncreditedBytes
-    streams[index]?.uncreditedBytes = 0
-    return (id(of: index), buffer.uncreditedBytes)
+    guard slots[index].phase == .streaming, let bytes = streams[index]?.grantCredit(threshold: credit / 2) else {
+      return nil
+    }
+    return (id(of: index), bytes)
   }
 
   private mutating func removeStream(_ index: Int) {

@@ -9,6 +9,9 @@ struct Completion<Caller: Sendable>: Sendable {
   let offset: Int
   /// The stream that the frame belongs to if more frames follow.
   let stream: ReplyStreamID?
+
+  /// Whether the caller has opened a store.
+  var opensStore: Bool { form == .openedStore && header.kind == Wire.Outcome.done.rawValue }
 }
 
 /// A caller whose connection ended before its reply was complete.

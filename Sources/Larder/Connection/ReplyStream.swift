@@ -44,9 +44,9 @@ struct ReplyStreamBuffer: Sendable {
 
   private var frames: [Frame] = []
   /// The bytes that the server may still send.
-  var credit: Int
+  private var credit: Int
   /// The bytes that the reader has taken and the server was not given new credit for.
-  var uncreditedBytes = 0
+  private var uncreditedBytes = 0
   /// The error that the stream ends with, after its frames.
   var failure: LarderError?
 
@@ -58,8 +58,35 @@ struct ReplyStreamBuffer: Sendable {
 
   mutating func append(_ frame: Frame) { frames.append(frame) }
 
-  /// Removes and returns the oldest frame. O(frames), which the credit keeps few.
+  /// Removes and returns the oldest frame, for the reader. O(frames), which the credit keeps few.
   mutating func popFirst() -> Frame? {
-    frames.isEmpty ? nil : frames.removeFirst()
+    guard !frames.isEmpty else { return nil }
+    let frame = frames.removeFirst()
+    readerDidTake(frame.size)
+    return frame
+  }
+
+  // MARK: Flow control
+
+  /// Takes the size of a frame that has arrived off the credit.
+  /// - Returns: False if there was no credit left.
+  mutating func spendCredit(_ frameSize: Int) -> Bool {
+    guard credit > 0 else { return false }
+    credit -= frameSize
+    return true
+  }
+
+  /// Records that the reader has taken a frame.
+  mutating func readerDidTake(_ frameSize: Int) { uncreditedBytes += frameSize }
+
+  /// Grants credit for the bytes that the reader has taken, once they are worth a frame or the server has no credit
+  /// left.
+  /// - Parameter threshold: The number of bytes that are worth a frame.
+  /// - Returns: The bytes to grant the server, or nil.
+  mutating func grantCredit(threshold: Int) -> Int? {
+    guard uncreditedBytes > 0, uncreditedBytes >= threshold || (isEmpty && credit <= 0) else { return nil }
+    defer { uncreditedBytes = 0 }
+    credit += uncreditedBytes
+    return uncreditedBytes
   }
 }

@@ -1,14 +1,20 @@
 import Basics
 import Platform
+import Wire
 
-/// The socket of a connection, from the first attempt to connect to the end.
+/// The socket of a connection, from the first attempt to connect to the end; what waits to be written to it, and which
+/// thread reads it.
 ///
 /// Any thread may find that the connection has failed, and host names are resolved on a thread of their own. Both
-/// report the result here, and only the event loop acts on it. A plain value; the lock of the connection's state
-/// protects it.
-struct Transport<Caller: Sendable>: Sendable {
+/// report the result here, and only the event loop acts on it. A value that does no I/O; the lock of the connection's
+/// state protects it.
+struct Transport<Caller: Sendable>: ~Copyable, Sendable {
+  typealias Actions = ConnectionActions<Caller>
+
   private(set) var lifecycle: ConnectionStateMachine
   private(set) var socket: SharedSocket?
+  var output = OutputQueue()
+  private var directReading = DirectReading()
   /// Counts the changes of the socket's epoll interest.
   private var interestVersion: UInt64 = 0
   /// The end of the connection, for the event loop to act on.
@@ -67,18 +73,114 @@ struct Transport<Caller: Sendable>: Sendable {
   }
 
   /// Records that the socket is connected.
-  mutating func connected() { lifecycle.transportConnected() }
+  /// - Returns: The socket to send the hello to, or nil if the attempt was given up.
+  mutating func connected() -> (socket: SharedSocket?, actions: Actions) {
+    var actions = Actions()
+    if socket != nil {
+      lifecycle.transportConnected()
+      changeInterest(&actions)
+    }
+    return (socket, actions)
+  }
 
   mutating func handshakeCompleted(now: UInt64) { lifecycle.handshakeCompleted(now: now) }
 
-  /// Returns the change that sets the interest of the socket, or nil if there is no socket.
-  mutating func setInterest(isReading: Bool, isWriting: Bool) -> InterestChange? {
-    guard let socket else { return nil }
+  /// Makes epoll report what the connection waits for.
+  private mutating func changeInterest(_ actions: inout Actions) {
+    guard let socket else { return }
     interestVersion += 1
-    var interest: Poll.Interest = isReading ? .reading : []
-    if isWriting { interest.insert(.writing) }
-    return InterestChange(
-      socket: socket, incarnation: lifecycle.incarnation, interest: interest, version: interestVersion)
+    var interest: Poll.Interest = directReading.isActive ? [] : .reading
+    if output.isBlocked { interest.insert(.writing) }
+    actions.interest = InterestChange(
+      socket: socket, incarnation: incarnation, interest: interest, version: interestVersion)
+  }
+
+  // MARK: Writing
+
+  /// Makes this thread the writer if there is output, and no other thread writes it.
+  @inline(__always)
+  mutating func flushIfNeeded(_ actions: inout Actions) {
+    guard output.needsWriter, lifecycle.isReady else { return }
+    output.beginWriting()
+    actions.flushIncarnation = incarnation
+  }
+
+  /// Moves the output to the empty `batch`, or ends the writing.
+  /// - Parameter incarnation: The `flushIncarnation` of the actions that made the thread the writer.
+  /// - Returns: The socket to write the batch to, or nil if there is nothing to write.
+  mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> SharedSocket? {
+    // The writer of a lost connection has nothing to do with the next one, which may have another writer.
+    guard incarnation == self.incarnation else { return nil }
+    guard !output.isEmpty, let socket else {
+      output.endWriting(&batch)
+      return nil
+    }
+    output.takeBatch(&batch)
+    return socket
+  }
+
+  /// Records that the socket is full: the rest of `batch` goes back to the output, which the event loop writes when it
+  /// can.
+  mutating func socketBlocked(_ batch: inout ByteBuffer, incarnation: UInt64) -> Actions {
+    var actions = Actions()
+    guard incarnation == self.incarnation else { return actions }
+    output.block(&batch)
+    changeInterest(&actions)
+    return actions
+  }
+
+  /// Records that writing failed. The event loop closes the connection, after it has read what the server sent before.
+  mutating func writeFailed(_ error: SystemError, incarnation: UInt64) -> Actions {
+    guard incarnation == self.incarnation else { return Actions() }
+    output.fail()
+    reportFailure(ConnectionFailure(reason: .disconnected(error.description)))
+    return Actions(eventLoop: .wake)
+  }
+
+  /// Records that the socket is writable again.
+  mutating func socketWritable() -> Actions {
+    var actions = Actions()
+    guard output.isBlocked, isUsable else { return actions }
+    output.unblock()
+    changeInterest(&actions)
+    flushIfNeeded(&actions)
+    return actions
+  }
+
+  // MARK: Reading
+
+  /// Decides who reads the reply to a request that was just submitted.
+  /// - Returns: Whether the event loop must call `checkReader` soon.
+  @inline(__always)
+  mutating func decideReader(isOnlyRequest: Bool, _ actions: inout Actions) -> Bool {
+    switch directReading.requestSubmitted(isOnlyRequest: isOnlyRequest) {
+    case .none: return false
+    case .read:
+      actions.directRead = socket
+      return false
+    case .takeOver:
+      changeInterest(&actions)
+      actions.directRead = socket
+      return true
+    case .handBack:
+      changeInterest(&actions)
+      return false
+    }
+  }
+
+  /// Records that a call has read from the socket, or has waited in vain.
+  /// - Parameters:
+  ///   - wasReadable: Whether bytes arrived in time.
+  ///   - isIdle: Whether no request is in flight anymore.
+  mutating func readFinished(wasReadable: Bool, isIdle: Bool, _ actions: inout Actions) {
+    if directReading.readFinished(wasReadable: wasReadable, isIdle: isIdle) == .handBack { changeInterest(&actions) }
+  }
+
+  /// Makes the event loop read again if calls no longer do. Called every `DirectReading.idleMilliseconds`.
+  /// - Returns: Whether calls still read.
+  mutating func checkReader(_ actions: inout Actions) -> Bool {
+    if directReading.tick() == .handBack { changeInterest(&actions) }
+    return directReading.isActive
   }
 
   // MARK: Ending
@@ -109,7 +211,13 @@ struct Transport<Caller: Sendable>: Sendable {
     guard let socket else { return nil }
     interestVersion += 1
     self.socket = nil
-    return InterestChange(socket: socket, incarnation: lifecycle.incarnation, interest: nil, version: interestVersion)
+    return InterestChange(socket: socket, incarnation: incarnation, interest: nil, version: interestVersion)
+  }
+
+  /// Forgets the output of the connection that is gone, and who read it.
+  mutating func reset() {
+    output.reset()
+    directReading = DirectReading()
   }
 }
 

@@ -32,8 +32,9 @@ extension ServerState {
     text.begin(
       "request_duration_seconds", .histogram,
       """
-      Time from a worker's wakeup until it has sent the replies to everything that has arrived, or holds them until the disk has it; all \
-      requests of a wakeup count with the same time. Operations that were never requested are omitted.
+      Time from a worker's wakeup until it has sent the replies to everything that has arrived, or holds them until \
+      commits are durable; all requests of a wakeup count with the same time. Operations that were never requested \
+      are omitted.
       """)
     for number in 0..<WorkerMetrics.operationCount {
       let durations = workers.map { $0.durations(of: number) }

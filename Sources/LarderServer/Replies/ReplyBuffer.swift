@@ -19,7 +19,7 @@ struct ReplyBuffer: ~Copyable {
     let key: [UInt8]
   }
 
-  /// The size of an error's message, in bytes, that is not truncated.
+  /// The maximum size of an error's message, in bytes. A longer one is truncated.
   private static let maxMessageSize = 1_024
 
   @inline(__always)

@@ -119,6 +119,8 @@ struct RequestProcessor: ~Copyable {
         if header.id == 0 {
           result = endConnection(&connection, .malformed, "a request's id must not be 0", into: &replies)
         } else if connection.phase == .greeting {
+          // A store may still be locked for an earlier connection, and looking up who the client is can take a while.
+          unlockStore()
           result = greet(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
         } else if header.flags == 0, let opened = connection.stores[header.detail],
           opened.permitted.contains(header.kind)

@@ -90,8 +90,8 @@ package final class Server: Sendable {
   /// returns, no request is executed under the previous limits and rules any more.
   /// - Parameters:
   ///   - stores: stores to make unless they exist.
-  ///   - limits: the new limits. `maxFrameBytes`, `openStores`, `requestsInFlight` and `keysInRequest` must not change,
-  ///     because clients know them.
+  ///   - limits: the new limits. `maxFrameBytes`, `maxOpenStores`, `maxRequestsInFlight` and `maxKeysPerRequest` must
+  ///     not change, because clients know them.
   ///   - rules: the new access rules. Connected clients lose the rights that they no longer have.
   package func change(
     stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule]

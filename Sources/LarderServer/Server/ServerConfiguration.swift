@@ -144,8 +144,8 @@ package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertibl
   package let address: Address
   package var description: String {
     """
-    \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a loopback address, \
-    or pass --insecure-tcp if everyone who can reach it may read and change everything
+    \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a \
+    loopback address, or pass --insecure-tcp if everyone who can reach it may read and change everything
     """
   }
 }
