@@ -11,7 +11,6 @@ package enum LogCheck {
     fileprivate var intactBytes = 0
     /// The number of intact records, not counting sync marks.
     package var records = 0
-    package var firstRevision: UInt64 = 0
     package var lastRevision: UInt64 = 0
     package var isSealed = false
     /// The first damage.
@@ -121,7 +120,7 @@ private struct SegmentWalk: ~Copyable {
         // The records of a segment without a header may be intact all the same.
         header = SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
       }
-      let found = SegmentFile(files: folder.files, path: path, file: file, byteCount: byteCount, header: header)
+      let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
       var walk = SegmentWalk(found, segment)
       unsafe try walk.walk(isLast: number == numbers.last, progress, onRecord)
       report.segments.append(walk.segment)
@@ -133,7 +132,6 @@ private struct SegmentWalk: ~Copyable {
   private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
     self.file = file
     self.segment = segment
-    self.segment.firstRevision = file.header.firstRevision
     reader = SegmentReader(file, verifiesValues: true)
   }
 
