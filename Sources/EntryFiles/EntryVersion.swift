@@ -26,7 +26,7 @@ package struct EntryVersion: Equatable, Sendable {
   }
 
   /// Returns whether the checksum matches the file's name and value.
-  package func isChecksum(of name: EntryName, value: UnsafeRawBufferPointer) -> Bool {
+  package func matches(_ value: UnsafeRawBufferPointer, of name: EntryName) -> Bool {
     unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: value) == self
   }
 

@@ -68,7 +68,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     guard !files.newest.hasExpired(at: now) else { return nil }
     let name = files.newest.fileName(files.name)
     guard let bytes = try directory.bytes(of: name) else { throw FileRemovedError() }
-    guard unsafe bytes.withUnsafeBytes({ unsafe files.newest.isChecksum(of: files.name, value: $0) }) else {
+    guard unsafe bytes.withUnsafeBytes({ unsafe files.newest.matches($0, of: files.name) }) else {
       throw DataSourceError(
         .dataSerialization, "\(directory.path(of: name)) is damaged or was edited: its checksum doesn't match")
     }

@@ -64,11 +64,18 @@ package struct BackupHeader: Equatable, Sendable {
 struct BackupTrailer: Equatable, Sendable {
   static let byteCount = 32
 
-  /// The offset of the trailer in the file.
-  let offset: UInt64
-  let entries: UInt64
-  /// The time in the header.
-  let made: UInt64
+  private let offset: UInt64
+  private let entries: UInt64
+  private let made: UInt64
+
+  /// - Parameters:
+  ///   - offset: The offset of the trailer in the file.
+  ///   - made: The time in the header.
+  init(offset: UInt64, entries: UInt64, made: UInt64) {
+    self.offset = offset
+    self.entries = entries
+    self.made = made
+  }
 
   var bytes: [UInt8] {
     var body: [UInt8] = []

@@ -21,12 +21,23 @@ package struct StoreReport: Equatable, Sendable {
 
   /// What an engine reports about its files.
   struct Files {
-    var files = 0
-    var count = 0
-    var byteCount = 0
-    var revision: UInt64 = 0
-    var damage: [Damage] = []
-    var remarks: [String] = []
+    fileprivate let files: Int
+    fileprivate let count: Int
+    fileprivate let byteCount: Int
+    fileprivate let revision: UInt64
+    fileprivate var damage: [Damage] = []
+    fileprivate var remarks: [String] = []
+
+    init(files: Int, count: Int, byteCount: Int, revision: UInt64) {
+      self.files = files
+      self.count = count
+      self.byteCount = byteCount
+      self.revision = revision
+    }
+
+    mutating func add(_ damage: Damage) { self.damage.append(damage) }
+
+    mutating func addRemark(_ remark: String) { remarks.append(remark) }
   }
 
   /// The name of the store's folder.

@@ -29,11 +29,34 @@ package final class CommitWriter: @unchecked Sendable {
   private let state = Lock(State())
 
   private struct State: Sendable {
-    var waiters: [any DurabilityWaiter] = []
-    var failure: StorageError?
-    var probes: [@Sendable () -> Void] = []
+    private var waiters: [any DurabilityWaiter] = []
+    private var probes: [@Sendable () -> Void] = []
     /// Whether the thread has ended, or is about to.
-    var hasEnded = false
+    private var hasEnded = false
+    var failure: StorageError?
+
+    mutating func add(_ waiter: any DurabilityWaiter) {
+      if !waiters.contains(where: { $0 === waiter }) { waiters.append(waiter) }
+    }
+
+    mutating func takeWaiters() -> [any DurabilityWaiter] {
+      defer { waiters.removeAll(keepingCapacity: true) }
+      return waiters
+    }
+
+    /// Adds a probe unless the thread has ended.
+    /// - Returns: Whether it was added.
+    mutating func add(_ probe: @escaping @Sendable () -> Void) -> Bool {
+      if !hasEnded { probes.append(probe) }
+      return !hasEnded
+    }
+
+    mutating func takeProbes() -> [@Sendable () -> Void] {
+      defer { probes.removeAll() }
+      return probes
+    }
+
+    mutating func end() { hasEnded = true }
   }
 
   /// The pause before the next attempt on a full disk.
@@ -82,7 +105,7 @@ package final class CommitWriter: @unchecked Sendable {
   package func wait(for revision: UInt64, _ waiter: any DurabilityWaiter) -> Bool {
     state.withLock { state in
       if isDurable(revision) || state.failure != nil { return false }
-      if !state.waiters.contains(where: { $0 === waiter }) { state.waiters.append(waiter) }
+      state.add(waiter)
       return true
     }
   }
@@ -95,11 +118,8 @@ package final class CommitWriter: @unchecked Sendable {
   /// Probes the writer for liveness: its thread calls `answer` as soon as it is free. Calls `answer` at once if the
   /// thread has ended.
   package func probe(_ answer: @escaping @Sendable () -> Void) {
-    let hasEnded = state.withLock { state in
-      if !state.hasEnded { state.probes.append(answer) }
-      return state.hasEnded
-    }
-    if hasEnded { answer() } else { wake() }
+    let willBeAnswered = state.withLock { $0.add(answer) }
+    if willBeAnswered { wake() } else { answer() }
   }
 
   /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the
@@ -174,17 +194,13 @@ package final class CommitWriter: @unchecked Sendable {
       fail(error, source)
       engine.stopBackgroundWork()
     }
-    state.withLock { $0.hasEnded = true }
+    state.withLock { $0.end() }
     answerProbes()
     stopped.signal()
   }
 
   private func answerProbes() {
-    let probes = state.withLock { state in
-      defer { state.probes.removeAll() }
-      return state.probes
-    }
-    for answer in probes { answer() }
+    for answer in state.withLock({ $0.takeProbes() }) { answer() }
   }
 
   /// Writes the commits made since the last call.
@@ -261,11 +277,7 @@ package final class CommitWriter: @unchecked Sendable {
   }
 
   private func notifyWaiters() {
-    let waiters = state.withLock { state in
-      defer { state.waiters.removeAll(keepingCapacity: true) }
-      return state.waiters
-    }
-    for waiter in waiters { waiter.durabilityDidAdvance() }
+    for waiter in state.withLock({ $0.takeWaiters() }) { waiter.durabilityDidAdvance() }
   }
 }
 

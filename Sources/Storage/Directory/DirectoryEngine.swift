@@ -85,7 +85,7 @@ package final class DirectoryEngine: Engine {
   func performMaintenance(at wall: UInt64) throws(EngineError) -> Bool {
     if wall >= nextExpiry {
       nextExpiry = wall + Self.expiryInterval
-      for key in index.expired(at: wall) where pending.operations[key] == nil { pending.operations[key] = .delete }
+      for key in index.expired(at: wall) { pending.deleteUnlessPending(key) }
     }
     guard !pending.isEmpty else { return false }
     do throws(EngineError) {
@@ -106,8 +106,8 @@ package final class DirectoryEngine: Engine {
     let figures = [
       (name: "directory_journal_bytes", value: UInt64(writeAheadLog.end - WriteAheadLog.start)),
       (name: "directory_journal_capacity_bytes", value: UInt64(writeAheadLog.capacity)),
-      (name: "directory_files_waiting", value: UInt64(pending.operations.count)),
-      (name: "directory_files", value: UInt64(index.versions.count)),
+      (name: "directory_files_waiting", value: UInt64(pending.count)),
+      (name: "directory_files", value: UInt64(index.count)),
     ]
     publishedFigures.withLock { $0 = figures }
   }
@@ -125,15 +125,8 @@ package final class DirectoryEngine: Engine {
     } catch {
       fatalError("records that were just made are damaged: \(error)")
     }
-    expandDeleteAll()
+    pending.expandDeleteAll(index.keys)
     return count
-  }
-
-  /// Turns the deletion of all entries into one deletion for each existing key.
-  private func expandDeleteAll() {
-    guard pending.deletesAll else { return }
-    for key in index.keys where pending.operations[key] == nil { pending.operations[key] = .delete }
-    pending.deletesAll = false
   }
 
   /// Runs calls on files, and converts their errors.
@@ -153,20 +146,20 @@ package final class DirectoryEngine: Engine {
   func checkpoint(limit: Int = .max) throws(SystemError) {
     // A file must never be newer than what the log is certain to have on disk.
     try writeAheadLog.sync()
-    let keys = Array(pending.operations.keys.prefix(limit))
+    let keys = pending.keys(limit: limit)
     // Deletions come first, because they free space for the rest.
     let deleted = keys.filter { pending.isDelete($0) }
     for key in deleted { index.remove(key) }
     try removeObsoleteFiles(of: deleted)
     let written = keys.filter { !pending.isDelete($0) }
     for key in written {
-      if case .put(let put, let checksum)? = pending.operations[key] { try write(key, put, checksum) }
+      if let (put, checksum) = pending.put(of: key) { try write(key, put, checksum) }
     }
     if !written.isEmpty { try folder.fileSystem.syncFolder(folder.path) }
     // The log has the new values, so the old files may be removed in any order. A reader of the folder always finds one
     // of the two.
     try removeObsoleteFiles(of: written)
-    for key in keys { pending.operations[key] = nil }
+    for key in keys { pending.forget(key) }
   }
 
   /// Writes more files than the last commits have added. Under a load that leaves no time for maintenance, nothing is
@@ -204,18 +197,15 @@ package final class DirectoryEngine: Engine {
   /// Writes the file with the key. It is on disk before the entry's file, and never changes.
   private func writeKeyFile(_ key: [UInt8], _ name: EntryName) throws(SystemError) {
     let path = folder.path(name.keyFileName)
-    if index.versions[key] != nil { return }
+    if index.contains(key) { return }
     try folder.fileSystem.writeFileAtomically(path, through: folder.temporaryPath, key)
   }
 
   private func removeObsoleteFiles(of keys: [[UInt8]]) throws(SystemError) {
     for key in keys {
-      let current = index.fileName(of: key)
-      for fileName in index.obsoleteFiles[key] ?? [] where fileName != current {
-        try folder.removeIfPresent(fileName)
-      }
+      for fileName in index.obsoleteFileNames(of: key) { try folder.removeIfPresent(fileName) }
       let name = EntryName(of: key)
-      if name.isDigest, index.versions[key] == nil { try folder.removeIfPresent(name.keyFileName) }
+      if name.isDigest, !index.contains(key) { try folder.removeIfPresent(name.keyFileName) }
       index.forgetObsoleteFiles(of: key)
     }
   }
@@ -244,8 +234,9 @@ package final class DirectoryEngine: Engine {
     do throws(SystemError) {
       let writeAheadLog = try openLog(of: scan, in: folder, logByteCount)
       for name in scan.leftovers { try folder.removeIfPresent(name) }
-      let engine = DirectoryEngine(folder, writeAheadLog, pending: scan.pending, index: scan.index)
-      engine.expandDeleteAll()
+      var pending = scan.pending
+      pending.expandDeleteAll(scan.index.keys)
+      let engine = DirectoryEngine(folder, writeAheadLog, pending: pending, index: scan.index)
       try engine.recover(after: scan.report.revision)
       return (engine, scan.report)
     } catch {

@@ -3,11 +3,14 @@ import EntryFiles
 /// The files of a directory store's entries, so that the next write of a key can remove them.
 struct DirectoryIndex {
   /// The current file of every entry.
-  private(set) var versions: [[UInt8]: EntryVersion] = [:]
+  private var versions: [[UInt8]: EntryVersion] = [:]
   /// The files to remove when a key is next written or deleted: replaced ones, and those that are not intact.
-  private(set) var obsoleteFiles: [[UInt8]: [String]] = [:]
+  private var obsoleteFiles: [[UInt8]: [String]] = [:]
   /// The number of entries with an expiry.
   private var expiringCount = 0
+
+  /// The number of entries.
+  var count: Int { versions.count }
 
   var keys: [[UInt8]] { Array(versions.keys) + obsoleteFiles.keys.filter { versions[$0] == nil } }
 
@@ -32,6 +35,15 @@ struct DirectoryIndex {
   /// Returns the name of the key's current file.
   func fileName(of key: [UInt8]) -> String? { versions[key]?.fileName(EntryName(of: key)) }
 
+  /// Returns the names of the key's files that the next write of the key removes.
+  func obsoleteFileNames(of key: [UInt8]) -> [String] {
+    let current = fileName(of: key)
+    return (obsoleteFiles[key] ?? []).filter { $0 != current }
+  }
+
+  /// Returns whether the key has an entry.
+  func contains(_ key: [UInt8]) -> Bool { versions[key] != nil }
+
   /// Forgets the obsolete files of a key, which have been removed.
   mutating func forgetObsoleteFiles(of key: [UInt8]) { obsoleteFiles[key] = nil }
 
@@ -51,22 +63,60 @@ struct PendingOperations {
     let value: Range<Int>
   }
 
-  enum Operation {
+  private enum Operation {
     /// A put, with the CRC32C of the value.
     case put(Put, checksum: UInt32)
     case delete
   }
 
-  var operations: [[UInt8]: Operation] = [:]
+  private var operations: [[UInt8]: Operation] = [:]
   /// Whether every key without an operation here is deleted.
-  var deletesAll = false
+  private var deletesAll = false
 
   var isEmpty: Bool { operations.isEmpty && !deletesAll }
+
+  /// The number of operations on single keys.
+  var count: Int { operations.count }
+
+  /// The puts by their keys, in no particular order.
+  var puts: [(key: [UInt8], put: Put)] {
+    operations.compactMap { key, operation in
+      guard case .put(let put, _) = operation else { return nil }
+      return (key, put)
+    }
+  }
+
+  /// Returns up to that many keys with operations.
+  func keys(limit: Int) -> [[UInt8]] { Array(operations.keys.prefix(limit)) }
+
+  /// Returns the pending put of a key, with the CRC32C of its value; nil if there is none.
+  func put(of key: [UInt8]) -> (put: Put, checksum: UInt32)? {
+    guard case .put(let put, let checksum)? = operations[key] else { return nil }
+    return (put, checksum)
+  }
+
+  /// Returns whether the files of a key are out of date.
+  func affects(_ key: [UInt8]) -> Bool { operations[key] != nil || deletesAll }
 
   func isDelete(_ key: [UInt8]) -> Bool {
     if case .delete? = operations[key] { return true }
     return false
   }
+
+  /// Deletes the entry of a key without a pending operation.
+  mutating func deleteUnlessPending(_ key: [UInt8]) {
+    if operations[key] == nil { operations[key] = .delete }
+  }
+
+  /// Turns the deletion of all entries into one deletion for each of the existing keys.
+  mutating func expandDeleteAll(_ keys: @autoclosure () -> [[UInt8]]) {
+    guard deletesAll else { return }
+    for key in keys() { deleteUnlessPending(key) }
+    deletesAll = false
+  }
+
+  /// Forgets the operation of a key, because its files are up to date or the log can't be trusted about it.
+  mutating func forget(_ key: [UInt8]) { operations[key] = nil }
 
   /// - Parameter start: The offset in the log of the bytes from which the operation was read.
   mutating func add(_ operation: CommitOperation, at start: Int) {

@@ -93,15 +93,13 @@ extension DirectoryReport.Issue: CustomStringConvertible {
 
 extension StoreReport.Files {
   init(_ directory: DirectoryReport, in path: String) {
-    files = directory.files
-    count = directory.entries
-    byteCount = directory.valueBytes
-    revision = directory.revision
+    self.init(
+      files: directory.files, count: directory.entries, byteCount: directory.valueBytes, revision: directory.revision)
     for issue in directory.issues {
       if let (offset, reason) = issue.damage {
-        damage.append(.init(path: path + "/" + issue.name, offset: offset, reason: reason))
+        add(.init(path: path + "/" + issue.name, offset: offset, reason: reason))
       } else {
-        remarks.append("\(path)/\(issue)")
+        addRemark("\(path)/\(issue)")
       }
     }
   }

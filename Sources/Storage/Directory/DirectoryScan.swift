@@ -104,8 +104,8 @@ struct DirectoryScan {
       return
     }
     if isAfterDamage(versions[0]) {
-      pending.operations[key] = nil
-    } else if pending.operations[key] != nil || pending.deletesAll {
+      pending.forget(key)
+    } else if pending.affects(key) {
       for version in versions { index.addObsoleteFile(version.fileName(name), of: key) }
       return
     }
@@ -140,7 +140,7 @@ struct DirectoryScan {
     _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     guard let log else { return }
-    for case (let key, .put(let put, _)) in pending.operations { try count(key, put, log.bytes[put.value], visit) }
+    for (key, put) in pending.puts { try count(key, put, log.bytes[put.value], visit) }
   }
 
   private mutating func count(
@@ -181,7 +181,7 @@ struct DirectoryScan {
       guard crc == version.checksum else { return nil }
     }
     let value = try file.bytes(at: 0, count: byteCount)
-    return unsafe value.withBytes { unsafe version.isChecksum(of: name, value: $0) } ? value : nil
+    return unsafe value.withBytes { unsafe version.matches($0, of: name) } ? value : nil
   }
 
   /// Returns the key with that name; nil if it is in a file that is missing or not intact.
@@ -194,8 +194,8 @@ struct DirectoryScan {
   }
 
   private func isPut(_ name: EntryName) -> Bool {
-    guard let key = (try? key(of: name)) ?? nil, case .put = pending.operations[key] else { return false }
-    return true
+    guard let key = (try? key(of: name)) ?? nil else { return false }
+    return pending.put(of: key) != nil
   }
 
   private func isFile(_ name: String) -> Bool {

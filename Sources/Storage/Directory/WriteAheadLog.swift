@@ -109,7 +109,7 @@ struct WriteAheadLog {
   /// - Throws: Never an error that only means a full disk: it is then unknown which header is valid, so the log can't
   ///   be used any more.
   mutating func reset(after revision: UInt64) throws(SystemError) {
-    header = WriteAheadLogHeader(sequence: header.sequence + 1, base: revision)
+    header = header.next(base: revision)
     do throws(SystemError) {
       try file.write(header.bytes, at: 0)
       try file.sync()
@@ -153,9 +153,9 @@ struct WriteAheadLogHeader: Equatable {
   private static let mark: [UInt8] = Array("LRDRDIR2".utf8)
 
   /// The number of resets.
-  let sequence: UInt64
+  private let sequence: UInt64
   /// The store's revision at the last reset.
-  let base: UInt64
+  fileprivate let base: UInt64
   /// A number in all frames since the last reset that no client can know, so that nothing a client wrote is mistaken
   /// for a frame.
   let salt: UInt64
@@ -170,6 +170,9 @@ struct WriteAheadLogHeader: Equatable {
   init(sequence: UInt64, base: UInt64) {
     self.init(sequence: sequence, base: base, salt: .random(in: .min ... .max) | 1)
   }
+
+  /// Returns the header of the next reset.
+  func next(base: UInt64) -> WriteAheadLogHeader { WriteAheadLogHeader(sequence: sequence + 1, base: base) }
 
   var bytes: [UInt8] {
     var bytes = Self.mark

@@ -12,12 +12,13 @@ final class Compaction: @unchecked Sendable {
   enum Phase {
     /// The runner copies the live records.
     case copying
-    /// Everything is written. What made the rest dead must be on disk before the commit thread continues.
-    case copied
+    /// Everything is written. What made the rest dead must be on disk before the commit thread continues: everything
+    /// up to that revision of the store.
+    case copied(neededRevision: UInt64)
     /// The runner puts the file in its sources' place.
     case replacing
-    /// The file, with that size, is in place.
-    case replaced(byteCount: Int)
+    /// The output is in place, with separated values at these locations.
+    case replaced(SealedSegment, [ValueLocation])
     case failed(CompactionError)
   }
 
@@ -35,7 +36,7 @@ final class Compaction: @unchecked Sendable {
 
   /// The sources, as indices of the sealed segments.
   let run: Range<Int>
-  let header: SegmentHeader
+  private let header: SegmentHeader
   /// The newest revision whose tombstones have nothing left to remove in the segments before the sources.
   private let obsoleteTombstoneRevision: UInt64
   private let folder: LogFolder
@@ -56,12 +57,12 @@ final class Compaction: @unchecked Sendable {
   private var synced = 0
   /// The offset of the next record.
   private var end = SegmentHeader.byteCount
-  private(set) var tombstoneByteCount = 0
+  private var tombstoneByteCount = 0
   /// The revision that must be on disk before the sources are replaced: the store's revision when the map was last
   /// asked what is live.
-  private(set) var neededRevision: UInt64 = 0
+  private var neededRevision: UInt64 = 0
   /// The locations of the separated values in the output.
-  private(set) var locations: [ValueLocation] = []
+  private var locations: [ValueLocation] = []
   /// The collected records without their separated values, how much of them is written, and the values to insert.
   private var output = CommitBuffer()
   private var writtenByteCount = 0
@@ -85,22 +86,19 @@ final class Compaction: @unchecked Sendable {
     var sources: [SegmentFile] = []
     for segment in segments[run] {
       let path = folder.segmentPath(segment.number)
-      let file = try folder.files.open(path, .writing)
+      let file = try folder.openForWriting(path)
       let header = SegmentHeader(
         identity: identity, number: segment.number, lastNumber: segment.lastNumber,
         firstRevision: segment.firstRevision)
       sources.append(
-        SegmentFile(
-          files: folder.files, path: path, file: file, byteCount: try file.byteCount(), header: header))
+        SegmentFile(path: path, file: file, byteCount: try file.byteCount(), header: header))
     }
     let source = sources.removeFirst()
     self.source = source.file
     // A value is verified when it is copied.
     reader = SegmentReader(source, verifiesValues: false)
     self.sources = sources
-    if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
-    file = ValueFile(
-      try folder.files.open(folder.compactionPath, .creating), path: folder.segmentPath(header.number))
+    file = ValueFile(try folder.create(folder.compactionPath), path: folder.segmentPath(header.number))
     try allocate(SegmentHeader.byteCount)
     try file.file.write(header.bytes, at: 0)
   }
@@ -116,7 +114,7 @@ final class Compaction: @unchecked Sendable {
       let before = end
       do throws(CompactionError) {
         if try step(context) { return end - before }
-        enter(.copied)
+        enter(.copied(neededRevision: neededRevision))
       } catch {
         enter(.failed(error))
       }
@@ -130,7 +128,7 @@ final class Compaction: @unchecked Sendable {
     enter(.replacing)
     runner.run(bytesPerSecond: .max) { [self] in
       do throws(CompactionError) {
-        enter(.replaced(byteCount: try finish()))
+        enter(.replaced(try finish(), locations))
       } catch {
         enter(.failed(error))
       }
@@ -275,25 +273,27 @@ final class Compaction: @unchecked Sendable {
   // MARK: Replacing
 
   /// Completes the output, syncs it, and puts it in its sources' place.
-  /// - Returns: The size of the file.
-  private func finish() throws(CompactionError) -> Int {
+  private func finish() throws(CompactionError) -> SealedSegment {
     let byteCount = end + SegmentTrailer.byteCount
     do throws(SystemError) {
       let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
       try file.file.write(trailer.bytes, at: end)
       try file.file.truncate(to: byteCount)
       try file.file.sync()
-      try folder.files.rename(folder.compactionPath, to: folder.segmentPath(header.number))
+      try folder.rename(folder.compactionPath, to: folder.segmentPath(header.number))
     } catch {
       throw .system(error)
     }
     do throws(SystemError) {
       try openFolder.sync()
-      for number in sourceNumbers.dropFirst() { try folder.files.remove(folder.segmentPath(number)) }
+      for number in sourceNumbers.dropFirst() { try folder.remove(folder.segmentPath(number)) }
     } catch {
       throw .unfinished(error)
     }
-    return byteCount
+    return SealedSegment(
+      number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
+      lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, byteCount: byteCount,
+      tombstoneByteCount: tombstoneByteCount, liveByteCount: max(0, byteCount - tombstoneByteCount))
   }
 
   /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed

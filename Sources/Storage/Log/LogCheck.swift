@@ -8,10 +8,9 @@ package enum LogCheck {
     package var path: String
     package var byteCount = 0
     /// The size of the readable part at the beginning of the file.
-    package var intactBytes = 0
+    fileprivate var intactBytes = 0
     /// The number of intact records, not counting sync marks.
     package var records = 0
-    package var firstRevision: UInt64 = 0
     package var lastRevision: UInt64 = 0
     package var isSealed = false
     /// The first damage.
@@ -121,7 +120,7 @@ private struct SegmentWalk: ~Copyable {
         // The records of a segment without a header may be intact all the same.
         header = SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
       }
-      let found = SegmentFile(files: folder.files, path: path, file: file, byteCount: byteCount, header: header)
+      let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
       var walk = SegmentWalk(found, segment)
       unsafe try walk.walk(isLast: number == numbers.last, progress, onRecord)
       report.segments.append(walk.segment)
@@ -133,7 +132,6 @@ private struct SegmentWalk: ~Copyable {
   private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
     self.file = file
     self.segment = segment
-    self.segment.firstRevision = file.header.firstRevision
     reader = SegmentReader(file, verifiesValues: true)
   }
 
@@ -211,10 +209,7 @@ private struct SegmentWalk: ~Copyable {
   /// client wrote may look like records, each of which may claim to be as long as the file.
   /// - Returns: Whether there is such a record.
   private mutating func skipDamage() throws(LogError) -> Bool {
-    if let end = reader.damageEnd {
-      reader.resume(at: end)
-      return true
-    }
+    if reader.resumeAfterDamagedValues() { return true }
     var offset = reader.end + 1
     let (byteCount, previous) = (file.byteCount, reader.lastRevision)
     while offset < byteCount {
@@ -252,20 +247,20 @@ private struct SegmentWalk: ~Copyable {
 
 extension StoreReport.Files {
   init(_ log: LogCheck.Report) {
-    files = log.segments.count
+    self.init(
+      files: log.segments.count, count: log.segments.reduce(0) { $0 + $1.records },
+      byteCount: log.segments.reduce(0) { $0 + $1.byteCount },
+      revision: log.segments.map(\.lastRevision).max() ?? 0)
     for segment in log.segments {
-      count += segment.records
-      byteCount += segment.byteCount
-      revision = max(revision, segment.lastRevision)
       if let found = segment.damage {
-        damage.append(.init(path: segment.path, offset: found.offset, reason: found.reason))
+        add(.init(path: segment.path, offset: found.offset, reason: found.reason))
       }
       if segment.tornBytes > 0 {
-        remarks.append(
+        addRemark(
           "\(segment.path) has \(segment.tornBytes) bytes of an unfinished write from byte \(segment.intactBytes) on;"
             + " the next start removes them")
       }
     }
-    for path in log.missing { damage.append(.init(path: path, offset: nil, reason: "the segment is missing")) }
+    for path in log.missing { add(.init(path: path, offset: nil, reason: "the segment is missing")) }
   }
 }

@@ -159,7 +159,7 @@ extension LogEngine {
       if !end.isSealed, end.offset == SegmentHeader.byteCount, end.tornByteCount == 0 {
         // Nothing was ever written to it, so it is as good as new.
         let file = try LogError.wrapping(segment.path) { () throws(SystemError) in
-          try files.open(segment.path, .writing)
+          try folder.openForWriting(segment.path)
         }
         active = ActiveSegment(
           values: ValueFile(file, path: segment.path), number: segment.header.number,
@@ -168,11 +168,11 @@ extension LogEngine {
       }
       if isLast, end.isSealed {
         // The process that wrote the trailer may have died before the trailer was on disk.
-        try LogError.wrapping(segment.path) { () throws(SystemError) in try files.open(segment.path, .writing).sync() }
+        try LogError.wrapping(segment.path) { () throws(SystemError) in try folder.openForWriting(segment.path).sync() }
       }
       if !end.isSealed {
         try LogError.wrapping(segment.path) { () throws(SystemError) in
-          try seal(segment, at: end.offset, lastRevision: lastRevision)
+          try seal(segment, at: end.offset, lastRevision: lastRevision, in: folder)
         }
         recovery.truncatedBytes = end.tornByteCount
         if end.tornByteCount > 0 { recovery.truncatedPath = segment.path }
@@ -218,8 +218,10 @@ extension LogEngine {
 
   /// Seals a segment at the end of its last intact record. The trailer comes first, because its space is already
   /// allocated.
-  private static func seal(_ segment: SegmentFile, at end: Int, lastRevision: UInt64) throws(SystemError) {
-    let file = try segment.files.open(segment.path, .writing)
+  private static func seal(
+    _ segment: SegmentFile, at end: Int, lastRevision: UInt64, in folder: LogFolder
+  ) throws(SystemError) {
+    let file = try folder.openForWriting(segment.path)
     try file.sync()
     let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, identity: segment.header.identity)
     try file.write(trailer.bytes, at: end)

@@ -2,8 +2,13 @@ import Platform
 
 /// The folder of one log, and the names in it: `Protocol/log-format.md`, section 1.
 struct LogFolder: Sendable {
-  let files: any FileSystem
+  private let files: any FileSystem
   let path: String
+
+  init(files: any FileSystem, path: String) {
+    self.files = files
+    self.path = path
+  }
 
   /// A file that was allocated ahead and becomes the next segment.
   var nextPath: String { "\(path)/next.tmp" }
@@ -40,9 +45,29 @@ struct LogFolder: Sendable {
 
   /// Removes what earlier work has left unfinished.
   func removeLeftovers() throws(SystemError) {
-    for leftover in [nextPath, compactionPath] where try files.kind(of: leftover) != nil {
-      try files.remove(leftover)
-    }
+    for leftover in [nextPath, compactionPath] { try removeIfPresent(leftover) }
+  }
+
+  func exists(_ path: String) throws(SystemError) -> Bool { try files.kind(of: path) != nil }
+
+  func openForWriting(_ path: String) throws(SystemError) -> any File { try files.open(path, .writing) }
+
+  /// Creates a file, and replaces an existing one.
+  func create(_ path: String) throws(SystemError) -> any File {
+    try removeIfPresent(path)
+    return try files.open(path, .creating)
+  }
+
+  func rename(_ path: String, to newPath: String) throws(SystemError) { try files.rename(path, to: newPath) }
+
+  func remove(_ path: String) throws(SystemError) { try files.remove(path) }
+
+  func removeIfPresent(_ path: String) throws(SystemError) { if try exists(path) { try remove(path) } }
+
+  /// Removes segments, and returns when that is on disk.
+  func removeSegments(_ paths: [String]) throws(SystemError) {
+    for path in paths { try remove(path) }
+    try files.syncFolder(path)
   }
 
   /// Creates the folder unless it exists.
@@ -55,7 +80,6 @@ struct LogFolder: Sendable {
 
 /// A segment in a folder, open for reading.
 struct SegmentFile {
-  let files: any FileSystem
   let path: String
   let file: any File
   let byteCount: Int
@@ -96,10 +120,7 @@ struct SegmentList {
       try add(path, number: number, folder)
     }
     if !replaced.isEmpty {
-      try LogError.wrapping(folder.path) { () throws(SystemError) in
-        for path in replaced { try folder.files.remove(path) }
-        try folder.files.syncFolder(folder.path)
-      }
+      try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.removeSegments(replaced) }
     }
     estimatedRecordCount = try estimateRecordCount()
   }
@@ -120,7 +141,7 @@ struct SegmentList {
       throw .damaged(
         path: path, offset: LogConfiguration.maxFileByteCount, reason: "the file is larger than any segment")
     }
-    segments.append(SegmentFile(files: folder.files, path: path, file: file, byteCount: byteCount, header: header))
+    segments.append(SegmentFile(path: path, file: file, byteCount: byteCount, header: header))
   }
 
   /// Estimates the number of records from the first records of some segments.

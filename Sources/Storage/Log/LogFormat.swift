@@ -159,10 +159,19 @@ struct SyncMark: Equatable, Sendable {
   /// The offset of the store's identity in the record.
   static let identityOffset = 24
 
-  var revision: UInt64
-  var identity: UInt64
-  /// The end of the part of the segment that was on disk.
-  var syncedByteCount: Int
+  private let revision: UInt64
+  private let identity: UInt64
+  private let syncedByteCount: Int
+
+  /// - Parameter syncedByteCount: The end of the part of the segment that was on disk.
+  init(revision: UInt64, identity: UInt64, syncedByteCount: Int) {
+    self.revision = revision
+    self.identity = identity
+    self.syncedByteCount = syncedByteCount
+  }
+
+  /// Returns whether the mark proves that the byte at that offset of the segment was on disk.
+  func covers(_ offset: Int) -> Bool { syncedByteCount > offset }
 
   var bytes: [UInt8] {
     var body: [UInt8] = []
@@ -200,11 +209,17 @@ struct SegmentTrailer: Equatable, Sendable {
   /// The offset of the store's identity in the trailer.
   static let identityOffset = 24
 
-  /// The offset of the trailer: the end of the records.
-  var offset: Int
+  private let offset: Int
   /// The store's revision when the segment was sealed.
-  var lastRevision: UInt64
-  var identity: UInt64
+  let lastRevision: UInt64
+  private let identity: UInt64
+
+  /// - Parameter offset: The offset of the trailer: the end of the records.
+  init(offset: Int, lastRevision: UInt64, identity: UInt64) {
+    self.offset = offset
+    self.lastRevision = lastRevision
+    self.identity = identity
+  }
 
   var bytes: [UInt8] {
     var body: [UInt8] = []

@@ -135,17 +135,17 @@ struct LogMaintenance {
   ) throws(EngineError) -> Bool {
     switch compaction.phase {
     case .copying, .replacing: return false
-    case .copied:
+    case .copied(let neededRevision):
       // The commits that made the rest dead must be on disk first, so the outstanding ones come before this.
-      guard writer.lastRevision >= compaction.neededRevision else { return false }
-      if writer.syncedRevision < compaction.neededRevision { try writer.sync() }
+      guard writer.lastRevision >= neededRevision else { return false }
+      if writer.syncedRevision < neededRevision { try writer.sync() }
       compaction.replaceSources(context, on: runner)
-    case .replaced(let byteCount):
+    case .replaced(let segment, let locations):
       // Only now: a value that may not be on disk must not be the only copy.
-      context.updateLocations(compaction.locations)
-      writer.replaceSources(of: compaction, byteCount: byteCount)
+      context.updateLocations(locations)
+      writer.replaceSources(compaction.run, with: segment)
       compactionCount += 1
-      compactedByteCount += byteCount
+      compactedByteCount += segment.byteCount
       state = .idle(liveness)
     case .failed(.damaged(let description)): throw .failed(description)
     case .failed(.valueDamaged):

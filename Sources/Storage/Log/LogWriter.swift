@@ -84,7 +84,7 @@ struct LogWriter {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
         unsafe try append(prefix)
         if separatedCount > 0, let active {
-          unsafe locations += ValueLocation.all(in: prefix, at: active.end - prefix.count, of: active.values)
+          unsafe locations += active.locations(ofLast: prefix)
         }
         unsafe rest = UnsafeRawBufferPointer(rebasing: rest[fitting...])
       } else {
@@ -101,15 +101,15 @@ struct LogWriter {
   }
 
   mutating func sync() throws(EngineError) {
-    guard let active else { return }
-    guard active.synced < active.end else {
+    guard var active else { return }
+    guard !active.isSynced else {
       syncedRevision = lastRevision
       return
     }
     let begun = monotonicNanoseconds()
-    try attempt(folder.segmentPath(active.number)) { () throws(SystemError) in try active.file.sync() }
+    try attempt(active.path) { () throws(SystemError) in try active.sync() }
     syncTimes.note(nanoseconds: monotonicNanoseconds() - begun)
-    self.active?.synced = active.end
+    self.active = active
     syncedRevision = lastRevision
     syncCount += 1
   }
@@ -129,17 +129,10 @@ struct LogWriter {
   /// Writes records that fit into the active segment.
   private mutating func append(_ records: UnsafeRawBufferPointer) throws(EngineError) {
     guard var active else { preconditionFailure("there is no active segment") }
-    let path = folder.segmentPath(active.number)
-    if active.synced - active.marked >= configuration.markInterval {
-      let mark = SyncMark(
-        revision: max(max(active.firstRevision, 1) - 1, lastRevision), identity: identity,
-        syncedByteCount: active.synced)
-      try attempt(path) { () throws(SystemError) in try active.file.write(mark.bytes, at: active.end) }
-      active.marked = active.synced
-      active.end += SyncMark.byteCount
+    try attempt(active.path) { () throws(SystemError) in
+      try active.appendMark(interval: configuration.markInterval, lastRevision: lastRevision, identity: identity)
+      unsafe try active.append(records)
     }
-    try attempt(path) { () throws(SystemError) in unsafe try active.file.write(records, at: active.end) }
-    active.end += records.count
     lastRevision = unsafe Self.lastRevision(of: records)
     self.active = active
   }
@@ -165,7 +158,7 @@ struct LogWriter {
 
   /// Allocates the next segment before the active one is full. The log can do without.
   mutating func prepareAhead() throws(EngineError) {
-    guard prepared == nil, active.map({ $0.availableByteCount < $0.capacity / 2 }) ?? true else { return }
+    guard prepared == nil, active?.isHalfFull ?? true else { return }
     do throws(EngineError) { try reserveSpace() } catch { if error != .noSpace { throw error } }
   }
 
@@ -189,8 +182,8 @@ struct LogWriter {
     guard byteCount >= configuration.reserveThreshold, current < size else { return }
     var exists = true
     do throws(SystemError) {
-      exists = try folder.files.kind(of: folder.reservePath) != nil
-      let file = try folder.files.open(folder.reservePath, exists ? .writing : .creating)
+      exists = try folder.exists(folder.reservePath)
+      let file = try exists ? folder.openForWriting(folder.reservePath) : folder.create(folder.reservePath)
       do throws(SystemError) { try file.allocate(size) } catch {
         // The existing reserve will do.
         guard error.isNoSpace, current > 0 else { throw error }
@@ -198,7 +191,7 @@ struct LogWriter {
       }
       reserve = .held(byteCount: size)
     } catch {
-      if !exists { try? folder.files.remove(folder.reservePath) }
+      if !exists { try? folder.remove(folder.reservePath) }
       if error.isNoSpace { throw .noSpace }
       throw .failed("\(error) (\(folder.reservePath))")
     }
@@ -213,14 +206,13 @@ struct LogWriter {
       if let prepared {
         file = prepared.file
       } else {
-        if try folder.files.kind(of: path) != nil { try folder.files.remove(path) }
-        file = try folder.files.open(path, .creating)
+        file = try folder.create(path)
       }
       do throws(SystemError) {
         try file.allocate(capacity)
       } catch {
         // Free what was allocated so far. A failure to do so costs only the space.
-        if prepared == nil { try? folder.files.remove(path) } else { try? file.truncate(to: prepared?.capacity ?? 0) }
+        if prepared == nil { try? folder.remove(path) } else { try? file.truncate(to: prepared?.capacity ?? 0) }
         throw error
       }
       try file.sync()
@@ -247,7 +239,7 @@ struct LogWriter {
     try attempt(path) { () throws(SystemError) in
       try prepared.file.write(header.bytes, at: 0)
       try prepared.file.sync()
-      try folder.files.rename(folder.nextPath, to: path)
+      try folder.rename(folder.nextPath, to: path)
       try openFolder.sync()
     }
     active = ActiveSegment(
@@ -266,25 +258,17 @@ struct LogWriter {
   /// Seals the active segment unless it is empty.
   mutating func close() throws(EngineError) {
     guard let active else { return }
-    if active.end > SegmentHeader.byteCount { try seal() }
+    if !active.isEmpty { try seal() }
   }
 
   /// Seals the active segment. Its records are on disk before the trailer says so.
   private mutating func seal() throws(EngineError) {
     guard let ended = active else { return }
     try sync()
-    let last = max(lastRevision, ended.firstRevision - 1)
-    let trailer = SegmentTrailer(offset: ended.end, lastRevision: last, identity: identity)
-    let byteCount = ended.end + SegmentTrailer.byteCount
-    try attempt(folder.segmentPath(ended.number)) { () throws(SystemError) in
-      try ended.file.write(trailer.bytes, at: ended.end)
-      try ended.file.sync()
-      try ended.file.truncate(to: byteCount)
+    let segment = try attempt(ended.path) { () throws(SystemError) in
+      try ended.seal(lastRevision: lastRevision, identity: identity)
     }
-    sealed.append(
-      SealedSegment(
-        number: ended.number, lastNumber: ended.number, firstRevision: ended.firstRevision, lastRevision: last,
-        sweptRevision: 0, byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount))
+    sealed.append(segment)
     active = nil
   }
 
@@ -302,17 +286,8 @@ struct LogWriter {
   }
 
   /// Replaces the sources of a finished compaction with its output.
-  mutating func replaceSources(of compaction: Compaction, byteCount: Int) {
-    let header = compaction.header
-    sealed.replaceSubrange(
-      compaction.run,
-      with: [
-        SealedSegment(
-          number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
-          lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, byteCount: byteCount,
-          tombstoneByteCount: compaction.tombstoneByteCount,
-          liveByteCount: max(0, byteCount - compaction.tombstoneByteCount))
-      ])
+  mutating func replaceSources(_ run: Range<Int>, with output: SealedSegment) {
+    sealed.replaceSubrange(run, with: [output])
     returnReserve()
   }
 
@@ -320,7 +295,7 @@ struct LogWriter {
   mutating func excludeFromCompaction(_ run: Range<Int>) throws(EngineError) {
     for index in run { sealed[index].hasDamagedValue = true }
     returnReserve()
-    try attempt(folder.compactionPath) { () throws(SystemError) in try folder.files.remove(folder.compactionPath) }
+    try attempt(folder.compactionPath) { () throws(SystemError) in try folder.remove(folder.compactionPath) }
   }
 
   /// Removes the output of an abandoned compaction.
@@ -328,10 +303,8 @@ struct LogWriter {
   /// - Returns: Whether there was a reserve to lend.
   mutating func abandonCompaction(lendsReserve: Bool) throws(EngineError) -> Bool {
     try attempt(folder.path) { () throws(SystemError) in
-      if try folder.files.kind(of: folder.compactionPath) != nil { try folder.files.remove(folder.compactionPath) }
-      if lendsReserve, try folder.files.kind(of: folder.reservePath) != nil {
-        try folder.files.remove(folder.reservePath)
-      }
+      try folder.removeIfPresent(folder.compactionPath)
+      if lendsReserve { try folder.removeIfPresent(folder.reservePath) }
     }
     guard lendsReserve, case .held(let byteCount) = reserve, byteCount > 0 else {
       returnReserve()
@@ -356,18 +329,18 @@ struct LogWriter {
 
 /// The segment that commits are written to.
 struct ActiveSegment {
-  let values: ValueFile
-  let number: UInt64
-  let firstRevision: UInt64
-  /// The allocated size of the file.
-  let capacity: Int
+  private let values: ValueFile
+  private let number: UInt64
+  private let firstRevision: UInt64
+  private let capacity: Int
   /// The offset of the next record.
-  fileprivate(set) var end = SegmentHeader.byteCount
+  private(set) var end = SegmentHeader.byteCount
   /// The end of the part that is on disk.
-  fileprivate var synced = SegmentHeader.byteCount
+  private var synced = SegmentHeader.byteCount
   /// The end of the part that the last sync mark covers.
-  fileprivate var marked = SegmentHeader.byteCount
+  private var marked = SegmentHeader.byteCount
 
+  /// - Parameter capacity: The allocated size of the file.
   init(values: ValueFile, number: UInt64, firstRevision: UInt64, capacity: Int) {
     self.values = values
     self.number = number
@@ -375,10 +348,58 @@ struct ActiveSegment {
     self.capacity = capacity
   }
 
-  var file: any File { values.file }
+  var path: String { values.path }
+
+  var isEmpty: Bool { end == SegmentHeader.byteCount }
+
+  /// Whether all records are on disk.
+  var isSynced: Bool { synced == end }
+
+  /// Whether less than half of the space is available.
+  var isHalfFull: Bool { availableByteCount < capacity / 2 }
 
   /// The space for records: a mark and the trailer must fit, too.
   var availableByteCount: Int { max(0, capacity - end - SyncMark.byteCount - SegmentTrailer.byteCount) }
+
+  /// Writes records that fit.
+  mutating func append(_ records: UnsafeRawBufferPointer) throws(SystemError) {
+    unsafe try values.file.write(records, at: end)
+    end += records.count
+  }
+
+  /// Writes a sync mark if that many bytes have been synced since the last one.
+  /// - Parameter lastRevision: The revision of the log's last record.
+  mutating func appendMark(interval: Int, lastRevision: UInt64, identity: UInt64) throws(SystemError) {
+    guard synced - marked >= interval else { return }
+    let mark = SyncMark(
+      revision: max(max(firstRevision, 1) - 1, lastRevision), identity: identity, syncedByteCount: synced)
+    try values.file.write(mark.bytes, at: end)
+    marked = synced
+    end += SyncMark.byteCount
+  }
+
+  mutating func sync() throws(SystemError) {
+    try values.file.sync()
+    synced = end
+  }
+
+  /// Returns the locations of the separated values in the records that were written last.
+  func locations(ofLast records: UnsafeRawBufferPointer) -> [ValueLocation] {
+    unsafe ValueLocation.all(in: records, at: end - records.count, of: values)
+  }
+
+  /// Writes the trailer, and frees the space after it.
+  /// - Parameter lastRevision: The revision of the log's last record.
+  func seal(lastRevision: UInt64, identity: UInt64) throws(SystemError) -> SealedSegment {
+    let last = max(lastRevision, firstRevision - 1)
+    let byteCount = end + SegmentTrailer.byteCount
+    try values.file.write(SegmentTrailer(offset: end, lastRevision: last, identity: identity).bytes, at: end)
+    try values.file.sync()
+    try values.file.truncate(to: byteCount)
+    return SealedSegment(
+      number: number, lastNumber: number, firstRevision: firstRevision, lastRevision: last, sweptRevision: 0,
+      byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount)
+  }
 }
 
 /// An empty file whose space is allocated.

@@ -32,7 +32,7 @@ struct SegmentReader: ~Copyable {
   /// The end of the last chunk, and so of the verified part.
   private(set) var end = SegmentHeader.byteCount
   /// The end of the damaged record if only separated values in it are damaged; nil if it is unknown.
-  private(set) var damageEnd: Int?
+  private var damageEnd: Int?
   /// The revision of the last record.
   private(set) var lastRevision: UInt64
   /// The size of the next read: smaller where values are skipped.
@@ -74,6 +74,14 @@ struct SegmentReader: ~Copyable {
     end = offset
     damageEnd = nil
     state = .more
+  }
+
+  /// Continues after the damaged record if only separated values in it are damaged.
+  /// - Returns: Whether that is so.
+  mutating func resumeAfterDamagedValues() -> Bool {
+    guard let damageEnd else { return false }
+    resume(at: damageEnd)
+    return true
   }
 
   /// Returns the next chunk, or an empty one if there is no other; `state` then says why.
@@ -366,7 +374,7 @@ struct TornTail {
       guard unsafe bytes.integer(at: index, as: UInt64.self) == identity else { continue }
       if index >= SyncMark.identityOffset {
         let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(index - SyncMark.identityOffset)...])
-        if let mark = unsafe SyncMark.decode(rest, identity: identity), mark.syncedByteCount > start {
+        if let mark = unsafe SyncMark.decode(rest, identity: identity), mark.covers(start) {
           wasSynced = true
         }
       }
