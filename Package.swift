@@ -117,30 +117,33 @@ let package = Package(
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
-      name: "LarderServerTests", dependencies: ["LarderServer", "Storage", "Wire", "Platform", "larderd"],
+      name: "LarderServerTests",
+      dependencies: ["LarderServer", "Storage", "Wire", "Platform", "TestSupport", "larderd"],
       swiftSettings: settings),
     .testTarget(
-      name: "LarderServiceTests", dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform"],
+      name: "LarderServiceTests",
+      dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
       swiftSettings: settings),
-    .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform"], swiftSettings: settings),
-    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
+    .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
+    .testTarget(name: "WireTests", dependencies: ["Wire", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests",
-      dependencies: ["Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform"],
+      dependencies: [
+        "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform", "TestSupport",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "LarderCommandTests", dependencies: ["Basics", "larder", "larderd", "Larder", "Platform"],
       swiftSettings: settings),
-    .target(
-      name: "SimulatedDisk", dependencies: ["Platform"], path: "Tests/Support/SimulatedDisk", swiftSettings: settings),
+    .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "EntryFiles", "SimulatedDisk", "Platform"],
+      name: "StorageTests", dependencies: ["Storage", "EntryFiles", "TestSupport", "Platform"],
       swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "DataSourceFutures", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting",
-        "Storage", "Platform", "TopLevelSnippets", "TopLevelFutures",
+        "Storage", "Platform", "TestSupport", "TopLevelSnippets", "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),

@@ -1,5 +1,3 @@
-import Foundation
-
 @testable import DataSources
 
 /// Returns the kind of the data source error that a body throws; nil if it doesn't throw one.
@@ -90,22 +88,5 @@ final class ScriptedDataSource<T: Sendable>: GetDataSource, PutDataSource, Delet
   func deleteAll(_ query: any Query) async throws {
     try record(.deleteAll)
     try await source.deleteAll(query)
-  }
-}
-
-/// A new directory, which is removed together with this object.
-final class TemporaryDirectory: Sendable {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(at: url) }
-
-  /// Returns the relative paths of everything inside the directory.
-  func files() throws -> [String] {
-    try FileManager.default.subpathsOfDirectory(atPath: url.path).sorted()
   }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LarderServer
 import Platform
+import TestSupport
 import Testing
 import Wire
 
@@ -251,20 +252,21 @@ extension ServerTests {
 
 /// A `larderd` in a child process, with the store `test`.
 private final class Daemon {
-  let path = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max)).sock"
-  private var data: String { path + ".data" }
+  private let folder: TemporaryFolder
   private let process = Process()
+
+  var path: String { folder.file("s") }
 
   var address: Address { .unix(path: path) }
 
   init(descriptorLimit: Int, engine: String = "memory") throws {
-    // The test bundle and the executable are built side by side.
-    let tests = URL(filePath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-    let larderd = tests.deletingLastPathComponent().appending(path: "larderd").path
+    folder = try TemporaryFolder()
+    let larderd = try ProjectFiles.executable("larderd").path
     try #require(FileManager.default.isExecutableFile(atPath: larderd), "\(larderd) was not built")
     process.executableURL = URL(filePath: "/bin/sh")
     process.arguments = [
-      "-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", larderd, "--listen", "unix:\(path)", "--data", data,
+      "-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", larderd, "--listen", "unix:\(path)", "--data",
+      folder.file("data"),
       "--store", "test=\(engine)",
     ]
     process.standardError = FileHandle.nullDevice
@@ -277,8 +279,6 @@ private final class Daemon {
   func stop() {
     process.terminate()
     _ = waitForStatus()
-    try? FileManager.default.removeItem(atPath: path)
-    try? FileManager.default.removeItem(atPath: data)
   }
 
   /// Returns the exit status, or `nil` if the process does not end.

@@ -1,32 +1,46 @@
-import Foundation
+import TestSupport
 import Testing
 import Wire
 
 /// A vector of `Protocol/vectors/malformed.json`: bytes that a client should not send, and the expected reply.
 struct MalformedVector: Decodable {
-  struct ExpectedReply: Decodable {
-    let code: String
-    let outcome: UInt8
-    let id: UInt32
-    let closes: Bool
+  private struct ExpectedReply: Decodable {
+    private let code: String
+    private let outcome: UInt8
+    private let id: UInt32
+    private let closes: Bool
+
+    /// Checks that the client receives this reply, and that the connection then has the expected state.
+    func check(_ client: TestClient, _ name: String) throws {
+      let reply = try client.receive()
+      #expect("\(reply.code)" == code, "\(name): \(reply)")
+      #expect(reply.outcome.rawValue == outcome, "\(name): \(reply)")
+      #expect(reply.id == id, "\(name): \(reply)")
+      #expect(!reply.more)
+      if closes {
+        #expect(try client.isClosed(), "\(name)")
+      } else {
+        #expect(try client.pings(), "\(name)")
+      }
+    }
   }
 
   let name: String
   private let hex: String
-  let hello: Bool?
-  let answer: ExpectedReply
+  private let hello: Bool?
+  private let answer: ExpectedReply
 
-  var bytes: [UInt8] {
-    let digits = Array(hex.utf8).map { UInt8(String(UnicodeScalar($0)), radix: 16)! }
-    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+  static func all() throws -> [MalformedVector] { try ProjectFiles.vectors("malformed.json") }
+
+  var bytes: [UInt8] { [UInt8](hex: hex) }
+
+  /// Connects a client that sends a hello, unless the vector is about its absence.
+  func connect(to server: TestServer) throws -> TestClient {
+    try hello == false ? TestClient(server.address) : server.connect(store: "vectors")
   }
 
-  static func all() throws -> [MalformedVector] {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent()
-    let file = root.appending(path: "Protocol/vectors/malformed.json")
-    return try JSONDecoder().decode([MalformedVector].self, from: Data(contentsOf: file))
-  }
+  /// Checks the reply that a client receives after it has sent the bytes.
+  func checkReply(_ client: TestClient) throws { try answer.check(client, name) }
 }
 
 extension ServerTests {
@@ -36,9 +50,9 @@ extension ServerTests {
       let server = try TestServer(stores: ["vectors"], tcp: tcp)
       let witness = try server.connect(store: "vectors")
       for vector in try MalformedVector.all() {
-        let client = try vector.hello == false ? TestClient(server.address) : server.connect(store: "vectors")
+        let client = try vector.connect(to: server)
         try client.send(vector.bytes)
-        try check(client, vector)
+        try vector.checkReply(client)
         #expect(try witness.pings(), "\(vector.name)")
         #expect(try witness.call(Request.make(.count, id: 9)).number == 0, "\(vector.name)")
       }
@@ -49,28 +63,15 @@ extension ServerTests {
       let server = try TestServer(stores: ["vectors"])
       let witness = try server.connect(store: "vectors")
       for vector in try MalformedVector.all() where vector.bytes.count < 100 {
-        let client = try vector.hello == false ? TestClient(server.address) : server.connect(store: "vectors")
+        let client = try vector.connect(to: server)
         for byte in vector.bytes {
           // The server may already have closed the connection because of the first bytes.
           guard (try? client.send([byte])) != nil else { break }
           if byte == 0 { #expect(try witness.pings()) }
         }
-        try check(client, vector)
+        try vector.checkReply(client)
       }
       #expect(try witness.call(Request.make(.count, id: 9)).number == 0)
-    }
-
-    private func check(_ client: TestClient, _ vector: MalformedVector) throws {
-      let reply = try client.receive()
-      #expect("\(reply.code)" == vector.answer.code, "\(vector.name): \(reply)")
-      #expect(reply.outcome.rawValue == vector.answer.outcome, "\(vector.name): \(reply)")
-      #expect(reply.id == vector.answer.id, "\(vector.name): \(reply)")
-      #expect(!reply.more)
-      if vector.answer.closes {
-        #expect(try client.isClosed(), "\(vector.name)")
-      } else {
-        #expect(try client.pings(), "\(vector.name)")
-      }
     }
   }
 }

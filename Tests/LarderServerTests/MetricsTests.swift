@@ -1,5 +1,6 @@
 import Foundation
 import Platform
+import TestSupport
 import Testing
 import Wire
 
@@ -9,7 +10,8 @@ extension ServerTests {
   /// The metrics listener, over its socket. The system tests check the text with the parser of Prometheus.
   struct MetricsTests {
     private func withMetrics(_ body: (TestServer, Address) throws -> Void) throws {
-      let path = NSTemporaryDirectory() + "larder-metrics-\(UInt32.random(in: 0 ... .max))"
+      let folder = try TemporaryFolder()
+      let path = folder.file("metrics")
       let server = try TestServer(metrics: .unix(path: path))
       try body(server, .unix(path: path))
       #expect(server.stop() != nil)

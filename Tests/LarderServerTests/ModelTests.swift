@@ -1,4 +1,5 @@
 import LarderServer
+import TestSupport
 import Testing
 import Wire
 

@@ -1,6 +1,7 @@
 import Foundation
 import Platform
 import Storage
+import TestSupport
 import Testing
 import Wire
 
@@ -15,13 +16,18 @@ extension ServerTests {
 
     /// A server with a log store that has these values, with the large ones not in memory.
     private final class LargeValues {
-      let folder = NSTemporaryDirectory() + "larder-\(UInt64.random(in: 0 ... .max))"
+      private let temporary: TemporaryFolder
       let server: TestServer
       let client: TestClient
 
+      /// The log's folder.
+      var folder: String { temporary.file("log") }
+
       init() throws {
+        temporary = try TemporaryFolder()
         var map = EntryMap()
-        let (engine, _) = try LogEngine.open(folder, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
+        let (engine, _) = try LogEngine.open(
+          temporary.file("log"), files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
         let store = Store(name: try StoreName("log"), engine: .log, map: map, writingTo: engine, durability: .always)
         server = try TestServer(serving: [store])
         client = try server.connect(credit: 16 << 20, store: "log")
@@ -34,10 +40,7 @@ extension ServerTests {
         #expect(try client.figures(store: 1)["memory_bytes"]! < 200_000)
       }
 
-      deinit {
-        server.stop()
-        try? FileManager.default.removeItem(atPath: folder)
-      }
+      deinit { server.stop() }
 
       /// Flips a bit of the last copy of a value on the disk.
       func damage(_ key: String) throws {

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Platform
 import Storage
+import TestSupport
 import Testing
 import Wire
 
@@ -115,15 +116,13 @@ extension ServerTests {
     }
 
     @Test func `a server that fails to start leaves nothing behind`() throws {
-      let directory = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
-      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-      defer { try? FileManager.default.removeItem(atPath: directory) }
+      let folder = try TemporaryFolder()
       let before = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
       for _ in 0..<20 {
-        let good = Address.unix(path: "\(directory)/good")
-        let bad = Address.unix(path: "\(directory)/nowhere/bad")
+        let good = Address.unix(path: folder.file("good"))
+        let bad = Address.unix(path: folder.file("nowhere/bad"))
         #expect(throws: ListenError.self) { try Server(ServerConfiguration(addresses: [good, bad])) }
-        #expect(!FileManager.default.fileExists(atPath: "\(directory)/good"))
+        #expect(!FileManager.default.fileExists(atPath: folder.file("good")))
       }
       // Other tests may open files at the same time, but not this many.
       #expect(
@@ -131,9 +130,8 @@ extension ServerTests {
     }
 
     @Test func `an inherited socket is used once, even if its address is listed twice`() throws {
-      let path = NSTemporaryDirectory() + "larder-kept-\(UInt32.random(in: 0 ... .max))"
-      defer { _ = unsafe unlink(path) }
-      let address = Address.unix(path: path)
+      let folder = try TemporaryFolder()
+      let address = Address.unix(path: folder.file("s"))
       let first = try ListeningSocket.open(address, removesFile: false)
       var configuration = ServerConfiguration(addresses: [address, address])
       configuration.kept = [

@@ -4,21 +4,22 @@ import LarderServer
 import Platform
 import Storage
 import Synchronization
+import TestSupport
 import Testing
 
 /// The tests of the server run one at a time, because many of them measure durations. They run on a dedicated thread,
 /// because they block, and tests of other modules must not wait for them.
 @Suite(.serialized, .dedicatedThread) enum ServerTests {}
 
-/// A server in this process, with its own directory for its socket.
+/// A server in this process, with its own folder for its socket.
 final class TestServer: Sendable {
   let server: Server
-  private let directory: String
+  private let folder: TemporaryFolder
   private let stopped = DispatchSemaphore(value: 0)
   private let isStopping = Atomic(false)
 
   var address: Address { server.addresses[0] }
-  private var path: String { "\(directory)/s" }
+  private var path: String { folder.file("s") }
   var socketFileExists: Bool { FileManager.default.fileExists(atPath: path) }
 
   /// Starts a server.
@@ -31,10 +32,9 @@ final class TestServer: Sendable {
     metrics: Address? = nil, rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
-    directory = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    folder = try TemporaryFolder()
     var configuration = ServerConfiguration(
-      addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: "\(directory)/s")])
+      addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
     configuration.workers = workers
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") }
@@ -44,10 +44,7 @@ final class TestServer: Sendable {
     server = try Server(configuration, serving: opened)
   }
 
-  deinit {
-    _ = stop()
-    try? FileManager.default.removeItem(atPath: directory)
-  }
+  deinit { _ = stop() }
 
   /// Connects a client, exchanges the hello, and opens a store, which gets handle 1.
   func connect(credit: UInt32 = 1 << 20, store: String = "test") throws -> TestClient {

@@ -1,6 +1,7 @@
 import Foundation
 import LarderServer
 import Platform
+import TestSupport
 import Testing
 import Wire
 

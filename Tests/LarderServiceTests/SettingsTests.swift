@@ -2,19 +2,19 @@ import Foundation
 import LarderService
 import Platform
 import Storage
+import TestSupport
 import Testing
 
 /// The configuration from files, the environment and flags.
 struct SettingsTests {
-  private let folder: URL
+  private let folder: TemporaryFolder
 
   init() throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "larder-\(UInt64.random(in: 0 ... .max))")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    folder = try TemporaryFolder()
   }
 
   private func file(_ text: String) throws -> String {
-    let url = folder.appending(path: "larderd.yaml")
+    let url = folder.url.appending(path: "larderd.yaml")
     try text.write(to: url, atomically: true, encoding: .utf8)
     return url.path
   }

@@ -1,6 +1,7 @@
 import Foundation
 import LarderServer
 import Platform
+import TestSupport
 
 @testable import Larder
 
@@ -22,18 +23,6 @@ func withServer(
   try result.get()
 }
 
-/// A folder that is removed, with everything in it, when it is released.
-final class TemporaryFolder: Sendable {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "larder-\(UUID().uuidString.prefix(8))"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-}
-
 /// A `larderd` of this build in a process of its own.
 final class ServerProcess {
   private let process = Process()
@@ -43,10 +32,7 @@ final class ServerProcess {
   }
 
   init(address: String, options: [String]) throws {
-    // The tests run from the folder that holds the executables.
-    let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    let program = URL(fileURLWithPath: runner).deletingLastPathComponent().appendingPathComponent("larderd")
-    process.executableURL = program
+    process.executableURL = try ProjectFiles.executable("larderd")
     process.arguments = ["--listen", address] + options
     process.standardError = FileHandle.nullDevice
     try process.run()

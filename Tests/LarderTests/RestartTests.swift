@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 
 /// What callers see when a server process ends and comes back.
@@ -85,14 +86,14 @@ import Testing
         group.addTask { () async -> Int in
           var calls = 0
           // Each task writes numbers to one key, and must read its last one, also after a restart.
-          while !tally.isOver.load(ordering: .relaxed) || calls < 250 {
+          while !tally.isOver || calls < 250 {
             do throws(LarderError) {
               let value = Array("\(calls)".utf8)
               try await items.put("k\(task)", value)
               let found = try await items.get("k\(task)")?.bytes
               #expect(found == value)
             } catch {
-              tally.failures.withLock { $0.append(error) }
+              tally.add(error)
             }
             calls += 2
           }
@@ -103,14 +104,14 @@ import Testing
         try await Task.sleep(for: .milliseconds(20 + restart * 7 % 40))
         // Before it serves, the signal itself ends the server.
         #expect([0, SIGTERM].contains(server.stop()))
-        // Some restarts take longer.
+        // Some of the outages are longer.
         if restart % 5 == 0 { try await Task.sleep(for: .milliseconds(200)) }
         server = try ActivatedServer(kept, data: "\(folder.path)/data")
       }
-      tally.isOver.store(true, ordering: .relaxed)
+      tally.end()
       return try await group.reduce(into: []) { $0.append($1) }
     }
-    let failed = tally.failures.withLock { $0 }
+    let failed = tally.failures
     #expect(failed.isEmpty, "\(failed.count) failed: \(failed.prefix(3))")
     #expect(counts.reduce(0, +) >= 1_000)
     print("\(counts.reduce(0, +)) calls over 20 restarts, \(failed.count) failed")
@@ -118,8 +119,13 @@ import Testing
   }
 
   private final class Tally: Sendable {
-    let isOver = Atomic<Bool>(false)
-    let failures = Lock<[LarderError]>([])
+    private let over = Atomic<Bool>(false)
+    private let errors = Lock<[LarderError]>([])
+
+    var isOver: Bool { over.load(ordering: .relaxed) }
+    var failures: [LarderError] { errors.withLock { $0 } }
+    func add(_ error: LarderError) { errors.withLock { $0.append(error) } }
+    func end() { over.store(true, ordering: .relaxed) }
   }
 }
 
@@ -128,8 +134,7 @@ private final class ActivatedServer {
   private let process = Process()
 
   init(_ socket: borrowing ListeningSocket, data: String) throws {
-    let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    let larderd = URL(fileURLWithPath: runner).deletingLastPathComponent().appendingPathComponent("larderd").path
+    let larderd = try ProjectFiles.executable("larderd").path
     process.executableURL = URL(fileURLWithPath: "/bin/bash")
     // The script moves the socket from standard input to the descriptor that the service manager would use.
     let script = #"exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=clients exec "$0" "$@""#

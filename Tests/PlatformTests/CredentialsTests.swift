@@ -1,10 +1,11 @@
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 struct CredentialsTests {
   @Test func `a Unix socket reports the client's credentials with all groups`() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let listener = try ListeningSocket.open(.unix(path: directory.file("s")))
     let client = try Socket.connect(to: listener.address).descriptor()
     let server = try accept(from: listener)

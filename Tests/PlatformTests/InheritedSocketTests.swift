@@ -1,12 +1,13 @@
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 /// Descriptors from another process, as a service manager passes them.
 struct InheritedSocketTests {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { directory = try TemporaryFolder() }
 
   /// Returns a second descriptor of a socket, without an owner.
   private func inherit(_ listener: borrowing ListeningSocket) -> InheritedSocket {

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 struct ListeningSocketTests {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { directory = try TemporaryFolder() }
 
   private func address(_ name: String) -> Address { .unix(path: directory.file(name)) }
 

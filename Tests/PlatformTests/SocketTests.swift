@@ -1,11 +1,12 @@
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 struct SocketTests {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { directory = try TemporaryFolder() }
 
   private func error(connectingTo address: Address) -> ConnectError? {
     do throws(ConnectError) {

@@ -1,4 +1,4 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage

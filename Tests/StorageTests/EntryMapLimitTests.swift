@@ -1,4 +1,4 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -8,7 +8,7 @@ import Testing
 
   private func value(_ byteCount: Int) -> [UInt8] { .init(repeating: UInt8(byteCount & 255), count: byteCount) }
 
-  @Test func `the limit holds and all entries are correct whatever is written and read`() throws {
+  @Test func `the limit holds and entries stay correct under random reads and writes`() throws {
     for seed in SeededGenerator.seeds(3) {
       var run = LimitRun(seed: seed, limit: Self.limit)
       for _ in 0..<(SeededGenerator.isThorough ? 40_000 : 8_000) { try run.step() }
@@ -59,7 +59,7 @@ import Testing
     #expect(map.limitedBytes <= Self.limit)
   }
 
-  @Test func `large entries that have all been read are evicted, wherever the hand is`() throws {
+  @Test func `large entries that have all been read are evicted, wherever the clock hand is`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     for number in 0..<200 {
       for key in ["a", "b", "c", "d", "e"] { _ = map.copy(of: key.bytes) }

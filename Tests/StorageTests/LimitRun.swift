@@ -1,4 +1,4 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -96,7 +96,7 @@ struct LimitRun: ~Copyable {
     map.end(snapshot)
   }
 
-  /// Checks that every entry that the order finds is the model's, and that the count is right.
+  /// Checks that every entry in the map matches the model, and that the count is right.
   private mutating func check() throws {
     map.validateLimited()
     let count = map.count(now: now)
@@ -110,7 +110,7 @@ struct LimitRun: ~Copyable {
 }
 
 extension EntryMap {
-  /// Checks the bytes that count toward the limit against their sum.
+  /// Checks the number of bytes that count toward the limit against their sum.
   func validateLimited() {
     validate()
     var bytes = hashIndex.memoryBytes + order.reachableNodeCount * OrderNode.byteCount + expiryQueue.usedBytes

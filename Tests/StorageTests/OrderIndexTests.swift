@@ -1,4 +1,4 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -72,7 +72,7 @@ import Testing
     #expect(nodes == 1)
   }
 
-  @Test func `ranks of bounds`() throws {
+  @Test func `the rank of a bound is the number of keys before it`() throws {
     var order = Order()
     for key in ["a", "ab", "abc", "abd", "b", "ba", "\u{7F}"] { _ = try order.insert(key) }
     func rank(_ text: String, _ bound: Key.Bound) -> Int {

@@ -4,14 +4,14 @@ import Testing
 
 @Suite struct StoreCatalogTests {
   @Test(arguments: ["a", "0", "_", "users.v2", "A-b_c.d", String(repeating: "x", count: 128)])
-  func `valid names`(name: String) throws {
+  func `valid names are accepted`(name: String) throws {
     #expect(try StoreName(name).text == name)
   }
 
   @Test(arguments: [
     "", ".", "..", "-a", ".hidden", "a/b", "a b", "é", "a\0", "a\n", String(repeating: "x", count: 129),
   ])
-  func `invalid names`(name: String) {
+  func `invalid names are rejected`(name: String) {
     #expect(throws: StorageError.invalidStoreName(name)) { try StoreName(name) }
   }
 
@@ -33,7 +33,7 @@ import Testing
     "memory?limit=1.5GiB", "memory?limit=99999999999999999999GiB", "memory?limit=", "memory?limit", "memory?",
     "memory?durability=none", "log?limit=256MiB", "directory?durability=none&limit=256MiB",
   ])
-  func `an option that the engine doesn't have and an invalid limit are refused`(text: String) {
+  func `unsupported options and invalid limits are rejected`(text: String) {
     let error = #expect(throws: StorageError.self) { try StoreSpecification(text) }
     guard case .invalidOption(let reason)? = error else { return #expect(Bool(false), "\(String(describing: error))") }
     #expect(reason.contains("256MiB") || reason.contains("durability=always"))
@@ -68,7 +68,7 @@ import Testing
     try catalog.create(three, .init(.memory))
   }
 
-  @Test func `uses of a dropped store and of its snapshots fail`() throws {
+  @Test func `using a dropped store or its snapshots fails`() throws {
     let catalog = StoreCatalog()
     let name = try StoreName("short-lived")
     let store = try catalog.create(name, .init(.memory))

@@ -1,8 +1,10 @@
+import TestSupport
 import Testing
 import Wire
 
 struct KeyTests {
-  /// Returns whether bytes are a key, by the table of well-formed UTF-8 in the Unicode standard (3.9, table 3-7).
+  /// Returns whether the bytes are a valid key, according to the table of well-formed UTF-8 in the Unicode standard
+  /// (3.9, table 3-7).
   private func isKey(_ bytes: [UInt8]) -> Bool {
     guard (1...4_096).contains(bytes.count) else { return false }
     var offset = 0

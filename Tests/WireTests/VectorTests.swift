@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -85,12 +86,4 @@ struct VectorTests {
       return (0..<4).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) } + bytes[4..<size]
     }
   }
-}
-
-extension Fields {
-  /// Whether all texts of the fields were UTF-8.
-  fileprivate var hasOnlyText: Bool { ![name, engine, specification].contains { $0?.contains("\u{FFFD}") ?? false } }
-
-  /// Whether the encoders can produce the fields: they never encode an expiry of 0.
-  fileprivate var hasOneForm: Bool { !(records ?? []).contains { $0.expireAfterMilliseconds == 0 } }
 }

@@ -3,6 +3,7 @@ import DataSources
 import Foundation
 import SQLiteDataSource
 import SecretDataSource
+import TestSupport
 import Testing
 
 /// Many concurrent tasks, for the thread sanitizer, with expectations that hold in any order.
@@ -33,7 +34,7 @@ import Testing
 
   @Test(arguments: ["files", "secrets", "database"])
   func `two sources over one directory are one store`(_ kind: String) async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let key = SecretKey()
     let sources = try (0..<2).map { _ in
       switch kind {
@@ -65,7 +66,7 @@ import Testing
   }
 
   @Test func `predicates see a write completely or not at all`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let database = try SQLiteDatabase(file: directory.url.appendingPathComponent("d"))
     let source = try SQLiteDataSource(database, store: "n", of: Int.self)
     try await withThrowingTaskGroup { group in

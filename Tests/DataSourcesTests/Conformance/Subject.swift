@@ -4,6 +4,7 @@ import Larder
 import LarderTesting
 import SQLiteDataSource
 import SecretDataSource
+import TestSupport
 import Testing
 
 /// A kind of source to run the conformance suite against.
@@ -45,10 +46,10 @@ extension Subject {
 /// A place where the sources of a test store their entries: a directory and, if a test uses it, a server. Sources with
 /// the same name at the same place share their entries, unless they store them in themselves.
 final class Place: Sendable {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
   private let servers = Recorder<TestServer>()
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { directory = try TemporaryFolder() }
 
   var url: URL { directory.url }
 

@@ -3,6 +3,7 @@ import DataSources
 import Foundation
 import SQLiteDataSource
 import SecretDataSource
+import TestSupport
 import Testing
 
 struct Book: Codable, Sendable {
@@ -80,7 +81,7 @@ extension ShelfQuery: KeyQuery {
 /// The snippets of "Composing Data Sources".
 @Suite struct ComposingSnippets {
   @Test func `sources are made of sources`() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let directory = temporary.url
     let files = DeviceStorageDataSource<Book>(directory: directory, .prefix("books"))
     let cached = TimedCacheDataSource(files, lifetime: .seconds(60))
@@ -115,7 +116,7 @@ extension ShelfQuery: KeyQuery {
   }
 
   @Test func `in files`() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let directory = temporary.url
     let books = DeviceStorageDataSource<Book>(directory: directory)
     let lent = DeviceStorageDataSource<Book>(directory: directory, .prefix("lent"))
@@ -127,7 +128,7 @@ extension ShelfQuery: KeyQuery {
   }
 
   @Test func `files as they are`() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let (directory, png) = (temporary.url, Data([0x89, 0x50]))
     let pictures = FileSystemDataSource(directory: directory)
     try await pictures.put(png, forId: "cover.png")
@@ -135,7 +136,7 @@ extension ShelfQuery: KeyQuery {
   }
 
   @Test func secrets() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let directory = temporary.url.appendingPathComponent("secrets")
     let keyFile = temporary.url.appendingPathComponent("key")
     let newKey = SecretKey()
@@ -150,7 +151,7 @@ extension ShelfQuery: KeyQuery {
   }
 
   @Test func `in a database`() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let file = temporary.url.appendingPathComponent("stock.sqlite")
     let database = try SQLiteDatabase(file: file)
     let stock = try SQLiteDataSource(database, store: "stock", of: Product.self, indexes: ["price"])
@@ -277,7 +278,7 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
   }
 
   @Test func `a Realm query`() async throws {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let database = try SQLiteDatabase(file: temporary.url.appendingPathComponent("items"))
     let items = try SQLiteDataSource(database, store: "items", of: Item.self)
     try await items.put(Item("Desk lamp", price: 15), forId: 1)

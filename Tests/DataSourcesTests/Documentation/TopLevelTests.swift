@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Top-level code: it runs as an executable, and the compiler rejects what would lose a value or an error.
@@ -122,7 +123,7 @@ private struct Executable {
     process.arguments = arguments
     // A backtrace takes longer than the program.
     process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let errors = temporary.url.appendingPathComponent("errors")
     try Data().write(to: errors)
     let output = Pipe()
@@ -143,7 +144,7 @@ private struct Executable {
 private enum Compiler {
   /// Checks the types of a `main.swift`, and returns the errors and warnings by line.
   static func diagnostics(of source: String) throws -> [Int: [String]] {
-    let temporary = try TemporaryDirectory()
+    let temporary = try TemporaryFolder()
     let file = temporary.url.appendingPathComponent("main.swift")
     try Data(source.utf8).write(to: file)
     let build = Executable.directory

@@ -1,10 +1,11 @@
 import DataSources
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct DeviceStorageTests {
   @Test func `45: a name never sees the entries of a longer name`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let kinds: [DeviceStorageKind] =
       [.regular] + ["foo", "foobar", "foo.bar", "foo/bar", ""].flatMap { [.prefix($0), .rootKey($0)] }
     let sources = kinds.map { DeviceStorageDataSource<Item>(directory: directory.url, $0) }
@@ -21,7 +22,7 @@ import Testing
 
   @Test(arguments: [.regular, .prefix("p"), .rootKey("r")] as [DeviceStorageKind])
   func `entries outlive their source`(_ kind: DeviceStorageKind) async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Item>(directory: directory.url, kind)
     try await source.put(Item("one", price: 1), forId: "a")
     try await source.putAll(["x", "y"], forId: "l")
@@ -32,7 +33,7 @@ import Testing
 
   @Test(arguments: [.regular, .prefix("p"), .rootKey("r")] as [DeviceStorageKind])
   func `48: another type is an error, never a default`(_ kind: DeviceStorageKind) async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     try await DeviceStorageDataSource<String>(directory: directory.url, kind).put("text", forId: "a")
     let numbers = DeviceStorageDataSource<Int>(directory: directory.url, kind)
     #expect(await failure { try await numbers.get("a") } == .dataSerialization)
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test func `a value that can't be encoded is an error and changes nothing`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Double>(directory: directory.url)
     try await source.put(1, forId: "a")
     #expect(await failure { try await source.put(.nan, forId: "a") } == .dataSerialization)
@@ -49,21 +50,21 @@ import Testing
   }
 
   @Test func `an entry is a file that people can read`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put(Item("Étude", price: 3), forId: "book/1")
-    let file = try #require(try directory.files().last)
+    let file = try #require(try directory.subpaths().last)
     #expect(try file.wholeMatch(of: Regex("regular/book%2f1@1-[0-9a-f]{8}")) != nil)
     let text = try String(contentsOf: directory.url.appendingPathComponent(file), encoding: .utf8)
     #expect(text.contains("\"title\" : \"Étude\""))
   }
 
   @Test func `a damaged file is an error for its key only`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put("one", forId: "a")
     try await source.put("two", forId: "b")
-    let file = try #require(try directory.files().first { $0.hasPrefix("regular/a@") })
+    let file = try #require(try directory.subpaths().first { $0.hasPrefix("regular/a@") })
     try Data("{\"title\": \"another\"}".utf8).write(to: directory.url.appendingPathComponent(file))
     #expect(await failure { try await source.get("a") } == .dataSerialization)
     #expect(try await source.get("b") == "two")
@@ -72,7 +73,7 @@ import Testing
   }
 
   @Test func `other programs' files are left alone`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put("one", forId: "a")
     let note = directory.url.appendingPathComponent("regular/read me.txt")
@@ -83,7 +84,7 @@ import Testing
   }
 
   @Test func `links are not followed`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = DeviceStorageDataSource<Item>(directory: directory.url)
     try await source.put("one", forId: "a")
     let folder = directory.url.appendingPathComponent("regular")
@@ -97,7 +98,7 @@ import Testing
 
   @Test(arguments: [.regular, .rootKey("r")] as [DeviceStorageKind])
   func `38: a killed process leaves all of a write or none`(_ kind: DeviceStorageKind) async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let path = directory.url.path
     let root = kind != .regular
     for _ in 0..<4 {
@@ -117,7 +118,7 @@ import Testing
   }
 
   @Test func `writes of another process are visible immediately`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let path = directory.url.path
     let source = DeviceStorageDataSource<Int>(directory: directory.url)
     for round in 1...3 {
@@ -133,7 +134,7 @@ import Testing
   }
 
   @Test func `a directory that can't be created is an error`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let file = directory.url.appendingPathComponent("file")
     try Data().write(to: file)
     let source = DeviceStorageDataSource<Item>(directory: file)

@@ -2,16 +2,17 @@ import DataSources
 import Foundation
 import Platform
 import Storage
+import TestSupport
 import Testing
 
 /// The directories of a `DeviceStorageDataSource` are directories of the server's directory engine
 /// (Protocol/directory-format.md, §8).
 @Suite struct DirectoryStoreTests {
-  private let temporary: TemporaryDirectory
+  private let temporary: TemporaryFolder
   private let directory: URL
 
   init() throws {
-    temporary = try TemporaryDirectory()
+    temporary = try TemporaryFolder()
     directory = temporary.url.appendingPathComponent("regular")
   }
 
@@ -109,8 +110,8 @@ import Testing
     // The next revision is greater than that of the damaged or expired file.
     try await source.put("two", forId: "a")
     #expect(try await source.get("a") == "two")
-    #expect(try temporary.files().filter { $0.hasPrefix("regular/a@10-") }.count == 1)
-    #expect(try temporary.files().filter { $0.contains("@") }.count == 1)
+    #expect(try temporary.subpaths().filter { $0.hasPrefix("regular/a@10-") }.count == 1)
+    #expect(try temporary.subpaths().filter { $0.contains("@") }.count == 1)
   }
 
   @Test(arguments: [[1, 0, 0, 0], [0, 0], [255, 255, 255, 255, 1]] as [[UInt8]])

@@ -1,10 +1,11 @@
 import DataSources
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct FileSystemTests {
   @Test func `a value is a file with its bytes`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = FileSystemDataSource(directory: directory.url)
     let bytes = Data([0, 255, 10, 13])
     try await source.put(bytes, forId: "image.png")
@@ -15,7 +16,7 @@ import Testing
   }
 
   @Test func `directories and links are not entries`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(Data([1]), forId: "a")
     let folder = directory.url.appendingPathComponent("folder")
@@ -24,18 +25,18 @@ import Testing
       atPath: directory.url.appendingPathComponent("link").path, withDestinationPath: "a")
     #expect(try await source.keys() == ["a"])
     try await source.delete(AllObjectsQuery())
-    #expect(try directory.files() == [".lock", "folder", "link"])
+    #expect(try directory.subpaths() == [".lock", "folder", "link"])
   }
 
   @Test func `a list replaces a value, and a value a list`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(Data([1]), forId: "a")
     try await source.putAll([Data([2]), Data()], forId: "a")
     #expect(try await source.getAll("a") == [Data([2]), Data()])
-    #expect(try directory.files() == [".lock", "a%list"])
+    #expect(try directory.subpaths() == [".lock", "a%list"])
     try await source.put(Data(), forId: "a")
     #expect(try await source.get("a") == Data())
-    #expect(try directory.files() == [".lock", "a"])
+    #expect(try directory.subpaths() == [".lock", "a"])
   }
 }

@@ -1,14 +1,15 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DataSources
 
 @Suite struct SharedDirectoryTests {
-  private let temporary: TemporaryDirectory
+  private let temporary: TemporaryFolder
   private let directory: SharedDirectory
 
   init() throws {
-    temporary = try TemporaryDirectory()
+    temporary = try TemporaryFolder()
     directory = SharedDirectory(path: temporary.url.path)
   }
 
@@ -22,7 +23,7 @@ import Testing
     try write(#"[{"rename":{"_0":".new-0","to":"a"}},{"remove":{"_0":"b"}}]"#, ".plan")
     let a = try directory.withReadLock { _ in try directory.bytes(of: "a") }
     #expect(a == Data("new a".utf8))
-    #expect(try temporary.files() == [".lock", "a"])
+    #expect(try temporary.subpaths() == [".lock", "a"])
   }
 
   @Test func `38: a plan that was executed in part is completed`() throws {
@@ -30,7 +31,7 @@ import Testing
     try write("new b", ".new-1")
     try write(#"[{"rename":{"_0":".new-0","to":"a"}},{"rename":{"_0":".new-1","to":"b"}}]"#, ".plan")
     try directory.withWriteLock { _ in try directory.apply([.write("c", Data("c".utf8))], atomically: true) }
-    #expect(try temporary.files() == [".lock", "a", "b", "c"])
+    #expect(try temporary.subpaths() == [".lock", "a", "b", "c"])
     #expect(try directory.bytes(of: "b") == Data("new b".utf8))
   }
 
@@ -43,7 +44,7 @@ import Testing
     try directory.withWriteLock { _ in
       try directory.apply([.write("a", Data("1".utf8)), .write("b", Data("2".utf8))], atomically: true)
     }
-    #expect(try temporary.files() == [".lock", "a", "b"])
+    #expect(try temporary.subpaths() == [".lock", "a", "b"])
   }
 
   @Test(arguments: [
@@ -64,6 +65,6 @@ import Testing
         try directory.apply([.write("a", Data()), .write("b", Data())], atomically: true)
       }
     }
-    #expect(try temporary.files() == [".lock", ".new-1"])
+    #expect(try temporary.subpaths() == [".lock", ".new-1"])
   }
 }

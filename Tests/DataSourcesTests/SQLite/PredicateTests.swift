@@ -1,6 +1,7 @@
 import DataSources
 import Foundation
 import SQLiteDataSource
+import TestSupport
 import Testing
 
 @Suite struct PredicateTests {
@@ -13,12 +14,12 @@ import Testing
     var printed: Date?
   }
 
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
   private let database: SQLiteDatabase
   private let books: SQLiteDataSource<Book, Book>
 
   init() async throws {
-    directory = try TemporaryDirectory()
+    directory = try TemporaryFolder()
     database = try SQLiteDatabase(file: directory.url.appendingPathComponent("books"))
     books = try SQLiteDataSource(database, store: "books", indexes: ["price", "author.name"])
     try await books.put(Book(title: "The Name of the Rose", price: 12, author: Author(name: "Eco")), forId: 1)

@@ -2,14 +2,15 @@ import DataSources
 import Foundation
 import GRDB
 import SQLiteDataSource
+import TestSupport
 import Testing
 
 @Suite struct SQLiteTests {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
   private let file: URL
 
   init() throws {
-    directory = try TemporaryDirectory()
+    directory = try TemporaryFolder()
     file = directory.url.appendingPathComponent("items.sqlite")
   }
 
@@ -67,7 +68,7 @@ import Testing
   @Test func `the database is one file that only its owner can read`() async throws {
     let database = try open()
     try await SQLiteDataSource(database, store: "items").put(1, forId: "a")
-    for name in try directory.files() {
+    for name in try directory.subpaths() {
       let path = directory.url.appendingPathComponent(name).path
       let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
       #expect(mode == 0o600)

@@ -1,15 +1,16 @@
 import DataSources
 import Foundation
+import TestSupport
 import Testing
 
 @testable import SecretDataSource
 
 @Suite struct SecretKeyTests {
-  private let directory: TemporaryDirectory
+  private let directory: TemporaryFolder
   private let file: URL
 
   init() throws {
-    directory = try TemporaryDirectory()
+    directory = try TemporaryFolder()
     file = directory.url.appendingPathComponent("key")
   }
 

@@ -1,6 +1,7 @@
 import DataSources
 import Foundation
 import SecretDataSource
+import TestSupport
 import Testing
 
 @Suite struct SecretTests {
@@ -98,10 +99,10 @@ import Testing
   }
 
   @Test func `a directory stores secrets`() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TemporaryFolder()
     let folder = directory.url.appendingPathComponent("secrets")
     try await SecretDataSource<Item>(directory: folder, key: key).put("x", forId: "a")
     #expect(try await SecretDataSource<Item>(directory: folder, key: key).get("a") == "x")
-    #expect(try directory.files() == ["secrets", "secrets/.lock", "secrets/a"])
+    #expect(try directory.subpaths() == ["secrets", "secrets/.lock", "secrets/a"])
   }
 }

@@ -24,7 +24,7 @@ struct BackupTests {
     return bytes + writer.finish()
   }
 
-  /// Reads a backup that arrives in pieces of that size.
+  /// Reads a backup that arrives in pieces of the given size.
   static func read(
     _ bytes: [UInt8], pieces: Int = .max
   ) throws(BackupDamage) -> (header: BackupHeader?, entries: [BackupEntry]) {
@@ -47,7 +47,7 @@ struct BackupTests {
     }
   }
 
-  @Test(arguments: [1, 3, 1_000]) func `a backup is read back, in pieces of any size`(pieces: Int) throws {
+  @Test(arguments: [1, 3, 1_000]) func `a backup can be read in pieces of any size`(pieces: Int) throws {
     let (header, entries) = try Self.read(Self.written(), pieces: pieces)
     #expect(header == Self.header)
     #expect(entries == Self.entries)

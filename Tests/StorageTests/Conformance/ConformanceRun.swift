@@ -1,5 +1,5 @@
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -209,7 +209,7 @@ struct ConformanceRun: ~Copyable {
   }
 
   private func compare(_ frozen: Frozen) throws {
-    // At a time before any expiry, the snapshot shows everything that it was taken of.
+    // Before any expiry, a snapshot shows every entry that existed when it was taken.
     let copies = try store.access { map in try map.copies(0..<frozen.snapshot.count, in: frozen.snapshot) }
     #expect(copies == frozen.entries)
     for (handle, copy) in frozen.handles {

@@ -1,4 +1,4 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -6,7 +6,7 @@ import Testing
 /// The contract of every engine: a store behaves like a dictionary, and still does after it is reopened.
 @Suite struct ConformanceTests {
   @Test(arguments: EngineKind.allCases)
-  func `random operations leave a store and a dictionary equal, including snapshots and restarts`(_ engine: EngineKind)
+  func `random operations, snapshots and restarts leave a store equal to a dictionary`(_ engine: EngineKind)
     throws
   {
     // The simulated disk visits all its names whenever a folder is listed.
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: EngineKind.allCases)
-  func `random operations on few keys, so that most of them overwrite`(_ engine: EngineKind) throws {
+  func `random operations on a few keys, most of which overwrite`(_ engine: EngineKind) throws {
     try Self.run(engine, keyCount: 60)
   }
 

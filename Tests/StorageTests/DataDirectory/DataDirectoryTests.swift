@@ -1,6 +1,6 @@
 import Foundation
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -30,7 +30,7 @@ import Testing
     #expect(files == .folder)
   }
 
-  @Test func `a store's entries are there again after reopening`() throws {
+  @Test func `a store's entries are still there after it is reopened`() throws {
     let name = try StoreName("photos")
     for round: UInt8 in 0..<3 {
       let directory = try DataDirectory.open(path)
@@ -52,14 +52,14 @@ import Testing
   }
 
   @Test func `a store that does not fit on a full disk is not created, and can be created later`() throws {
-    let disk = FullDisk()
+    let disk = ObservedFiles()
     let data = try DataDirectory.open(path, on: disk)
     let catalog = StoreCatalog(data: data)
     let (name, specification) = (try StoreName("photos"), try StoreSpecification("directory"))
-    disk.isFull.store(true, ordering: .relaxed)
+    disk.setFull(true)
     #expect(throws: StorageError.self) { try catalog.create(name, specification) }
     #expect(try data.stores().isEmpty)
-    disk.isFull.store(false, ordering: .relaxed)
+    disk.setFull(false)
     try catalog.create(name, specification)
     #expect(try data.stores().map(\.name) == [name])
     try catalog.drop(name)
@@ -98,7 +98,7 @@ import Testing
     owner.arguments = ["--no-fork", path + "/lock", "sleep", "60"]
     try owner.run()
     defer { if owner.isRunning { kill(owner.processIdentifier, SIGKILL) } }
-    // It has the lock when `flock` has become `sleep`. It doesn't write its id, so the test writes it instead.
+    // The process has the lock once `flock` has become `sleep`. The test writes its ID on its behalf.
     let command = "/proc/\(owner.processIdentifier)/comm"
     while (try? String(contentsOfFile: command, encoding: .utf8)) != "sleep\n" { usleep(1_000) }
     #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.open(path) }
@@ -137,7 +137,7 @@ import Testing
     #expect(try directory.stores().map(\.engine) == [.log])
   }
 
-  @Test func `wherever creating or dropping is interrupted, the store is there as a whole or not at all`() throws {
+  @Test func `a store whose creation or removal is interrupted exists completely or not at all`() throws {
     let name = try StoreName("a")
     var made = 0
     for (call, losesPower) in (1...80).flatMap({ [($0, false), ($0, true)] }) {

@@ -7,7 +7,7 @@ import Testing
     ("always", Durability.always), ("none", .none), ("interval:1s", .interval(.seconds(1))),
     ("interval:250ms", .interval(.milliseconds(250))), ("interval:3600s", .interval(.seconds(3_600))),
   ])
-  func `a durability is parsed and formatted`(text: String, durability: Durability) {
+  func `a durability is parsed, and its description is the same text`(text: String, durability: Durability) {
     #expect(Durability(text) == durability)
     #expect(durability.description == text)
   }
@@ -21,7 +21,7 @@ import Testing
     "interval:-1s", "interval:+1s", "interval:1.5s", "interval:1 s", "interval:3601s", "interval:99999999999999999999s",
     "interval:9223372036854775807s", "always ",
   ])
-  func `anything else is refused`(text: String) {
+  func `any other text is rejected`(text: String) {
     #expect(Durability(text) == nil)
   }
 }

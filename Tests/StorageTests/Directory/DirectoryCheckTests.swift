@@ -1,6 +1,7 @@
 import EntryFiles
 import Glibc
 import Platform
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -28,7 +29,7 @@ struct DirectoryCheckTests {
     return report
   }
 
-  @Test func `none, as long as nobody interferes`() throws {
+  @Test func `an untouched store has no issues`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     let report = try Self.check(folder)

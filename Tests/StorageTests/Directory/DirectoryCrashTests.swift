@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -27,7 +27,7 @@ struct DirectoryCrashTests {
 
   private static let long = [UInt8](repeating: 0x4C, count: 500)
 
-  /// Does a little of everything.
+  /// Runs a few operations of each kind.
   private static func trace(_ run: inout DirectoryRun, until outcome: inout Outcome) throws {
     for round: UInt8 in 0..<4 {
       run.put("a".bytes, [round])
@@ -52,7 +52,7 @@ struct DirectoryCrashTests {
     outcome.acknowledged = run.model
   }
 
-  /// Runs the trace until the call with that number fails, and ends the life.
+  /// Runs the trace until the call with the given number fails, and ends the life.
   private static func crash(_ disk: SimulatedDisk, at call: Int, _ end: End) throws -> Outcome {
     var outcome = Outcome(acknowledged: MapModel(), attempted: MapModel())
     disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
@@ -75,7 +75,7 @@ struct DirectoryCrashTests {
   }
 
   @Test(arguments: End.allCases)
-  private func `after an interruption at any call, a commit is there as a whole or not at all`(_ end: End) throws {
+  private func `after an interruption at any call, a commit is there completely or not at all`(_ end: End) throws {
     let calls = try Self.callCount()
     #expect(calls > 150)
     for call in 1...calls {
@@ -142,7 +142,7 @@ struct DirectoryCrashTests {
     #expect(try folder.names().count == 5)
   }
 
-  @Test func `a last commit that is truncated anywhere vanishes as a whole`() throws {
+  @Test func `a last commit that is truncated anywhere vanishes completely`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
@@ -167,7 +167,7 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `every flipped bit of the log is refused, truncated as torn, or without effect`() throws {
+  @Test func `every flipped bit of the log is detected, discarded as a torn write, or harmless`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     var states = [run.model]

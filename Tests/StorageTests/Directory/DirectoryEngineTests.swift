@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -35,7 +35,7 @@ import Testing
     try run.reopen()
   }
 
-  @Test func `an update leaves one file, a deletion none`() throws {
+  @Test func `an update leaves one file, and a deletion leaves none`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     let long = [UInt8](repeating: 0x61, count: 3_000)
@@ -132,7 +132,7 @@ import Testing
     try run.reopen()
   }
 
-  @Test(arguments: [EMFILE, ENFILE]) func `without file descriptors, files stay pending until there are some`(
+  @Test(arguments: [EMFILE, ENFILE]) func `without file descriptors, files stay pending until some are available`(
     code: Int32
   ) throws {
     let disk = DirectoryRun.disk(seed: 2)

@@ -1,5 +1,5 @@
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -8,7 +8,7 @@ import Testing
 /// of resets, and the revisions.
 @Suite("A write-ahead log with forged frames after its own")
 struct DirectoryForgeryTests {
-  /// Returns what a client would have written at that offset.
+  /// A function that returns the bytes a client would have written at an offset.
   private typealias Forger = (_ log: WriteAheadLogContents, _ offset: Int) -> [UInt8]
 
   /// A guess at the salt, the one thing that a client doesn't know.

@@ -1,6 +1,6 @@
 import EntryFiles
 import Foundation
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage

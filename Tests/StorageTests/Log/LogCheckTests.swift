@@ -1,5 +1,5 @@
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage

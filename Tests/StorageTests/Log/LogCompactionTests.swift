@@ -1,5 +1,5 @@
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -14,7 +14,7 @@ struct LogCompactionTests {
     }
   }
 
-  /// Compacts those segments, whatever they contain.
+  /// Compacts the given segments, whatever they contain.
   private func compact(_ run: Range<Int>, of log: TestLog) throws {
     try log.engine.compact(run, revision: log.revision, log.store)
     while log.engine.isCompacting { _ = try log.performMaintenance() }

@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -47,7 +47,7 @@ struct LogDamageTests {
     return try TestLog(disk)
   }
 
-  /// Returns a sealed segment with a put of one key at each of those revisions.
+  /// Returns a sealed segment with a put of one key at each of the given revisions.
   private func segment(_ number: UInt64, revisions: [UInt64]) -> [UInt8] {
     let header = SegmentHeader(identity: 7, number: number, lastNumber: number, firstRevision: 1)
     var commits = CommitBuffer()

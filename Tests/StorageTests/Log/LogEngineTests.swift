@@ -1,10 +1,10 @@
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
 
 struct LogEngineTests {
-  @Test func `everything written is there again after a restart`() throws {
+  @Test func `everything written is still there after a restart`() throws {
     let disk = SimulatedDisk(seed: 1)
     var model: [String: ModelEntry] = [:]
     do {

@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -11,7 +11,7 @@ struct LogModelTests {
     for seed in SeededGenerator.seeds(12) {
       var run = LogCrashRun(seed: seed)
       do {
-        for _ in 0..<6 { try run.life() }
+        for _ in 0..<6 { _ = try run.live() }
       } catch {
         Issue.record("LARDER_SEED=\(seed): \(error)")
         return
@@ -19,30 +19,23 @@ struct LogModelTests {
     }
   }
 
-  @Test func `a crash at every call of one run`() throws {
+  @Test func `a run can crash at any call`() throws {
     var number = 1
     while true {
       var run = LogCrashRun(seed: 11)
-      run.crashAt = number
-      try run.life()
-      if !run.hasCrashed { break }
-      run.crashAt = nil
-      try run.life()
+      guard try run.live(crashingAt: number) else { break }
+      _ = try run.live()
       number += SeededGenerator.isThorough ? 1 : 19
     }
     #expect(number > 100)
   }
 
-  @Test(arguments: [EIO, ENOSPC]) func `a failure of every call`(_ code: Int32) throws {
+  @Test(arguments: [EIO, ENOSPC]) func `any call can fail`(_ code: Int32) throws {
     var number = 1
     while true {
-      var run = LogCrashRun(seed: 12)
-      run.crashAt = number
-      run.code = code
-      run.isPersistent = false
-      try run.life()
-      if !run.hasCrashed { break }
-      try run.life()
+      var run = LogCrashRun(seed: 12, errno: code, isPersistent: false)
+      guard try run.live(crashingAt: number) else { break }
+      _ = try run.live(crashingAt: number)
       number += SeededGenerator.isThorough ? 1 : 19
     }
     #expect(number > 100)
@@ -64,14 +57,14 @@ struct LogCrashRun {
   /// The newest revision that was reported as durable.
   private var durable: UInt64 = 0
   private var now: UInt64 = 1_000
-  /// The number of calls after which a life ends; nil for a random number.
-  var crashAt: Int?
-  var code = EIO
-  var isPersistent = true
-  private(set) var hasCrashed = false
-  var compactions: UInt64 = 0
+  private let code: Int32
+  private let isPersistent: Bool
 
-  init(seed: UInt64) {
+  /// - Parameters:
+  ///   - code: The `errno` of the call that fails at the end of each life.
+  ///   - isPersistent: Whether all later calls of that life fail, too.
+  init(seed: UInt64, errno code: Int32 = EIO, isPersistent: Bool = true) {
+    (self.code, self.isPersistent) = (code, isPersistent)
     random = SeededGenerator(seed: seed)
     disk = SimulatedDisk(seed: seed &* 31)
   }
@@ -82,15 +75,18 @@ struct LogCrashRun {
     entries.filter { $0.value.expiry == 0 || $0.value.expiry > now }
   }
 
-  /// Opens the log, works, and crashes.
-  mutating func life() throws {
-    let calls = crashAt ?? Int.random(in: 1...400, using: &random)
+  /// Opens the log, works until a call fails, and crashes.
+  ///
+  /// - Parameter number: The number of the call that fails, or nil for a random one.
+  /// - Returns: Whether there were that many calls.
+  mutating func live(crashingAt number: Int? = nil) throws -> Bool {
+    let calls = number ?? Int.random(in: 1...400, using: &random)
     disk.injectedFailure = .init(number: calls, errno: code, isPersistent: isPersistent)
     let callsBefore = disk.callCount
     do {
       let log = try TestLog(disk, now: now)
       try check(log)
-      for _ in 0..<(crashAt == nil ? 200 : 60) { try work(log) }
+      for _ in 0..<(number == nil ? 200 : 60) { try work(log) }
     } catch let error as EngineError {
       if case .failed(let what) = error, !what.contains("("), what.contains("damaged") {
         throw ModelViolation(description: what)
@@ -101,12 +97,13 @@ struct LogCrashRun {
     } catch let error as LogError {
       if case .damaged = error { throw error }
     }
-    hasCrashed = disk.callCount - callsBefore >= calls
+    let hasCrashed = disk.callCount - callsBefore >= calls
     if Bool.random(using: &random) { disk.kill() } else { disk.crash() }
     disk.injectedFailure = nil
     let log = try TestLog(disk, now: now)
     try check(log)
     disk.kill()
+    return hasCrashed
   }
 
   /// Checks that the recovered state is possible, and makes it the expected state from now on.
@@ -150,7 +147,6 @@ struct LogCrashRun {
       let now = now
       _ = log.store.access { $0.expire(now: now) }
     }
-    compactions = max(compactions, log.engine.figures.first { $0.name == "log_compactions_total" }!.value)
   }
 
   private mutating func commit(_ log: TestLog) throws {

@@ -1,6 +1,6 @@
 import Foundation
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -8,39 +8,67 @@ import Testing
 /// The golden logs: `Protocol/vectors/log/README.md`.
 struct LogVectorTests {
   struct Vector: Codable, Equatable {
-    struct Value: Codable, Equatable {
-      var kind: String
-      var revision: UInt64
-      var valueHex: String
-      var expiry: UInt64?
+    private struct Value: Codable, Equatable {
+      private let kind: String
+      private let revision: UInt64
+      private let valueHex: String
+      private let expiry: UInt64?
+
+      init(_ entry: ModelEntry) {
+        (kind, revision, valueHex) = ("\(entry.kind)", entry.revision, entry.value.hex)
+        expiry = entry.expiry == 0 ? nil : entry.expiry + WriteOperation.clockOffset
+      }
     }
 
-    struct Refusal: Codable, Equatable {
-      var file: String
-      var offset: Int
+    private struct Refusal: Codable, Equatable {
+      private let file: String
+      private let offset: Int
+
+      init(path: String, offset: Int) {
+        file = String(path.dropFirst(TestLog.folder.count + 1))
+        self.offset = offset
+      }
     }
 
-    var name: String
-    var now: UInt64
-    var files: [String: String]
-    var entries: [String: Value]?
-    var revision: UInt64?
-    var cutBytes: Int?
-    var damage: Refusal?
+    let name: String
+    let files: [String: String]
+    private let now: UInt64
+    private var entries: [String: Value]?
+    private var revision: UInt64?
+    private var cutBytes: Int?
+    private var damage: Refusal?
+
+    /// Reads a log that consists of these files.
+    init(name: String, now: UInt64, reading files: [String: String]) throws {
+      (self.name, self.now, self.files) = (name, now, files)
+      let disk = SimulatedDisk(seed: 1)
+      try disk.createFolder(TestLog.folder)
+      for (name, hex) in files { disk.place("\(TestLog.folder)/\(name)", [UInt8](hex: hex)) }
+      do {
+        let log = try TestLog(disk, now: now - WriteOperation.clockOffset)
+        entries = try log.entries(now: now - WriteOperation.clockOffset).mapValues(Value.init)
+        revision = log.revision
+        cutBytes = log.recovery.truncatedBytes
+      } catch LogError.damaged(let path, let offset, _) {
+        damage = Refusal(path: path, offset: offset)
+      }
+    }
+
+    /// Returns the vector with the results of reading its files now.
+    func readAgain() throws -> Vector { try Vector(name: name, now: now, reading: files) }
   }
 
-  private static let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Protocol/vectors/log/logs.json")
+  private static let path = "log/logs.json"
 
   @Test func `golden logs are read as specified`() throws {
-    let vectors = try JSONDecoder().decode([Vector].self, from: Data(contentsOf: Self.path))
+    let vectors = try ProjectFiles.vectors(Self.path, as: Vector.self)
     #expect(vectors.count >= 6)
-    for vector in vectors { #expect(try Self.read(vector) == vector) }
+    for vector in vectors { #expect(try vector.readAgain() == vector) }
   }
 
   @Test func `written logs match the golden log byte for byte`() throws {
-    let vectors = try JSONDecoder().decode([Vector].self, from: Data(contentsOf: Self.path))
-    #expect(vectors.first { $0.name == "sealed" }?.files == (try Self.written()).mapValues(Self.hex))
+    let vectors = try ProjectFiles.vectors(Self.path, as: Vector.self)
+    #expect(vectors.first { $0.name == "sealed" }?.files == (try Self.written()).mapValues(\.hex))
   }
 
   /// Rewrites the vectors. Use this only after a change of the format.
@@ -49,8 +77,7 @@ struct LogVectorTests {
     let files = try Self.written()
     let segment = try #require(files["0000000001.log"])
     func vector(_ name: String, _ bytes: [UInt8]) throws -> Vector {
-      try Self.read(
-        Vector(name: name, now: WriteOperation.clockOffset + 100, files: ["0000000001.log": Self.hex(bytes)]))
+      try Vector(name: name, now: WriteOperation.clockOffset + 100, reading: ["0000000001.log": bytes.hex])
     }
     var open = Array(segment.dropLast(SegmentTrailer.byteCount))
     open += [UInt8](repeating: 0, count: 24)
@@ -65,13 +92,10 @@ struct LogVectorTests {
       try vector("cut in the last record", Array(open.dropLast(30))),
       try vector("a torn tail", torn), try vector("a bit flipped in a record", flipped),
       try vector("a bit flipped in the header", header),
-      try Self.read(
-        Vector(
-          name: "a segment is missing", now: WriteOperation.clockOffset, files: ["0000000002.log": Self.hex(segment)])),
+      try Vector(
+        name: "a segment is missing", now: WriteOperation.clockOffset, reading: ["0000000002.log": segment.hex]),
     ]
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try (encoder.encode(vectors) + Data("\n".utf8)).write(to: Self.path)
+    try ProjectFiles.writeVectors(vectors, to: Self.path)
   }
 
   /// Returns the files of a small log with every kind of operation.
@@ -89,35 +113,5 @@ struct LogVectorTests {
     try log.commit([.put(key: "last", value: [UInt8](repeating: 0x61, count: 20), kind: .single, expiry: 0)])
     try log.engine.close()
     return ["0000000001.log": disk.contents("/log/0000000001.log")!]
-  }
-
-  /// Reads a vector's files.
-  private static func read(_ vector: Vector) throws -> Vector {
-    var result = Vector(name: vector.name, now: vector.now, files: vector.files)
-    let disk = SimulatedDisk(seed: 1)
-    try disk.createFolder("/log")
-    for (name, hex) in vector.files { disk.place("/log/\(name)", bytes(hex)) }
-    do {
-      let log = try TestLog(disk, now: vector.now - WriteOperation.clockOffset)
-      result.entries = try log.entries(now: vector.now - WriteOperation.clockOffset).mapValues { entry in
-        Vector.Value(
-          kind: "\(entry.kind)", revision: entry.revision, valueHex: hex(entry.value),
-          expiry: entry.expiry == 0 ? nil : entry.expiry + WriteOperation.clockOffset)
-      }
-      result.revision = log.revision
-      result.cutBytes = log.recovery.truncatedBytes
-    } catch LogError.damaged(let path, let offset, _) {
-      result.damage = Vector.Refusal(file: String(path.dropFirst(5)), offset: offset)
-    }
-    return result
-  }
-
-  private static func hex(_ bytes: [UInt8]) -> String {
-    bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-  }
-
-  private static func bytes(_ hex: String) -> [UInt8] {
-    let digits = Array(hex.utf8).map { UInt8($0 > 57 ? $0 - 87 : $0 - 48) }
-    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
   }
 }

@@ -1,5 +1,5 @@
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -7,7 +7,7 @@ import Testing
 /// A log with values of all sizes compared with a dictionary: values in files and in memory behave the same.
 struct SeparatedValueModelTests {
   @Test func `values on both sides of the threshold stay the same, whatever moves them`() throws {
-    // What the runs have seen: values in files, compactions, and snapshots read after the entries had changed.
+    // What the runs encountered: values in files, compactions, and snapshots read after the entries had changed.
     var (stored, compactions, oldSnapshots) = (0, UInt64(0), 0)
     for seed in SeededGenerator.seeds(3) {
       do {

@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import SimulatedDisk
+import TestSupport
 import Testing
 
 @testable import Storage
@@ -43,7 +43,7 @@ struct SeparatedValueTests {
     #expect(log.store.access { $0.statistics }.valuesOnDisk == 0)
   }
 
-  @Test func `of two values for one key in a commit, the later one counts`() throws {
+  @Test func `when a commit has two values for a key, the later one wins`() throws {
     let log = try TestLog(disk)
     var buffer = CommitBuffer()
     let operations = [put("key", value(1)), put("key", value(2)), put("other", value(3)), put("key", value(4))]

@@ -1,7 +1,7 @@
 import Foundation
 import Platform
-import SimulatedDisk
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Storage

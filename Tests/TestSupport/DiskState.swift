@@ -84,9 +84,7 @@ struct DiskState: Sendable {
   private var nameChanges: [NameChange] = []
   /// The number of restarts of the machine.
   private(set) var life = 0
-  var injectedFailure: SimulatedDisk.InjectedFailure? { didSet { matchingCalls = 0 } }
-  /// The number of calls since the failure was injected that it may apply to.
-  private var matchingCalls = 0
+  var injectedFailure: SimulatedDisk.InjectedFailure?
   private(set) var callCount = 0
   var byteLimit = Int.max
 
@@ -106,11 +104,7 @@ struct DiskState: Sendable {
 
   mutating func begin(_ call: SimulatedDisk.Call) throws(SystemError) {
     callCount += 1
-    guard let failure = injectedFailure, failure.call == nil || failure.call == call else { return }
-    matchingCalls += 1
-    if matchingCalls == failure.number || failure.isPersistent && matchingCalls > failure.number {
-      throw SystemError(call.rawValue, errno: failure.errno)
-    }
+    try injectedFailure?.check(call)
   }
 
   func node(_ path: String) -> DiskNode? { names[path] }

@@ -18,22 +18,33 @@ package final class SimulatedDisk: FileSystem {
 
   /// A failure of the n-th call of a kind, or of the n-th call of any kind.
   package struct InjectedFailure: Sendable {
-    package var call: Call?
-    /// The number of the call, from 1 on, counted since the failure was injected.
-    package var number: Int
-    package var errno: Int32
-    /// Whether all later calls fail, too.
-    package var isPersistent: Bool
+    private let call: Call?
+    private let number: Int
+    private let errno: Int32
+    private let isPersistent: Bool
+    /// The number of calls so far that the failure may apply to.
+    private var matchingCalls = 0
 
+    /// - Parameters:
+    ///   - number: The number of the call, from 1 on, counted since the failure was injected.
+    ///   - isPersistent: Whether all later calls fail, too.
     package init(_ call: Call? = nil, number: Int, errno: Int32, isPersistent: Bool = false) {
       self.call = call
       self.number = number
       self.errno = errno
       self.isPersistent = isPersistent
     }
+
+    mutating func check(_ call: Call) throws(SystemError) {
+      guard self.call == nil || self.call == call else { return }
+      matchingCalls += 1
+      if matchingCalls == number || isPersistent && matchingCalls > number {
+        throw SystemError(call.rawValue, errno: errno)
+      }
+    }
   }
 
-  let state: Lock<DiskState>
+  private let state: Lock<DiskState>
 
   package init(seed: UInt64) { state = Lock(DiskState(random: SeededGenerator(seed: seed))) }
 
@@ -126,79 +137,83 @@ extension SimulatedDisk {
   }
 }
 
-/// An open folder of the disk, which must not be renamed meanwhile. It belongs to one life of the machine: after a
-/// crash, every call fails.
-final class SimulatedFolder: Folder {
-  private let disk: SimulatedDisk
-  private let path: String
-  private let life: Int
+// MARK: Open files and folders
 
-  init(_ disk: SimulatedDisk, path: String, life: Int) {
-    self.disk = disk
-    self.path = path
-    self.life = life
-  }
+extension SimulatedDisk {
+  /// An open folder of the disk, which must not be renamed while it is open. It belongs to one life of the machine:
+  /// after a crash, every call fails.
+  private final class SimulatedFolder: Folder {
+    private let disk: SimulatedDisk
+    private let path: String
+    private let life: Int
 
-  func sync() throws(SystemError) {
-    try disk.state.withLock { (state) throws(SystemError) in
-      guard state.life == life else { throw SystemError(SimulatedDisk.Call.syncFolder.rawValue, errno: EBADF) }
-      try state.begin(.syncFolder)
-      try state.syncFolder(path)
+    init(_ disk: SimulatedDisk, path: String, life: Int) {
+      self.disk = disk
+      self.path = path
+      self.life = life
     }
-  }
-}
 
-/// An open file of the disk. It belongs to one life of the machine: after a crash, every call fails.
-final class SimulatedFile: File {
-  private let disk: SimulatedDisk
-  private let node: DiskNode
-  private let life: Int
-
-  init(_ disk: SimulatedDisk, node: DiskNode, life: Int) {
-    self.disk = disk
-    self.node = node
-    self.life = life
-  }
-
-  private func run<Result: Sendable>(
-    _ call: SimulatedDisk.Call, _ body: (inout DiskState) throws(SystemError) -> Result
-  ) throws(SystemError) -> Result {
-    try disk.state.withLock { (state) throws(SystemError) -> Result in
-      guard state.life == life else { throw SystemError(call.rawValue, errno: EBADF) }
-      try state.begin(call)
-      return try body(&state)
-    }
-  }
-
-  func byteCount() throws(SystemError) -> Int {
-    try run(.byteCount) { (_) throws(SystemError) in node.bytes.count }
-  }
-
-  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
-    try run(.read) { (_) throws(SystemError) in
-      let count = max(0, min(buffer.count, node.bytes.count - offset))
-      guard count > 0 else { return 0 }
-      unsafe node.bytes.withUnsafeBytes { bytes in
-        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
+    func sync() throws(SystemError) {
+      try disk.state.withLock { (state) throws(SystemError) in
+        guard state.life == life else { throw SystemError(SimulatedDisk.Call.syncFolder.rawValue, errno: EBADF) }
+        try state.begin(.syncFolder)
+        try state.syncFolder(path)
       }
-      return count
     }
   }
 
-  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
-    let bytes = unsafe Array(bytes)
-    try run(.write) { (state) throws(SystemError) in try state.write(bytes, at: offset, to: node) }
-  }
+  /// An open file of the disk. It belongs to one life of the machine: after a crash, every call fails.
+  private final class SimulatedFile: File {
+    private let disk: SimulatedDisk
+    private let node: DiskNode
+    private let life: Int
 
-  func allocate(_ byteCount: Int) throws(SystemError) {
-    try run(.allocate) { (state) throws(SystemError) in try state.allocate(byteCount, in: node) }
-  }
+    init(_ disk: SimulatedDisk, node: DiskNode, life: Int) {
+      self.disk = disk
+      self.node = node
+      self.life = life
+    }
 
-  func truncate(to byteCount: Int) throws(SystemError) {
-    try run(.truncate) { (state) throws(SystemError) in state.truncate(node, to: byteCount) }
-  }
+    private func run<Result: Sendable>(
+      _ call: SimulatedDisk.Call, _ body: (inout DiskState) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+      try disk.state.withLock { (state) throws(SystemError) -> Result in
+        guard state.life == life else { throw SystemError(call.rawValue, errno: EBADF) }
+        try state.begin(call)
+        return try body(&state)
+      }
+    }
 
-  func sync() throws(SystemError) {
-    try run(.sync) { (_) throws(SystemError) in node.sync() }
+    func byteCount() throws(SystemError) -> Int {
+      try run(.byteCount) { (_) throws(SystemError) in node.bytes.count }
+    }
+
+    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+      try run(.read) { (_) throws(SystemError) in
+        let count = max(0, min(buffer.count, node.bytes.count - offset))
+        guard count > 0 else { return 0 }
+        unsafe node.bytes.withUnsafeBytes { bytes in
+          unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
+        }
+        return count
+      }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
+      let bytes = unsafe Array(bytes)
+      try run(.write) { (state) throws(SystemError) in try state.write(bytes, at: offset, to: node) }
+    }
+
+    func allocate(_ byteCount: Int) throws(SystemError) {
+      try run(.allocate) { (state) throws(SystemError) in try state.allocate(byteCount, in: node) }
+    }
+
+    func truncate(to byteCount: Int) throws(SystemError) {
+      try run(.truncate) { (state) throws(SystemError) in state.truncate(node, to: byteCount) }
+    }
+
+    func sync() throws(SystemError) {
+      try run(.sync) { (_) throws(SystemError) in node.sync() }
+    }
   }
 }

@@ -1,20 +1,8 @@
-import Foundation
 import Glibc
 import Platform
+import TestSupport
 
-/// A directory for one test, removed with its owner.
-final class TemporaryDirectory: Sendable {
-  private let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "larder-\(UInt32.random(in: 0 ... .max))"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  func file(_ name: String) -> String { "\(path)/\(name)" }
-
+extension TemporaryFolder {
   func has(_ name: String) -> Bool {
     var status = stat()
     return unsafe lstat(file(name), &status) == 0

@@ -1,0 +1,408 @@
+import TestSupport
+import Wire
+
+/// The fields of a vector's frame; nil if one does not apply. The names are those of the vectors' files.
+struct Fields: Decodable, Equatable, Sendable {
+  // Every frame.
+  private(set) var operation: String?
+  private(set) var to: String?
+  private var id: UInt32
+  private var store: UInt16?
+  private(set) var outcome: UInt8?
+  private var more: Bool?
+  private(set) var code: String?
+  private var message: String?
+  // Hellos.
+  private var lowestVersion: UInt16?
+  private var highestVersion: UInt16?
+  private var version: UInt16?
+  private var features: UInt32?
+  private var credit: UInt32?
+  private var largestFrame: UInt32?
+  private var largestValue: UInt32?
+  private var largestKey: UInt16?
+  private var mostStores: UInt16?
+  private var mostRequests: UInt32?
+  private var mostKeys: UInt32?
+  // Watches.
+  private var from: UInt64?
+  private var through: UInt64?
+  private var changes: [RecordFields]?
+  // Stores.
+  private var name: String?
+  private var engine: String?
+  private var specification: String?
+  private var handle: UInt16?
+  private var figures: [FigureFields]?
+  private var slow: [SlowFields]?
+  private var most: UInt32?
+  private var connections: [ConnectionFields]?
+  private var stores: [StoreFields]?
+  // Entries.
+  private var keyHex: String?
+  private var keysHex: [String]?
+  private var prefixHex: String?
+  private var cursorHex: String?
+  private var records: [RecordFields]?
+  private var ifRevision: UInt64?
+  private var reverse: Bool?
+  private var keysOnly: Bool?
+  private var limit: UInt32?
+  private var offset: UInt64?
+  private var revision: UInt64?
+  private var count: UInt64?
+
+  private init(id: UInt32) { self.id = id }
+
+  /// Whether all texts of the fields were UTF-8.
+  var hasOnlyText: Bool { ![name, engine, specification].contains { $0?.contains("\u{FFFD}") ?? false } }
+
+  /// Whether the encoders can produce the fields: they never encode an expiry of 0.
+  var hasOneForm: Bool { !(records ?? []).contains { $0.hasZeroExpiry } }
+}
+
+struct RecordFields: Decodable, Equatable, Sendable {
+  private var kind: String
+  private var keyHex: String?
+  private var valueHex: String?
+  private var elementsHex: [String]?
+  private var expireAfterMilliseconds: UInt64?
+  private var revision: UInt64?
+  private var ifAbsent: Bool?
+  private var ifRevision: UInt64?
+
+  fileprivate var hasZeroExpiry: Bool { expireAfterMilliseconds == 0 }
+}
+
+/// Converts requests between a vector's fields and bytes, with the module's own encoders and decoders.
+extension Fields {
+  /// Returns the bytes of the request that the fields describe.
+  func encodedRequest() -> [UInt8] {
+    var buffer = ByteBuffer()
+    let operation = Operation.allCases.first { $0.vectorName == self.operation }!
+    if operation == .hello {
+      buffer.appendRequest(
+        ClientHello(versions: lowestVersion!...highestVersion!, features: features!, credit: credit!, name: name!),
+        id: id)
+      return buffer.toArray()
+    }
+    let start = buffer.beginRequest(operation, store: store!, id: id)
+    switch operation {
+    case .credit: buffer.append(credit!)
+    case .storeOpen, .storeDrop: buffer.append(name!)
+    case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
+    case .get: buffer.append([UInt8](hex: keyHex!))
+    case .getMany, .deleteMany:
+      buffer.append(UInt32(keysHex!.count))
+      for key in keysHex! { unsafe buffer.appendListedKey([UInt8](hex: key).span.bytes) }
+    case .put, .putMany:
+      if operation == .putMany { buffer.append(UInt32(records!.count)) }
+      for record in records! { record.appendWrite(to: &buffer) }
+    case .delete:
+      buffer.append(ifRevision == nil ? UInt8(0) : RecordFlags.ifRevision)
+      if let ifRevision { buffer.append(ifRevision) }
+      buffer.append([UInt8](hex: keyHex!))
+    case .count: buffer.append([UInt8](hex: prefixHex!))
+    case .page, .all: appendScan(to: &buffer)
+    case .connections: buffer.append(most!)
+    case .watch:
+      let prefix = [UInt8](hex: prefixHex!)
+      unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
+    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: break
+    }
+    buffer.endFrame(start)
+    return buffer.toArray()
+  }
+
+  private func appendScan(to buffer: inout ByteBuffer) {
+    let page = limit.map { (limit: $0, offset: offset!) }
+    let prefix = [UInt8](hex: prefixHex!)
+    let (reverse, keysOnly) = (reverse ?? false, keysOnly ?? false)
+    if let cursorHex {
+      let cursor = [UInt8](hex: cursorHex)
+      unsafe buffer.appendScan(
+        page: page, prefix: prefix.span.bytes, after: cursor.span.bytes, reverse: reverse, keysOnly: keysOnly)
+    } else {
+      unsafe buffer.appendScan(page: page, prefix: prefix.span.bytes, after: nil, reverse: reverse, keysOnly: keysOnly)
+    }
+  }
+
+  /// Decodes the fields of the request in `bytes`, or returns nil if it is not complete and well-formed.
+  init?(request bytes: [UInt8]) {
+    let frame = unsafe bytes.span.bytes
+    guard case .frame(let header) = FrameScan(frame, at: 0, maxLength: 1 << 24), header.frameSize == bytes.count,
+      let operation = Operation(rawValue: header.kind)
+    else { return nil }
+    self.init(id: header.id)
+    self.operation = operation.vectorName
+    store = header.detail
+    guard decodeRequest(operation, frame.extracting(header.body(at: 0))) else { return nil }
+  }
+
+  private mutating func decodeRequest(_ operation: Operation, _ body: RawSpan) -> Bool {
+    switch operation {
+    case .hello:
+      guard let hello = try? ClientHello(body: body) else { return false }
+      (lowestVersion, highestVersion) = (hello.versions.lowerBound, hello.versions.upperBound)
+      (features, credit, name) = (hello.features, hello.credit, hello.name)
+    case .credit:
+      credit = body.integer(at: 0, as: UInt32.self)
+      return body.byteCount == 4
+    case .storeOpen, .storeDrop: name = body.toString()
+    case .storeCreate:
+      guard let creation = StoreCreation(body) else { return false }
+      (name, specification) = (creation.name, creation.specification)
+    case .get: keyHex = body.toArray().hex
+    case .getMany, .deleteMany:
+      guard var keys = KeyList(body) else { return false }
+      var found: [String] = []
+      while let key = keys.next(body) { found.append(body.extracting(key).toArray().hex) }
+      keysHex = found
+      return keys.isComplete(body) && found.count == keys.count
+    case .put, .putMany: return decodeWrites(operation, body)
+    case .delete: return decodeDelete(body)
+    case .count: prefixHex = body.toArray().hex
+    case .page, .all: return decodeScan(operation, body)
+    case .watch:
+      guard let watch = WatchRequest(body) else { return false }
+      (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
+      if watch.isKeysOnly { keysOnly = true }
+    case .connections:
+      most = body.integer(at: 0, as: UInt32.self)
+      return most != nil && body.byteCount == 4
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
+    }
+    return true
+  }
+
+  private mutating func decodeWrites(_ operation: Operation, _ body: RawSpan) -> Bool {
+    var offset = operation == .put ? 0 : 4
+    guard let count = operation == .put ? 1 : body.integer(at: 0, as: UInt32.self) else { return false }
+    var found: [RecordFields] = []
+    for _ in 0..<count {
+      guard let write = WriteRecord(body, at: offset) else { return false }
+      found.append(RecordFields(write, in: body))
+      offset = write.end
+    }
+    records = found
+    return offset == body.byteCount
+  }
+
+  private mutating func decodeDelete(_ body: RawSpan) -> Bool {
+    guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else { return false }
+    if flags != 0 {
+      guard let revision = body.integer(at: 1, as: UInt64.self) else { return false }
+      ifRevision = revision
+    }
+    keyHex = body.extracting((flags == 0 ? 1 : 9)..<body.byteCount).toArray().hex
+    return true
+  }
+
+  private mutating func decodeScan(_ operation: Operation, _ body: RawSpan) -> Bool {
+    guard let scan = ScanRequest(body, of: operation) else { return false }
+    prefixHex = body.extracting(scan.prefix).toArray().hex
+    if let cursor = scan.cursor { cursorHex = body.extracting(cursor).toArray().hex }
+    if scan.isReverse { reverse = true }
+    if scan.isKeysOnly { keysOnly = true }
+    if operation == .page {
+      limit = UInt32(scan.limit)
+      offset = scan.offset
+    }
+    return true
+  }
+}
+
+extension RecordFields {
+  fileprivate func appendWrite(to buffer: inout ByteBuffer) {
+    let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
+    unsafe buffer.appendWrite(
+      kind: kind == "list" ? .list : .single, expiry: expireAfterMilliseconds ?? 0, ifAbsent: ifAbsent ?? false,
+      ifRevision: ifRevision, key: key.span.bytes, value: value.span.bytes)
+  }
+
+  fileprivate init(_ write: WriteRecord, in body: RawSpan) {
+    self.init(kind: "\(write.kind)")
+    keyHex = body.extracting(write.key).toArray().hex
+    let value = body.extracting(write.value)
+    valueHex = value.toArray().hex
+    if write.kind == .list { elementsHex = ListValue.decode(value)?.map(\.hex) }
+    if write.flags & RecordFlags.expiry != 0 { expireAfterMilliseconds = write.expiry }
+    if write.flags & RecordFlags.ifAbsent != 0 { ifAbsent = true }
+    if write.flags & RecordFlags.ifRevision != 0 { ifRevision = write.revision }
+  }
+}
+
+/// Converts replies between a vector's fields and bytes, with the module's own encoders and decoders.
+extension Fields {
+  /// Returns the bytes of the reply that the fields describe.
+  func encodedReply() -> [UInt8] {
+    var buffer = ByteBuffer()
+    if outcome != Outcome.done.rawValue {
+      buffer.appendError(ErrorCode.allCases.first { "\($0)" == code }!, id: id, message: message!)
+      return buffer.toArray()
+    }
+    if to == Operation.hello.vectorName {
+      buffer.appendReply(
+        ServerHello(
+          version: version!, features: features!, maxFrameSize: largestFrame!, maxValueSize: largestValue!,
+          maxKeySize: largestKey!, maxOpenStores: mostStores!, maxRequestsInFlight: mostRequests!,
+          maxKeyCount: mostKeys!, name: name!), id: id)
+      return buffer.toArray()
+    }
+    if let number = revision ?? count {
+      buffer.appendReply(id: id, number: number)
+      return buffer.toArray()
+    }
+    let start = buffer.beginReply(id: id, more: more!)
+    if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
+    for figure in figures ?? [] { buffer.append(figure.figure) }
+    for entry in slow ?? [] { buffer.append(entry.entry) }
+    for connection in connections ?? [] { buffer.append(connection.connection) }
+    for store in stores ?? [] { buffer.append(store.store) }
+    for record in records ?? [] { record.appendEntry(to: &buffer) }
+    if let through { buffer.append(through) }
+    for change in changes ?? [] { change.appendChange(to: &buffer) }
+    buffer.endFrame(start)
+    return buffer.toArray()
+  }
+
+  /// Decodes the fields of the reply in `bytes` to the operation `to`, or returns nil if it is not complete and
+  /// well-formed.
+  init?(reply bytes: [UInt8], to: String) {
+    let frame = unsafe bytes.span.bytes
+    guard case .frame(let header) = FrameScan(frame, at: 0, maxLength: 1 << 24), header.frameSize == bytes.count
+    else { return nil }
+    let body = frame.extracting(header.body(at: 0))
+    self.init(id: header.id)
+    self.to = to
+    outcome = header.kind
+    more = header.flags & Frame.more != 0
+    guard header.kind == Outcome.done.rawValue else {
+      code = ErrorCode(rawValue: header.detail).map { "\($0)" }
+      message = body.toString()
+      return
+    }
+    guard decodeReply(Operation.allCases.first { $0.vectorName == to }, body) else { return nil }
+  }
+
+  private mutating func decodeReply(_ operation: Operation?, _ body: RawSpan) -> Bool {
+    switch operation {
+    case .hello:
+      guard let hello = ServerHello(body: body) else { return false }
+      (version, features, name) = (hello.version, hello.features, hello.name)
+      (largestFrame, largestValue, largestKey) = (hello.maxFrameSize, hello.maxValueSize, hello.maxKeySize)
+      (mostStores, mostRequests, mostKeys) = (hello.maxOpenStores, hello.maxRequestsInFlight, hello.maxKeyCount)
+    case .stats:
+      figures = Figure.decode(body)?.map { FigureFields($0) }
+      return figures != nil
+    case .slowLog:
+      slow = SlowLogRecord.decode(body)?.map { SlowFields($0) }
+      return slow != nil
+    case .connections:
+      connections = ConnectionStatistics.decode(body)?.map { ConnectionFields($0) }
+      return connections != nil
+    case .storeOpen:
+      guard let opened = OpenedStore(body) else { return false }
+      (handle, engine) = (opened.handle, opened.engine)
+    case .storeList:
+      stores = ListedStore.decode(body)?.map { StoreFields($0) }
+      return stores != nil
+    case .put, .putMany:
+      revision = body.integer(at: 0, as: UInt64.self)
+      return body.byteCount == 8
+    case .delete, .deleteMany, .deleteAll, .count:
+      count = body.integer(at: 0, as: UInt64.self)
+      return body.byteCount == 8
+    case .get, .getMany, .page, .all: return decodeEntries(body)
+    case .watch: return decodeChanges(body)
+    case .ping, .storeClose, .storeCreate, .storeDrop: return body.byteCount == 0
+    case .credit, .cancel, nil: return false
+    }
+    return true
+  }
+
+  private mutating func decodeEntries(_ body: RawSpan) -> Bool {
+    var found: [RecordFields] = []
+    var offset = 0
+    while offset < body.byteCount {
+      guard let entry = EntryRecord(body, at: offset) else { return false }
+      found.append(RecordFields(entry, in: body))
+      offset = entry.end
+    }
+    records = found
+    return true
+  }
+}
+
+extension Fields {
+  private mutating func decodeChanges(_ body: RawSpan) -> Bool {
+    through = body.integer(at: 0, as: UInt64.self)
+    var found: [RecordFields] = []
+    var offset = ChangeRecord.throughSize
+    while offset < body.byteCount {
+      guard let change = ChangeRecord(body, at: offset) else { return false }
+      found.append(RecordFields(change, in: body))
+      offset = change.end
+    }
+    changes = found
+    return through != nil
+  }
+}
+
+extension RecordFields {
+  private static let kinds: [(ChangeKind, String)] = [
+    (.single, "single"), (.list, "list"), (.deleted, "deleted"), (.allDeleted, "all-deleted"), (.lost, "lost"),
+  ]
+
+  fileprivate func appendChange(to buffer: inout ByteBuffer) {
+    let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
+    unsafe key.withUnsafeBytes { key in
+      unsafe value.withUnsafeBytes { value in
+        unsafe buffer.appendChange(
+          Self.kinds.first { $0.1 == kind }!.0, revision: revision!, expiry: expireAfterMilliseconds ?? 0, key: key,
+          value: value)
+      }
+    }
+  }
+
+  fileprivate init(_ change: ChangeRecord, in body: RawSpan) {
+    self.init(kind: Self.kinds.first { $0.0 == change.kind }!.1)
+    keyHex = body.extracting(change.key).toArray().hex
+    valueHex = body.extracting(change.value).toArray().hex
+    if change.expiry != 0 { expireAfterMilliseconds = change.expiry }
+    revision = change.revision
+  }
+
+  fileprivate func appendEntry(to buffer: inout ByteBuffer) {
+    guard kind != "absent" else { return buffer.appendMissingEntry() }
+    let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
+    unsafe key.withUnsafeBytes { key in
+      unsafe value.withUnsafeBytes { value in
+        unsafe buffer.appendEntry(
+          kind: kind == "list" ? .list : .single, revision: revision!, expiry: expireAfterMilliseconds ?? 0, key: key,
+          value: value)
+      }
+    }
+  }
+
+  fileprivate init(_ entry: EntryRecord, in body: RawSpan) {
+    guard let kind = entry.kind else {
+      self.init(kind: "absent")
+      return
+    }
+    self.init(kind: "\(kind)")
+    keyHex = body.extracting(entry.key).toArray().hex
+    let value = body.extracting(entry.value)
+    valueHex = value.toArray().hex
+    if kind == .list { elementsHex = ListValue.decode(value)?.map(\.hex) }
+    if entry.expiry != 0 { expireAfterMilliseconds = entry.expiry }
+    revision = entry.revision
+  }
+}
+
+extension Operation {
+  /// The operation's name in the specification and the vectors: `store-open` for `storeOpen`.
+  var vectorName: String {
+    "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
+  }
+}
