@@ -6,7 +6,7 @@ package struct DataDirectoryCheck {
   /// A store's folder, and what is known about it.
   package struct FoundStore: Sendable {
     package let name: String
-    package let description: StoreDescription?
+    fileprivate let description: StoreDescription?
     /// The engine; nil if it is unknown.
     package let engine: EngineKind?
     /// Why the description is missing.

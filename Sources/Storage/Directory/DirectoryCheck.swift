@@ -26,12 +26,14 @@ package enum DirectoryCheck {
     let copy = DirectoryFolder(fileSystem: fileSystem, path: target)
     let scan = try DirectoryScan(folder, wall: wallMilliseconds(), requiresIntactLog: false) {
       (key, entry, value) throws(DirectoryError) in
-      do throws(SystemError) { try copy.write(key, entry, Array(value)) } catch { throw .system(path: target, error) }
+      do throws(SystemError) { try copy.writeEntry(key, entry, Array(value)) } catch {
+        throw .system(path: target, error)
+      }
       progress(value.count)
     }
     do throws(SystemError) {
       _ = try WriteAheadLog.make(in: copy, after: scan.report.revision)
-      try fileSystem.syncFolder(target)
+      try copy.sync()
     } catch {
       throw .system(path: target, error)
     }
@@ -41,15 +43,15 @@ package enum DirectoryCheck {
 
 extension DirectoryFolder {
   /// Writes the files of an entry that has none.
-  fileprivate func write(_ key: [UInt8], _ entry: PendingOperations.Put, _ value: [UInt8]) throws(SystemError) {
+  fileprivate func writeEntry(_ key: [UInt8], _ entry: PendingOperations.Put, _ value: [UInt8]) throws(SystemError) {
     let name = EntryName(of: key)
     if name.isDigest {
-      try fileSystem.writeFileAtomically(path(name.keyFileName), through: temporaryPath, key)
+      try write(name.keyFileName, key)
     }
     let version = unsafe value.withBytes { value in
       unsafe EntryVersion(
         of: name, isList: entry.kind == .list, revision: entry.revision, expiry: entry.expiry, value: value)
     }
-    try fileSystem.writeFileAtomically(path(version.fileName(name)), through: temporaryPath, value)
+    try write(version.fileName(name), value)
   }
 }

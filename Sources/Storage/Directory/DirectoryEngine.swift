@@ -155,7 +155,7 @@ package final class DirectoryEngine: Engine {
     for key in written {
       if let (put, checksum) = pending.put(of: key) { try write(key, put, checksum) }
     }
-    if !written.isEmpty { try folder.fileSystem.syncFolder(folder.path) }
+    if !written.isEmpty { try folder.sync() }
     // The log has the new values, so the old files may be removed in any order. A reader of the folder always finds one
     // of the two.
     try removeObsoleteFiles(of: written)
@@ -177,7 +177,7 @@ package final class DirectoryEngine: Engine {
   /// Resets the log if nothing is pending.
   private func resetLogIfCheckpointed() throws(SystemError) {
     guard pending.isEmpty, !writeAheadLog.isEmpty else { return }
-    try folder.fileSystem.syncFolder(folder.path)
+    try folder.sync()
     try writeAheadLog.reset(after: writeAheadLog.lastRevision)
   }
 
@@ -188,17 +188,15 @@ package final class DirectoryEngine: Engine {
     let version = unsafe value.withBytes { value in
       unsafe EntryVersion(of: name, isList: put.kind == .list, revision: put.revision, expiry: put.expiry, value: value)
     }
-    let path = folder.path(version.fileName(name))
-    try folder.fileSystem.writeFileAtomically(path, through: folder.temporaryPath, value)
+    try folder.write(version.fileName(name), value)
     // Do this at once: if a later step fails, the next replacement or deletion of the entry must know this file.
     index.set(key, version)
   }
 
   /// Writes the file with the key. It is on disk before the entry's file, and never changes.
   private func writeKeyFile(_ key: [UInt8], _ name: EntryName) throws(SystemError) {
-    let path = folder.path(name.keyFileName)
     if index.contains(key) { return }
-    try folder.fileSystem.writeFileAtomically(path, through: folder.temporaryPath, key)
+    try folder.write(name.keyFileName, key)
   }
 
   private func removeObsoleteFiles(of keys: [[UInt8]]) throws(SystemError) {
@@ -264,8 +262,7 @@ package final class DirectoryEngine: Engine {
     guard let contents = scan.log else {
       return try .make(in: folder, after: scan.report.revision, byteCount: byteCount)
     }
-    return WriteAheadLog(
-      try folder.fileSystem.open(folder.path(WriteAheadLog.name), .writing), continuing: contents)
+    return WriteAheadLog(try folder.open(WriteAheadLog.name, .writing), continuing: contents)
   }
 
   /// Makes the files match the log and resets the log, so that nothing a crash left in it is ever read again. On a full
@@ -273,7 +270,7 @@ package final class DirectoryEngine: Engine {
   private func recover(after revision: UInt64) throws(SystemError) {
     do throws(SystemError) {
       try checkpoint()
-      try folder.fileSystem.syncFolder(folder.path)
+      try folder.sync()
       try writeAheadLog.reset(after: revision)
     } catch {
       guard error.isNoSpace else { throw error }
@@ -317,16 +314,50 @@ struct DirectoryFolder: Sendable {
   /// The name of a file while it is being written. One thread writes, so there is only one.
   static let temporaryName = ".new"
 
-  let fileSystem: any FileSystem
+  private let fileSystem: any FileSystem
   let path: String
+
+  init(fileSystem: any FileSystem, path: String) {
+    self.fileSystem = fileSystem
+    self.path = path
+  }
 
   func path(_ name: String) -> String { path + "/" + name }
 
-  var temporaryPath: String { path(Self.temporaryName) }
+  /// Returns the names of everything in the folder.
+  func names() throws(SystemError) -> [String] { try fileSystem.list(path) }
+
+  /// Returns whether there is a regular file with that name.
+  func isFile(_ name: String) throws(SystemError) -> Bool {
+    if case .file? = try fileSystem.kind(of: path(name)) { true } else { false }
+  }
+
+  func open(_ name: String, _ access: FileAccess) throws(SystemError) -> any File {
+    try fileSystem.open(path(name), access)
+  }
+
+  /// Writes a file atomically.
+  func write(_ name: String, _ bytes: [UInt8]) throws(SystemError) {
+    try fileSystem.writeFileAtomically(path(name), through: path(Self.temporaryName), bytes)
+  }
+
+  /// Creates a temporary file, which `publishTemporaryFile` gives its name.
+  func createTemporaryFile() throws(SystemError) -> any File {
+    let temporary = path(Self.temporaryName)
+    if try fileSystem.kind(of: temporary) != nil { try fileSystem.remove(temporary) }
+    return try fileSystem.open(temporary, .creating)
+  }
+
+  func publishTemporaryFile(as name: String) throws(SystemError) {
+    try fileSystem.rename(path(Self.temporaryName), to: path(name))
+    try sync()
+  }
+
+  /// Puts the names in the folder on disk.
+  func sync() throws(SystemError) { try fileSystem.syncFolder(path) }
 
   /// Removes a file. Anything that isn't a file stays, because someone else put it there.
   func removeIfPresent(_ name: String) throws(SystemError) {
-    guard case .file? = try fileSystem.kind(of: path(name)) else { return }
-    try fileSystem.remove(path(name))
+    if try isFile(name) { try fileSystem.remove(path(name)) }
   }
 }

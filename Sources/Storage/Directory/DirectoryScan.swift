@@ -32,7 +32,7 @@ struct DirectoryScan {
     self.folder = folder
     self.wall = wall
     let names: [String]
-    do throws(SystemError) { names = try folder.fileSystem.list(folder.path) } catch {
+    do throws(SystemError) { names = try folder.names() } catch {
       throw .system(path: folder.path, error)
     }
     report.files = names.count
@@ -56,7 +56,7 @@ struct DirectoryScan {
     let (name, path) = (WriteAheadLog.name, folder.path(WriteAheadLog.name))
     let contents: WriteAheadLogContents
     do throws(SystemError) {
-      contents = try WriteAheadLogContents(reading: folder.fileSystem.open(path, .reading))
+      contents = try WriteAheadLogContents(reading: folder.open(name, .reading))
     } catch {
       if requiresIntactLog { throw .system(path: path, error) }
       return report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
@@ -157,7 +157,7 @@ struct DirectoryScan {
   private mutating func intactValue(_ name: EntryName, _ version: EntryVersion) -> [UInt8]? {
     let fileName = version.fileName(name)
     do throws(SystemError) {
-      let file = try folder.fileSystem.open(folder.path(fileName), .reading)
+      let file = try folder.open(fileName, .reading)
       if let value = try intactValue(of: file, name, version) { return value }
       report.add(fileName, .changed)
     } catch {
@@ -187,9 +187,8 @@ struct DirectoryScan {
   /// Returns the key with that name; nil if it is in a file that is missing or not intact.
   private func key(of name: EntryName) throws(SystemError) -> [UInt8]? {
     if let key = name.key { return Key.lengths.contains(key.count) ? key : nil }
-    let path = folder.path(name.keyFileName)
-    guard case .file? = try folder.fileSystem.kind(of: path) else { return nil }
-    let key = try folder.fileSystem.open(path, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1)
+    guard try folder.isFile(name.keyFileName) else { return nil }
+    let key = try folder.open(name.keyFileName, .reading).bytes(at: 0, count: Key.lengths.upperBound + 1)
     return Key.lengths.contains(key.count) && EntryName(of: key) == name ? key : nil
   }
 
@@ -199,12 +198,7 @@ struct DirectoryScan {
   }
 
   private func isFile(_ name: String) -> Bool {
-    do throws(SystemError) {
-      if case .file? = try folder.fileSystem.kind(of: folder.path(name)) { return true }
-      return false
-    } catch {
-      // It may be one.
-      return true
-    }
+    // If that can't be found out, it may be one.
+    do throws(SystemError) { return try folder.isFile(name) } catch { return true }
   }
 }

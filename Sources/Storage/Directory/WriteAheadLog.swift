@@ -30,15 +30,12 @@ struct WriteAheadLog {
   static func make(
     in folder: DirectoryFolder, after revision: UInt64, byteCount: Int = initialByteCount
   ) throws(SystemError) -> WriteAheadLog {
-    let temporary = folder.temporaryPath
-    if try folder.fileSystem.kind(of: temporary) != nil { try folder.fileSystem.remove(temporary) }
-    let file = try folder.fileSystem.open(temporary, .creating)
+    let file = try folder.createTemporaryFile()
     let header = WriteAheadLogHeader(sequence: 0, base: revision)
     for copy in 0..<2 { try file.write(header.bytes, at: copy * WriteAheadLogHeader.byteCount) }
     try file.allocate(byteCount)
     try file.sync()
-    try folder.fileSystem.rename(temporary, to: folder.path(name))
-    try folder.fileSystem.syncFolder(folder.path)
+    try folder.publishTemporaryFile(as: name)
     return WriteAheadLog(
       file: file, capacity: byteCount, header: header, end: start, synced: start, lastRevision: revision)
   }

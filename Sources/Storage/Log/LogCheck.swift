@@ -166,23 +166,15 @@ private struct SegmentWalk: ~Copyable {
     while true {
       let chunk = try reader.next()
       if chunk.isEmpty { return }
-      progress(reader.end - chunk.offset)
+      progress(chunk.byteCount(upTo: reader.end))
       guard let onRecord = unsafe onRecord else {
         var marks = 0
         let records = chunk.visit { operation, _, _ in marks += operation.kind == SyncMark.kind ? 1 : 0 }
         segment.records += records - marks
         continue
       }
-      guard chunk.isSparse else {
-        unsafe segment.records += try Self.visit(chunk.bytes, onRecord)
-        continue
-      }
-      let (offset, byteCount) = (chunk.offset, reader.end - chunk.offset)
-      let bytes = try LogError.wrapping(file.path) { () throws(SystemError) in
-        try file.file.bytes(at: offset, count: byteCount)
-      }
-      segment.records += unsafe try bytes.withBytes { (bytes) throws(LogError) in
-        unsafe try Self.visit(bytes, onRecord)
+      segment.records += unsafe try chunk.withRecords(of: file, upTo: reader.end) { (records) throws(LogError) in
+        unsafe try Self.visit(records, onRecord)
       }
     }
   }
