@@ -65,7 +65,7 @@ struct DurableBench {
     }
   }
 
-  /// Measures the participants in rounds, each of which starts with a different participant.
+  /// Measures the participants in rounds. Each round starts with a different participant.
   private mutating func measureInTurns(_ work: DurableWork, _ participants: [Participant]) throws {
     var outcomes: [String: [LoadOutcome]] = [:]
     for round in 0..<plan.repeats {

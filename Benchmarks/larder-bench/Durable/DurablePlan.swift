@@ -12,7 +12,7 @@ struct DurablePlan: Sendable {
   var keysOfCompaction = 500_000
   var valueSizeOfCompaction = 1_000
   var keysOfRestart = 1_000_000
-  /// The number of keys of the directory store, each of which is a file.
+  /// The number of keys of the directory store. Each key is a file.
   var keysOfDirectory = 1_000
   var valueSize = 100
   /// The separate processors of the generator and of the servers; nil on a machine with one processor.

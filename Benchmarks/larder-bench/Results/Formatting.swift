@@ -20,7 +20,7 @@ enum JSON {
 struct MarkdownTable {
   private let rows: [[String]]
 
-  /// - Parameter rows: The rows, of which the first one is the header.
+  /// - Parameter rows: The rows. The first one is the header.
   init(_ rows: [[String]]) { self.rows = rows }
 
   var text: String {

@@ -247,7 +247,7 @@ public struct RemoteStore: Sendable {
     return Pages(store: self, range: range, pageSize: max(1, pageSize))
   }
 
-  /// The pages of a store's entries, each of which is requested when it is needed.
+  /// The pages of a store's entries. Each page is requested when it is needed.
   public struct Pages: AsyncSequence, Sendable {
     public typealias Element = [Entry]
     private let store: RemoteStore
