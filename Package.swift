@@ -42,6 +42,7 @@ let package = Package(
   products: [
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
+    .library(name: "Documents", targets: ["Documents"]),
     .library(name: "DataSources", targets: ["DataSources"]),
     .library(name: "DataSourceFutures", targets: ["DataSourceFutures"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
@@ -73,6 +74,7 @@ let package = Package(
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
+    .target(name: "Documents", swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Basics", "Wire", "Storage", "Platform"], swiftSettings: settings),
@@ -125,6 +127,9 @@ let package = Package(
       dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
       swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
+    .testTarget(
+      name: "DocumentsTests", dependencies: ["Documents", "TestSupport"],
+      exclude: ["JSON/JSONTestSuite", "Selectors/cases.json", "Selectors/reference.py"], swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests",

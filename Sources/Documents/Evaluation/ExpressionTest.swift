@@ -1,0 +1,153 @@
+/// A comparison of two computed operands, `$expr`.
+struct ExpressionTest: Sendable {
+  private let comparison: Selector.Expression.Comparison
+  private let left: Term
+  private let right: Term
+
+  private indirect enum Term: Sendable {
+    case literal(JSONValue)
+    case field(path: Int)
+    case operation(Selector.Expression.Operation, Term, Term)
+    case aggregate(Selector.Expression.Aggregate, path: Int)
+    case countWhere(path: Int, Program)
+  }
+
+  init(
+    _ comparison: Selector.Expression.Comparison, _ left: Selector.Expression, _ right: Selector.Expression,
+    _ paths: inout PathTrie
+  ) throws(SelectorError) {
+    self.comparison = comparison
+    self.left = try Self.term(left, &paths)
+    self.right = try Self.term(right, &paths)
+  }
+
+  private static func term(_ expression: Selector.Expression, _ paths: inout PathTrie) throws(SelectorError) -> Term {
+    switch expression {
+    case .literal(let value): return .literal(value)
+    case .field(let path): return .field(path: paths.add(path))
+    case .operation(let operation, let left, let right):
+      return .operation(operation, try term(left, &paths), try term(right, &paths))
+    case .aggregate(let aggregate, let path): return .aggregate(aggregate, path: paths.add(path))
+    case .countWhere(let path, let selector): return .countWhere(path: paths.add(path), try Program(selector))
+    }
+  }
+
+  /// Whether some pair of the operands' candidate values compares as asked for. Only values of one type compare, and by order only
+  /// numbers and strings.
+  func holds(_ found: PathMatches, _ scanner: JSONScanner) -> Bool {
+    let rights = values(right, found, scanner)
+    return values(left, found, scanner).contains { left in
+      rights.contains { right in
+        guard left.type == right.type else { return false }
+        if comparison != .equal, left.type != .number, left.type != .string { return false }
+        let order = JSONValue.order(left, right)
+        return switch comparison {
+        case .equal: order == 0
+        case .less: order < 0
+        case .lessOrEqual: order <= 0
+        case .greater: order > 0
+        case .greaterOrEqual: order >= 0
+        }
+      }
+    }
+  }
+
+  private func values(_ term: Term, _ found: PathMatches, _ scanner: JSONScanner) -> [JSONValue] {
+    switch term {
+    case .literal(let value): return [value]
+    case .field(let path): return elements(of: path, found, scanner).map { $0.tree(scanner) }
+    case .operation(let operation, let left, let right):
+      let rights = values(right, found, scanner).compactMap(\.number)
+      return values(left, found, scanner).compactMap(\.number).flatMap { left in
+        rights.compactMap { operation.result(left, $0).map(JSONValue.init) }
+      }
+    case .aggregate(let aggregate, let path):
+      let elements = elements(of: path, found, scanner).filter { $0.type != .null }
+      if aggregate == .count { return [.integer(Int64(elements.count))] }
+      let numbers = elements.filter { $0.type == .number }.map { $0.number(scanner) }
+      return aggregate.result(numbers).map { [JSONValue($0)] } ?? []
+    case .countWhere(let path, let program):
+      let count = elements(of: path, found, scanner).count {
+        $0.type != .null && program.holds(forElement: $0, scanner)
+      }
+      return [.integer(Int64(count))]
+    }
+  }
+
+  /// The values of a path, and in place of an array its elements.
+  private func elements(of path: Int, _ found: PathMatches, _ scanner: JSONScanner) -> [SourceValue] {
+    found.values(of: path, scanner).flatMap { $0.type == .array ? $0.elements(scanner) : [$0] }
+  }
+}
+
+extension Selector.Expression.Operation {
+  /// Integers are computed exactly, and rounded to the nearest double where they don't fit into 64 bits; nil for a division by zero.
+  func result(_ left: JSONNumber, _ right: JSONNumber) -> JSONNumber? {
+    if case .integer(let left) = left, case .integer(let right) = right, self != .divide {
+      let (left, right) = (Int128(left), Int128(right))
+      return switch self {
+      case .add: JSONNumber(left + right)
+      case .subtract: JSONNumber(left - right)
+      default: JSONNumber(left * right)
+      }
+    }
+    let (left, right) = (left.double, right.double)
+    switch self {
+    case .add: return .double(left + right)
+    case .subtract: return .double(left - right)
+    case .multiply: return .double(left * right)
+    case .divide: return right == 0 ? nil : .double(left / right)
+    }
+  }
+}
+
+extension Selector.Expression.Aggregate {
+  /// nil for the least, greatest or average of no numbers.
+  func result(_ numbers: [JSONNumber]) -> JSONNumber? {
+    switch self {
+    case .count: return .integer(Int64(numbers.count))
+    case .sum: return JSONNumber.sum(of: numbers)
+    case .average:
+      return numbers.isEmpty ? nil : .double(JSONNumber.sum(of: numbers).double / Double(numbers.count))
+    case .min: return numbers.min()
+    case .max: return numbers.max()
+    }
+  }
+}
+
+extension JSONNumber {
+  /// The integer, or the nearest double if it doesn't fit into 64 bits.
+  init(_ value: Int128) { self = Int64(exactly: value).map(JSONNumber.integer) ?? .double(Double(value)) }
+
+  /// Integers are summed exactly up to the first double.
+  static func sum(of numbers: [JSONNumber]) -> JSONNumber {
+    var (whole, sum): (Int128, Double?) = (0, nil)
+    for number in numbers {
+      switch (number, sum) {
+      case (.integer(let value), nil): whole += Int128(value)
+      case (_, let partial): sum = (partial ?? Double(whole)) + number.double
+      }
+    }
+    return sum.map(JSONNumber.double) ?? JSONNumber(whole)
+  }
+}
+
+extension JSONValue {
+  init(_ number: JSONNumber) {
+    switch number {
+    case .integer(let value): self = .integer(value)
+    case .double(let value): self = .double(value)
+    }
+  }
+
+  var type: JSONType {
+    switch self {
+    case .null: .null
+    case .bool: .boolean
+    case .integer, .double: .number
+    case .string: .string
+    case .array: .array
+    case .object: .object
+    }
+  }
+}

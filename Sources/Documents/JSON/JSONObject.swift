@@ -1,0 +1,80 @@
+/// The members of a JSON object, in their order. Names differ if their Unicode scalars do: two spellings of "é" are two names.
+///
+/// Two objects are equal if they have the same members in any order.
+public struct JSONObject: Sendable {
+  public typealias Element = (name: String, value: JSONValue)
+
+  private var members: [Element] = []
+  /// Where each name is, for objects too large to search one by one.
+  private var positions: [Name: Int] = [:]
+  private static let maxSearched = 16
+
+  private struct Name: Hashable, Sendable {
+    let text: String
+
+    static func == (left: Name, right: Name) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    func hash(into hasher: inout Hasher) { for byte in text.utf8 { hasher.combine(byte) } }
+  }
+
+  public init() {}
+
+  public var count: Int { members.count }
+
+  /// The value of a member; nil if there is no such member. Setting it to nil removes the member, setting that of a new name appends one.
+  /// - Complexity: O(1), but O(*n*) to remove.
+  public subscript(name: String) -> JSONValue? {
+    get { position(of: name).map { members[$0].value } }
+    set {
+      switch (position(of: name), newValue) {
+      case (let position?, let value?): members[position].value = value
+      case (nil, let value?): append(name, value)
+      case (let position?, nil):
+        members.remove(at: position)
+        reindex()
+      case (nil, nil): break
+      }
+    }
+  }
+
+  private func position(of name: String) -> Int? {
+    if members.count > Self.maxSearched { return positions[Name(text: name)] }
+    return members.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+  }
+
+  private mutating func append(_ name: String, _ value: JSONValue) {
+    members.append((name, value))
+    if members.count == Self.maxSearched + 1 {
+      reindex()
+    } else if members.count > Self.maxSearched {
+      positions[Name(text: name)] = members.count - 1
+    }
+  }
+
+  private mutating func reindex() {
+    positions.removeAll()
+    guard members.count > Self.maxSearched else { return }
+    for (position, member) in members.enumerated() { positions[Name(text: member.name)] = position }
+  }
+
+  /// The members by name, in the order of their Unicode scalars.
+  var sorted: [Element] { members.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) } }
+}
+
+extension JSONObject: RandomAccessCollection {
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { members.count }
+  public subscript(position: Int) -> Element { members[position] }
+}
+
+extension JSONObject: ExpressibleByDictionaryLiteral {
+  /// Of equal names the last one counts.
+  public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    for (name, value) in elements { self[name] = value }
+  }
+}
+
+extension JSONObject: Equatable {
+  public static func == (left: JSONObject, right: JSONObject) -> Bool {
+    left.count == right.count && left.members.allSatisfy { right[$0.name] == $0.value }
+  }
+}
