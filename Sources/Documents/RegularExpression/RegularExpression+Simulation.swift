@@ -4,6 +4,8 @@ extension RegularExpression {
   /// A kernel is the set of instructions that consumption led to, with a bit for each instruction. Consuming a scalar
   /// is a few operations for each word of the kernel, because the next instruction is the next bit; branches are
   /// followed one by one, each at most once. So a step takes time linear in the program.
+  ///
+  /// Invariant: a kernel has at most 64 words, so that a set of its words is a word itself.
   struct Simulation: Sendable {
     /// The targets of a split, a jump or an assertion.
     private struct Branch {
@@ -28,21 +30,21 @@ extension RegularExpression {
         }
       }
 
-      /// Adds the targets in other words to a kernel. If one is new, lowers the next word to visit to its word.
+      /// Adds the targets in other words to a kernel, and the words of those that are new to the words to visit.
       @inline(__always)
-      func addFarTargets(to words: inout MutableSpan<UInt64>, next: inout Int) {
+      func addFarTargets(to words: inout MutableSpan<UInt64>, pending: inout UInt64) {
         guard far.0 != Self.none else { return }
-        Self.add(far.0, to: &words, next: &next)
-        if far.1 != Self.none { Self.add(far.1, to: &words, next: &next) }
+        Self.add(far.0, to: &words, pending: &pending)
+        if far.1 != Self.none { Self.add(far.1, to: &words, pending: &pending) }
       }
 
       @inline(__always)
-      private static func add(_ target: UInt16, to words: inout MutableSpan<UInt64>, next: inout Int) {
+      private static func add(_ target: UInt16, to words: inout MutableSpan<UInt64>, pending: inout UInt64) {
         let word = Int(target >> 6)
         let bit: UInt64 = 1 << UInt64(target & 63)
         if words[word] & bit == 0 {
           words[word] |= bit
-          next = min(next, word)
+          pending |= 1 << UInt64(word)
         }
       }
     }
@@ -65,6 +67,7 @@ extension RegularExpression {
     init(_ program: Program) {
       self.program = program
       wordCount = (program.instructions.count + 63) / 64
+      precondition(wordCount <= 64, "the limit of instructions is too large")
       followed = Array(repeating: 0, count: wordCount)
       var branchMask = followed
       var branches = program.instructions.enumerated().map { index, instruction in
@@ -126,27 +129,30 @@ extension RegularExpression {
       let (branches, branchMask) = (branchArray.span, maskArray.span)
       var followed = followed.mutableSpan
       var words = kernel.mutableSpan
-      for word in words.indices { followed[word] = 0 }
-      var word = 0
-      while word < words.count {
+      // The words that may have branches to follow. A loop leads back to words that were visited before.
+      var pending: UInt64 = 0
+      for word in words.indices {
+        followed[word] = 0
+        if words[word] & branchMask[word] != 0 { pending |= 1 << UInt64(word) }
+      }
+      while pending != 0 {
+        let word = pending.trailingZeroBitCount
         var fresh = words[word] & branchMask[word] & ~followed[word]
         if fresh == 0 {
-          word += 1
+          pending &= pending &- 1
           continue
         }
         followed[word] |= fresh
         // The branches of a word are independent of each other, so that the processor can overlap them.
         var reached: UInt64 = 0
-        var next = word
         while fresh != 0 {
           let branch = branches[word << 6 | fresh.trailingZeroBitCount]
           fresh &= fresh &- 1
           if branch.condition & holding == 0 { continue }
           reached |= branch.near
-          branch.addFarTargets(to: &words, next: &next)
+          branch.addFarTargets(to: &words, pending: &pending)
         }
         words[word] |= reached
-        word = next
       }
     }
 

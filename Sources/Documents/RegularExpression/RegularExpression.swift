@@ -52,9 +52,9 @@ public struct RegularExpression: Sendable, Equatable {
   enum Limit {
     /// The largest pattern, in UTF-8 bytes.
     static let patternSize = 32 * 1024
-    /// The deepest nesting of groups. With nested loops, a step visits the program's words once for each level.
+    /// The deepest nesting of groups.
     static let nesting = 50
-    /// The largest number of instructions of a compiled pattern, which bounds the time of a step.
+    /// The largest number of instructions of a compiled pattern, which bounds the time of a step. At most 4,096.
     static let instructions = 4_000
     /// The largest number of instructions that branch. They are what costs most in a step.
     static let branches = 400
