@@ -7,16 +7,19 @@
 /// |---|---|
 /// | `abc`, `.` | scalars; any scalar except for a newline |
 /// | `[a-z]`, `[^a-z]` | scalars in a class, or outside of it |
-/// | `\d`, `\s`, `\w`, `\D`, `\S`, `\W` | digits, spaces and word characters of Unicode, and all others; also in classes |
+/// | `\d`, `\s`, `\w`, `\D`, `\S`, `\W` | Unicode's digits, spaces and word characters, and all others; also in classes |
 /// | `\a \f \n \r \t \v`, `\x41`, `\u0041`, `\U00000041`, `\101`, `\0` | a scalar |
 /// | `^`, `$`, `\A`, `\Z`, `\b`, `\B` | start, end (or before the final newline), start, end, word boundary, none |
 /// | `a\|b`, `(a)`, `(?:a)`, `(?P<name>a)`, `(?#comment)` | alternatives, groups, which capture nothing, a comment |
 /// | `a*`, `a+`, `a?`, `a{2}`, `a{2,}`, `a{,3}`, `a{2,3}` | repetitions; a `?` that follows changes nothing |
-/// | `(?ims)` at the start, `(?i:a)`, `(?-i:a)` | flags: ignore case, `^` and `$` at every line, `.` matches newlines; `x` allows spaces and comments, `a` and `u` select ASCII or Unicode |
+/// | `(?i)` at the start, `(?i:a)`, `(?-i:a)` | flags for the pattern or a group, on or off |
+///
+/// The flags: `i` ignores case, with `m` `^` and `$` match at every line, with `s` `.` matches newlines, `x` allows spaces
+/// and comments, and `a` and `u` choose ASCII or Unicode for `\d`, `\s`, `\w`, `\b` and case.
 ///
 /// Not supported: backreferences (`\1`, `(?P=name)`), look-ahead and look-behind (`(?=a)`, `(?<!a)`), conditional and
-/// atomic groups, possessive quantifiers, named characters (`\N{...}`) and the flag `L`. The error for these says so and
-/// gives the offset.
+/// atomic groups, possessive quantifiers, named characters (`\N{...}`) and the flag `L`. The error for these says so
+/// and gives the offset.
 ///
 /// These limits bound the time and memory of every expression. The error for a pattern that exceeds one names it.
 ///
@@ -28,8 +31,8 @@
 /// | instructions: a scalar, class or branch, for each of its repetitions | 4,000 |
 /// | branches: an assertion, `?`, or `+`; two for `*` and for each alternative after the first | 400 |
 ///
-/// Measured with release builds on one core: the worst patterns that are known compile in 50 ms and need 2 s for 1 MiB of
-/// text; typical patterns compile in 0.1 ms and need 1 to 5 ms. An expression takes less than 1 MB of memory, and a
+/// Measured with release builds on one core: the worst patterns that are known compile in 50 ms and need 2 s for 1 MiB
+/// of text; typical patterns compile in 0.1 ms and need 1 to 5 ms. An expression takes less than 1 MB of memory, and a
 /// running match some more megabytes.
 ///
 /// A pattern is parsed into a `Node` and compiled into a `Program`. A `Matcher` runs a `Simulation` of the program and

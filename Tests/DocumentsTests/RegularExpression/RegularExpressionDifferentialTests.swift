@@ -68,7 +68,8 @@ import Testing
     cased = []
     for value in range(0x110000):
         scalar = chr(value)
-        if unicodedata.category(scalar) in ("Cn", "Co", "Cs") or 0x3400 < value < 0x9FFF or 0xAC00 < value < 0xD7A3 or 0x17000 < value < 0x18CFF or 0x20000 < value:
+        if unicodedata.category(scalar) in ("Cn", "Co", "Cs"): continue
+        if 0x3400 < value < 0x9FFF or 0xAC00 < value < 0xD7A3 or 0x17000 < value < 0x18CFF or 0x20000 < value:
             continue
         if scalar.lower() != scalar or scalar.upper() != scalar: cased.append(scalar)
         bits = "".join("01"[re.match(escape, scalar) is not None] for escape in (r"\d", r"\w", r"\s"))
