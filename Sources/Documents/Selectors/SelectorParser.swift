@@ -16,12 +16,16 @@ struct SelectorParser {
   static let maxNodeCount = 10_000
   /// The largest number of operands of one condition.
   static let maxOperandCount = 65_536
+  /// The largest number of regular expressions, each of which can take a few milliseconds and some hundred kilobytes to
+  /// compile.
+  static let maxRegularExpressionCount = 256
   /// The largest number of names in the path of a field.
   static let maxNameCount = 128
   /// The largest size of all names in the path of a field, in bytes.
   static let maxPathByteCount = 4_096
 
   private var nodeCount = 0
+  private var regularExpressionCount = 0
   private var hasText = false
 
   /// What an object is about.
@@ -232,6 +236,11 @@ struct SelectorParser {
       return field(.remainder(divisor: divisor, remainder: remainder))
     case .regex:
       let pattern = try string()
+      regularExpressionCount += 1
+      guard regularExpressionCount <= Self.maxRegularExpressionCount else {
+        throw SelectorError(
+          .tooLarge, at: place, "a selector has up to \(Self.maxRegularExpressionCount) regular expressions")
+      }
       do throws(RegularExpressionError) {
         return field(.regex(try RegularExpression(pattern), options))
       } catch {

@@ -20,8 +20,8 @@ import Testing
     #expect(LikePattern(pattern) == nil)
   }
 
-  @Test func `a pattern has up to 1,024 bytes`() {
-    let longest = String(repeating: "*a", count: 512)
+  @Test func `a pattern has up to 16,384 bytes`() {
+    let longest = String(repeating: "*a", count: 8_192)
     #expect(LikePattern(longest) != nil)
     #expect(LikePattern(longest + "a") == nil)
   }
@@ -43,6 +43,21 @@ import Testing
     let pattern: LikePattern = "A\\\u{301}*\\*É"
     #expect(pattern.folded([.ignoringCase, .ignoringDiacritics]) == "a*\\*e")
     #expect(pattern.folded([]) == pattern)
+  }
+
+  @Test(arguments: [1, 20, 61, 62, 63, 64, 65, 126, 127, 128, 129, 1_000])
+  func `long patterns match`(_ count: Int) throws {
+    func matches(_ pattern: String, _ text: String) throws -> Bool {
+      try #require(LikePattern(pattern)).matches(text.utf8.span)
+    }
+    let (pairs, name) = ("*" + String(repeating: "?é", count: count) + "*x", String(repeating: "aé", count: count))
+    #expect(try matches(pairs, name + "x"))
+    #expect(try matches(pairs, "é" + name + "🐈x"))
+    #expect(try !matches(pairs, name.dropLast() + "x"))
+    #expect(try !matches(pairs, name + "xy"))
+    let scalars = String(repeating: "?", count: count)
+    #expect(try matches(scalars, String(name.prefix(count))))
+    #expect(try !matches(scalars, name))
   }
 
   @Test func `random patterns match as a plain definition says`() throws {

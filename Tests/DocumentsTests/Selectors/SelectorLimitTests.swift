@@ -98,9 +98,14 @@ import Testing
     }
   }
 
-  @Test func `a pattern of $like has up to 1,024 bytes`() {
-    #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 1_024))"}}"#) == nil)
-    #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 1_025))"}}"#)?.code == .tooLarge)
+  @Test func `a selector has up to 256 regular expressions`() {
+    #expect(refusal(of: #"{"$or":[\#(Self.list(256, #"{"a":{"$regex":"b"}}"#))]}"#) == nil)
+    #expect(refusal(of: #"{"$or":[\#(Self.list(257, #"{"a":{"$regex":"b"}}"#))]}"#)?.code == .tooLarge)
+  }
+
+  @Test func `a pattern of $like has up to 16,384 bytes`() {
+    #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 16_384))"}}"#) == nil)
+    #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 16_385))"}}"#)?.code == .tooLarge)
   }
 
   @Test func `a selector built in Swift is checked where it is used`() {
