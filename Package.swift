@@ -74,7 +74,7 @@ let package = Package(
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
-    .target(name: "Documents", swiftSettings: settings),
+    .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Basics", "Wire", "Storage", "Platform"], swiftSettings: settings),

@@ -5,9 +5,9 @@
 public struct CompiledSelector: Sendable {
   private let program: Program
 
-  /// - Throws: `SelectorError` if a regular expression is wrong, or a text index is needed.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
   public init(_ selector: Selector) throws(SelectorError) {
-    program = try Program(selector)
+    program = try Program(selector.checkedTree())
   }
 
   /// Whether a document matches. Text that isn't a JSON object is no document and doesn't match.
@@ -26,24 +26,4 @@ public struct CompiledSelector: Sendable {
       } catch { return false }
     }
   }
-}
-
-extension Selector {
-  /// Reads a selector from JSON text.
-  /// - Throws: `SelectorError` that names the place in the selector and the reason.
-  public init(parsing text: Span<UInt8>) throws(SelectorError) {
-    let json: JSONValue
-    do throws(JSONError) {
-      json = try JSONValue(parsing: text, limits: JSONLimits(maxByteCount: SelectorParser.maxByteCount))
-    } catch {
-      let code: SelectorError.Code = error.expected == .lessText ? .tooLarge : .notJSON
-      throw SelectorError(code, at: "$", "a selector is JSON text of up to 1 MiB: \(error)")
-    }
-    self = try SelectorParser.parse(json)
-  }
-
-  public init(parsing text: String) throws(SelectorError) { try self.init(parsing: Array(text.utf8).span) }
-
-  /// Reads a selector from a JSON value.
-  public init(_ json: JSONValue) throws(SelectorError) { self = try SelectorParser.parse(json) }
 }

@@ -47,7 +47,7 @@ struct ConditionTest: Sendable {
     }
   }
 
-  init(_ condition: Selector.Condition) throws(SelectorError) {
+  init(_ condition: SelectorTree.Condition) throws(SelectorError) {
     func text(_ value: String, _ options: Selector.StringOptions) -> [UInt8] { options.folded(Array(value.utf8)) }
     switch condition {
     case .equal(let value, let options): kind = .equal([Operand(value, options)])
@@ -60,20 +60,11 @@ struct ConditionTest: Sendable {
     case .type(let type): kind = .type(type)
     case .size(let size): kind = .size(size)
     case .remainder(let divisor, let remainder): kind = .remainder(divisor, remainder)
-    case .regex(let pattern, let options):
-      do throws(RegularExpressionError) {
-        kind = .string(.regex(try RegularExpression(pattern)), options)
-      } catch {
-        throw SelectorError(.badRegularExpression, at: "$", "$regex: \(error)")
-      }
+    case .regex(let expression, let options): kind = .string(.regex(expression), options)
     case .beginsWith(let value, let options): kind = .string(.beginsWith(text(value, options)), options)
     case .endsWith(let value, let options): kind = .string(.endsWith(text(value, options)), options)
     case .contains(let value, let options): kind = .string(.contains(text(value, options)), options)
-    case .like(let value, let options):
-      guard let pattern = LikePattern(String(decoding: text(value, options), as: UTF8.self)) else {
-        throw SelectorError(.badOperand, at: "$", "$like takes a pattern that doesn't end with a single backslash")
-      }
-      kind = .string(.like(pattern), options)
+    case .like(let pattern, let options): kind = .string(.like(pattern.folded(options)), options)
     case .all(let values): kind = .all(values.map { Operand($0) })
     case .elemMatch(let selector): kind = .elemMatch(try Program(selector))
     case .allMatch(let selector): kind = .allMatch(try Program(selector))

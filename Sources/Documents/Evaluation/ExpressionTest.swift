@@ -1,19 +1,19 @@
 /// A comparison of two computed operands, `$expr`.
 struct ExpressionTest: Sendable {
-  private let comparison: Selector.Expression.Comparison
+  private let comparison: SelectorTree.Expression.Comparison
   private let left: Term
   private let right: Term
 
   private indirect enum Term: Sendable {
     case literal(JSONValue)
     case field(path: Int)
-    case operation(Selector.Expression.Operation, Term, Term)
-    case aggregate(Selector.Expression.Aggregate, path: Int)
+    case operation(SelectorTree.Expression.Operation, Term, Term)
+    case aggregate(SelectorTree.Expression.Aggregate, path: Int)
     case countWhere(path: Int, Program)
   }
 
   init(
-    _ comparison: Selector.Expression.Comparison, _ left: Selector.Expression, _ right: Selector.Expression,
+    _ comparison: SelectorTree.Expression.Comparison, _ left: SelectorTree.Expression, _ right: SelectorTree.Expression,
     _ paths: inout PathTrie
   ) throws(SelectorError) {
     self.comparison = comparison
@@ -21,7 +21,8 @@ struct ExpressionTest: Sendable {
     self.right = try Self.term(right, &paths)
   }
 
-  private static func term(_ expression: Selector.Expression, _ paths: inout PathTrie) throws(SelectorError) -> Term {
+  private static func term(_ expression: SelectorTree.Expression, _ paths: inout PathTrie) throws(SelectorError) -> Term
+  {
     switch expression {
     case .literal(let value): return .literal(value)
     case .field(let path): return .field(path: paths.add(path))
@@ -80,7 +81,7 @@ struct ExpressionTest: Sendable {
   }
 }
 
-extension Selector.Expression.Operation {
+extension SelectorTree.Expression.Operation {
   /// Integers are computed exactly, and rounded to the nearest double where they don't fit into 64 bits; nil for a division by zero.
   func result(_ left: JSONNumber, _ right: JSONNumber) -> JSONNumber? {
     if case .integer(let left) = left, case .integer(let right) = right, self != .divide {
@@ -101,7 +102,7 @@ extension Selector.Expression.Operation {
   }
 }
 
-extension Selector.Expression.Aggregate {
+extension SelectorTree.Expression.Aggregate {
   /// nil for the least, greatest or average of no numbers.
   func result(_ numbers: [JSONNumber]) -> JSONNumber? {
     switch self {

@@ -16,9 +16,9 @@ final class Program: Sendable {
     case expression(ExpressionTest)
   }
 
-  convenience init(_ selector: Selector) throws(SelectorError) {
+  convenience init(_ tree: SelectorTree) throws(SelectorError) {
     var paths = PathTrie()
-    let root = try Self.compile(selector, &paths)
+    let root = try Self.compile(tree, &paths)
     self.init(paths, root)
   }
 
@@ -27,9 +27,9 @@ final class Program: Sendable {
     self.root = root
   }
 
-  private static func compile(_ selector: Selector, _ paths: inout PathTrie) throws(SelectorError) -> Test {
+  private static func compile(_ tree: SelectorTree, _ paths: inout PathTrie) throws(SelectorError) -> Test {
     func number(_ path: FieldPath?) -> Int? { path.map { paths.add($0) } }
-    switch selector {
+    switch tree {
     case .and(let parts): return .all(try compile(parts, &paths))
     case .or(let parts): return .any(try compile(parts, &paths))
     case .not(let part): return .not(try compile(part, &paths))
@@ -42,7 +42,7 @@ final class Program: Sendable {
     }
   }
 
-  private static func compile(_ parts: [Selector], _ paths: inout PathTrie) throws(SelectorError) -> [Test] {
+  private static func compile(_ parts: [SelectorTree], _ paths: inout PathTrie) throws(SelectorError) -> [Test] {
     var tests: [Test] = []
     for part in parts { tests.append(try compile(part, &paths)) }
     return tests

@@ -93,7 +93,8 @@ public struct RegularExpression: Sendable, Equatable {
     }
   }
 
-  private let pattern: String
+  /// The pattern as it was given.
+  package let pattern: String
   private let options: Options
   private let compiled: Compiled
 
