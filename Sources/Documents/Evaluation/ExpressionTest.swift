@@ -33,51 +33,52 @@ struct ExpressionTest: Sendable {
     }
   }
 
-  /// Whether some pair of the operands' candidate values compares as asked for. Only values of one type compare, and by order only
-  /// numbers and strings.
-  func holds(_ found: PathMatches, _ scanner: JSONScanner) -> Bool {
-    let rights = values(right, found, scanner)
-    return values(left, found, scanner).contains { left in
-      rights.contains { right in
-        guard left.type == right.type else { return false }
-        if comparison != .equal, left.type != .number, left.type != .string { return false }
-        let order = JSONValue.order(left, right)
-        return switch comparison {
-        case .equal: order == 0
-        case .less: order < 0
-        case .lessOrEqual: order <= 0
-        case .greater: order > 0
-        case .greaterOrEqual: order >= 0
-        }
-      }
+  /// Returns whether some pair of candidate values compares as asked for. Only values of the same type compare, and only
+  /// numbers and strings have an order.
+  func holds(_ values: borrowing FieldValues) -> Bool {
+    let rights = candidates(right, values)
+    return candidates(left, values).contains { left in rights.contains { holds(left, $0) } }
+  }
+
+  private func holds(_ left: JSONValue, _ right: JSONValue) -> Bool {
+    guard left.type == right.type else { return false }
+    if comparison != .equal, left.type != .number, left.type != .string { return false }
+    let order = JSONValue.order(left, right)
+    return switch comparison {
+    case .equal: order == 0
+    case .less: order < 0
+    case .lessOrEqual: order <= 0
+    case .greater: order > 0
+    case .greaterOrEqual: order >= 0
     }
   }
 
-  private func values(_ term: Term, _ found: PathMatches, _ scanner: JSONScanner) -> [JSONValue] {
+  private func candidates(_ term: Term, _ values: borrowing FieldValues) -> [JSONValue] {
     switch term {
     case .literal(let value): return [value]
-    case .field(let path): return elements(of: path, found, scanner).map { $0.tree(scanner) }
+    case .field(let path):
+      var trees: [JSONValue] = []
+      values.forEachElement(of: path) { trees.append($0.tree) }
+      return trees
     case .operation(let operation, let left, let right):
-      let rights = values(right, found, scanner).compactMap(\.number)
-      return values(left, found, scanner).compactMap(\.number).flatMap { left in
+      let rights = candidates(right, values).compactMap(\.number)
+      return candidates(left, values).compactMap(\.number).flatMap { left in
         rights.compactMap { operation.result(left, $0).map(JSONValue.init) }
       }
+    case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]
     case .aggregate(let aggregate, let path):
-      let elements = elements(of: path, found, scanner).filter { $0.type != .null }
-      if aggregate == .count { return [.integer(Int64(elements.count))] }
-      let numbers = elements.filter { $0.type == .number }.map { $0.number(scanner) }
+      var numbers: [JSONNumber] = []
+      values.forEachElement(of: path) { if $0.type == .number { numbers.append($0.number) } }
       return aggregate.result(numbers).map { [JSONValue($0)] } ?? []
-    case .countWhere(let path, let program):
-      let count = elements(of: path, found, scanner).count {
-        $0.type != .null && program.holds(forElement: $0, scanner)
-      }
-      return [.integer(Int64(count))]
+    case .countWhere(let path, let program): return [.integer(count(of: path, values) { program.holds(for: $0) })]
     }
   }
 
-  /// The values of a path, and in place of an array its elements.
-  private func elements(of path: Int, _ found: PathMatches, _ scanner: JSONScanner) -> [SourceValue] {
-    found.values(of: path, scanner).flatMap { $0.type == .array ? $0.elements(scanner) : [$0] }
+  /// Returns the number of elements that aren't null and for which `body` returns true.
+  private func count(of path: Int, _ values: borrowing FieldValues, _ body: (SourceValue) -> Bool) -> Int64 {
+    var count: Int64 = 0
+    values.forEachElement(of: path) { if $0.type != .null, body($0) { count += 1 } }
+    return count
   }
 }
 

@@ -1,179 +1,111 @@
-/// A set of paths that are looked for in one pass over a document.
-///
-/// Made once and only read afterwards.
+/// A set of field paths that one pass over a document looks for.
 struct PathTrie: Sendable {
   /// A name that leads from one node to another.
   struct Edge: Sendable {
-    let name: [UInt8]
+    private let name: [UInt8]
+    private let start: UInt64
+    private let count: Int
     /// The array index that the name is; nil for other names.
     let index: Int?
     let target: Int
+
+    fileprivate init(_ name: [UInt8], to target: Int) {
+      self.name = name
+      self.target = target
+      start = unsafe name.withUnsafeBufferPointer { unsafe Self.start(of: $0, isFollowed: false) }
+      count = name.count
+      index = FieldPath.index(String(decoding: name, as: UTF8.self))
+    }
+
+    /// The first eight bytes of a name as a word, with zeros after a shorter name.
+    /// - Parameter isFollowed: Whether at least eight bytes can be read.
+    @unsafe @inline(__always)
+    static func start(of name: UnsafeBufferPointer<UInt8>, isFollowed: Bool) -> UInt64 {
+      guard name.count < 8 else {
+        return unsafe UnsafeRawPointer(name.baseAddress.unsafelyUnwrapped).loadUnaligned(as: UInt64.self)
+      }
+      guard !isFollowed else {
+        let word = unsafe UnsafeRawPointer(name.baseAddress.unsafelyUnwrapped).loadUnaligned(as: UInt64.self)
+        return word & ((1 &<< UInt64(name.count &* 8)) &- 1)
+      }
+      var word: UInt64 = 0
+      for index in 0..<name.count { unsafe word |= UInt64(name[index]) &<< UInt64(index &* 8) }
+      return word
+    }
+
+    @unsafe @inline(__always)
+    fileprivate func has(_ name: UnsafeBufferPointer<UInt8>, start: UInt64) -> Bool {
+      guard self.start == start, count == name.count else { return false }
+      return unsafe count <= 8 || self.name.elementsEqual(name)
+    }
   }
 
   struct Node: Sendable {
-    fileprivate(set) var edges: [Edge] = []
+    private(set) var edges: [Edge] = []
     /// The path that ends here; -1 if none does.
     fileprivate(set) var path = -1
-    fileprivate(set) var hasIndexes = false
-    fileprivate(set) var hasNames = false
+    private(set) var hasIndexes = false
+    private(set) var hasNames = false
+    /// For nodes with many edges, the edges by name.
+    private var positions: [[UInt8]: Int] = [:]
+    private static let maxSearchedCount = 16
+
+    fileprivate mutating func append(_ edge: Edge, _ name: [UInt8]) {
+      edges.append(edge)
+      if edge.index == nil { hasNames = true } else { hasIndexes = true }
+      positions[name] = edges.count - 1
+    }
+
+    fileprivate func edge(named name: [UInt8]) -> Int? { positions[name] }
+
+    /// Returns the edge of a member's name.
+    @inline(__always)
+    func edge(_ name: Range<Int>, hasEscapes: Bool, of scanner: JSONScanner) -> Int? {
+      if hasEscapes || edges.count > Self.maxSearchedCount { return searchedEdge(name, of: scanner) }
+      let bytes = unsafe scanner.bytes(name)
+      let start = unsafe Edge.start(of: bytes, isFollowed: name.lowerBound &+ 8 <= scanner.end)
+      for index in edges.indices where unsafe edges[index].has(bytes, start: start) { return index }
+      return nil
+    }
+
+    @inline(never)
+    private func searchedEdge(_ name: Range<Int>, of scanner: JSONScanner) -> Int? {
+      var text: [UInt8] = []
+      JSONString.append(name, of: scanner, to: &text)
+      return positions[text]
+    }
   }
 
   private(set) var nodes = [Node()]
   private var numbers: [FieldPath: Int] = [:]
 
-  /// How many paths there are; they are numbered from 0.
-  private(set) var count = 0
+  /// The number of paths, which are numbered from 0.
+  var count: Int { numbers.count }
 
-  /// Adds a path unless it is there.
+  /// The edges of the root that are named `_id` and `_rev`; nil for a name that no path starts with.
+  private(set) var idEdge: Int?
+  private(set) var revisionEdge: Int?
+
+  /// Adds a path unless it is in the set.
   /// - Returns: Its number.
   mutating func add(_ path: FieldPath) -> Int {
     if let number = numbers[path] { return number }
     var node = 0
     for name in path.names {
       let bytes = Array(name.utf8)
-      if let edge = nodes[node].edges.first(where: { $0.name == bytes }) {
-        node = edge.target
+      if let edge = nodes[node].edge(named: bytes) {
+        node = nodes[node].edges[edge].target
         continue
       }
-      let index = FieldPath.index(name)
       nodes.append(Node())
-      nodes[node].edges.append(Edge(name: bytes, index: index, target: nodes.count - 1))
-      if index == nil { nodes[node].hasNames = true } else { nodes[node].hasIndexes = true }
+      nodes[node].append(Edge(bytes, to: nodes.count - 1), bytes)
+      if node == 0, name == Document.idName { idEdge = nodes[0].edges.count - 1 }
+      if node == 0, name == Document.revisionName { revisionEdge = nodes[0].edges.count - 1 }
       node = nodes.count - 1
     }
-    nodes[node].path = count
-    numbers[path] = count
-    count += 1
-    return count - 1
-  }
-}
-
-/// The values that paths lead to in one document, by their places in its text.
-struct PathMatches {
-  struct Match {
-    let path: Int
-    let range: Range<Int>
-  }
-
-  private(set) var matches: [Match] = []
-
-  /// Passes a value, and notes what the paths of a node lead to in it. The paths start at the value.
-  /// - Parameter depth: How many arrays and objects the value is in.
-  mutating func scan(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, node: Int = 0, depth: Int = 0, fansOut: Bool = false
-  ) throws(JSONScanner.Failure) {
-    matches.removeAll(keepingCapacity: true)
-    try visit(&scanner, trie, node, depth)
-  }
-
-  private mutating func visit(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard let first = scanner.peek() else { throw scanner.failure(.value) }
-    let start = scanner.position
-    if first == UInt8(ascii: "{"), !trie.nodes[node].edges.isEmpty {
-      try visitObject(&scanner, trie, node, depth, namesOnly: false)
-    } else if first == UInt8(ascii: "["), !trie.nodes[node].edges.isEmpty {
-      try visitArray(&scanner, trie, node, depth)
-    } else {
-      _ = try scanner.skipValue(depth: depth)
-    }
-    let path = trie.nodes[node].path
-    if path >= 0 { matches.append(Match(path: path, range: start..<scanner.position)) }
-  }
-
-  /// - Parameter namesOnly: For an object that is an array's element: names that are indexes were looked for in the array.
-  private mutating func visitObject(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int, namesOnly: Bool
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
-    let (start, count) = (scanner.position, matches.count)
-    // Which edges were found, to notice names that occur twice.
-    var found: UInt64 = 0
-    scanner.move(to: start + 1)
-    if scanner.take(UInt8(ascii: "}")) { return }
-    var hasDuplicates = false
-    repeat {
-      let (name, hasEscapes) = try scanner.takeName()
-      if let edge = edge(name, hasEscapes, scanner, trie.nodes[node], namesOnly) {
-        let bit = UInt64(1) << UInt64(min(edge, 63))
-        if found & bit != 0 { hasDuplicates = true }
-        found |= bit
-        try visit(&scanner, trie, trie.nodes[node].edges[edge].target, depth + 1)
-      } else {
-        _ = try scanner.skipValue(depth: depth + 1)
-      }
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "}")) else { throw scanner.failure(.commaOrBrace) }
-    if hasDuplicates {
-      matches.removeSubrange(count...)
-      try visitLastMembers(scanner, start, trie, node, depth, namesOnly)
-    }
-  }
-
-  private func edge(
-    _ name: Range<Int>, _ hasEscapes: Bool, _ scanner: JSONScanner, _ node: PathTrie.Node, _ namesOnly: Bool
-  ) -> Int? {
-    if hasEscapes {
-      var text: [UInt8] = []
-      JSONString.append(name, of: scanner, to: &text)
-      return node.edges.firstIndex { $0.name == text && !(namesOnly && $0.index != nil) }
-    }
-    let bytes = unsafe scanner.bytes(name)
-    for index in node.edges.indices {
-      guard node.edges[index].name.count == bytes.count, !(namesOnly && node.edges[index].index != nil) else {
-        continue
-      }
-      if unsafe node.edges[index].name.elementsEqual(bytes) { return index }
-    }
-    return nil
-  }
-
-  /// Goes through an object again of which members have equal names: the last one counts.
-  private mutating func visitLastMembers(
-    _ scanner: JSONScanner, _ start: Int, _ trie: PathTrie, _ node: Int, _ depth: Int, _ namesOnly: Bool
-  ) throws(JSONScanner.Failure) {
-    var scanner = scanner
-    var places: [Int: Int] = [:]
-    scanner.move(to: start + 1)
-    repeat {
-      let (name, hasEscapes) = try scanner.takeName()
-      _ = scanner.peek()
-      if let edge = edge(name, hasEscapes, scanner, trie.nodes[node], namesOnly) { places[edge] = scanner.position }
-      _ = try scanner.skipValue(depth: depth + 1)
-    } while scanner.take(UInt8(ascii: ","))
-    for (edge, place) in places.sorted(by: { $0.key < $1.key }) {
-      scanner.move(to: place)
-      try visit(&scanner, trie, trie.nodes[node].edges[edge].target, depth + 1)
-    }
-  }
-
-  /// Paths go on with the element whose index they name, or into every element that is an object.
-  private mutating func visitArray(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
-    scanner.move(to: scanner.position + 1)
-    if scanner.take(UInt8(ascii: "]")) { return }
-    var index = 0
-    repeat {
-      guard let first = scanner.peek() else { throw scanner.failure(.value) }
-      let start = scanner.position
-      var hasPassed = false
-      if trie.nodes[node].hasNames, first == UInt8(ascii: "{") {
-        try visitObject(&scanner, trie, node, depth + 1, namesOnly: true)
-        hasPassed = true
-      }
-      if trie.nodes[node].hasIndexes {
-        for edge in trie.nodes[node].edges where edge.index == index {
-          scanner.move(to: start)
-          try visit(&scanner, trie, edge.target, depth + 1)
-          hasPassed = true
-        }
-      }
-      if !hasPassed { _ = try scanner.skipValue(depth: depth + 1) }
-      index += 1
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "]")) else { throw scanner.failure(.commaOrBracket) }
+    let number = count
+    nodes[node].path = number
+    numbers[path] = number
+    return number
   }
 }

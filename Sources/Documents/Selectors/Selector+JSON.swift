@@ -4,10 +4,15 @@ extension Selector {
   ///   has line and column.
   /// - Complexity: O(*n* log *n*).
   public init(parsing text: Span<UInt8>) throws(SelectorError) {
+    let json = try Self.json(parsing: text)
+    try self.init(json)
+  }
+
+  /// Reads JSON within the limits of a selector's text.
+  static func json(parsing text: Span<UInt8>) throws(SelectorError) -> JSONValue {
     let limits = JSONLimits(maxByteCount: SelectorParser.maxByteCount, maxDepth: SelectorParser.maxTextDepth)
-    let json: JSONValue
     do throws(JSONError) {
-      json = try JSONValue(parsing: text, limits: limits)
+      return try JSONValue(parsing: text, limits: limits)
     } catch {
       switch error.expected {
       case .lessText: throw SelectorError(.tooLarge, "a selector has up to 1 MiB of text")
@@ -15,7 +20,6 @@ extension Selector {
       default: throw SelectorError(.notJSON, "a selector is JSON: \(error)")
       }
     }
-    try self.init(json)
   }
 
   /// Creates a selector from JSON text; see `init(parsing:)` for bytes.
@@ -23,7 +27,12 @@ extension Selector {
 
   /// Creates a selector from a JSON value. The order of an object's members doesn't matter.
   /// - Throws: `SelectorError`, which names the place in the selector and the reason.
-  public init(_ json: JSONValue) throws(SelectorError) { self.init(parsed: try SelectorParser.parse(json)) }
+  public init(_ json: JSONValue) throws(SelectorError) { try self.init(json, at: .root) }
+
+  /// - Parameter place: The place of the selector in a larger JSON value, for messages.
+  init(_ json: JSONValue, at place: JSONPath) throws(SelectorError) {
+    self.init(parsed: try SelectorParser.parse(json, at: place))
+  }
 
   /// The selector as JSON, in a normal form from which `init(_:)` creates an equal selector.
   ///

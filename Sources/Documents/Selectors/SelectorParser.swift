@@ -42,12 +42,12 @@ struct SelectorParser {
   }
 
   /// Returns the tree of a selector.
-  static func parse(_ json: JSONValue) throws(SelectorError) -> SelectorTree {
+  static func parse(_ json: JSONValue, at place: JSONPath = .root) throws(SelectorError) -> SelectorTree {
     guard case .object(let object) = json else {
-      throw SelectorError(.notAnObject, at: JSONPath.root, "a selector is an object")
+      throw SelectorError(.notAnObject, at: place, "a selector is an object")
     }
     var parser = SelectorParser()
-    return try parser.selector(object, Context(), at: .root)
+    return try parser.selector(object, Context(), at: place)
   }
 
   // MARK: Objects
@@ -399,7 +399,7 @@ extension JSONNumber {
   }
 
   /// nil if the number has a fraction or doesn't fit into 64 bits.
-  fileprivate var wholeNumber: Int64? {
+  var wholeNumber: Int64? {
     switch self {
     case .integer(let value): value
     case .double(let value): Int64(exactly: value)

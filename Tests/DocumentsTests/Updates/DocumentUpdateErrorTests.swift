@@ -99,8 +99,8 @@ import Testing
       "a.00 can't be set: a is an array, whose elements have indexes from 0 on"
     ),
     (
-      #"{"a":[]}"#, #"{"$set":{"a.99999999999999999999":1}}"#, .notAnIndex, "$.$set.a.99999999999999999999",
-      "a.99999999999999999999 can't be set: a is an array, whose elements have indexes from 0 on"
+      #"{"a":[]}"#, #"{"$set":{"a.99999999999999999999":1}}"#, .indexTooLarge, "$.$set.a.99999999999999999999",
+      "a.99999999999999999999 can't be set: a has 0 elements, so 0 is the next index"
     ),
     (
       #"{"a":[1,2]}"#, #"{"$set":{"a.3":1}}"#, .indexTooLarge, "$.$set.a.3",
