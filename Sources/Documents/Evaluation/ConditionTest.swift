@@ -1,5 +1,5 @@
 /// A condition whose operands are prepared, to be tested on the values of a field.
-struct ConditionTest: Sendable {
+final class ConditionTest: Sendable {
   private enum Kind: Sendable {
     case equal(Operand)
     case `in`(OperandSet)

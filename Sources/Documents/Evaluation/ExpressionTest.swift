@@ -67,8 +67,8 @@ struct ExpressionTest: Sendable {
       }
     case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]
     case .aggregate(let aggregate, let path):
-      var numbers: [JSONNumber] = []
-      values.forEachElement(of: path) { if $0.type == .number { numbers.append($0.number) } }
+      var numbers = NumberSummary()
+      values.forEachElement(of: path) { if $0.type == .number { numbers.add($0.number) } }
       return aggregate.result(numbers).map { [JSONValue($0)] } ?? []
     case .countWhere(let path, let program): return [.integer(count(of: path, values) { program.holds(for: $0) })]
     }
@@ -104,15 +104,14 @@ extension SelectorTree.Expression.Operation {
 }
 
 extension SelectorTree.Expression.Aggregate {
-  /// nil for the least, greatest or average of no numbers.
-  func result(_ numbers: [JSONNumber]) -> JSONNumber? {
+  /// Returns nil for the least, greatest or average of no numbers.
+  func result(_ numbers: NumberSummary) -> JSONNumber? {
     switch self {
-    case .count: return .integer(Int64(numbers.count))
-    case .sum: return JSONNumber.sum(of: numbers)
-    case .average:
-      return numbers.isEmpty ? nil : .double(JSONNumber.sum(of: numbers).double / Double(numbers.count))
-    case .min: return numbers.min()
-    case .max: return numbers.max()
+    case .count: .integer(Int64(numbers.count))
+    case .sum: numbers.sum
+    case .average: numbers.average
+    case .min: numbers.min
+    case .max: numbers.max
     }
   }
 }
@@ -120,18 +119,6 @@ extension SelectorTree.Expression.Aggregate {
 extension JSONNumber {
   /// The integer, or the nearest double if it doesn't fit into 64 bits.
   init(_ value: Int128) { self = Int64(exactly: value).map(JSONNumber.integer) ?? .double(Double(value)) }
-
-  /// Integers are summed exactly up to the first double.
-  static func sum(of numbers: [JSONNumber]) -> JSONNumber {
-    var (whole, sum): (Int128, Double?) = (0, nil)
-    for number in numbers {
-      switch (number, sum) {
-      case (.integer(let value), nil): whole += Int128(value)
-      case (_, let partial): sum = (partial ?? Double(whole)) + number.double
-      }
-    }
-    return sum.map(JSONNumber.double) ?? JSONNumber(whole)
-  }
 }
 
 extension JSONValue {

@@ -110,7 +110,7 @@ struct FieldValues: ~Copyable {
     _ value: SourceValue?, _ trie: borrowing PathTrie, _ edge: Int?
   ) throws(JSONScanner.Failure) {
     guard let edge, var scanner = value?.scanner else { return }
-    try visit(&scanner, trie, trie.nodes[0].edges[edge].target, 1)
+    try visit(&scanner, trie, trie.edge(edge).target, 1)
   }
 
   /// Passes a value, and notes what the paths of a node lead to in it. The paths start at the value.
@@ -120,14 +120,14 @@ struct FieldValues: ~Copyable {
   ) throws(JSONScanner.Failure) {
     guard let first = scanner.peek() else { throw scanner.failure(.value) }
     let start = scanner.position
-    if first == UInt8(ascii: "{"), !trie.nodes[node].edges.isEmpty {
-      try visitObject(&scanner, trie, node, depth)
-    } else if first == UInt8(ascii: "["), !trie.nodes[node].edges.isEmpty {
-      try visitArray(&scanner, trie, node, depth)
-    } else {
+    if trie.node(node).isLeaf || first != UInt8(ascii: "{") && first != UInt8(ascii: "[") {
       _ = try scanner.skipValue(depth: depth)
+    } else if first == UInt8(ascii: "{") {
+      try visitObject(&scanner, trie, node, depth)
+    } else {
+      try visitArray(&scanner, trie, node, depth)
     }
-    let path = trie.nodes[node].path
+    let path = trie.node(node).path
     if path >= 0 { append(SourceValue(start..<scanner.position, of: scanner), to: path) }
   }
 
@@ -146,16 +146,16 @@ struct FieldValues: ~Copyable {
     if scanner.take(UInt8(ascii: "}")) { return }
     repeat {
       let (name, hasEscapes) = try scanner.takeName()
-      guard let edge = trie.nodes[node].edge(name, hasEscapes: hasEscapes, of: scanner),
-        edge != idEdge, edge != revisionEdge, !isElement || trie.nodes[node].edges[edge].index == nil
+      guard let edge = trie.edge(of: node, name, hasEscapes: hasEscapes, in: scanner), edge != idEdge,
+        edge != revisionEdge, !isElement || trie.edge(edge).index < 0
       else {
         _ = try scanner.skipValue(depth: depth + 1)
         continue
       }
-      let bit = UInt64(1) << UInt64(min(edge, 63))
+      let bit = UInt64(1) << UInt64(min(trie.edge(edge).ordinal, 63))
       if found & bit != 0 { hasDuplicates = true }
       found |= bit
-      try visit(&scanner, trie, trie.nodes[node].edges[edge].target, depth + 1)
+      try visit(&scanner, trie, trie.edge(edge).target, depth + 1)
     } while scanner.take(UInt8(ascii: ","))
     guard scanner.take(UInt8(ascii: "}")) else { throw scanner.failure(.commaOrBrace) }
   }
@@ -172,13 +172,13 @@ struct FieldValues: ~Copyable {
       guard let first = scanner.peek() else { throw scanner.failure(.value) }
       let start = scanner.position
       var isPassed = false
-      if trie.nodes[node].hasNames, first == UInt8(ascii: "{") {
+      if trie.node(node).hasNames, first == UInt8(ascii: "{") {
         try visitObject(&scanner, trie, node, depth + 1, isElement: true)
         isPassed = true
       }
-      if trie.nodes[node].hasIndexes, let edge = trie.nodes[node].edges.first(where: { $0.index == index }) {
+      if trie.node(node).hasIndexes, let edge = trie.edge(of: node, index: index) {
         scanner.move(to: start)
-        try visit(&scanner, trie, edge.target, depth + 1)
+        try visit(&scanner, trie, trie.edge(edge).target, depth + 1)
         isPassed = true
       }
       if !isPassed { _ = try scanner.skipValue(depth: depth + 1) }
