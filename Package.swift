@@ -113,8 +113,9 @@ let package = Package(
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
+        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting", argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
+        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
