@@ -108,7 +108,7 @@ let package = Package(
       swiftSettings: settings),
     .executableTarget(
       name: "larder",
-      dependencies: ["Basics", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
+      dependencies: ["Basics", "Documents", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
       swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
@@ -135,7 +135,8 @@ let package = Package(
     .testTarget(
       name: "LarderTests",
       dependencies: [
-        "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform", "TestSupport",
+        "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform",
+        "TestSupport",
       ],
       swiftSettings: settings),
     .testTarget(

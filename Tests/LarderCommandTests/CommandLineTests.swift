@@ -28,7 +28,8 @@ import Testing
 
   @Test func `has help with an example for every command`() throws {
     for name in [
-      "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "load", "dump",
+      "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "find", "load",
+      "dump",
       "backup", "restore", "verify", "check",
     ] {
       let command = try Command.larder([name, "--help"])
