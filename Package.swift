@@ -86,7 +86,7 @@ let package = Package(
         .product(name: "Configuration", package: "swift-configuration", condition: commands),
       ],
       swiftSettings: settings),
-    .target(name: "DataSources", dependencies: ["EntryFiles"], swiftSettings: settings),
+    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles"], swiftSettings: settings),
     .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(
       name: "SecretDataSource",
@@ -100,7 +100,9 @@ let package = Package(
         "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
-    .target(name: "Larder", dependencies: ["Basics", "DataSources", "Wire", "Platform"], swiftSettings: settings),
+    .target(
+      name: "Larder", dependencies: ["Basics", "DataSources", "Documents", "Wire", "Platform"],
+      swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
       name: "larderd",
@@ -149,8 +151,8 @@ let package = Package(
     .testTarget(
       name: "DataSourcesTests",
       dependencies: [
-        "DataSources", "DataSourceFutures", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting",
-        "Storage", "Platform", "TestSupport", "TopLevelSnippets", "TopLevelFutures",
+        "DataSources", "DataSourceFutures", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder",
+        "LarderTesting", "Storage", "Platform", "TestSupport", "TopLevelSnippets", "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),

@@ -1,3 +1,4 @@
+import Documents
 import EntryFiles
 import Foundation
 
@@ -25,6 +26,24 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     try reading { index in
       try range.slice(of: keys(of: index)).compactMap { key in
         try index[key].flatMap(read).map { KeyValueEntry(key: key.text, value: $0) }
+      }
+    }
+  }
+
+  func entries(matching query: DocumentQuery) throws -> [KeyValueEntry<T>] {
+    let emptyFinder = try DocumentFinder(query, isOrdered: true)
+    return try reading { index in
+      var finder = emptyFinder
+      for key in keys(of: index) where !finder.isFinished {
+        guard let files = index[key], !files.newest.isList, let bytes = try bytes(of: files) else { continue }
+        finder.examine(Document(Array(bytes), id: key.text, revision: files.newest.revision))
+      }
+      return try finder.result().documents.map { document in
+        let key = document.id!
+        let file = index[EntryKey(key)]!
+        let value = try ReadableJSON.decode(
+          T.self, Data(document.text), file: file.newest.fileName(file.name))
+        return KeyValueEntry(key: key, value: .single(value))
       }
     }
   }
@@ -65,6 +84,13 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   }
 
   private func read(_ files: EntryFileIndex.Files) throws -> StoredValue<T>? {
+    try bytes(of: files).map { bytes in
+      try EntryContent.decode(bytes, isList: files.newest.isList, file: files.newest.fileName(files.name))
+    }
+  }
+
+  /// Returns the content of the file that counts; nil if the entry has expired.
+  private func bytes(of files: EntryFileIndex.Files) throws -> Data? {
     guard !files.newest.hasExpired(at: now) else { return nil }
     let name = files.newest.fileName(files.name)
     guard let bytes = try directory.bytes(of: name) else { throw FileRemovedError() }
@@ -72,7 +98,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
       throw DataSourceError(
         .dataSerialization, "\(directory.path(of: name)) is damaged or was edited: its checksum doesn't match")
     }
-    return try EntryContent.decode(bytes, isList: files.newest.isList, file: name)
+    return bytes
   }
 
   private var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }

@@ -1,3 +1,4 @@
+import Documents
 import EntryFiles
 import Foundation
 
@@ -46,6 +47,10 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] { try table.entries(of: keys) }
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] { try table.entries(in: range) }
+  public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
+    try table.entries(matching: query)
+  }
+
   public func store(_ entries: [KeyValueEntry<T>]) async throws { try table.store(entries) }
   public func remove(_ keys: [String]) async throws { try table.remove(keys) }
   public func removeAll() async throws { try table.removeAll() }
@@ -58,6 +63,7 @@ protocol EntryTable<T>: Sendable {
 
   func entries(of keys: [String]) throws -> [StoredValue<T>?]
   func entries(in range: EntryRange) throws -> [KeyValueEntry<T>]
+  func entries(matching query: DocumentQuery) throws -> [KeyValueEntry<T>]
   func store(_ entries: [KeyValueEntry<T>]) throws
   func remove(_ keys: [String]) throws
   func removeAll() throws
@@ -84,6 +90,10 @@ private struct SingleFileTable<T: Codable & Sendable>: EntryTable {
     return range.slice(of: values.keys.sorted()).compactMap { key in
       values[key].map { KeyValueEntry(key: key.text, value: $0) }
     }
+  }
+
+  func entries(matching query: DocumentQuery) throws -> [KeyValueEntry<T>] {
+    try entries(in: .all).find(query)
   }
 
   func store(_ entries: [KeyValueEntry<T>]) throws {

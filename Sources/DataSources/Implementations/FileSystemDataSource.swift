@@ -1,3 +1,4 @@
+import Documents
 import EntryFiles
 import Foundation
 
@@ -37,6 +38,18 @@ public struct FileSystemDataSource: KeyValueDataSource {
       return try range.slice(of: names.keys.sorted()).compactMap { key in
         try names[key].flatMap(value).map { KeyValueEntry(key: key.text, value: $0) }
       }
+    }
+  }
+
+  public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<Data>] {
+    try directory.withReadLock { _ in
+      var finder = try DocumentFinder(query, isOrdered: true)
+      let names = try namesByKey()
+      for key in names.keys.sorted() where !finder.isFinished {
+        guard let bytes = try names[key].flatMap(value)?.single else { continue }
+        finder.examine(Document(Array(bytes), id: key.text))
+      }
+      return finder.result().documents.map { KeyValueEntry(key: $0.id!, value: .single(Data($0.text))) }
     }
   }
 

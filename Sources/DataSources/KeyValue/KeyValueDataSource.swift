@@ -1,3 +1,5 @@
+import Documents
+
 /// A source that keeps entries by key.
 ///
 /// A type that implements the few requirements below is a get, put and delete data source that answers every key-value
@@ -14,6 +16,15 @@ public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataS
 
   /// Returns the entries of a range, in the order of their keys' bytes, all of the same point in time.
   func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>]
+
+  /// Returns the entries whose single values a query finds, in the order of the query, all of the same point in time.
+  ///
+  /// The default reads all entries and encodes each single value as JSON. A source that keeps JSON implements it to
+  /// look at the bytes.
+  /// - Parameter query: A query without fields, whose numbers are not negative.
+  /// - Throws: `SelectorError` if the query can't be evaluated; `DataSourceError.queryNotSupported` if values can't be
+  ///   encoded as JSON.
+  func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>]
 
   /// Writes all of the entries or, if it throws, none. Each replaces the entry under its key, of either kind. If a key
   /// occurs more than once, its last entry wins.
@@ -55,6 +66,8 @@ extension KeyValueDataSource {
     case .key(let key), .all(let key):
       guard let value = try await entry(of: checked(key))?.single else { throw notFound(key) }
       return value
+    case .documents(let query):
+      return try await first(query)
     case .keys, .offset, .after, .nothing:
       throw query.notSupported(.get, self)
     }
@@ -81,6 +94,8 @@ extension KeyValueDataSource {
       // What comes after no key at all is what comes after the empty key.
       let cursor = try key.flatMap { $0.isEmpty ? nil : try checked($0) }
       return try await elements(in: .after(cursor, limit: limit))
+    case .documents(let query):
+      return try await values(query)
     case .nothing:
       throw query.notSupported(.getAll, self)
     }
@@ -119,7 +134,7 @@ extension KeyValueDataSource {
       guard let value else { throw DataSourceError(.illegalArgument, "a put without a value") }
       try await store([KeyValueEntry(key: checked(key), value: .single(value))])
       return value
-    case .keys, .offset, .after, .nothing:
+    case .keys, .offset, .after, .documents, .nothing:
       throw query.notSupported(.put, self)
     }
   }
@@ -135,7 +150,7 @@ extension KeyValueDataSource {
       }
       guard !keys.isEmpty else { return array }
       try await store(zip(checked(keys), array).map { KeyValueEntry(key: $0, value: .single($1)) })
-    case .offset, .after, .nothing:
+    case .offset, .after, .documents, .nothing:
       throw query.notSupported(.putAll, self)
     }
     return array
@@ -160,7 +175,7 @@ extension KeyValueDataSource {
     case .key(let key): try await remove([checked(key)])
     case .keys(let keys, _): if !keys.isEmpty { try await remove(checked(keys)) }
     case .all: try await removeAll()
-    case .offset, .after, .nothing: throw query.notSupported(operation, self)
+    case .offset, .after, .documents, .nothing: throw query.notSupported(operation, self)
     }
   }
 }

@@ -50,6 +50,8 @@ public enum KeyValueAddress: Hashable, Sendable {
   case offset(Int, limit: Int)
   /// At most `limit` entries whose keys come after this key; nil starts at the first entry.
   case after(String?, limit: Int)
+  /// The single values that a query about documents finds.
+  case documents(SelectorQuery)
 }
 
 /// What `getAll` does about ids of an `IdsQuery` that have no value.

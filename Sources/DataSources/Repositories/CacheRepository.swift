@@ -46,7 +46,11 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   // MARK: - Reading
 
   public func get(_ query: any Query, operation: RepositoryOperation) async throws -> T {
-    try await read(
+    if case .documents = query.keyValueAddress {
+      // The cache may lack values that come first.
+      return try await readUncached(operation) { [try await $0.get(query)] }[0]
+    }
+    return try await read(
       query, operation,
       get: { try await $0.get(query) },
       put: { try await $0.put($1, in: query) },
@@ -54,7 +58,9 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   }
 
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
-    guard query.keyValueAddress.isCacheableList else { return try await readUncached(query, operation) }
+    guard query.keyValueAddress.isCacheableList else {
+      return try await readUncached(operation) { try await $0.getAll(query) }
+    }
     return try await read(
       query, operation,
       get: { try await $0.getAll(query) },
@@ -107,17 +113,19 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   }
 
   /// Reads a list from the main source. The cache is only a fallback, because it may have any part of the list.
-  private func readUncached(_ query: any Query, _ operation: RepositoryOperation) async throws -> [T] {
+  private func readUncached(
+    _ operation: RepositoryOperation, get: (AnyDataSource<T>) async throws -> [T]
+  ) async throws -> [T] {
     switch resolved(operation) {
     case .cache:
-      return try await cache.getAll(query)
+      return try await get(cache)
     case .main, .mainSync, .cacheSync(fallback: false), .default:
-      return try await main.getAll(query)
+      return try await get(main)
     case .cacheSync(fallback: true):
       do {
-        return try await main.getAll(query)
+        return try await get(main)
       } catch  where !(error is CancellationError) && (error as? DataSourceError)?.kind != .notFound {
-        let cached = try await cache.getAll(query)
+        let cached = try await get(cache)
         guard !cached.isEmpty else {
           throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
         }
@@ -186,7 +194,7 @@ extension KeyValueAddress {
   fileprivate var isCacheableList: Bool {
     switch self {
     case .key, .keys(_, missing: .fail), .nothing: true
-    case .keys(_, missing: .skip), .all, .offset, .after: false
+    case .keys(_, missing: .skip), .all, .offset, .after, .documents: false
     }
   }
 }

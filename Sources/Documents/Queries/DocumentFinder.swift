@@ -44,11 +44,14 @@ public struct DocumentFinder: Sendable {
     projection = query.fields.isEmpty ? nil : Projection(query.fields)
   }
 
+  /// The number of documents to leave out at the start. Those before a bookmark were left out by the first page.
+  private var skip: Int { query.bookmark == nil ? query.skip : 0 }
+
   /// The number of documents to keep: those that are skipped, those of the result, and one more to know whether the
   /// result is the last page. nil if there is no limit.
   private var keptCount: Int? {
     query.limit.map { limit in
-      let (sum, isTooLarge) = query.skip.addingReportingOverflow(limit)
+      let (sum, isTooLarge) = skip.addingReportingOverflow(limit)
       return isTooLarge ? .max : sum == .max ? .max : sum + 1
     }
   }
@@ -90,7 +93,7 @@ public struct DocumentFinder: Sendable {
   /// Returns what has been found in the documents that were examined.
   public consuming func result() -> DocumentResult {
     sort()
-    let found = matches.dropFirst(query.skip)
+    let found = matches.dropFirst(skip)
     let page = query.limit.map { found.prefix($0) } ?? found
     let bookmark = page.count < found.count ? page.last.map { Bookmark(after: $0.key, of: query).text } : nil
     let documents = page.map { match in projection.map(match.document.projected) ?? match.document }

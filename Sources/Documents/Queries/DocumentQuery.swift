@@ -9,7 +9,8 @@ public struct DocumentQuery: Equatable, Sendable {
   public var selector: Selector
   /// The order of the result. Documents that are equal in it are ordered by `_id`, in the direction of the last field.
   public var sort: [SortField]
-  /// The number of matching documents to leave out at the start, from 0.
+  /// The number of matching documents to leave out at the start of the first page, from 0. With a bookmark, it has no
+  /// effect.
   public var skip: Int
   /// The maximum number of documents to return, from 0; nil for all. In JSON, 0 stands for all.
   public var limit: Int?

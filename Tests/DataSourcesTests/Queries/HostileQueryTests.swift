@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Testing
 
 /// Queries with extreme values. Each one returns a result or throws one of the library's own errors, and stored entries
@@ -14,6 +15,9 @@ import Testing
     IdsQuery([""]), IdsQuery([String]()), IdsQuery(Array(repeating: "a", count: 2_000)),
     IdsQuery(["a", ""], missing: .skip),
     AllObjectsQuery(), VoidQuery(), ObjectQuery(""), ObjectsQuery<Int>([]),
+    SelectorQuery(.all), SelectorQuery(.all, skip: .max, limit: .max), SelectorQuery(.all, skip: .min, limit: .min),
+    SelectorQuery(.all, limit: 0), SelectorQuery(.text("a") && .text("b")),
+    SelectorQuery(DocumentQuery(fields: ["title"])), SelectorQuery(DocumentQuery(bookmark: "b")),
   ]
 
   @Test(arguments: Subject.all)
