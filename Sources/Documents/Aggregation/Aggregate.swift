@@ -5,7 +5,7 @@
 public enum Aggregate: Equatable, Sendable {
   /// The number of documents.
   case count
-  /// The sum of the numbers, which is 0 if there are none. Integers are summed exactly while the sum fits into 64 bits.
+  /// The sum of the numbers, which is 0 if there are none, and missing if infinities of both signs are among them. Integers are summed exactly while the sum fits into 64 bits.
   case sum(FieldPath)
   /// The average of the numbers; missing if there are none.
   case average(FieldPath)
@@ -79,8 +79,8 @@ struct AggregateState: Sendable {
   var result: JSONValue? {
     switch kind {
     case .count(let count): .integer(Int64(count))
-    case .sum(let summary): JSONValue(summary.sum)
-    case .average(let summary): summary.average.map { JSONValue($0) }
+    case .sum(let summary): JSONValue(result: summary.sum)
+    case .average(let summary): summary.average.flatMap(JSONValue.init(result:))
     case .extreme(let extreme, _): extreme
     }
   }

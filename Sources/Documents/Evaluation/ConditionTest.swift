@@ -93,8 +93,9 @@ final class ConditionTest: Sendable {
   func holds(for value: SourceValue) -> Bool {
     switch kind {
     case .equal(let operand):
-      return operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0) == 0 }
-    case .in(let operands): return operands.contains(value) || value.hasElement { operands.contains($0) }
+      return operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0, isElement: true) == 0 }
+    case .in(let operands):
+      return operands.contains(value) || value.hasElement { operands.contains($0, isElement: true) }
     case .range(let operand, let range):
       guard value.isArray else { return range.holds(operand.order(of: value)) }
       if operand.isNull || operand.isArray, range.holds(operand.order(of: value)) { return true }

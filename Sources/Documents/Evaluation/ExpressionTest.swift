@@ -63,13 +63,13 @@ struct ExpressionTest: Sendable {
     case .operation(let operation, let left, let right):
       let rights = candidates(right, values).compactMap(\.number)
       return candidates(left, values).compactMap(\.number).flatMap { left in
-        rights.compactMap { operation.result(left, $0).map(JSONValue.init) }
+        rights.compactMap { operation.result(left, $0).flatMap(JSONValue.init(result:)) }
       }
     case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]
     case .aggregate(let aggregate, let path):
       var numbers = NumberSummary()
       values.forEachElement(of: path) { if $0.type == .number { numbers.add($0.number) } }
-      return aggregate.result(numbers).map { [JSONValue($0)] } ?? []
+      return aggregate.result(numbers).flatMap(JSONValue.init(result:)).map { [$0] } ?? []
     case .countWhere(let path, let program): return [.integer(count(of: path, values) { program.holds(for: $0) })]
     }
   }
@@ -122,10 +122,13 @@ extension JSONNumber {
 }
 
 extension JSONValue {
-  init(_ number: JSONNumber) {
-    switch number {
+  /// nil for what is not a number, such as the difference of two infinities: it compares with nothing.
+  init?(result: JSONNumber) {
+    switch result {
     case .integer(let value): self = .integer(value)
-    case .double(let value): self = .double(value)
+    case .double(let value):
+      guard !value.isNaN else { return nil }
+      self = .double(value)
     }
   }
 

@@ -29,10 +29,11 @@ struct Operand: Sendable {
   var isNull: Bool { if case .null = kind { true } else { false } }
   var isArray: Bool { if case .tree(.array) = kind { true } else { false } }
 
-  /// Returns how a value compares with this one in the total order: a negative number if it comes before, and zero if it
-  /// is equal.
+  /// Returns how a value compares with this one in the total order: a negative number if it comes before, and zero if
+  /// it is equal.
+  /// - Parameter isElement: Whether the value is an element of an array that is compared as a whole, too.
   @inline(__always)
-  func order(of value: SourceValue) -> Int {
+  func order(of value: SourceValue, isElement: Bool = false) -> Int {
     let difference = value.rank - rank
     if difference != 0 { return difference }
     switch kind {
@@ -42,13 +43,13 @@ struct Operand: Sendable {
       return value.withText { text in
         options.isEmpty ? text.order(operand.span) : options.folded(text).span.order(operand.span)
       }
-    case .tree(let operand): return order(of: value.tree, operand)
+    case .tree(let operand): return order(of: value.tree, operand, isElement: isElement)
     }
   }
 
-  /// Options apply to the strings of an array that is compared as a whole.
-  private func order(of tree: JSONValue, _ operand: JSONValue) -> Int {
-    guard !options.isEmpty, case .array(let elements) = tree else { return JSONValue.order(tree, operand) }
+  /// Options apply to the strings of an array that is a field's value, but not to those of arrays within it.
+  private func order(of tree: JSONValue, _ operand: JSONValue, isElement: Bool) -> Int {
+    guard !options.isEmpty, !isElement, case .array(let elements) = tree else { return JSONValue.order(tree, operand) }
     return JSONValue.order(.array(elements.map { options.folded($0) }), operand)
   }
 }
@@ -73,11 +74,11 @@ struct OperandSet: Sendable {
   /// Returns the position of the operand that equals a value.
   /// - Complexity: O(log *n*) comparisons.
   @inline(__always)
-  func position(of value: SourceValue) -> Int? {
+  func position(of value: SourceValue, isElement: Bool = false) -> Int? {
     var (low, high) = (0, operands.count)
     while low < high {
       let middle = (low + high) / 2
-      let order = operands[middle].order(of: value)
+      let order = operands[middle].order(of: value, isElement: isElement)
       if order == 0 { return middle }
       if order < 0 { high = middle } else { low = middle + 1 }
     }
@@ -85,5 +86,7 @@ struct OperandSet: Sendable {
   }
 
   @inline(__always)
-  func contains(_ value: SourceValue) -> Bool { position(of: value) != nil }
+  func contains(_ value: SourceValue, isElement: Bool = false) -> Bool {
+    position(of: value, isElement: isElement) != nil
+  }
 }

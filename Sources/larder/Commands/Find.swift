@@ -13,7 +13,7 @@ struct Find: AsyncParsableCommand {
       otherwise each document as one line of JSON. Reads the whole store.
 
       With --limit on a terminal, standard error says how to print the next page, if there is one: repeat the command \
-      with the --bookmark that it shows, and without --skip.
+      with the --bookmark that it shows.
 
       Example: larder find people '{"age":{"$gt":12}}' --sort name,-age --fields name,pet.species --limit 20
       """)
