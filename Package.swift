@@ -97,7 +97,7 @@ let package = Package(
     .target(
       name: "SQLiteDataSource",
       dependencies: [
-        "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
+        "DataSources", "Documents", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
     .target(name: "Larder", dependencies: ["Basics", "DataSources", "Wire", "Platform"], swiftSettings: settings),
@@ -108,7 +108,7 @@ let package = Package(
       swiftSettings: settings),
     .executableTarget(
       name: "larder",
-      dependencies: ["Basics", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
+      dependencies: ["Basics", "Documents", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
       swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
