@@ -19,7 +19,7 @@ import Testing
       (["page", "items", "--after"], "", .key(of: "items")), (["page", "items", "--prefix"], "u", .key(of: "items")),
       (["page", "items", "--limit"], "", .unknown), (["page", "items", "--limit", "5"], "", .unknown),
       (["page", "--reverse"], "", .store), (["load", "items"], "", .file), (["load"], "", .store),
-      (["verify"], "", .file),
+      (["verify"], "", .file), (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),
       (["create"], "", .unknown), (["put", "items", "k"], "", .unknown), (["ping", "--"], "-", .unknown),
       (["format"], "", .choice(["table", "json"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
