@@ -74,7 +74,7 @@ let package = Package(
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
-    .target(name: "Documents", swiftSettings: settings),
+    .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "LarderServer", dependencies: ["Basics", "Wire", "Storage", "Platform"], swiftSettings: settings),
@@ -113,8 +113,9 @@ let package = Package(
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "LarderTesting", argumentParser,
+        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting", argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
+        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
@@ -134,7 +135,8 @@ let package = Package(
     .testTarget(
       name: "LarderTests",
       dependencies: [
-        "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform", "TestSupport",
+        "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform",
+        "TestSupport",
       ],
       swiftSettings: settings),
     .testTarget(

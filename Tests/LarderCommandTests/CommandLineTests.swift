@@ -31,8 +31,8 @@ import Testing
 
   @Test func `has help with an example for every command`() throws {
     for name in [
-      "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "load", "dump",
-      "backup", "restore", "verify", "check", "json check",
+      "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "find", "load",
+      "dump", "backup", "restore", "verify", "check", "json check",
     ] {
       let command = try Command.larder(name.split(separator: " ").map(String.init) + ["--help"])
       #expect(command.status == 0 && command.error.isEmpty)

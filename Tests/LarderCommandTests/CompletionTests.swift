@@ -18,8 +18,9 @@ import Testing
       (["delete", "--timeout", "5s", "items"], "", .key(of: "items")),
       (["page", "items", "--after"], "", .key(of: "items")), (["page", "items", "--prefix"], "u", .key(of: "items")),
       (["page", "items", "--limit"], "", .unknown), (["page", "items", "--limit", "5"], "", .unknown),
-      (["page", "--reverse"], "", .store), (["load", "items"], "", .file), (["load"], "", .store),
-      (["verify"], "", .file), (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
+      (["page", "--reverse"], "", .store), (["find"], "", .store), (["find", "items"], "", .unknown),
+      (["load", "items"], "", .file), (["load"], "", .store), (["verify"], "", .file),
+      (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),
       (["create"], "", .unknown), (["put", "items", "k"], "", .unknown), (["ping", "--"], "-", .unknown),
       (["format"], "", .choice(["table", "json"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
@@ -36,6 +37,11 @@ import Testing
     #expect(await completer.candidates(after: [], prefix: "q") == ["quit"])
     #expect(await completer.candidates(after: ["help"], prefix: "get") == ["get", "get-many"])
     #expect(await completer.candidates(after: ["page", "items"], prefix: "--k") == ["--keys-only"])
+    #expect(
+      await completer.candidates(after: ["find", "items"], prefix: "--s") == [
+        "--server", "--skip", "--sort", "--stats",
+      ])
+    #expect(await completer.candidates(after: [], prefix: "fi") == ["find"])
     #expect(await completer.candidates(after: ["create", "x"], prefix: "dir").first == "directory")
     #expect(await completer.candidates(after: ["format"], prefix: "j") == ["json"])
   }

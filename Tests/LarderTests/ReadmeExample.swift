@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Foundation
 import Larder
 import LarderTesting
@@ -19,7 +20,13 @@ import Testing
     #expect(try await server.client.store("books").get("7")?.bytes == Array(#"{"title":"Invisible Cities"}"#.utf8))
   }
 
-  @Test(arguments: ["let client", "let books = CacheRepository"])
+  @Test func `the README's documents are found`() throws {
+    let (found, cats) = try Self.documents()
+    #expect(found == ["_id": "fred23", "age": 23])
+    #expect(cats.map(\.id) == ["fred23"])
+  }
+
+  @Test(arguments: ["let client", "let people", "let books = CacheRepository"])
   func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
     let readme = here.deletingLastPathComponent().appendingPathComponent("../../README.md")
@@ -49,6 +56,21 @@ import Testing
     for try await page in items.pages(of: 100, prefix: "book:") {
       for entry in page { print(entry.key) }
     }
+  }
+
+  /// Returns the first document of the query, and those of the parsed selector.
+  private static func documents() throws -> (found: JSONValue?, cats: [Document]) {
+    let people = [
+      Document(#"{"name":"mike","age":34,"pet":{"species":"dog"}}"#, id: "mike34"),
+      Document(#"{"name":"fred","age":23,"pet":{"species":"cat"}}"#, id: "fred23"),
+    ]
+    let adults = Selector.field("age", .greater(18)) && .field("pet.species", .exists())
+    let query = DocumentQuery(
+      adults, sort: [.ascending("name"), .descending("age")], limit: 20, fields: ["_id", "age"])
+    for document in try people.find(query).documents { print(try document.value()) }
+
+    let cats = try people.find(Selector(parsing: #"{"pet.species":"cat"}"#))
+    return (try people.find(query).documents.first?.value(), cats)
   }
 
   private struct Book: Codable, Equatable, Sendable {

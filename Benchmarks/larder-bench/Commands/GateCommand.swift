@@ -6,9 +6,9 @@ struct GateCommand: ParsableCommand {
     commandName: "gate",
     abstract: "Compares two JSON results and fails if a figure got worse by more than the threshold.",
     discussion: """
-      Reads the results of run, compare, durable and client, written with --json or --results. Of comparisons, it checks \
-      only Larder's figures unless --all is given. Exit status: 0 no figure exceeds the threshold, 1 a figure does, \
-      2 the files can't be compared.
+      Reads the results of run, compare, durable, client and documents, written with --json or --results. Of \
+      comparisons, it checks only Larder's figures unless --all is given. Exit status: 0 no figure exceeds the \
+      threshold, 1 a figure does, 2 the files can't be compared.
       """)
 
   @Argument(help: "The baseline result.")

@@ -12,7 +12,7 @@ struct MicroBenchmark {
     self.prepare = prepare
   }
 
-  static var all: [MicroBenchmark] { wire + storage + dataSources }
+  static var all: [MicroBenchmark] { wire + storage + dataSources + documents }
 }
 
 /// The parameters of microbenchmarks.

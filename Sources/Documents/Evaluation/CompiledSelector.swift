@@ -1,49 +1,30 @@
-/// A selector made ready to be run over the text of many documents.
+/// A selector that is prepared for matching many documents.
 ///
-/// Each document is scanned once: the values of all fields that the selector names are found on the way, and conditions are evaluated where
-/// those values are. Documents without arrays of matches allocate nothing.
+/// Each document is scanned once. The values of all fields that the selector names are found on the way, and conditions
+/// are evaluated where those values are in the text. Matching a document without arrays of objects allocates nothing.
+///
+///     let adults = try CompiledSelector(Selector(parsing: #"{"age": {"$gte": 18}}"#))
+///     documents.filter(adults.matches)
 public struct CompiledSelector: Sendable {
   private let program: Program
 
-  /// - Throws: `SelectorError` if a regular expression is wrong, or a text index is needed.
-  public init(_ selector: Selector) throws(SelectorError) {
-    program = try Program(selector)
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
+  public init(_ selector: Selector) throws(SelectorError) { program = try Program(selector.checkedTree()) }
+
+  /// Returns whether a document matches. Text that isn't a JSON object is no document and doesn't match.
+  /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
+  public func matches(_ document: Document) -> Bool {
+    document.withSource { source in matches(source) }
   }
 
-  /// Whether a document matches. Text that isn't a JSON object is no document and doesn't match.
-  /// - Complexity: O(*n*) in the size of the document, times the number of conditions for the values they are about.
-  public func matches(_ document: Span<UInt8>) -> Bool {
-    unsafe document.withUnsafeBytes { bytes in
-      var scanner = unsafe JSONScanner(bytes)
-      guard scanner.peek() == UInt8(ascii: "{") else { return false }
-      do throws(JSONScanner.Failure) {
-        let start = scanner.position
-        var found = PathMatches()
-        try found.scan(&scanner, program.paths)
-        let root = SourceValue(start..<scanner.position, scanner)
-        try scanner.expectEnd()
-        return program.holds(for: root, found, scanner)
-      } catch { return false }
-    }
-  }
-}
-
-extension Selector {
-  /// Reads a selector from JSON text.
-  /// - Throws: `SelectorError` that names the place in the selector and the reason.
-  public init(parsing text: Span<UInt8>) throws(SelectorError) {
-    let json: JSONValue
-    do throws(JSONError) {
-      json = try JSONValue(parsing: text, limits: JSONLimits(maxByteCount: SelectorParser.maxByteCount))
-    } catch {
-      let code: SelectorError.Code = error.expected == .lessText ? .tooLarge : .notJSON
-      throw SelectorError(code, at: "$", "a selector is JSON text of up to 1 MiB: \(error)")
-    }
-    self = try SelectorParser.parse(json)
+  /// Returns whether a document matches whose `_id` and `_rev`, if any, are members of its text.
+  public func matches(_ text: Span<UInt8>) -> Bool {
+    unsafe text.withUnsafeBufferPointer { bytes in matches(unsafe DocumentSource(bytes)) }
   }
 
-  public init(parsing text: String) throws(SelectorError) { try self.init(parsing: Array(text.utf8).span) }
-
-  /// Reads a selector from a JSON value.
-  public init(_ json: JSONValue) throws(SelectorError) { self = try SelectorParser.parse(json) }
+  @inline(__always)
+  private func matches(_ source: DocumentSource) -> Bool {
+    guard source.isObject else { return false }
+    return FieldValues.with(of: source, program.paths) { program.holds($0) } ?? false
+  }
 }

@@ -1,19 +1,19 @@
 /// A comparison of two computed operands, `$expr`.
 struct ExpressionTest: Sendable {
-  private let comparison: Selector.Expression.Comparison
+  private let comparison: SelectorTree.Expression.Comparison
   private let left: Term
   private let right: Term
 
   private indirect enum Term: Sendable {
     case literal(JSONValue)
     case field(path: Int)
-    case operation(Selector.Expression.Operation, Term, Term)
-    case aggregate(Selector.Expression.Aggregate, path: Int)
+    case operation(SelectorTree.Expression.Operation, Term, Term)
+    case aggregate(SelectorTree.Expression.Aggregate, path: Int)
     case countWhere(path: Int, Program)
   }
 
   init(
-    _ comparison: Selector.Expression.Comparison, _ left: Selector.Expression, _ right: Selector.Expression,
+    _ comparison: SelectorTree.Expression.Comparison, _ left: SelectorTree.Expression, _ right: SelectorTree.Expression,
     _ paths: inout PathTrie
   ) throws(SelectorError) {
     self.comparison = comparison
@@ -21,7 +21,8 @@ struct ExpressionTest: Sendable {
     self.right = try Self.term(right, &paths)
   }
 
-  private static func term(_ expression: Selector.Expression, _ paths: inout PathTrie) throws(SelectorError) -> Term {
+  private static func term(_ expression: SelectorTree.Expression, _ paths: inout PathTrie) throws(SelectorError) -> Term
+  {
     switch expression {
     case .literal(let value): return .literal(value)
     case .field(let path): return .field(path: paths.add(path))
@@ -32,55 +33,56 @@ struct ExpressionTest: Sendable {
     }
   }
 
-  /// Whether some pair of the operands' candidate values compares as asked for. Only values of one type compare, and by order only
-  /// numbers and strings.
-  func holds(_ found: PathMatches, _ scanner: JSONScanner) -> Bool {
-    let rights = values(right, found, scanner)
-    return values(left, found, scanner).contains { left in
-      rights.contains { right in
-        guard left.type == right.type else { return false }
-        if comparison != .equal, left.type != .number, left.type != .string { return false }
-        let order = JSONValue.order(left, right)
-        return switch comparison {
-        case .equal: order == 0
-        case .less: order < 0
-        case .lessOrEqual: order <= 0
-        case .greater: order > 0
-        case .greaterOrEqual: order >= 0
-        }
-      }
+  /// Returns whether some pair of candidate values compares as asked for. Only values of the same type compare, and only
+  /// numbers and strings have an order.
+  func holds(_ values: borrowing FieldValues) -> Bool {
+    let rights = candidates(right, values)
+    return candidates(left, values).contains { left in rights.contains { holds(left, $0) } }
+  }
+
+  private func holds(_ left: JSONValue, _ right: JSONValue) -> Bool {
+    guard left.type == right.type else { return false }
+    if comparison != .equal, left.type != .number, left.type != .string { return false }
+    let order = JSONValue.order(left, right)
+    return switch comparison {
+    case .equal: order == 0
+    case .less: order < 0
+    case .lessOrEqual: order <= 0
+    case .greater: order > 0
+    case .greaterOrEqual: order >= 0
     }
   }
 
-  private func values(_ term: Term, _ found: PathMatches, _ scanner: JSONScanner) -> [JSONValue] {
+  private func candidates(_ term: Term, _ values: borrowing FieldValues) -> [JSONValue] {
     switch term {
     case .literal(let value): return [value]
-    case .field(let path): return elements(of: path, found, scanner).map { $0.tree(scanner) }
+    case .field(let path):
+      var trees: [JSONValue] = []
+      values.forEachElement(of: path) { trees.append($0.tree) }
+      return trees
     case .operation(let operation, let left, let right):
-      let rights = values(right, found, scanner).compactMap(\.number)
-      return values(left, found, scanner).compactMap(\.number).flatMap { left in
+      let rights = candidates(right, values).compactMap(\.number)
+      return candidates(left, values).compactMap(\.number).flatMap { left in
         rights.compactMap { operation.result(left, $0).map(JSONValue.init) }
       }
+    case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]
     case .aggregate(let aggregate, let path):
-      let elements = elements(of: path, found, scanner).filter { $0.type != .null }
-      if aggregate == .count { return [.integer(Int64(elements.count))] }
-      let numbers = elements.filter { $0.type == .number }.map { $0.number(scanner) }
+      var numbers = NumberSummary()
+      values.forEachElement(of: path) { if $0.type == .number { numbers.add($0.number) } }
       return aggregate.result(numbers).map { [JSONValue($0)] } ?? []
-    case .countWhere(let path, let program):
-      let count = elements(of: path, found, scanner).count {
-        $0.type != .null && program.holds(forElement: $0, scanner)
-      }
-      return [.integer(Int64(count))]
+    case .countWhere(let path, let program): return [.integer(count(of: path, values) { program.holds(for: $0) })]
     }
   }
 
-  /// The values of a path, and in place of an array its elements.
-  private func elements(of path: Int, _ found: PathMatches, _ scanner: JSONScanner) -> [SourceValue] {
-    found.values(of: path, scanner).flatMap { $0.type == .array ? $0.elements(scanner) : [$0] }
+  /// Returns the number of elements that aren't null and for which `body` returns true.
+  private func count(of path: Int, _ values: borrowing FieldValues, _ body: (SourceValue) -> Bool) -> Int64 {
+    var count: Int64 = 0
+    values.forEachElement(of: path) { if $0.type != .null, body($0) { count += 1 } }
+    return count
   }
 }
 
-extension Selector.Expression.Operation {
+extension SelectorTree.Expression.Operation {
   /// Integers are computed exactly, and rounded to the nearest double where they don't fit into 64 bits; nil for a division by zero.
   func result(_ left: JSONNumber, _ right: JSONNumber) -> JSONNumber? {
     if case .integer(let left) = left, case .integer(let right) = right, self != .divide {
@@ -101,16 +103,15 @@ extension Selector.Expression.Operation {
   }
 }
 
-extension Selector.Expression.Aggregate {
-  /// nil for the least, greatest or average of no numbers.
-  func result(_ numbers: [JSONNumber]) -> JSONNumber? {
+extension SelectorTree.Expression.Aggregate {
+  /// Returns nil for the least, greatest or average of no numbers.
+  func result(_ numbers: NumberSummary) -> JSONNumber? {
     switch self {
-    case .count: return .integer(Int64(numbers.count))
-    case .sum: return JSONNumber.sum(of: numbers)
-    case .average:
-      return numbers.isEmpty ? nil : .double(JSONNumber.sum(of: numbers).double / Double(numbers.count))
-    case .min: return numbers.min()
-    case .max: return numbers.max()
+    case .count: .integer(Int64(numbers.count))
+    case .sum: numbers.sum
+    case .average: numbers.average
+    case .min: numbers.min
+    case .max: numbers.max
     }
   }
 }
@@ -118,18 +119,6 @@ extension Selector.Expression.Aggregate {
 extension JSONNumber {
   /// The integer, or the nearest double if it doesn't fit into 64 bits.
   init(_ value: Int128) { self = Int64(exactly: value).map(JSONNumber.integer) ?? .double(Double(value)) }
-
-  /// Integers are summed exactly up to the first double.
-  static func sum(of numbers: [JSONNumber]) -> JSONNumber {
-    var (whole, sum): (Int128, Double?) = (0, nil)
-    for number in numbers {
-      switch (number, sum) {
-      case (.integer(let value), nil): whole += Int128(value)
-      case (_, let partial): sum = (partial ?? Double(whole)) + number.double
-      }
-    }
-    return sum.map(JSONNumber.double) ?? JSONNumber(whole)
-  }
 }
 
 extension JSONValue {

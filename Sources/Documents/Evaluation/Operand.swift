@@ -1,19 +1,21 @@
-/// A value that conditions compare with, ready to be compared with values in a document's text.
+/// A value that conditions compare with, prepared for comparing it with values in text.
 struct Operand: Sendable {
   private enum Kind: Sendable {
     case null
     case bool(Bool)
     case number(JSONNumber)
-    /// UTF-8, folded as the options ask.
+    /// UTF-8, folded as the options say.
     case string([UInt8])
     case tree(JSONValue)
   }
 
   private let kind: Kind
+  private let rank: Int
   private let options: Selector.StringOptions
 
   init(_ value: JSONValue, _ options: Selector.StringOptions = []) {
     self.options = options
+    rank = value.rank
     switch value {
     case .null: kind = .null
     case .bool(let value): kind = .bool(value)
@@ -27,86 +29,61 @@ struct Operand: Sendable {
   var isNull: Bool { if case .null = kind { true } else { false } }
   var isArray: Bool { if case .tree(.array) = kind { true } else { false } }
 
-  private var rank: Int {
-    switch kind {
-    case .null: 0
-    case .bool(let value): value ? 2 : 1
-    case .number: 3
-    case .string: 4
-    case .tree(.array): 5
-    case .tree: 6
-    }
-  }
-
-  /// How a value stands to this one in the total order: negative if it comes before, zero if it is equal.
+  /// Returns how a value compares with this one in the total order: a negative number if it comes before, and zero if it
+  /// is equal.
   @inline(__always)
-  func order(of value: SourceValue, _ scanner: JSONScanner) -> Int {
-    let (left, right) = (value.rank, rank)
-    if left != right { return left - right }
+  func order(of value: SourceValue) -> Int {
+    let difference = value.rank - rank
+    if difference != 0 { return difference }
     switch kind {
     case .null, .bool: return 0
-    case .number(let number): return JSONNumber.order(value.number(scanner), number)
+    case .number(let number): return JSONNumber.order(value.number, number)
     case .string(let operand):
-      return value.withText(scanner) { text in
-        options.isEmpty ? text.order(operand.span) : options.folded(text.toArray()).span.order(operand.span)
+      return value.withText { text in
+        options.isEmpty ? text.order(operand.span) : options.folded(text).span.order(operand.span)
       }
-    case .tree(let operand):
-      var tree = value.tree(scanner)
-      if !options.isEmpty, case .array(let elements) = tree {
-        // Options apply to the strings of an array that is compared as a whole.
-        tree = .array(elements.map { options.folded($0) })
-      }
-      return JSONValue.order(tree, operand)
+    case .tree(let operand): return order(of: value.tree, operand)
     }
+  }
+
+  /// Options apply to the strings of an array that is compared as a whole.
+  private func order(of tree: JSONValue, _ operand: JSONValue) -> Int {
+    guard !options.isEmpty, case .array(let elements) = tree else { return JSONValue.order(tree, operand) }
+    return JSONValue.order(.array(elements.map { options.folded($0) }), operand)
   }
 }
 
-extension Selector.StringOptions {
-  /// Text without what the options ignore.
-  func folded(_ text: [UInt8]) -> [UInt8] {
-    guard !isEmpty else { return text }
-    var scalars = Array(String(decoding: text, as: UTF8.self).unicodeScalars)
-    if contains(.ignoringDiacritics) { scalars = Diacritics.removed(from: scalars) }
-    var output: [UInt8] = []
-    for scalar in scalars {
-      if contains(.ignoringCase) {
-        output += Array(scalar.properties.lowercaseMapping.utf8)
-      } else {
-        output += Array(UTF8.encode(scalar)!)
-      }
+/// Operands in the total order, to find the one that equals a value.
+struct OperandSet: Sendable {
+  private let operands: [Operand]
+  /// Whether the set has an array; arrays in documents are compared as wholes only with those.
+  let hasArray: Bool
+  let hasNull: Bool
+
+  init(_ values: [JSONValue], _ options: Selector.StringOptions = []) {
+    var distinct: [JSONValue] = []
+    for value in values.map({ options.folded($0) }).sorted() where value != distinct.last { distinct.append(value) }
+    operands = distinct.map { Operand($0, options) }
+    hasArray = operands.contains(where: \.isArray)
+    hasNull = operands.contains(where: \.isNull)
+  }
+
+  var count: Int { operands.count }
+
+  /// Returns the position of the operand that equals a value.
+  /// - Complexity: O(log *n*) comparisons.
+  @inline(__always)
+  func position(of value: SourceValue) -> Int? {
+    var (low, high) = (0, operands.count)
+    while low < high {
+      let middle = (low + high) / 2
+      let order = operands[middle].order(of: value)
+      if order == 0 { return middle }
+      if order < 0 { high = middle } else { low = middle + 1 }
     }
-    return output
+    return nil
   }
 
-  func folded(_ value: JSONValue) -> JSONValue {
-    guard case .string(let text) = value else { return value }
-    return .string(String(decoding: folded(Array(text.utf8)), as: UTF8.self))
-  }
-}
-
-extension Span<UInt8> {
-  /// Negative, zero or positive, byte by byte: for UTF-8 the order of Unicode scalars.
-  func order(_ other: Span<UInt8>) -> Int {
-    for index in 0..<Swift.min(count, other.count) where self[index] != other[index] {
-      return self[index] < other[index] ? -1 : 1
-    }
-    return count - other.count
-  }
-
-  func has(_ part: [UInt8], at offset: Int) -> Bool {
-    guard offset >= 0, offset + part.count <= count else { return false }
-    for index in part.indices where self[offset + index] != part[index] { return false }
-    return true
-  }
-
-  func contains(_ part: [UInt8]) -> Bool {
-    var offset = 0
-    while offset + part.count <= count {
-      if has(part, at: offset) { return true }
-      offset += 1
-    }
-    return false
-  }
-
-  func toArray() -> [UInt8] { unsafe withUnsafeBufferPointer { unsafe Array($0) } }
+  @inline(__always)
+  func contains(_ value: SourceValue) -> Bool { position(of: value) != nil }
 }

@@ -1,179 +1,151 @@
-/// A set of paths that are looked for in one pass over a document.
+/// A set of field paths that one pass over a document looks for.
 ///
-/// Made once and only read afterwards.
+/// Nodes and edges are plain numbers in two arrays, so that looking them up counts no references.
 struct PathTrie: Sendable {
-  /// A name that leads from one node to another.
-  struct Edge: Sendable {
-    let name: [UInt8]
-    /// The array index that the name is; nil for other names.
-    let index: Int?
-    let target: Int
-  }
-
-  struct Node: Sendable {
-    fileprivate(set) var edges: [Edge] = []
+  struct Node {
+    /// The first of the node's edges, which are linked; -1 if there are none.
+    fileprivate(set) var firstEdge = -1
+    fileprivate(set) var edgeCount = 0
     /// The path that ends here; -1 if none does.
     fileprivate(set) var path = -1
     fileprivate(set) var hasIndexes = false
     fileprivate(set) var hasNames = false
+
+    @inline(__always)
+    var isLeaf: Bool { firstEdge < 0 }
   }
 
-  private(set) var nodes = [Node()]
+  /// A name that leads from one node to another.
+  struct Edge {
+    /// The first eight bytes of the name, with zeros after a shorter name.
+    fileprivate let start: UInt64
+    fileprivate let name: Range<Int>
+    /// The next edge of the node; -1 if there is none.
+    fileprivate let next: Int
+    /// The array index that the name is; -1 for other names.
+    let index: Int
+    let target: Int
+    /// The number of edges that the node got before this one.
+    let ordinal: Int
+  }
+
+  /// A node and the name of one of its edges.
+  private struct Place: Hashable {
+    let node: Int
+    let name: [UInt8]
+  }
+
+  private var nodes = [Node()]
+  private var edges: [Edge] = []
+  /// The names of all edges, one after the other.
+  private var names: [UInt8] = []
+  private var places: [Place: Int] = [:]
   private var numbers: [FieldPath: Int] = [:]
 
-  /// How many paths there are; they are numbered from 0.
-  private(set) var count = 0
+  /// Nodes with more edges than this are searched by `places`.
+  private static let maxSearchedCount = 16
 
-  /// Adds a path unless it is there.
+  /// The number of paths, which are numbered from 0.
+  var count: Int { numbers.count }
+
+  /// The edges of the root that are named `_id` and `_rev`; nil for a name that no path starts with.
+  private(set) var idEdge: Int?
+  private(set) var revisionEdge: Int?
+
+  /// Adds a path unless it is in the set.
   /// - Returns: Its number.
   mutating func add(_ path: FieldPath) -> Int {
     if let number = numbers[path] { return number }
     var node = 0
     for name in path.names {
-      let bytes = Array(name.utf8)
-      if let edge = nodes[node].edges.first(where: { $0.name == bytes }) {
-        node = edge.target
-        continue
+      let place = Place(node: node, name: Array(name.utf8))
+      let edge = places[place] ?? append(place)
+      if node == 0, name == Document.idName { idEdge = edge }
+      if node == 0, name == Document.revisionName { revisionEdge = edge }
+      node = edges[edge].target
+    }
+    let number = count
+    nodes[node].path = number
+    numbers[path] = number
+    return number
+  }
+
+  /// Adds an edge to a node.
+  private mutating func append(_ place: Place) -> Int {
+    let index = FieldPath.index(String(decoding: place.name, as: UTF8.self))
+    let start = place.name.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    edges.append(
+      Edge(
+        start: start, name: names.count..<names.count + place.name.count, next: nodes[place.node].firstEdge,
+        index: index ?? -1, target: nodes.count, ordinal: nodes[place.node].edgeCount))
+    nodes.append(Node())
+    names += place.name
+    places[place] = edges.count - 1
+    nodes[place.node].firstEdge = edges.count - 1
+    nodes[place.node].edgeCount += 1
+    if index == nil { nodes[place.node].hasNames = true } else { nodes[place.node].hasIndexes = true }
+    return edges.count - 1
+  }
+
+  @inline(__always)
+  func node(_ node: Int) -> Node { nodes[node] }
+
+  @inline(__always)
+  func edge(_ edge: Int) -> Edge { edges[edge] }
+
+  /// Returns the edge of a node for a member's name.
+  @inline(__always)
+  func edge(of node: Int, _ name: Range<Int>, hasEscapes: Bool, in scanner: JSONScanner) -> Int? {
+    if hasEscapes || nodes[node].edgeCount > Self.maxSearchedCount { return searchedEdge(of: node, name, in: scanner) }
+    let start = scanner.word(name)
+    var edge = nodes[node].firstEdge
+    while edge >= 0 {
+      if edges[edge].start == start, edges[edge].name.count == name.count, hasEqualRest(edge, name, in: scanner) {
+        return edge
       }
-      let index = FieldPath.index(name)
-      nodes.append(Node())
-      nodes[node].edges.append(Edge(name: bytes, index: index, target: nodes.count - 1))
-      if index == nil { nodes[node].hasNames = true } else { nodes[node].hasIndexes = true }
-      node = nodes.count - 1
-    }
-    nodes[node].path = count
-    numbers[path] = count
-    count += 1
-    return count - 1
-  }
-}
-
-/// The values that paths lead to in one document, by their places in its text.
-struct PathMatches {
-  struct Match {
-    let path: Int
-    let range: Range<Int>
-  }
-
-  private(set) var matches: [Match] = []
-
-  /// Passes a value, and notes what the paths of a node lead to in it. The paths start at the value.
-  /// - Parameter depth: How many arrays and objects the value is in.
-  mutating func scan(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, node: Int = 0, depth: Int = 0, fansOut: Bool = false
-  ) throws(JSONScanner.Failure) {
-    matches.removeAll(keepingCapacity: true)
-    try visit(&scanner, trie, node, depth)
-  }
-
-  private mutating func visit(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard let first = scanner.peek() else { throw scanner.failure(.value) }
-    let start = scanner.position
-    if first == UInt8(ascii: "{"), !trie.nodes[node].edges.isEmpty {
-      try visitObject(&scanner, trie, node, depth, namesOnly: false)
-    } else if first == UInt8(ascii: "["), !trie.nodes[node].edges.isEmpty {
-      try visitArray(&scanner, trie, node, depth)
-    } else {
-      _ = try scanner.skipValue(depth: depth)
-    }
-    let path = trie.nodes[node].path
-    if path >= 0 { matches.append(Match(path: path, range: start..<scanner.position)) }
-  }
-
-  /// - Parameter namesOnly: For an object that is an array's element: names that are indexes were looked for in the array.
-  private mutating func visitObject(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int, namesOnly: Bool
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
-    let (start, count) = (scanner.position, matches.count)
-    // Which edges were found, to notice names that occur twice.
-    var found: UInt64 = 0
-    scanner.move(to: start + 1)
-    if scanner.take(UInt8(ascii: "}")) { return }
-    var hasDuplicates = false
-    repeat {
-      let (name, hasEscapes) = try scanner.takeName()
-      if let edge = edge(name, hasEscapes, scanner, trie.nodes[node], namesOnly) {
-        let bit = UInt64(1) << UInt64(min(edge, 63))
-        if found & bit != 0 { hasDuplicates = true }
-        found |= bit
-        try visit(&scanner, trie, trie.nodes[node].edges[edge].target, depth + 1)
-      } else {
-        _ = try scanner.skipValue(depth: depth + 1)
-      }
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "}")) else { throw scanner.failure(.commaOrBrace) }
-    if hasDuplicates {
-      matches.removeSubrange(count...)
-      try visitLastMembers(scanner, start, trie, node, depth, namesOnly)
-    }
-  }
-
-  private func edge(
-    _ name: Range<Int>, _ hasEscapes: Bool, _ scanner: JSONScanner, _ node: PathTrie.Node, _ namesOnly: Bool
-  ) -> Int? {
-    if hasEscapes {
-      var text: [UInt8] = []
-      JSONString.append(name, of: scanner, to: &text)
-      return node.edges.firstIndex { $0.name == text && !(namesOnly && $0.index != nil) }
-    }
-    let bytes = unsafe scanner.bytes(name)
-    for index in node.edges.indices {
-      guard node.edges[index].name.count == bytes.count, !(namesOnly && node.edges[index].index != nil) else {
-        continue
-      }
-      if unsafe node.edges[index].name.elementsEqual(bytes) { return index }
+      edge = edges[edge].next
     }
     return nil
   }
 
-  /// Goes through an object again of which members have equal names: the last one counts.
-  private mutating func visitLastMembers(
-    _ scanner: JSONScanner, _ start: Int, _ trie: PathTrie, _ node: Int, _ depth: Int, _ namesOnly: Bool
-  ) throws(JSONScanner.Failure) {
-    var scanner = scanner
-    var places: [Int: Int] = [:]
-    scanner.move(to: start + 1)
-    repeat {
-      let (name, hasEscapes) = try scanner.takeName()
-      _ = scanner.peek()
-      if let edge = edge(name, hasEscapes, scanner, trie.nodes[node], namesOnly) { places[edge] = scanner.position }
-      _ = try scanner.skipValue(depth: depth + 1)
-    } while scanner.take(UInt8(ascii: ","))
-    for (edge, place) in places.sorted(by: { $0.key < $1.key }) {
-      scanner.move(to: place)
-      try visit(&scanner, trie, trie.nodes[node].edges[edge].target, depth + 1)
+  /// Returns whether a name that begins with the same word as an edge's is the edge's.
+  @inline(__always)
+  private func hasEqualRest(_ edge: Int, _ name: Range<Int>, in scanner: JSONScanner) -> Bool {
+    guard name.count > 8 else { return true }
+    for offset in 8..<name.count where names[edges[edge].name.lowerBound + offset] != scanner[name.lowerBound + offset]
+    {
+      return false
     }
+    return true
   }
 
-  /// Paths go on with the element whose index they name, or into every element that is an object.
-  private mutating func visitArray(
-    _ scanner: inout JSONScanner, _ trie: PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
-    scanner.move(to: scanner.position + 1)
-    if scanner.take(UInt8(ascii: "]")) { return }
-    var index = 0
-    repeat {
-      guard let first = scanner.peek() else { throw scanner.failure(.value) }
-      let start = scanner.position
-      var hasPassed = false
-      if trie.nodes[node].hasNames, first == UInt8(ascii: "{") {
-        try visitObject(&scanner, trie, node, depth + 1, namesOnly: true)
-        hasPassed = true
-      }
-      if trie.nodes[node].hasIndexes {
-        for edge in trie.nodes[node].edges where edge.index == index {
-          scanner.move(to: start)
-          try visit(&scanner, trie, edge.target, depth + 1)
-          hasPassed = true
-        }
-      }
-      if !hasPassed { _ = try scanner.skipValue(depth: depth + 1) }
-      index += 1
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "]")) else { throw scanner.failure(.commaOrBracket) }
+  @inline(never)
+  private func searchedEdge(of node: Int, _ name: Range<Int>, in scanner: JSONScanner) -> Int? {
+    var text: [UInt8] = []
+    JSONString.append(name, of: scanner, to: &text)
+    return places[Place(node: node, name: text)]
+  }
+
+  /// Returns the edge of a node for an element of an array.
+  func edge(of node: Int, index: Int) -> Int? {
+    var edge = nodes[node].firstEdge
+    while edge >= 0 {
+      if edges[edge].index == index { return edge }
+      edge = edges[edge].next
+    }
+    return nil
+  }
+}
+
+extension JSONScanner {
+  /// Returns the first eight bytes of a range as a little-endian word, with zeros after a shorter range.
+  @inline(__always)
+  fileprivate func word(_ range: Range<Int>) -> UInt64 {
+    guard range.lowerBound &+ 8 <= end else {
+      return range.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64(self[$1]) }
+    }
+    let bytes = unsafe bytes(range.lowerBound..<range.lowerBound &+ 8)
+    let word = unsafe UnsafeRawPointer(bytes.baseAddress.unsafelyUnwrapped).loadUnaligned(as: UInt64.self)
+    return range.count >= 8 ? word : word & ((1 &<< UInt64(range.count &* 8)) &- 1)
   }
 }

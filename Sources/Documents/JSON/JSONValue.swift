@@ -241,7 +241,7 @@ extension JSONValue: Comparable {
     left.hasSameScalars(as: right) ? 0 : left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1
   }
 
-  private var rank: Int {
+  var rank: Int {
     switch self {
     case .null: 0
     case .bool(let value): value ? 2 : 1

@@ -1,18 +1,22 @@
-/// Where a field is in a document: the names of the members that lead to it.
+/// The path of a field in a document: the names of the members that lead to it.
 ///
-/// As text, names are joined by dots; a backslash makes the next character part of a name, so that `a\.b` is one name. In a document, a path
-/// goes through objects by name, through an array by index if a name is one (`tags.0`), and otherwise into each of the array's objects.
+/// As text, names are joined by dots, and a backslash makes the next character part of a name: `pet.species` is two
+/// names, `a\.b` is one. In a document, a path goes through objects by name. It goes through an array by index if a name
+/// is one (`tags.0`), and otherwise into each object in the array.
 public struct FieldPath: Hashable, Sendable {
-  /// The names, at least one; each has at least one character.
+  /// The names. There is at least one, and none is empty.
   public let names: [String]
 
-  /// - Precondition: there is at least one name, and none is empty.
+  /// Creates a path from names, in which dots and backslashes have no meaning.
+  /// - Precondition: There is at least one name, and none is empty.
   public init(names: [String]) {
-    precondition(!names.isEmpty && !names.contains(""), "a path has at least one name, and no name is empty")
+    precondition(!names.isEmpty && !names.contains(""), "a field's path needs at least one name and no empty names")
     self.names = names
   }
 
-  /// Reads a path as text; nil if a name is empty.
+  /// Creates a path from text. Returns nil if a name is empty.
+  ///
+  /// A backslash at the end stands for itself.
   public init?(_ text: String) {
     var (names, name, isEscaped) = ([String](), String.UnicodeScalarView(), false)
     for scalar in text.unicodeScalars {
@@ -28,13 +32,13 @@ public struct FieldPath: Hashable, Sendable {
         name.append(scalar)
       }
     }
-    // A backslash at the end stands for itself.
     if isEscaped { name.append("\\") }
     names.append(String(name))
-    guard !names.contains(where: { $0.unicodeScalars.isEmpty }) else { return nil }
+    guard !names.contains("") else { return nil }
     self.names = names
   }
 
+  /// Paths are equal if their names have the same Unicode scalars.
   public static func == (left: FieldPath, right: FieldPath) -> Bool {
     left.names.elementsEqual(right.names) { $0.utf8.elementsEqual($1.utf8) }
   }
@@ -50,25 +54,48 @@ public struct FieldPath: Hashable, Sendable {
     left.map { FieldPath(names: $0.names + right.names) } ?? right
   }
 
-  /// The array index that a name is; nil for other names.
+  /// Returns the path that leads from a field above to this one. Returns nil if they are the same field.
+  /// - Precondition: This path begins with the names of the other one.
+  func relative(to parent: FieldPath?) -> FieldPath? {
+    guard let parent else { return self }
+    precondition(
+      names.starts(with: parent.names) { $0.utf8.elementsEqual($1.utf8) }, "the field is not under the other")
+    return names.count == parent.names.count ? nil : FieldPath(names: Array(names[parent.names.count...]))
+  }
+
+  /// Returns the array index that a name stands for, or nil for other names. An index beyond the range of `Int` is that of
+  /// no element.
   static func index(_ name: String) -> Int? {
     let digits = name.utf8
     guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
       digits.count == 1 || digits.first != UInt8(ascii: "0")
     else { return nil }
-    return Int(name)
+    return Int(name) ?? .max
+  }
+}
+
+extension FieldPath: ExpressibleByStringLiteral {
+  /// Creates a path from a literal.
+  /// - Precondition: No name is empty. To read a path that isn't known when the program is written, call
+  ///   `init(_:)` with a `String`, which returns nil in that case.
+  public init(stringLiteral text: String) {
+    guard let path = FieldPath(text) else { preconditionFailure("\"\(text)\" is no field's path: a name is empty") }
+    self = path
   }
 }
 
 extension FieldPath: CustomStringConvertible {
+  /// The path as text, which `init(_:)` reads as an equal path. A `$` that the text would begin with is escaped, so that
+  /// the text is never the name of an operator.
   public var description: String {
-    names.enumerated().map { index, name in
-      var text = ""
-      for (position, scalar) in name.unicodeScalars.enumerated() {
-        if scalar == "." || scalar == "\\" || (scalar == "$" && index == 0 && position == 0) { text += "\\" }
-        text.unicodeScalars.append(scalar)
+    var text = String.UnicodeScalarView()
+    for (index, name) in names.enumerated() {
+      if index > 0 { text.append(".") }
+      for scalar in name.unicodeScalars {
+        if scalar == "." || scalar == "\\" || (scalar == "$" && text.isEmpty) { text.append("\\") }
+        text.append(scalar)
       }
-      return text
-    }.joined(separator: ".")
+    }
+    return String(text)
   }
 }

@@ -1,307 +1,397 @@
-/// Turns JSON into a selector.
+import Basics
+
+/// Turns JSON into a tree.
+///
+/// Nesting and sizes are counted so that the JSON that `SelectorPrinter` makes of a tree never exceeds a limit that the
+/// tree's first JSON was within.
 struct SelectorParser {
+  /// The largest text, in bytes.
   static let maxByteCount = 1 << 20
+  /// The deepest nesting of text: of selectors at most two for each level, and of a value in them.
+  static let maxTextDepth = 128
+  /// The deepest nesting of selectors, and of each value in them. An object with several conditions counts as two levels, as
+  /// it would if they were clauses of an `$and`.
   static let maxDepth = 32
+  /// The largest number of conditions and operators. The `$and` that an object with several conditions implies is one.
   static let maxNodeCount = 10_000
+  /// The largest number of operands of one condition.
   static let maxOperandCount = 65_536
+  /// The largest number of regular expressions, each of which can take a few milliseconds and some hundred kilobytes to
+  /// compile.
+  static let maxRegularExpressionCount = 256
+  /// The largest number of names in the path of a field.
+  static let maxNameCount = 128
+  /// The largest size of all names in the path of a field, in bytes.
+  static let maxPathByteCount = 4_096
 
   private var nodeCount = 0
+  private var regularExpressionCount = 0
   private var hasText = false
 
-  /// Where the parser is in the selector, for messages.
-  private typealias Place = String
-
-  /// The field that conditions are about.
+  /// What an object is about.
   private struct Context {
+    /// The field that conditions are about.
     var field: FieldPath?
-    /// Inside of an operator that looks at elements.
+    /// Whether paths start at an element of an array and not at the document.
     var isElement = false
+    /// The levels of nesting so far.
     var depth = 0
 
-    /// Neither a field nor an element: the document itself.
+    /// Whether conditions have nothing to be about yet.
     var isDocument: Bool { field == nil && !isElement }
   }
 
-  static func parse(_ json: JSONValue) throws(SelectorError) -> Selector {
+  /// Returns the tree of a selector.
+  static func parse(_ json: JSONValue, at place: JSONPath = .root) throws(SelectorError) -> SelectorTree {
     guard case .object(let object) = json else {
-      throw SelectorError(.notAnObject, at: "$", "a selector is a JSON object")
+      throw SelectorError(.notAnObject, at: place, "a selector is an object")
     }
     var parser = SelectorParser()
-    return try parser.selector(object, Context(), at: "$")
+    return try parser.selector(object, Context(), at: place)
   }
+
+  // MARK: Objects
 
   private mutating func selector(
-    _ object: JSONObject, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector {
-    guard context.depth < Self.maxDepth else {
-      throw SelectorError(.tooDeep, at: place, "a selector can be nested \(Self.maxDepth) levels deep")
-    }
+    _ object: JSONObject, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    let members = object.sorted.filter { $0.name != SelectorOperator.options.rawValue }
+    let options = try options(beside: members, object[SelectorOperator.options.rawValue], context, at: place)
     var inner = context
-    inner.depth += 1
-    let options = try options(of: object, context, at: place)
-    var parts: [Selector] = []
-    for (name, value) in object where name != "$options" {
-      nodeCount += 1
-      guard nodeCount <= Self.maxNodeCount else {
-        throw SelectorError(.tooLarge, at: place, "a selector can have up to \(Self.maxNodeCount) conditions")
+    inner.depth += members.count > 1 ? 2 : 1
+    try checkDepth(inner, at: place)
+    if members.count > 1 { try countNode(at: place) }
+    var parts: [SelectorTree] = []
+    for (name, value) in members {
+      let place = JSONPath.member(place, name)
+      if name.utf8.first == UInt8(ascii: "$") {
+        parts.append(try operation(name, value, options, inner, at: place))
+      } else {
+        parts.append(try field(name, value, inner, at: place))
       }
-      parts.append(try part(name, value, options, inner, at: "\(place).\(name)"))
     }
-    return parts.count == 1 ? parts[0] : .and(parts)
+    return .all(of: parts)
   }
 
-  private mutating func part(
-    _ name: String, _ value: JSONValue, _ options: Selector.StringOptions, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector {
-    switch name {
-    case "$and": return .and(try clauses(value, context, at: place))
-    case "$or": return .or(try clauses(value, context, at: place))
-    case "$nor": return .not(.or(try clauses(value, context, at: place)))
-    case "$not":
-      let inner = try nonEmptyObject(value, context, at: place)
-      return context.field != nil && inner.isAboutEachElement(of: context.field)
-        ? .someElementNot(context.field, inner) : .not(inner)
-    case "$text":
-      guard context.isDocument else {
-        throw SelectorError(.textNotAllowed, at: place, "$text can't stand under a field")
-      }
-      guard !hasText else { throw SelectorError(.textNotAllowed, at: place, "a selector can have one $text") }
-      hasText = true
-      if let words = value.string { return .text(words) }
-      if case .object(let object) = value, object.count == 1, let words = object["$search"]?.string {
-        return .text(words)
-      }
-      throw SelectorError(.badOperand, at: place, "$text takes a string, or an object with the one member $search")
-    case "$expr":
-      guard context.isDocument else {
-        throw SelectorError(.badExpression, at: place, "$expr can't stand under a field")
-      }
-      return try expression(value, context, at: place)
-    case _ where name.utf8.first == UInt8(ascii: "$"):
-      guard !context.isDocument else {
-        throw SelectorError(
-          .operatorWithoutField, at: place, "\(name) needs a field: {\"FIELD\": {\"\(name)\": …}}")
-      }
-      return try condition(name, value, options, context, at: place)
-    default:
-      guard let path = FieldPath(name) else {
-        throw SelectorError(.badPath, at: place, "a field's path has no empty names")
-      }
-      var inner = context
-      inner.field = context.field + path
-      guard case .object(let object) = value, object.count > 0 else { return .field(inner.field, .equal(value)) }
-      return try selector(object, inner, at: place)
-    }
-  }
-
-  private mutating func clauses(
-    _ value: JSONValue, _ context: Context, at place: Place
-  ) throws(SelectorError) -> [Selector] {
-    guard case .array(let elements) = value, !elements.isEmpty else {
-      throw SelectorError(.emptyClause, at: place, "this operator takes an array of at least one selector")
-    }
-    var clauses: [Selector] = []
-    for (index, element) in elements.enumerated() {
-      clauses.append(try nonEmptyObject(element, context, at: "\(place)[\(index)]"))
-    }
-    return clauses
-  }
-
-  private mutating func nonEmptyObject(
-    _ value: JSONValue, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector {
+  /// Returns the tree of an object that has to have a condition.
+  private mutating func nonEmptySelector(
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
     guard case .object(let object) = value, object.count > 0 else {
       throw SelectorError(.emptyClause, at: place, "a selector with at least one condition is needed here")
     }
     return try selector(object, context, at: place)
   }
 
-  private static let stringOperators: Set<String> = [
-    "$eq", "$ne", "$in", "$nin", "$beginsWith", "$endsWith", "$contains", "$like", "$regex",
-  ]
+  private mutating func clauses(
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> [SelectorTree] {
+    guard case .array(let elements) = value, !elements.isEmpty else {
+      throw SelectorError(.emptyClause, at: place, "an array of at least one selector is needed here")
+    }
+    var clauses: [SelectorTree] = []
+    for (index, element) in elements.enumerated() {
+      clauses.append(try nonEmptySelector(element, context, at: .element(place, index)))
+    }
+    return clauses
+  }
+
+  private mutating func field(
+    _ name: String, _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    var inner = context
+    inner.field = try path(name, under: context.field, at: place)
+    if case .object(let object) = value, object.count > 0 { return try selector(object, inner, at: place) }
+    try countNode(at: place)
+    return .field(inner.field, .equal(try literal(value, at: place), []))
+  }
+
+  private func path(
+    _ text: String, under parent: FieldPath? = nil, at place: JSONPath
+  ) throws(SelectorError) -> FieldPath {
+    func size(_ path: FieldPath?) -> Int { path?.names.reduce(0) { $0 + $1.utf8.count } ?? 0 }
+    guard let path = FieldPath(text) else {
+      throw SelectorError(.badPath, at: place, "a field's path has no empty names")
+    }
+    guard (parent?.names.count ?? 0) + path.names.count <= Self.maxNameCount,
+      size(parent) + size(path) <= Self.maxPathByteCount
+    else {
+      throw SelectorError(
+        .tooLarge, at: place,
+        "a field's path has up to \(Self.maxNameCount) names and \(Self.maxPathByteCount) bytes")
+    }
+    return parent + path
+  }
 
   private func options(
-    of object: JSONObject, _ context: Context, at place: Place
+    beside members: [JSONObject.Element], _ value: JSONValue?, _ context: Context, at place: JSONPath
   ) throws(SelectorError) -> Selector.StringOptions {
-    guard let value = object["$options"] else { return [] }
-    let place = "\(place).$options"
-    guard !context.isDocument, object.contains(where: { Self.stringOperators.contains($0.name) }) else {
-      throw SelectorError(.badOptions, at: place, "$options stands beside a string operator, such as $eq or $regex")
+    guard let value else { return [] }
+    let place = JSONPath.member(place, SelectorOperator.options.rawValue)
+    guard !context.isDocument, members.contains(where: { SelectorOperator(rawValue: $0.name)?.takesOptions == true })
+    else {
+      throw SelectorError(.badOptions, at: place, "$options needs a string operator beside it, such as $eq or $regex")
     }
     switch value.string {
     case "c": return .ignoringCase
     case "d": return .ignoringDiacritics
     case "cd", "dc": return [.ignoringCase, .ignoringDiacritics]
-    default: throw SelectorError(.badOptions, at: place, "$options is \"c\" (case), \"d\" (diacritics) or \"cd\"")
+    default:
+      throw SelectorError(
+        .badOptions, at: place, "$options is \"c\" to ignore case, \"d\" to ignore diacritics, or \"cd\" for both")
     }
   }
 
-  // MARK: Operators of a field
+  // MARK: Operators
+
+  private mutating func operation(
+    _ name: String, _ value: JSONValue, _ options: Selector.StringOptions, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    guard let operation = SelectorOperator(rawValue: name) else {
+      let names = SelectorOperator.allCases.map(\.rawValue)
+      throw SelectorError(
+        .unknownOperator, at: place,
+        "there is no operator \(JSONPath.shown(name))\(Self.suggestion(for: name, of: names))")
+    }
+    try countNode(at: place)
+    switch operation {
+    case .and: return .all(of: try clauses(value, context, at: place))
+    case .or: return .any(of: try clauses(value, context, at: place))
+    case .nor: return .complement(of: .any(of: try clauses(value, context, at: place)))
+    case .not: return .negation(of: try nonEmptySelector(value, context, at: place), at: context.field)
+    case .text: return .text(try words(value, context, at: place))
+    case .expression: return try expression(value, context, at: place)
+    default:
+      guard !context.isDocument else {
+        throw SelectorError(
+          .operatorWithoutField, at: place, "\(name) needs a field around it: {\"FIELD\": {\"\(name)\": …}}")
+      }
+      return try condition(operation, value, options, context, at: place)
+    }
+  }
+
+  private static func suggestion(for name: String, of names: [String]) -> String {
+    SpellingSuggestion.nearest(to: name, of: names).map { "; did you mean \($0)?" } ?? ""
+  }
+
+  private mutating func words(
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> String {
+    guard context.isDocument else {
+      throw SelectorError(.textNotAllowed, at: place, "$text searches the whole document and can't be under a field")
+    }
+    guard !hasText else { throw SelectorError(.textNotAllowed, at: place, "a selector can have only one $text") }
+    hasText = true
+    if let words = value.string { return words }
+    if case .object(let object) = value, object.count == 1, let words = object["$search"]?.string { return words }
+    throw SelectorError(
+      .badOperand, at: place, "$text takes a string, or an object with a string as its only member, $search")
+  }
 
   private mutating func condition(
-    _ name: String, _ value: JSONValue, _ options: Selector.StringOptions, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector {
-    func field(_ condition: Selector.Condition) -> Selector { .field(context.field, condition) }
-    func bad(_ reason: String) -> SelectorError { SelectorError(.badOperand, at: place, "\(name) takes \(reason)") }
-    switch name {
-    case "$eq": return field(.equal(value, options))
-    case "$ne":
-      let equal = field(.equal(value, options))
-      return equal.isAboutEachElement(of: context.field) ? .someElementNot(context.field, equal) : .not(equal)
-    case "$lt": return field(.less(value))
-    case "$lte": return field(.lessOrEqual(value))
-    case "$gt": return field(.greater(value))
-    case "$gte": return field(.greaterOrEqual(value))
-    case "$in", "$nin":
-      guard case .array(let operands) = value else { throw bad("an array") }
-      guard operands.count <= Self.maxOperandCount else {
-        throw SelectorError(.tooLarge, at: place, "\(name) takes up to \(Self.maxOperandCount) operands")
+    _ operation: SelectorOperator, _ value: JSONValue, _ options: Selector.StringOptions, _ context: Context,
+    at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    func field(_ condition: SelectorTree.Condition) -> SelectorTree { .field(context.field, condition) }
+    func bad(_ expected: String) -> SelectorError {
+      SelectorError(.badOperand, at: place, "\(operation.rawValue) takes \(expected)")
+    }
+    func string() throws(SelectorError) -> String {
+      guard let string = value.string else { throw bad("a string") }
+      return string
+    }
+    func values() throws(SelectorError) -> [JSONValue] {
+      guard case .array(let values) = value else { throw bad("an array") }
+      guard values.count <= Self.maxOperandCount else {
+        throw SelectorError(.tooLarge, at: place, "\(operation.rawValue) takes up to \(Self.maxOperandCount) operands")
       }
-      return name == "$in" ? field(.in(operands, options)) : .not(field(.in(operands, options)))
-    case "$all":
-      guard case .array(let operands) = value else { throw bad("an array") }
-      return field(.all(operands))
-    case "$exists":
+      for (index, value) in values.enumerated() { _ = try literal(value, at: .element(place, index)) }
+      return values
+    }
+    switch operation {
+    case .equal: return field(.equal(try literal(value, at: place), options))
+    case .notEqual: return .notEqual(context.field, try literal(value, at: place), options)
+    case .less: return field(.less(try literal(value, at: place)))
+    case .lessOrEqual: return field(.lessOrEqual(try literal(value, at: place)))
+    case .greater: return field(.greater(try literal(value, at: place)))
+    case .greaterOrEqual: return field(.greaterOrEqual(try literal(value, at: place)))
+    case .in: return field(.in(try values(), options))
+    case .notIn: return .complement(of: field(.in(try values(), options)))
+    case .all: return field(.all(try values()))
+    case .exists:
       guard let exists = value.bool else { throw bad("true or false") }
       return field(.exists(exists))
-    case "$type":
+    case .type:
       guard let type = value.string.flatMap(JSONType.init) else {
         throw bad("one of \(JSONType.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", "))")
       }
       return field(.type(type))
-    case "$size":
-      guard let size = value.number?.wholeNumber, size >= 0 else { throw bad("a whole number from 0 on") }
+    case .size:
+      guard let size = value.number?.wholeNumber, size >= 0 else { throw bad("an integer that is not negative") }
       return field(.size(Int(size)))
-    case "$mod":
-      guard case .array(let operands) = value, operands.count == 2,
-        let divisor = operands[0].number?.truncated, let remainder = operands[1].number?.truncated, divisor != 0
-      else { throw bad("two numbers, [divisor, remainder], and the divisor isn't 0") }
+    case .remainder:
+      guard case .array(let numbers) = value, numbers.count == 2,
+        let divisor = numbers[0].number?.truncated, let remainder = numbers[1].number?.truncated, divisor != 0
+      else { throw bad("an array of two numbers: the divisor, which is not 0, and the remainder") }
       return field(.remainder(divisor: divisor, remainder: remainder))
-    case "$regex":
-      guard let pattern = value.string else { throw bad("a string") }
-      return field(.regex(pattern, options))
-    case "$beginsWith", "$endsWith", "$contains", "$like":
-      guard let text = value.string else { throw bad("a string") }
-      switch name {
-      case "$beginsWith": return field(.beginsWith(text, options))
-      case "$endsWith": return field(.endsWith(text, options))
-      case "$contains": return field(.contains(text, options))
-      default:
-        guard LikePattern(text) != nil else { throw bad("a pattern that doesn't end with a single backslash") }
-        return field(.like(text, options))
+    case .regex:
+      let pattern = try string()
+      regularExpressionCount += 1
+      guard regularExpressionCount <= Self.maxRegularExpressionCount else {
+        throw SelectorError(
+          .tooLarge, at: place, "a selector has up to \(Self.maxRegularExpressionCount) regular expressions")
       }
-    case "$elemMatch", "$allMatch", "$keyMapMatch":
-      guard case .object(let object) = value, object.count > 0 else {
-        throw bad("a selector with at least one condition")
+      do throws(RegularExpressionError) {
+        return field(.regex(try RegularExpression(pattern), options))
+      } catch {
+        throw SelectorError(.badRegularExpression, at: place, "\(error)")
       }
-      let inner = try selector(object, Context(isElement: true, depth: context.depth), at: place)
-      switch name {
-      case "$elemMatch": return field(.elemMatch(inner))
-      case "$allMatch": return field(.allMatch(inner))
-      default: return field(.keyMapMatch(inner))
+    case .beginsWith: return field(.beginsWith(try string(), options))
+    case .endsWith: return field(.endsWith(try string(), options))
+    case .contains: return field(.contains(try string(), options))
+    case .like:
+      let text = try string()
+      guard text.utf8.count <= LikePattern.maxByteCount else {
+        throw SelectorError(.tooLarge, at: place, "a pattern of $like has up to \(LikePattern.maxByteCount) bytes")
       }
-    default: throw SelectorError(.unknownOperator, at: place, "there is no operator \(name)")
+      guard let pattern = LikePattern(text) else { throw bad("a pattern that doesn't end with a single backslash") }
+      return field(.like(pattern, options))
+    case .elemMatch: return field(.elemMatch(try elementSelector(value, context, at: place)))
+    case .allMatch: return field(.allMatch(try elementSelector(value, context, at: place)))
+    case .keyMapMatch: return field(.keyMapMatch(try elementSelector(value, context, at: place)))
+    case .and, .or, .nor, .not, .text, .expression, .options:
+      preconditionFailure("\(operation.rawValue) is no condition on a value")
     }
+  }
+
+  private mutating func elementSelector(
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    try nonEmptySelector(value, Context(isElement: true, depth: context.depth), at: place)
   }
 
   // MARK: Expressions
 
   private mutating func expression(
-    _ value: JSONValue, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector {
-    guard case .object(let object) = value, object.count == 1, case .array(let operands) = object[0].value,
-      operands.count == 2
-    else {
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree {
+    guard context.isDocument else {
       throw SelectorError(
-        .badExpression, at: place, "$expr takes one comparison of two operands: {\"$lt\": [OPERAND, OPERAND]}")
+        .badExpression, at: place, "$expr computes from the whole document and can't be under a field")
     }
-    let (name, place) = (object[0].name, "\(place).\(object[0].name)")
-    let (left, right) = (
-      try operand(operands[0], context, at: "\(place)[0]"), try operand(operands[1], context, at: "\(place)[1]")
+    guard case .object(let object) = value, object.count == 1 else {
+      throw SelectorError(.badExpression, at: place, "$expr takes one comparison: {\"$lt\": [OPERAND, OPERAND]}")
+    }
+    let name = object[0].name
+    let isComplement = name == SelectorOperator.notEqual.rawValue
+    let place = JSONPath.member(place, name)
+    guard
+      let comparison = isComplement ? .equal : SelectorTree.Expression.Comparison(rawValue: name)
+    else {
+      throw SelectorError(.badExpression, at: place, "$expr compares with $eq, $ne, $lt, $lte, $gt or $gte")
+    }
+    let (left, right) = try operands(object[0].value, context, at: place)
+    return isComplement ? .not(.expression(comparison, left, right)) : .expression(comparison, left, right)
+  }
+
+  private mutating func operands(
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> (SelectorTree.Expression, SelectorTree.Expression) {
+    guard case .array(let operands) = value, operands.count == 2 else {
+      throw SelectorError(.badExpression, at: place, "an array of two operands is needed here")
+    }
+    return (
+      try operand(operands[0], context, at: .element(place, 0)),
+      try operand(operands[1], context, at: .element(place, 1))
     )
-    if name == "$ne" { return .not(.expression(.equal, left, right)) }
-    guard let comparison = Selector.Expression.Comparison(rawValue: name) else {
-      throw SelectorError(.badExpression, at: place, "$expr compares by $eq, $ne, $lt, $lte, $gt or $gte")
-    }
-    return .expression(comparison, left, right)
   }
 
   private mutating func operand(
-    _ value: JSONValue, _ context: Context, at place: Place
-  ) throws(SelectorError) -> Selector.Expression {
-    guard context.depth < Self.maxDepth else {
-      throw SelectorError(.tooDeep, at: place, "a selector can be nested \(Self.maxDepth) levels deep")
+    _ value: JSONValue, _ context: Context, at place: JSONPath
+  ) throws(SelectorError) -> SelectorTree.Expression {
+    var context = context
+    context.depth += 1
+    try checkDepth(context, at: place)
+    try countNode(at: place)
+    func bad(_ reason: String) -> SelectorError { SelectorError(.badExpression, at: place, reason) }
+    guard case .object(let object) = value else {
+      guard value.type != .array else { throw bad("an array as an operand is written {\"$literal\": [...]}") }
+      return .literal(value)
     }
+    guard object.count == 1 else {
+      throw bad("an operand is a value, or an object with one member, such as {\"$field\": PATH}")
+    }
+    let (name, argument) = object[0]
+    let inner = JSONPath.member(place, name)
+    func path(_ value: JSONValue, at place: JSONPath) throws(SelectorError) -> FieldPath {
+      guard let text = value.string else {
+        throw SelectorError(.badExpression, at: place, "\(name) takes the path of a field")
+      }
+      return try self.path(text, at: place)
+    }
+    if name == "$literal" { return .literal(try literal(argument, at: inner)) }
+    if name == "$field" { return .field(try path(argument, at: inner)) }
+    if let operation = SelectorTree.Expression.Operation(rawValue: name) {
+      let (left, right) = try operands(argument, context, at: inner)
+      return .operation(operation, left, right)
+    }
+    guard let aggregate = SelectorTree.Expression.Aggregate(rawValue: name) else {
+      let names =
+        ["$literal", "$field"] + SelectorTree.Expression.Operation.allCases.map(\.rawValue)
+        + SelectorTree.Expression.Aggregate.allCases.map(\.rawValue)
+      throw bad("there is no operand \(JSONPath.shown(name))\(Self.suggestion(for: name, of: names))")
+    }
+    guard aggregate == .count, case .object(let parts) = argument else {
+      return .aggregate(aggregate, try path(argument, at: inner))
+    }
+    guard parts.count == 2, let field = parts["$field"], let selector = parts["$where"] else {
+      throw SelectorError(
+        .badExpression, at: inner, "$count takes the path of a field, or {\"$field\": PATH, \"$where\": SELECTOR}")
+    }
+    return .countWhere(
+      try path(field, at: .member(inner, "$field")),
+      try elementSelector(selector, context, at: .member(inner, "$where")))
+  }
+
+  // MARK: Limits
+
+  private mutating func countNode(at place: JSONPath) throws(SelectorError) {
     nodeCount += 1
     guard nodeCount <= Self.maxNodeCount else {
-      throw SelectorError(.tooLarge, at: place, "a selector can have up to \(Self.maxNodeCount) conditions")
+      throw SelectorError(
+        .tooLarge, at: place, "a selector has up to \(Self.maxNodeCount) conditions and operators")
     }
-    var inner = context
-    inner.depth += 1
-    func bad(_ reason: String) -> SelectorError { SelectorError(.badExpression, at: place, reason) }
-    func path(_ value: JSONValue) throws(SelectorError) -> FieldPath {
-      guard let text = value.string else { throw bad("a field's path is a string") }
-      guard let path = FieldPath(text) else {
-        throw SelectorError(.badPath, at: place, "a field's path has no empty names")
-      }
-      return path
+  }
+
+  private func checkDepth(_ context: Context, at place: JSONPath) throws(SelectorError) {
+    guard context.depth <= Self.maxDepth else {
+      throw SelectorError(.tooDeep, at: place, "a selector is nested up to \(Self.maxDepth) levels deep")
     }
-    switch value {
-    case .array: throw bad("an operand is no array; use {\"$literal\": [...]}")
-    case .object(let object):
-      guard object.count == 1 else { throw bad("an operand is an object with one member") }
-      let (name, value) = object[0]
-      if name == "$literal" { return .literal(value) }
-      if name == "$field" { return .field(try path(value)) }
-      if let operation = Selector.Expression.Operation(rawValue: name) {
-        guard case .array(let operands) = value, operands.count == 2 else { throw bad("\(name) takes two operands") }
-        return .operation(
-          operation, try operand(operands[0], inner, at: "\(place).\(name)[0]"),
-          try operand(operands[1], inner, at: "\(place).\(name)[1]"))
-      }
-      if name == "$count", case .object(let parts) = value {
-        guard parts.count == 2, let field = parts["$field"], case .object(let condition)? = parts["$where"],
-          condition.count > 0
-        else { throw bad("$count takes a path, or an object of $field and $where") }
-        inner.isElement = true
-        return .countWhere(try path(field), try selector(condition, inner, at: "\(place).$count.$where"))
-      }
-      if let aggregate = Selector.Expression.Aggregate(rawValue: name) { return .aggregate(aggregate, try path(value)) }
-      throw bad("there is no operand \(name)")
-    default: return .literal(value)
+  }
+
+  /// Returns a value that is compared with values of documents.
+  private func literal(_ value: JSONValue, at place: JSONPath) throws(SelectorError) -> JSONValue {
+    guard value.isNested(atMost: Self.maxDepth) else {
+      throw SelectorError(.tooDeep, at: place, "a value in a selector is nested up to \(Self.maxDepth) levels deep")
     }
+    return value
   }
 }
 
-extension Selector {
-  /// Whether the selector is made of conditions on one field only that each look at one element of an array at a time.
-  func isAboutEachElement(of path: FieldPath?) -> Bool {
+extension JSONValue {
+  /// Returns a Boolean value that indicates whether no more than a number of arrays and objects are within each other.
+  fileprivate func isNested(atMost depth: Int) -> Bool {
     switch self {
-    case .and(let parts), .or(let parts): return parts.allSatisfy { $0.isAboutEachElement(of: path) }
-    case .not(let part): return part.isAboutEachElement(of: path)
-    case .someElementNot: return true
-    case .text, .expression: return false
-    case .field(let field, let condition):
-      guard field == path else { return false }
-      switch condition {
-      case .equal(let value, _), .less(let value), .lessOrEqual(let value), .greater(let value),
-        .greaterOrEqual(let value):
-        switch value {
-        case .array, .null: return false
-        default: return true
-        }
-      case .in(let operands, _):
-        return !operands.contains { if case .array = $0 { true } else { false } }
-      case .remainder, .regex, .beginsWith, .endsWith, .contains, .like: return true
-      case .exists, .type, .size, .all, .elemMatch, .allMatch, .keyMapMatch: return false
-      }
+    case .array(let elements): depth > 0 && elements.allSatisfy { $0.isNested(atMost: depth - 1) }
+    case .object(let members): depth > 0 && members.allSatisfy { $0.value.isNested(atMost: depth - 1) }
+    default: true
     }
   }
 }
 
 extension JSONNumber {
   /// The number without its fraction; nil if it doesn't fit into 64 bits.
-  var truncated: Int64? {
+  fileprivate var truncated: Int64? {
     switch self {
     case .integer(let value): value
     case .double(let value): Int64(exactly: value.rounded(.towardZero))

@@ -53,7 +53,7 @@ extension RegularExpression {
     private mutating func parseAlternation(isTopLevel: Bool = false) throws(RegularExpressionError) -> Node {
       var branches = [try parseSequence(allowsGlobalFlags: isTopLevel)]
       while reader.take("|") { branches.append(try parseSequence(allowsGlobalFlags: false)) }
-      return branches.count == 1 ? branches[0] : .alternation(branches)
+      return Node(alternating: branches)
     }
 
     private mutating func parseSequence(allowsGlobalFlags: Bool) throws(RegularExpressionError) -> Node {
@@ -91,7 +91,7 @@ extension RegularExpression {
             throw error("possessive quantifiers are not supported; remove the second '+'", at: token.offset)
           }
           _ = reader.take("?")
-          items.append(.repetition(items.removeLast(), minimum, maximum))
+          items.append(Node(repeating: items.removeLast(), minimum, maximum))
           lastKind = .repetition
         case "^":
           items.append(.assertion(flags.contains(.multiline) ? .lineStart : .textStart))
@@ -116,7 +116,7 @@ extension RegularExpression {
           lastKind = .atom
         }
       }
-      return items.count == 1 ? items[0] : .concatenation(items)
+      return Node(concatenating: items)
     }
 
     /// Returns the bounds of a quantifier, or `nil` if a brace begins no quantifier and is thus a literal.
@@ -211,7 +211,7 @@ extension RegularExpression {
     }
 
     private mutating func parseGroupName(_ start: Int) throws(RegularExpressionError) {
-      if reader.take("=") { throw backReference(start) }
+      if reader.take("=") { throw backreference(start) }
       guard reader.take("<") else { throw unknownExtension(start) }
       var name = String.UnicodeScalarView()
       let nameStart = reader.offset
@@ -232,8 +232,8 @@ extension RegularExpression {
       }
     }
 
-    private func backReference(_ start: Int) -> RegularExpressionError {
-      error("back-references are not supported; rewrite the pattern without them", at: start)
+    private func backreference(_ start: Int) -> RegularExpressionError {
+      error("backreferences are not supported; rewrite the pattern without them", at: start)
     }
 
     /// Parses inline flags and applies them. Returns a Boolean value that indicates whether a group follows.
@@ -302,10 +302,10 @@ extension RegularExpression {
       case "b": return (.assertion(.wordBoundary(ascii: isASCII)), .assertion)
       case "B": return (.assertion(.notWordBoundary(ascii: isASCII)), .assertion)
       case "1"..."9":
-        // Three octal digits are a code point; anything else is a back-reference.
+        // Three octal digits are a code point; anything else is a backreference.
         var digits = reader
         guard token.scalar < "8", digits.takeDigit(radix: 8) != nil, digits.takeDigit(radix: 8) != nil else {
-          throw backReference(token.offset)
+          throw backreference(token.offset)
         }
       default: break
       }

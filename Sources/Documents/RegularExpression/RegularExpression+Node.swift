@@ -1,22 +1,4 @@
 extension RegularExpression {
-  /// A condition on the place between two scalars.
-  enum Assertion: Hashable, Sendable {
-    /// The start of the text: `\A`, and `^` unless multi-line.
-    case textStart
-    /// The start of a line: `^` if multi-line.
-    case lineStart
-    /// The end of the text: `\Z`.
-    case textEnd
-    /// The end of the text, or the place before its final newline: `$` unless multi-line.
-    case lastLineEnd
-    /// The end of a line: `$` if multi-line.
-    case lineEnd
-    /// The start or end of a word: `\b`.
-    case wordBoundary(ascii: Bool)
-    /// A place that is no word boundary: `\B`. As in Python 3.11, an empty text has none.
-    case notWordBoundary(ascii: Bool)
-  }
-
   /// The syntax tree of a pattern, with all flags resolved. `Limit.nesting` bounds its depth.
   indirect enum Node: Sendable {
     /// One code point, which may be a surrogate and then never matches.
@@ -28,7 +10,33 @@ extension RegularExpression {
     /// The minimum and maximum number of repetitions. Without a maximum, there is no limit.
     case repetition(Node, Int, Int?)
 
+    /// The node that matches the empty text and compiles to nothing.
     static let empty = Node.concatenation([])
+
+    private var isEmpty: Bool { if case .concatenation(let nodes) = self { nodes.isEmpty } else { false } }
+
+    /// Creates the concatenation of some nodes, without those that are empty.
+    init(concatenating nodes: [Node]) {
+      let nodes = nodes.filter { !$0.isEmpty }
+      self = nodes.count == 1 ? nodes[0] : .concatenation(nodes)
+    }
+
+    /// Creates the alternation of one or more nodes, which is a set if all of them are code points.
+    init(alternating nodes: [Node]) {
+      let items = nodes.compactMap {
+        if case .scalar(let value) = $0 { CharacterSet.Item.range(value...value) } else { nil }
+      }
+      self = nodes.count == 1 ? nodes[0] : items.count == nodes.count ? .set(CharacterSet(items)) : .alternation(nodes)
+    }
+
+    /// Creates the repetition of a node.
+    init(repeating node: Node, _ minimum: Int, _ maximum: Int?) {
+      if node.isEmpty || maximum == 0 {
+        self = .empty
+      } else {
+        self = minimum == 1 && maximum == 1 ? node : .repetition(node, minimum, maximum)
+      }
+    }
 
     /// The literal that every match begins with.
     struct Outline {

@@ -1,0 +1,87 @@
+/// What is computed from the documents of a group.
+///
+/// Values are those of a field in all documents of the group, with the elements in place of an array. Values that aren't
+/// numbers don't count for sum and average; minimum and maximum follow the total order of all values but `null`.
+public enum Aggregate: Equatable, Sendable {
+  /// The number of documents.
+  case count
+  /// The sum of the numbers, which is 0 if there are none. Integers are summed exactly while the sum fits into 64 bits.
+  case sum(FieldPath)
+  /// The average of the numbers; missing if there are none.
+  case average(FieldPath)
+  /// The least value; missing if there is none.
+  case min(FieldPath)
+  /// The greatest value; missing if there is none.
+  case max(FieldPath)
+
+  var path: FieldPath? {
+    switch self {
+    case .count: nil
+    case .sum(let path), .average(let path), .min(let path), .max(let path): path
+    }
+  }
+}
+
+/// An aggregate of one group while documents are added.
+struct AggregateState: Sendable {
+  private enum Kind: Sendable {
+    case count(Int)
+    case sum(NumberSummary)
+    case average(NumberSummary)
+    case extreme(JSONValue?, isMax: Bool)
+  }
+
+  private var kind: Kind
+
+  init(_ aggregate: Aggregate) {
+    switch aggregate {
+    case .count: kind = .count(0)
+    case .sum: kind = .sum(NumberSummary())
+    case .average: kind = .average(NumberSummary())
+    case .min: kind = .extreme(nil, isMax: false)
+    case .max: kind = .extreme(nil, isMax: true)
+    }
+  }
+
+  /// Adds a document.
+  /// - Parameter path: The number of the aggregate's path; nil for the count.
+  mutating func add(_ values: borrowing FieldValues, _ path: Int?) {
+    switch kind {
+    case .count(let count): kind = .count(count + 1)
+    case .sum(let summary): kind = .sum(Self.adding(path, values, to: summary))
+    case .average(let summary): kind = .average(Self.adding(path, values, to: summary))
+    case .extreme(let extreme, let isMax): kind = .extreme(Self.extreme(extreme, path, values, isMax), isMax: isMax)
+    }
+  }
+
+  private static func adding(
+    _ path: Int?, _ values: borrowing FieldValues, to summary: NumberSummary
+  ) -> NumberSummary {
+    guard let path else { return summary }
+    var summary = summary
+    values.forEachElement(of: path) { if $0.type == .number { summary.add($0.number) } }
+    return summary
+  }
+
+  private static func extreme(
+    _ extreme: JSONValue?, _ path: Int?, _ values: borrowing FieldValues, _ isMax: Bool
+  ) -> JSONValue? {
+    guard let path else { return extreme }
+    var extreme = extreme
+    values.forEachElement(of: path) { element in
+      guard element.type != .null else { return }
+      let value = element.tree
+      if extreme.map({ isMax ? value > $0 : value < $0 }) ?? true { extreme = value }
+    }
+    return extreme
+  }
+
+  var result: JSONValue? {
+    switch kind {
+    case .count(let count): .integer(Int64(count))
+    case .sum(let summary): JSONValue(summary.sum)
+    case .average(let summary): summary.average.map { JSONValue($0) }
+    case .extreme(let extreme, _): extreme
+    }
+  }
+}

@@ -1,0 +1,121 @@
+/// Groups documents that are passed to it one by one, and computes aggregates of each group.
+///
+/// A document belongs to the group of each element of an array that it is grouped by, and to the group of missing values
+/// if it has none. With several fields, it belongs to the group of each combination.
+public struct DocumentAggregator: Sendable {
+  private struct State {
+    let key: [JSONValue?]
+    var aggregates: [AggregateState]
+  }
+
+  /// The maximum number of groups.
+  public static let maxGroupCount = 1_000_000
+
+  private let program: Program
+  private let groupPaths: [Int]
+  private let aggregates: [(aggregate: Aggregate, path: Int?)]
+  /// By the order keys of the values that they are grouped by.
+  private var groups: [[UInt8]: State] = [:]
+
+  /// - Throws: `SelectorError` if the selector needs a text index.
+  public init(
+    _ selector: Selector = .all, groupedBy fields: [FieldPath] = [], computing aggregates: [Aggregate] = [.count]
+  ) throws(SelectorError) {
+    var paths = PathTrie()
+    let groupPaths = fields.map { paths.add($0) }
+    let numbered = aggregates.map { aggregate in (aggregate, aggregate.path.map { paths.add($0) }) }
+    program = try Program(selector.checkedTree(), after: paths)
+    self.groupPaths = groupPaths
+    self.aggregates = numbered
+  }
+
+  /// Adds a document to its groups if it matches.
+  /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
+  /// - Complexity: O(*n*) in the size of the document, times the number of its groups.
+  public mutating func add(_ document: Document) throws(SelectorError) {
+    let isTooLarge = document.withSource { source in
+      guard source.isObject else { return false }
+      return FieldValues.with(of: source, program.paths) { values in
+        guard program.holds(values) else { return false }
+        return !add(values, [], [], groupPaths[...])
+      } ?? false
+    }
+    if isTooLarge { throw SelectorError(.tooLarge, "documents can be in up to \(Self.maxGroupCount) groups") }
+  }
+
+  /// Adds a document to the groups of all combinations of values that begin with those given.
+  /// - Returns: Whether there is room for its groups.
+  private mutating func add(
+    _ values: borrowing FieldValues, _ key: [UInt8], _ group: [JSONValue?], _ paths: ArraySlice<Int>
+  ) -> Bool {
+    guard let path = paths.first else { return add(values, key, group) }
+    var elements: [[UInt8]: JSONValue?] = [:]
+    values.forEachElement(of: path) { element in
+      var elementKey: [UInt8] = []
+      OrderKey.append(element, to: &elementKey)
+      elements[elementKey] = .some(element.tree)
+    }
+    if elements.isEmpty {
+      var missing: [UInt8] = []
+      OrderKey.appendMissing(to: &missing)
+      elements[missing] = .some(nil)
+    }
+    for (elementKey, element) in elements {
+      guard add(values, key + elementKey, group + [element], paths.dropFirst()) else { return false }
+    }
+    return true
+  }
+
+  private mutating func add(_ values: borrowing FieldValues, _ key: [UInt8], _ group: [JSONValue?]) -> Bool {
+    var state = groups[key] ?? State(key: group, aggregates: aggregates.map { AggregateState($0.aggregate) })
+    for index in state.aggregates.indices { state.aggregates[index].add(values, aggregates[index].path) }
+    groups[key] = state
+    return groups.count <= Self.maxGroupCount
+  }
+
+  /// Returns the groups of the documents that were added, in the order of the values that they are grouped by. Without
+  /// fields to group by, there is one group.
+  public consuming func result() -> [DocumentGroup] {
+    if groupPaths.isEmpty, groups.isEmpty {
+      let states = aggregates.map { AggregateState($0.aggregate) }
+      return [DocumentGroup(key: [], values: states.map(\.result))]
+    }
+    return groups.sorted { $0.key.span.order($1.key.span) < 0 }.map { _, state in
+      DocumentGroup(key: state.key, values: state.aggregates.map(\.result))
+    }
+  }
+}
+
+/// The documents that have the same values in the fields that they are grouped by.
+public struct DocumentGroup: Equatable, Sendable {
+  /// The values of the fields, in the order of the fields; nil for a missing one.
+  public let key: [JSONValue?]
+  /// The aggregates, in the order that they were asked for; nil for one that is missing.
+  public let values: [JSONValue?]
+}
+
+extension Sequence<Document> {
+  /// Returns the number of documents that match a selector.
+  /// - Throws: `SelectorError` if the selector needs a text index.
+  public func count(_ selector: Selector) throws(SelectorError) -> Int {
+    let compiled = try CompiledSelector(selector)
+    return reduce(0) { count, document in compiled.matches(document) ? count + 1 : count }
+  }
+
+  /// Returns the different values that a field has in the documents that match a selector, in their total order. Of an
+  /// array, the elements count.
+  /// - Throws: `SelectorError` if the selector needs a text index, or there are too many values.
+  public func distinct(_ field: FieldPath, _ selector: Selector = .all) throws(SelectorError) -> [JSONValue] {
+    try groups(of: selector, by: [field], computing: []).compactMap { $0.key[0] }
+  }
+
+  /// Returns the groups of the documents that match a selector, in the order of the values that they are grouped by.
+  /// - Throws: `SelectorError` if the selector needs a text index, or there are too many groups.
+  public func groups(
+    of selector: Selector = .all, by fields: [FieldPath], computing aggregates: [Aggregate] = [.count]
+  ) throws(SelectorError) -> [DocumentGroup] {
+    var aggregator = try DocumentAggregator(selector, groupedBy: fields, computing: aggregates)
+    for document in self { try aggregator.add(document) }
+    return aggregator.result()
+  }
+}

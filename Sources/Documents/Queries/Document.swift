@@ -1,0 +1,118 @@
+/// A JSON object with the key and the revision of its entry.
+///
+/// Queries see the key as the member `_id` and the revision as the member `_rev`, in place of members of these names in
+/// the text. A document without a key or revision has those members of the text instead, if any.
+public struct Document: Sendable {
+  static let idName = "_id"
+  static let revisionName = "_rev"
+
+  /// The key of the entry; nil for a document that has no entry.
+  public let id: String?
+  /// The revision of the entry; nil for a document that has no entry.
+  public let revision: UInt64?
+  /// The text of the object, as stored.
+  public let text: [UInt8]
+  /// A Boolean value that indicates whether the text has only the fields that a query asked for.
+  public let isProjection: Bool
+  /// The key as a JSON string, followed by the revision as a number.
+  private let metadataText: [UInt8]
+  /// Where the key ends in the text of the metadata.
+  private let idCount: Int
+
+  /// - Parameter text: The text of a JSON object. It isn't checked: other text matches no query.
+  public init(_ text: [UInt8], id: String? = nil, revision: UInt64? = nil) {
+    self.text = text
+    self.id = id
+    self.revision = revision
+    isProjection = false
+    let idText = id.map { JSONValue.string($0).encoded() } ?? []
+    idCount = idText.count
+    metadataText = idText + (revision.map { JSONValue(revision: $0).encoded() } ?? [])
+  }
+
+  /// - Parameter text: The text of a JSON object. It isn't checked: other text matches no query.
+  public init(_ text: String, id: String? = nil, revision: UInt64? = nil) {
+    self.init(Array(text.utf8), id: id, revision: revision)
+  }
+
+  /// Creates the part of a document that a query asked for.
+  private init(projection text: [UInt8], of document: Document) {
+    self.text = text
+    id = document.id
+    revision = document.revision
+    metadataText = document.metadataText
+    idCount = document.idCount
+    isProjection = true
+  }
+
+  /// The object as a tree: with `_id` and `_rev`, unless it is a projection, which has them if they were asked for.
+  /// - Throws: `JSONError` if the text isn't a JSON object.
+  public func value() throws(JSONError) -> JSONValue {
+    let text = try json()
+    return try JSONValue(parsing: text.span)
+  }
+
+  /// The text of the object: with `_id` and `_rev` at the start, unless it is a projection, which has them if they were
+  /// asked for.
+  /// - Throws: `JSONError` if the text isn't a JSON object.
+  public func json() throws(JSONError) -> [UInt8] {
+    let metadata = isProjection ? [] : self.metadata
+    guard !metadata.isEmpty else {
+      _ = try JSON.scan(text.span, JSONLimits()) { (scanner) throws(JSONScanner.Failure) in try scanner.skipObject() }
+      return text
+    }
+    return try JSON.scan(text.span, JSONLimits()) { (scanner) throws(JSONScanner.Failure) in
+      let value = try scanner.skipObject()
+      var output = [UInt8(ascii: "{")]
+      func append(_ name: [UInt8], _ value: some Sequence<UInt8>) {
+        if output.count > 1 { output.append(UInt8(ascii: ",")) }
+        output += name
+        output.append(UInt8(ascii: ":"))
+        output += value
+      }
+      for (name, value) in metadata { append(Array("\"\(name)\"".utf8), value) }
+      value.forEachMember { name, member in
+        let isShadowed = metadata.contains { entry in name.withText { $0.order(Array(entry.name.utf8).span) == 0 } }
+        if !isShadowed { unsafe append(Array(name.bytes), member.bytes) }
+      }
+      output.append(UInt8(ascii: "}"))
+      return output
+    }
+  }
+
+  /// The members that stand for key and revision, as JSON.
+  private var metadata: [(name: String, value: [UInt8])] {
+    var members: [(name: String, value: [UInt8])] = []
+    if idCount > 0 { members.append((Self.idName, Array(metadataText[..<idCount]))) }
+    if idCount < metadataText.count { members.append((Self.revisionName, Array(metadataText[idCount...]))) }
+    return members
+  }
+
+  /// Returns the part of the document that a query asked for.
+  func projected(_ projection: Projection) -> Document {
+    Document(projection: withSource(projection.object), of: self)
+  }
+
+  /// Calls `body` with the places of the text and the metadata.
+  @inline(__always)
+  func withSource<Result>(_ body: (DocumentSource) -> Result) -> Result {
+    unsafe text.withUnsafeBufferPointer { text in
+      unsafe metadataText.withUnsafeBufferPointer { metadata in
+        unsafe body(DocumentSource(text, metadata: metadata, idCount: idCount))
+      }
+    }
+  }
+}
+
+extension JSONValue {
+  /// A revision as a number.
+  init(revision: UInt64) { self = Int64(exactly: revision).map(JSONValue.integer) ?? .double(Double(revision)) }
+}
+
+extension JSONScanner {
+  /// Passes an object, after white space.
+  fileprivate mutating func skipObject() throws(Failure) -> SourceValue {
+    guard peek() == UInt8(ascii: "{") else { throw failure(.object) }
+    return SourceValue(try skipValue(), of: self)
+  }
+}

@@ -1,0 +1,39 @@
+/// The order of a query's result: which fields it is sorted by, as numbers of paths in a trie.
+struct SortOrder: Sendable {
+  private struct Field {
+    let path: Int
+    let isDescending: Bool
+  }
+
+  private let fields: [Field]
+
+  /// Adds the paths of the fields to a trie. Ties are broken by `_id`, in the direction of the last field.
+  init(_ sort: [SortField], _ paths: inout PathTrie) {
+    let tie = SortField(FieldPath(names: [Document.idName]), sort.last?.direction ?? .ascending)
+    fields = (sort + [tie]).map { Field(path: paths.add($0.path), isDescending: $0.direction == .descending) }
+  }
+
+  /// Makes the key by which a document is sorted: bytes that are compared as unsigned numbers.
+  func makeKey(of values: borrowing FieldValues, in key: inout [UInt8]) {
+    key.removeAll(keepingCapacity: true)
+    for field in fields { append(field, of: values, to: &key) }
+  }
+
+  /// Appends the key of a field's least element, or of its greatest if the field is descending.
+  private func append(_ field: Field, of values: borrowing FieldValues, to key: inout [UInt8]) {
+    let start = key.count
+    values.forEachElement(of: field.path) { element in
+      let next = key.count
+      OrderKey.append(element, to: &key)
+      guard next > start else { return }
+      let order = key.span.extracting(next..<key.count).order(key.span.extracting(start..<next))
+      if (order < 0) != field.isDescending, order != 0 {
+        key.removeSubrange(start..<next)
+      } else {
+        key.removeSubrange(next...)
+      }
+    }
+    if key.count == start { OrderKey.appendMissing(to: &key) }
+    if field.isDescending { for index in start..<key.count { key[index] = ~key[index] } }
+  }
+}

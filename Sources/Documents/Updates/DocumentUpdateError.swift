@@ -1,0 +1,64 @@
+/// Why JSON is no update, or why an update can't be applied to a document, and which part of the update is concerned.
+public struct DocumentUpdateError: Error, Equatable, Sendable {
+  /// Stable names of the reasons.
+  public enum Code: String, CaseIterable, Sendable {
+    // Of the update itself.
+
+    /// The update is not JSON.
+    case notJSON
+    /// The update is not a JSON object.
+    case notAnObject
+    /// The update has operators and other members.
+    case mixedForms
+    /// There is no such operator.
+    case unknownOperator
+    /// An operator has an operand that it doesn't take.
+    case badOperand
+    /// A path has an empty name, an unescaped `$` at the start of a name, or too many names.
+    case badPath
+    /// The update changes `_id` or `_rev`.
+    case metadata
+    /// Two changes are to the same field, or one is to a part of the other's.
+    case conflict
+    /// The update's text is too long, or it has too many changes.
+    case tooLarge
+    /// A value is nested too deeply.
+    case tooDeep
+
+    // Of an update and a document.
+
+    /// The document is not a JSON object.
+    case notADocument
+    /// A path leads through a value that is neither an object nor an array.
+    case notAContainer
+    /// A path leads through an array by a name that is not an index.
+    case notAnIndex
+    /// An index is beyond the end of its array.
+    case indexTooLarge
+    /// `$inc` finds a value that is not a number.
+    case notANumber
+    /// `$push` finds a value that is not an array.
+    case notAnArray
+    /// The result of `$inc` is beyond the range of doubles.
+    case numberTooLarge
+    /// The result would have more bytes than the limit.
+    case resultTooLarge
+    /// The result would be nested more deeply than the limit.
+    case resultTooDeep
+  }
+
+  public let code: Code
+  /// Where, as a JSON path in the update: `$` is the whole, `$.$set.address.city` a change.
+  public let path: String
+  public let reason: String
+
+  public init(_ code: Code, at path: String, _ reason: String) {
+    self.code = code
+    self.path = path
+    self.reason = reason
+  }
+}
+
+extension DocumentUpdateError: CustomStringConvertible {
+  public var description: String { "\(reason) (at \(path))" }
+}
