@@ -97,7 +97,7 @@ let package = Package(
     .target(
       name: "SQLiteDataSource",
       dependencies: [
-        "DataSources", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
+        "DataSources", "Documents", .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
     .target(

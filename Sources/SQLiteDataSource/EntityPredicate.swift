@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import GRDB
 
 /// A condition on entities: a comparison of a field, or a combination of conditions.
@@ -214,7 +215,7 @@ extension EntityPredicate.Condition {
     case .comparison(let field, let comparison, let values, let ignoringCase):
       try field.check()
       return try comparison.sql(
-        field.sql, values.map { try JSONScalar($0).databaseValue }, ignoringCase: ignoringCase)
+        field.sql, values.map { try JSONValue.databaseValue(of: $0) }, ignoringCase: ignoringCase)
     }
   }
 

@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 
 extension EntityPredicate {
   /// Parses a condition in the language of `NSPredicate`: comparisons of fields with values, combined with `AND`, `OR`,
@@ -159,7 +160,7 @@ private struct PredicateParser {
     if tokens.first == .argument {
       tokens.removeFirst()
       guard let list = arguments.popFirst() else { throw PredicateLexer.failure("an argument is missing") }
-      return try JSONScalar.list(list)
+      return try JSONValue.list(encoding: list)
     }
     guard take(symbol: "{") else { throw unexpected }
     var values: [Value] = []

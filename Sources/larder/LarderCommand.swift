@@ -26,7 +26,7 @@ struct LarderCommand: AsyncParsableCommand {
         2  invalid command line or input
         3  refused by the server
         4  connection failure or timeout
-        5  damaged files
+        5  damaged files, or files that are not JSON
 
       On a terminal, larder without a COMMAND starts a console, which runs commands until 'quit' and keeps a history \
       in ${XDG_STATE_HOME:-~/.local/state}/larder. Without a terminal this is a usage error, because larder does not \
@@ -45,7 +45,7 @@ struct LarderCommand: AsyncParsableCommand {
         name: "Entries",
         subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Find.self, Watch.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
-      CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self]),
+      CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self]),
     ])
 
   @OptionGroup private var connection: ConnectionOptions

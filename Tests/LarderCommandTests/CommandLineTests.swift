@@ -11,7 +11,8 @@ import Testing
     ["--server", "here", "ping"], ["page", "items", "--limit", "-1"], ["page", "items", "--offset", "x"],
     ["load", "items"], ["backup", "items"], ["restore", "items"], ["verify"], ["verify", "/nowhere"],
     ["check"], ["check", "/nowhere"], ["check", "/tmp"], ["check", "/tmp", "/tmp/other"],
-    ["check", "/tmp", "--salvage"],
+    ["check", "/tmp", "--salvage"], ["json"], ["json", "chek"], ["json", "check"], ["json", "check", "/nowhere"],
+    ["json", "check", "/tmp"], ["json", "check", "--lines", "/tmp"], ["json", "check", "-x", "-"],
     ["get", "items", String(repeating: "k", count: 4_097)],
   ]) func `is refused with status 2 if it is invalid`(arguments: [String]) throws {
     let command = try Command.larder(arguments)
@@ -23,16 +24,17 @@ import Testing
 
   @Test func `names the command that prints the help`() throws {
     #expect(try Command.larder(["get", "items"]).error.hasSuffix("see 'larder get --help'\n"))
+    #expect(try Command.larder(["json", "check"]).error.hasSuffix("see 'larder json check --help'\n"))
+    #expect(try Command.larder(["json", "check", "a", "-h"]).error.hasSuffix("see 'larder json check --help'\n"))
     #expect(try Command.larder(["put", "items", "-5", "x"]).error.contains("put -- before"))
   }
 
   @Test func `has help with an example for every command`() throws {
     for name in [
       "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "find", "load",
-      "dump",
-      "backup", "restore", "verify", "check",
+      "dump", "backup", "restore", "verify", "check", "json check",
     ] {
-      let command = try Command.larder([name, "--help"])
+      let command = try Command.larder(name.split(separator: " ").map(String.init) + ["--help"])
       #expect(command.status == 0 && command.error.isEmpty)
       #expect(command.text.contains("Example: "), "\(name)")
     }

@@ -86,14 +86,16 @@ import Testing
   }
 
   private static let wrong = [
-    ("nonsense", "an object is expected"), (#"{"key":"b","value":1"#, "a comma or } is expected, at byte 21"),
-    (#"{"key":"b","value":1} x"#, "something follows the end"), (#"{"value":1}"#, "no 'key'"),
+    ("nonsense", "expected an object, at column 1"),
+    (#"{"key":"b","value":1"#, "expected a comma or }, at column 21"),
+    (#"{"key":"b","value":1} x"#, "expected the end of the text, at column 23"), (#"{"value":1}"#, "no 'key'"),
     (#"{"key":"b"}"#, "no 'value'"),
     (#"{"key":"b","value":1,"values":[]}"#, "more than one value"), (#"{"key":7,"value":1}"#, "not a string"),
     (#"{"key":"","value":1}"#, "0 bytes"), (#"{"key":"b","value":"\ud800"}"#, "surrogate"),
     (#"{"key":"b","valueBase64":"A"}"#, "Base64"),
     (#"{"key":"b","value":1,"id":2}"#, "--key FIELD"),
     (#"{"key":"b","value":1,"expiresInMilliseconds":0}"#, "whole number"),
+    (#"{"key":"b","values":{}}"#, "not an array"), (#"{"key":"b","value":01}"#, "expected a comma or }, at column 21"),
     (#"{"key":"b","missing":true}"#, "missing"), (#"{"key":"b","key":"c","value":1}"#, "twice"),
   ]
 

@@ -5,23 +5,29 @@ public struct JSONError: Error, Equatable, Sendable {
     case value = "a value"
     case object = "an object"
     case array = "an array"
-    case name = "a member name in double quotes"
+    case name = "a member's name in double quotes"
     case colon = "a colon"
     case commaOrBrace = "a comma or }"
     case commaOrBracket = "a comma or ]"
     case digit = "a digit"
-    case escape = "one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u"
-    case hexadecimalDigits = "four hexadecimal digits"
+    /// After a backslash.
+    case escape = "one of \" \\ / b f n r t u after the backslash"
+    case hexadecimalDigit = "a hexadecimal digit"
+    /// At the escape for half of a pair.
     case surrogatePair = "both halves of a surrogate pair"
     case closingQuote = "a closing double quote"
     case escapedControlCharacter = "an escape in place of a control character"
+    /// At the first byte of a sequence that is not a character in UTF-8.
     case utf8 = "valid UTF-8"
+    case noByteOrderMark = "no byte order mark"
     case end = "the end of the text"
+    /// At the bracket or brace that is too deep.
     case lessNesting = "less nesting"
+    /// At the first byte that is too many.
     case lessText = "a shorter text"
   }
 
-  /// The position in the text, in bytes from its start.
+  /// The position in the text, in bytes from 0. It is the end of the text if the text ends too early.
   public let offset: Int
   /// The line, from 1. Line feeds end lines.
   public let line: Int
@@ -29,7 +35,8 @@ public struct JSONError: Error, Equatable, Sendable {
   public let column: Int
   public let expected: Expectation
 
-  /// Computes line and column. Complexity: O(`offset`).
+  /// Finds the line and the column of an offset.
+  /// - Complexity: O(`offset`).
   init(at offset: Int, of text: Span<UInt8>, expected: Expectation) {
     var (line, lineStart) = (1, 0)
     for position in 0..<min(offset, text.count) where text[position] == UInt8(ascii: "\n") {
@@ -38,16 +45,22 @@ public struct JSONError: Error, Equatable, Sendable {
     self.offset = offset
     self.line = line
     column = offset - lineStart + 1
-    self.expected = expected
+    let beginsWithMark = text.count >= 3 && text[0] == 0xEF && text[1] == 0xBB && text[2] == 0xBF
+    self.expected = offset == 0 && beginsWithMark ? .noByteOrderMark : expected
   }
 }
 
 extension JSONError: CustomStringConvertible {
-  public var description: String {
+  /// What is wrong, without the position: "expected a comma or }".
+  public var reason: String {
     switch expected {
-    case .lessNesting: "too deeply nested at line \(line), column \(column) (byte \(offset))"
+    case .lessNesting: "arrays and objects are nested too deeply"
     case .lessText: "the text is longer than \(offset) bytes"
-    default: "expected \(expected.rawValue) at line \(line), column \(column) (byte \(offset))"
+    default: "expected \(expected.rawValue)"
     }
+  }
+
+  public var description: String {
+    expected == .lessText ? reason : "\(reason) at line \(line), column \(column) (byte \(offset))"
   }
 }

@@ -1,27 +1,32 @@
-/// The members of a JSON object, in their order. Names differ if their Unicode scalars do: two spellings of "é" are two names.
+/// The members of a JSON object, in their order. Names differ if their Unicode scalars do: two spellings of "é" are two
+/// names.
 ///
-/// Two objects are equal if they have the same members in any order.
+/// Two objects are equal if they have the same members, in any order.
 public struct JSONObject: Sendable {
   public typealias Element = (name: String, value: JSONValue)
 
   private var members: [Element] = []
-  /// Where each name is, for objects too large to search one by one.
+  /// Where each name is, in objects that are too large to search one by one; otherwise empty.
   private var positions: [Name: Int] = [:]
   private static let maxSearched = 16
 
   private struct Name: Hashable, Sendable {
     let text: String
 
-    static func == (left: Name, right: Name) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
-    func hash(into hasher: inout Hasher) { for byte in text.utf8 { hasher.combine(byte) } }
+    static func == (left: Name, right: Name) -> Bool { left.text.hasSameScalars(as: right.text) }
+
+    func hash(into hasher: inout Hasher) {
+      var text = text
+      text.withUTF8 { unsafe hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
   }
 
   public init() {}
 
-  public var count: Int { members.count }
-
-  /// The value of a member; nil if there is no such member. Setting it to nil removes the member, setting that of a new name appends one.
-  /// - Complexity: O(1), but O(*n*) to remove.
+  /// The value of a member; nil if there is no such member.
+  ///
+  /// Setting it replaces the value, or appends a member if the name is new. Setting it to nil removes the member.
+  /// - Complexity: O(1) on average, but O(*n*) to remove a member.
   public subscript(name: String) -> JSONValue? {
     get { position(of: name).map { members[$0].value } }
     set {
@@ -38,7 +43,7 @@ public struct JSONObject: Sendable {
 
   private func position(of name: String) -> Int? {
     if members.count > Self.maxSearched { return positions[Name(text: name)] }
-    return members.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+    return members.firstIndex { $0.name.hasSameScalars(as: name) }
   }
 
   private mutating func append(_ name: String, _ value: JSONValue) {
@@ -56,7 +61,7 @@ public struct JSONObject: Sendable {
     for (position, member) in members.enumerated() { positions[Name(text: member.name)] = position }
   }
 
-  /// The members by name, in the order of their Unicode scalars.
+  /// The members in the order of their names' Unicode scalars.
   var sorted: [Element] { members.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) } }
 }
 
@@ -67,7 +72,7 @@ extension JSONObject: RandomAccessCollection {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
-  /// Of equal names the last one counts.
+  /// Creates an object. If names are equal, the last one counts.
   public init(dictionaryLiteral elements: (String, JSONValue)...) {
     for (name, value) in elements { self[name] = value }
   }
@@ -76,5 +81,12 @@ extension JSONObject: ExpressibleByDictionaryLiteral {
 extension JSONObject: Equatable {
   public static func == (left: JSONObject, right: JSONObject) -> Bool {
     left.count == right.count && left.members.allSatisfy { right[$0.name] == $0.value }
+  }
+}
+
+extension String {
+  /// Returns whether the texts have the same Unicode scalars. Swift's `==` also accepts canonically equivalent ones.
+  func hasSameScalars(as other: String) -> Bool {
+    utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
   }
 }

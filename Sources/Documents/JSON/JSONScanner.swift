@@ -1,10 +1,11 @@
-/// A position in JSON text that moves over values and checks them on the way: strict RFC 8259, valid UTF-8, no half surrogate pairs.
+/// A position in JSON text that advances over values and checks them on the way; see `JSON` for the rules.
 ///
-/// It makes nothing of what it passes: it says where values begin and end, and callers read them where they are. A value is passed in one
-/// pass without recursion; nothing is allocated.
+/// A scanner makes nothing of what it passes: it returns where values begin and end, and callers read them there. It
+/// passes a value without recursion and without allocations.
 ///
-/// Safe because every read is bounded by `end`, and a scanner doesn't outlive the bytes that it was made of: it is internal to this module,
-/// whose callers make it inside `withUnsafeBytes`.
+/// Safe because every read is before `end`, and because no scanner outlives its bytes: the type is internal to this
+/// module, whose code creates scanners inside `withUnsafeBytes`. The exceptions are the subscript and `bytes`, whose
+/// callers ask only for offsets that a scanner has passed.
 @safe
 struct JSONScanner {
   private let base: UnsafePointer<UInt8>
@@ -12,23 +13,24 @@ struct JSONScanner {
   let end: Int
   /// The next byte to be read.
   private(set) var position: Int
+  /// Up to 576, for which `skipContainer` has room.
   private let maxDepth: Int
 
-  /// Thrown inside of the module; public functions turn it into a `JSONError`.
+  /// What is wrong. Inside this module only: public functions throw a `JSONError` instead, which takes longer to make.
   struct Failure: Error {
     let offset: Int
     let expected: JSONError.Expectation
   }
 
   @unsafe @inline(__always)
-  init(_ bytes: UnsafeRawBufferPointer, from start: Int = 0, to end: Int? = nil, maxDepth: Int = JSONLimits.deepest) {
+  init(_ bytes: UnsafeRawBufferPointer, maxDepth: Int = JSONLimits.deepest) {
     unsafe base = bytes.baseAddress.map { unsafe $0.assumingMemoryBound(to: UInt8.self) } ?? Self.nothing
-    self.end = end ?? bytes.count
-    position = start
+    end = bytes.count
+    position = 0
     self.maxDepth = maxDepth
   }
 
-  /// For empty text: never read.
+  /// The address of empty text. Nothing is read from it.
   private static var nothing: UnsafePointer<UInt8> { unsafe UnsafePointer(bitPattern: 1).unsafelyUnwrapped }
 
   @inline(__always)
@@ -50,7 +52,8 @@ struct JSONScanner {
 
   // MARK: Tokens
 
-  /// The next byte that is not white space; nil at the end.
+  /// Skips white space.
+  /// - Returns: The byte that comes next; nil at the end.
   @inline(__always)
   mutating func peek() -> UInt8? {
     while position < end {
@@ -62,7 +65,8 @@ struct JSONScanner {
     return nil
   }
 
-  /// Passes a byte if it comes next, after white space.
+  /// Skips white space, and passes the byte if it comes next.
+  /// - Returns: Whether it came next.
   @inline(__always)
   mutating func take(_ byte: UInt8) -> Bool {
     guard peek() == byte else { return false }
@@ -77,7 +81,7 @@ struct JSONScanner {
   }
 
   /// Passes a member's name and the colon.
-  /// - Returns: The name without its quotes, and whether it has escapes.
+  /// - Returns: The place of the name without its quotes, and whether the name has escapes.
   @inline(__always)
   mutating func takeName() throws(Failure) -> (name: Range<Int>, hasEscapes: Bool) {
     guard peek() == UInt8(ascii: "\"") else { throw failure(.name) }
@@ -95,7 +99,7 @@ struct JSONScanner {
     position &+= 1
     var hasEscapes = false
     while true {
-      // Eight bytes at a time, up to one that ends the string, escapes, is not ASCII, or is wrong.
+      // Skip eight bytes at a time, up to one that ends the string, begins an escape, is not ASCII, or is wrong.
       while position &+ 8 <= end {
         let special = Self.specialBytes(unsafe UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self))
         if special == 0 {
@@ -124,8 +128,8 @@ struct JSONScanner {
     }
   }
 
-  /// Marks with the top bit the bytes of a little-endian word that are a quote, a backslash, a control character or not ASCII. Bytes after
-  /// the first one marked can be marked wrongly.
+  /// Sets the top bits of the bytes in a little-endian word that are quotes, backslashes, control characters or not
+  /// ASCII. Only the first bit that is set is meaningful: borrows can set bits after it.
   @inline(__always)
   private static func specialBytes(_ word: UInt64) -> UInt64 {
     let (ones, tops): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
@@ -137,7 +141,7 @@ struct JSONScanner {
   @inline(never)
   private mutating func skipEscape() throws(Failure) {
     let start = position
-    guard position &+ 1 < end else { throw failure(.escape) }
+    guard position &+ 1 < end else { throw failure(.escape, at: end) }
     switch unsafe base[position &+ 1] {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
       UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
@@ -152,29 +156,25 @@ struct JSONScanner {
       case 0xDC00..<0xE000: throw failure(.surrogatePair, at: start)
       default: break
       }
-    default: throw failure(.escape)
+    default: throw failure(.escape, at: position &+ 1)
     }
   }
 
   /// Passes `\u` and its four digits.
   private mutating func takeUnicodeEscape() throws(Failure) -> UInt16 {
-    guard let unit = codeUnit(at: position &+ 2) else { throw failure(.hexadecimalDigits, at: position &+ 2) }
-    position &+= 6
-    return unit
-  }
-
-  /// The code unit of the four hexadecimal digits at an offset.
-  func codeUnit(at offset: Int) -> UInt16? {
-    guard offset &+ 4 <= end else { return nil }
-    var unit: UInt16 = 0
-    for position in offset..<offset &+ 4 {
-      guard let digit = hexadecimalDigit(self[position]) else { return nil }
-      unit = unit << 4 | UInt16(digit)
+    for offset in position &+ 2..<position &+ 6 {
+      guard offset < end, hexadecimalDigit(self[offset]) != nil else { throw failure(.hexadecimalDigit, at: offset) }
     }
-    return unit
+    position &+= 6
+    return codeUnit(at: position &- 4)
   }
 
-  /// Passes characters that take more than one byte, as long as they follow each other.
+  /// Returns the code unit that four hexadecimal digits stand for. The scanner has passed the digits.
+  func codeUnit(at offset: Int) -> UInt16 {
+    (offset..<offset &+ 4).reduce(0) { $0 &<< 4 | UInt16(hexadecimalDigit(self[$1]) ?? 0) }
+  }
+
+  /// Passes a run of characters that take more than one byte each.
   @inline(never)
   private mutating func skipMultibyteCharacters() throws(Failure) {
     while position < end, self[position] >= 0x80 {
@@ -183,7 +183,7 @@ struct JSONScanner {
     }
   }
 
-  /// The size of the character at the position, which is not ASCII; nil if it is not UTF-8 (RFC 3629 §4).
+  /// The size of the character that comes next, which is not ASCII; nil if it is not UTF-8 (RFC 3629 §4).
   @inline(__always)
   private func characterByteCount() -> Int? {
     let (lead, left) = (self[position], end &- position)
@@ -225,7 +225,7 @@ struct JSONScanner {
     guard position > start else { throw failure(.digit) }
   }
 
-  /// Passes `true`, `false` or `null`, given as little-endian words; the first character has been seen.
+  /// Passes `true`, `false` or `null`.
   @inline(__always)
   private mutating func skipLiteral(_ literal: StaticString) throws(Failure) {
     let count = literal.utf8CodeUnitCount
@@ -238,9 +238,9 @@ struct JSONScanner {
 
   // MARK: Values
 
-  /// Passes a value, after white space.
-  /// - Parameter depth: how many arrays and objects it is in.
-  /// - Returns: Where it is.
+  /// Skips white space, and passes a value.
+  /// - Parameter outer: The number of arrays and objects that the value is in.
+  /// - Returns: The place of the value.
   mutating func skipValue(depth outer: Int = 0) throws(Failure) -> Range<Int> {
     guard let first = peek() else { throw failure(.value) }
     let start = position
@@ -266,12 +266,12 @@ struct JSONScanner {
 
   /// Passes an array or object, whose opening bracket comes next.
   private mutating func skipContainer(depth outer: Int) throws(Failure) {
-    // Bit by bit from the outermost: whether it is an object.
-    var kinds = InlineArray<8, UInt64>(repeating: 0)
+    // One bit for each open container, from the outermost: whether it is an object.
+    var kinds = InlineArray<9, UInt64>(repeating: 0)
     var depth = outer
     var isObject = false
     repeat {
-      // Here a value comes next.
+      // A value comes next.
       guard let byte = peek() else { throw failure(.value) }
       if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
         guard depth < maxDepth else { throw failure(.lessNesting) }
@@ -280,7 +280,7 @@ struct JSONScanner {
         kinds[word] = isObject ? kinds[word] | bit : kinds[word] & ~bit
         depth &+= 1
         position &+= 1
-        // The closing bracket is 2 after the opening one, for both kinds.
+        // In ASCII, either closing bracket is the opening one plus 2.
         if peek() != byte &+ 2 {
           if isObject { _ = try takeName() }
           continue
@@ -292,7 +292,7 @@ struct JSONScanner {
           continue
         }
       }
-      // Here an element or member has ended, or an empty container begun.
+      // An element or member has ended, or an empty container has begun.
       while true {
         if take(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
           depth &-= 1
@@ -311,7 +311,7 @@ struct JSONScanner {
   }
 }
 
-/// The value of a hexadecimal digit in ASCII.
+/// The value of a hexadecimal digit in ASCII; nil for any other byte.
 @inline(__always)
 func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
   switch byte {

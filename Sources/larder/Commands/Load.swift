@@ -50,7 +50,7 @@ struct Load: AsyncParsableCommand {
           if !lines.isReady { try await writer.sendAll() }
           if try lines.fill() { continue } else { break }
         }
-        if isBlank(lines.buffer.span.extracting(line)) { continue }
+        if lines.buffer.span.extracting(line).isBlank { continue }
         let write = try parser.parse(lines.buffer.span.extracting(line))
         let partition = BatchWriter.partition(of: write.key)
         let size = write.byteCount
@@ -61,7 +61,7 @@ struct Load: AsyncParsableCommand {
         writer.add(write, byteCount: size, number: lines.number, to: partition)
       }
       try await writer.finish()
-    } catch let error as JSONError {
+    } catch let error as LineError {
       progress.clear()
       try await writer.finish()
       throw CommandFailure(
@@ -76,10 +76,5 @@ struct Load: AsyncParsableCommand {
       throw error
     }
     progress.finish("loaded", writer.acknowledgedCount, bytes: lines.bytesRead)
-  }
-
-  private static func isBlank(_ line: Span<UInt8>) -> Bool {
-    for index in 0..<line.count where line[index] != 0x20 && line[index] != 0x09 { return false }
-    return true
   }
 }

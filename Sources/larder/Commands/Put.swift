@@ -50,6 +50,12 @@ struct Put: AsyncParsableCommand {
   private func standardInput() throws -> [UInt8] {
     let input = InputFile()
     if input.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
-    return try input.readAll(limit: LarderClient.Configuration().maxFrameBytes)
+    let limit = LarderClient.Configuration().maxFrameBytes
+    return try input.readAll(
+      limit: limit,
+      orThrow: CommandFailure(
+        .refused,
+        "standard input is longer than \(limit) bytes, which no server accepts as a value; split it into several entries"
+      ))
   }
 }

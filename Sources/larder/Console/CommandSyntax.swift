@@ -71,6 +71,8 @@ struct CommandSyntax: Decodable {
 /// is an option, unless it follows `--` or is the value of the option before it.
 struct CommandLinePosition {
   private(set) var command = CommandSyntax.larder
+  /// The names that lead to the command, from `larder`.
+  private var path = [CommandSyntax.larder.commandName]
   /// The arguments so far, without options and their values.
   private(set) var arguments: [String] = []
   /// The option whose value comes next.
@@ -83,10 +85,7 @@ struct CommandLinePosition {
   }
 
   /// The command that shows the help of this position's command.
-  var helpCommand: String {
-    let larder = CommandSyntax.larder.commandName
-    return command.commandName == larder ? "\(larder) --help" : "\(larder) \(command.commandName) --help"
-  }
+  var helpCommand: String { (path + ["--help"]).joined(separator: " ") }
 
   /// The first argument with this name, if there is one.
   func argument(named name: String) -> String? {
@@ -106,6 +105,7 @@ struct CommandLinePosition {
       acceptsOptions = false
     } else if let subcommand = command.command(word) {
       command = subcommand
+      path.append(subcommand.commandName)
     } else {
       arguments.append(word)
     }

@@ -1,4 +1,5 @@
 import Basics
+import Documents
 import Foundation
 import Larder
 
@@ -74,11 +75,22 @@ enum EntryLine {
   }
 
   private static func append(text bytes: Span<UInt8>, to output: inout [UInt8]) {
-    if bytes.firstIndex(of: UInt8(ascii: "\n")) == nil, JSONScanner.isContainer(bytes) {
+    if bytes.firstIndex(of: UInt8(ascii: "\n")) == nil, isContainer(bytes) {
       output.append(bytes)
     } else {
-      JSONString.append(bytes, to: &output)
+      JSONString.append(quoting: bytes, to: &output)
     }
+  }
+
+  /// Returns whether the bytes are one object or array without anything around it, not even white space.
+  private static func isContainer(_ bytes: Span<UInt8>) -> Bool {
+    guard bytes.count >= 2 else { return false }
+    switch (bytes[0], bytes[bytes.count - 1]) {
+    case (UInt8(ascii: "{"), UInt8(ascii: "}")), (UInt8(ascii: "["), UInt8(ascii: "]")): break
+    default: return false
+    }
+    do throws(JSONError) { try JSON.validate(bytes) } catch { return false }
+    return true
   }
 }
 

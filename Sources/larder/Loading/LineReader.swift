@@ -60,7 +60,7 @@ struct LineReader: ~Copyable {
     if end == buffer.count {
       guard buffer.count < Self.maxLineLength else {
         number += 1
-        throw JSONError("the line is longer than any entry can be")
+        throw LineError("it is longer than \(Self.maxLineLength) bytes")
       }
       buffer += [UInt8](repeating: 0, count: min(buffer.count, Self.maxLineLength - buffer.count))
     }

@@ -77,19 +77,16 @@ struct InputFile: ~Copyable {
   }
 
   /// Returns all bytes up to the end.
-  /// - Throws: `CommandFailure` if there are more than `limit` bytes.
-  func readAll(limit: Int) throws -> [UInt8] {
+  /// - Parameter failure: The error to throw if there are more than `limit` bytes.
+  func readAll(limit: Int, orThrow failure: @autoclosure () -> CommandFailure) throws -> [UInt8] {
     var bytes: [UInt8] = []
+    if let size { bytes.reserveCapacity(min(size, limit)) }
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {
       let count = try unsafe chunk.withUnsafeMutableBytes { try unsafe read(into: $0) }
       if count == 0 { return bytes }
       bytes += chunk[..<count]
-      guard bytes.count <= limit else {
-        throw CommandFailure(
-          .refused,
-          "\(name) is longer than \(limit) bytes, which no server accepts as a value; split it into several entries")
-      }
+      guard bytes.count <= limit else { throw failure() }
     }
   }
 }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Conversions from spans to arrays, strings and C functions: the only unsafe code of the JSON types.
+/// Conversions from spans to arrays and strings, and comparisons: the unsafe code of loading.
 extension Span<UInt8> {
   @inline(__always)
   func toArray() -> [UInt8] {
@@ -24,24 +24,21 @@ extension Span<UInt8> {
   /// A Boolean value that indicates whether the bytes are valid UTF-8, without surrogates and overlong forms.
   var isUTF8: Bool { (try? UTF8Span(validating: self)) != nil }
 
+  /// A Boolean value that indicates whether there is nothing but spaces and tabs.
+  var isBlank: Bool {
+    for index in indices where self[index] != 0x20 && self[index] != 0x09 { return false }
+    return true
+  }
+
   @inline(__always)
   func equals(_ text: StaticString) -> Bool {
     guard count == text.utf8CodeUnitCount else { return false }
     return unsafe withUnsafeBytes { unsafe count == 0 || memcmp($0.baseAddress!, text.utf8Start, count) == 0 }
   }
 
-  func equals(_ bytes: [UInt8]) -> Bool {
-    unsafe withUnsafeBufferPointer { unsafe $0.elementsEqual(bytes) }
-  }
-}
-
-extension [UInt8] {
   @inline(__always)
-  mutating func append(_ bytes: Span<UInt8>) {
-    unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
-  }
-
-  mutating func append(_ text: StaticString) {
-    unsafe append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  func equals(_ bytes: [UInt8]) -> Bool {
+    guard count == bytes.count else { return false }
+    return unsafe withUnsafeBytes { unsafe count == 0 || memcmp($0.baseAddress!, bytes, count) == 0 }
   }
 }
