@@ -1,13 +1,14 @@
 /// What is computed from the documents of a group.
 ///
-/// Values are those of a field in all documents of the group, with the elements in place of an array. Values that aren't
-/// numbers don't count for sum and average; minimum and maximum follow the total order of all values but `null`.
+/// Values are those of a field in all documents of the group, with the elements in place of an array. Values that
+/// aren't numbers don't count for sum and average; minimum and maximum follow the total order of all values but `null`.
 public enum Aggregate: Equatable, Sendable {
   /// The number of documents.
   case count
-  /// The sum of the numbers, which is 0 if there are none, and missing if infinities of both signs are among them. Integers are summed exactly while the sum fits into 64 bits.
+  /// The sum of the numbers, which is 0 if there are none, and missing if infinities of both signs are among them. A
+  /// sum of integers is exact if it fits into 64 bits.
   case sum(FieldPath)
-  /// The average of the numbers; missing if there are none.
+  /// The average of the numbers, as a double; missing if there are none.
   case average(FieldPath)
   /// The least value; missing if there is none.
   case min(FieldPath)

@@ -1,7 +1,7 @@
 /// Groups documents that are passed to it one by one, and computes aggregates of each group.
 ///
-/// A document belongs to the group of each element of an array that it is grouped by, and to the group of missing values
-/// if it has none. With several fields, it belongs to the group of each combination.
+/// A document belongs to the group of each element of an array that it is grouped by, and to the group of missing
+/// values if it has none. With several fields, it belongs to the group of each combination.
 public struct DocumentAggregator: Sendable {
   private struct State {
     let key: [JSONValue?]
@@ -17,7 +17,12 @@ public struct DocumentAggregator: Sendable {
   /// By the order keys of the values that they are grouped by.
   private var groups: [[UInt8]: State] = [:]
 
-  /// - Throws: `SelectorError` if the selector needs a text index.
+  /// Creates an aggregator without documents.
+  /// - Parameters:
+  ///   - selector: Which documents are aggregated.
+  ///   - fields: The fields to group by. Without any, all documents are one group.
+  ///   - aggregates: What is computed from each group, in this order.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
   public init(
     _ selector: Selector = .all, groupedBy fields: [FieldPath] = [], computing aggregates: [Aggregate] = [.count]
   ) throws(SelectorError) {
@@ -73,8 +78,9 @@ public struct DocumentAggregator: Sendable {
     return groups.count <= Self.maxGroupCount
   }
 
-  /// Returns the groups of the documents that were added, in the order of the values that they are grouped by. Without
-  /// fields to group by, there is one group.
+  /// Returns the groups of the documents that were added, in the order of the values that they are grouped by; the
+  /// groups without a value come first. Without fields to group by, there is one group, even without documents.
+  /// - Complexity: O(*g* log *g*) in the number of groups.
   public consuming func result() -> [DocumentGroup] {
     if groupPaths.isEmpty, groups.isEmpty {
       let states = aggregates.map { AggregateState($0.aggregate) }
@@ -96,7 +102,8 @@ public struct DocumentGroup: Equatable, Sendable {
 
 extension Sequence<Document> {
   /// Returns the number of documents that match a selector.
-  /// - Throws: `SelectorError` if the selector needs a text index.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
+  /// - Complexity: O(*n*) in the size of all documents.
   public func count(_ selector: Selector) throws(SelectorError) -> Int {
     let compiled = try CompiledSelector(selector)
     return reduce(0) { count, document in compiled.matches(document) ? count + 1 : count }
@@ -104,13 +111,13 @@ extension Sequence<Document> {
 
   /// Returns the different values that a field has in the documents that match a selector, in their total order. Of an
   /// array, the elements count.
-  /// - Throws: `SelectorError` if the selector needs a text index, or there are too many values.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if there are more than 1,000,000 values.
   public func distinct(_ field: FieldPath, _ selector: Selector = .all) throws(SelectorError) -> [JSONValue] {
     try groups(of: selector, by: [field], computing: []).compactMap { $0.key[0] }
   }
 
   /// Returns the groups of the documents that match a selector, in the order of the values that they are grouped by.
-  /// - Throws: `SelectorError` if the selector needs a text index, or there are too many groups.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if there are more than 1,000,000 groups.
   public func groups(
     of selector: Selector = .all, by fields: [FieldPath], computing aggregates: [Aggregate] = [.count]
   ) throws(SelectorError) -> [DocumentGroup] {

@@ -18,6 +18,7 @@ public final class DocumentCollection: Sendable {
 
   private let state = Mutex(State())
 
+  /// Creates an empty collection.
   public init() {}
 
   // MARK: Documents
@@ -25,13 +26,15 @@ public final class DocumentCollection: Sendable {
   /// Puts a document, in place of the one with the same id if there is one.
   /// - Parameter text: The text of a JSON object. Members `_id` and `_rev` in it are not used.
   /// - Returns: The revision of the document, which is greater than that of any document put before.
-  /// - Throws: `JSONError` if the text isn't a JSON object.
+  /// - Throws: `JSONError` if the text isn't a JSON object; nothing is put then.
+  /// - Complexity: O(*n*) in the size of the text.
   @discardableResult
   public func put(_ text: String, id: String) throws(JSONError) -> UInt64 {
     try put(Document(text), id: id)
   }
 
   /// Puts a document, in place of the one with the same id if there is one; see `put(_:id:)` for text.
+  /// - Throws: `JSONError` if the value isn't an object, or is nested more than 512 levels deep.
   @discardableResult
   public func put(_ json: JSONValue, id: String) throws(JSONError) -> UInt64 {
     try put(Document(json.encoded()), id: id)
@@ -57,6 +60,7 @@ public final class DocumentCollection: Sendable {
 
   /// Returns the documents that a query finds.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector can't be evaluated.
+  /// - Complexity: O(*n*) in the size of all documents, and O(*m* log *m*) in the number of those that match.
   public func find(_ query: DocumentQuery) throws(SelectorError) -> DocumentResult {
     let documents = state.withLock { $0.documents }
     return try documents.values.find(query)
@@ -68,7 +72,7 @@ public final class DocumentCollection: Sendable {
     try find(DocumentQuery(selector)).documents
   }
 
-  /// Returns the documents that match a selector in JSON.
+  /// Returns the documents that match a selector in JSON, or a part of them.
   /// - Parameters:
   ///   - selector: The selector, such as `["age": ["$gt": 12]]`.
   ///   - skip: The number of matching documents to leave out at the start, from 0.
@@ -106,7 +110,7 @@ public final class DocumentCollection: Sendable {
   /// Returns the indexes, in the order of their names.
   public func listIndexes() -> [DocumentIndex] { state.withLock { $0.indexes.sorted } }
 
-  /// Deletes an index.
+  /// Deletes the definition of an index.
   /// - Returns: Whether there was one of that name.
   @discardableResult
   public func deleteIndex(named name: String) -> Bool { state.withLock { $0.indexes.delete(name) } }

@@ -1,6 +1,8 @@
 /// The definition of an index: a name, and the fields whose values are in the index, in order.
 public struct DocumentIndex: Hashable, Sendable {
+  /// The name, which is unique in its collection.
   public let name: String
+  /// The paths of the fields. There is at least one, and none occurs twice.
   public let fields: [FieldPath]
 
   /// - Parameter name: The name; nil for one that depends on the fields only.
@@ -51,16 +53,19 @@ struct DocumentIndexes {
 
 /// The reason why an index is not accepted.
 public struct DocumentIndexError: Error, Equatable, Sendable {
-  /// What is wrong, for programs.
+  /// What is wrong, for programs. The raw values are stable.
   public enum Code: String, CaseIterable, Sendable {
+    /// The index has no fields.
     case noFields
     /// The path of a field has an empty name, or a field occurs twice.
     case badField
+    /// The name is empty.
     case badName
     /// An index of that name has other fields. Delete it first.
     case otherDefinition
   }
 
+  /// What is wrong, for programs.
   public let code: Code
   /// What is wrong, for people.
   public let reason: String
@@ -72,5 +77,6 @@ public struct DocumentIndexError: Error, Equatable, Sendable {
 }
 
 extension DocumentIndexError: CustomStringConvertible {
+  /// The reason.
   public var description: String { reason }
 }

@@ -1,7 +1,7 @@
 /// Functions on JSON text (RFC 8259), which is read in place.
 ///
-/// Text is one value, in strict JSON: no comments, no trailing commas, no byte order mark. Where the RFC leaves a choice,
-/// this is ours:
+/// Text is one value, in strict JSON: no comments, no trailing commas, no byte order mark. Where the RFC leaves a
+/// choice, this is ours:
 ///
 /// - Numbers have any size and precision. Integers of 64 bits are exact; any other number is the nearest double, which
 ///   is an infinity beyond the range of doubles and zero below it.
@@ -19,7 +19,7 @@ public enum JSON {
     }
   }
 
-  /// Returns whether text is one JSON object: a document.
+  /// Returns a Boolean value that indicates whether text is one JSON object: a document.
   /// - Complexity: O(*n*) in one pass, without allocations.
   public static func isObject(_ text: Span<UInt8>, limits: JSONLimits = JSONLimits()) -> Bool {
     do throws(JSONError) {

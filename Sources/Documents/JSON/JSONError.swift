@@ -1,6 +1,6 @@
 /// Why text is not JSON, and where.
 public struct JSONError: Error, Equatable, Sendable {
-  /// What would have been valid at the error's position.
+  /// What would have been valid at the error's position. The raw values are parts of messages.
   public enum Expectation: String, Sendable {
     case value = "a value"
     case object = "an object"
@@ -33,6 +33,7 @@ public struct JSONError: Error, Equatable, Sendable {
   public let line: Int
   /// The position in the line, in bytes from 1.
   public let column: Int
+  /// What would have been valid at the position.
   public let expected: Expectation
 
   /// Finds the line and the column of an offset.
@@ -60,6 +61,7 @@ extension JSONError: CustomStringConvertible {
     }
   }
 
+  /// The reason and the position: "expected a comma or } at line 1, column 11 (byte 10)".
   public var description: String {
     expected == .lessText ? reason : "\(reason) at line \(line), column \(column) (byte \(offset))"
   }

@@ -1,15 +1,17 @@
 /// The maximum size and nesting depth of JSON text.
 public struct JSONLimits: Equatable, Sendable {
-  /// In bytes.
+  /// The maximum size of text, in bytes.
   public var maxByteCount: Int
-  /// How many arrays and objects can be nested in each other. A number has a depth of 0, `[]` has a depth of 1.
+  /// The maximum number of arrays and objects that are nested in each other, from 0 to `deepest`. A number has a depth
+  /// of 0, `[]` has a depth of 1.
   public var maxDepth: Int {
     didSet { Self.check(maxDepth) }
   }
 
-  /// The greatest maximum depth.
+  /// The greatest maximum depth: 512 levels.
   public static let deepest = 512
 
+  /// Creates limits. By default, text has any size and the greatest depth.
   /// - Precondition: `maxDepth` is from 0 to 512, and `maxByteCount` is not negative.
   public init(maxByteCount: Int = .max, maxDepth: Int = Self.deepest) {
     precondition(maxByteCount >= 0, "the size of JSON text can't be limited to \(maxByteCount) bytes")

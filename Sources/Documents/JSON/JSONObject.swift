@@ -3,6 +3,7 @@
 ///
 /// Two objects are equal if they have the same members, in any order.
 public struct JSONObject: Sendable {
+  /// A member.
   public typealias Element = (name: String, value: JSONValue)
 
   private var members: [Element] = []
@@ -21,9 +22,10 @@ public struct JSONObject: Sendable {
     }
   }
 
+  /// Creates an object without members.
   public init() {}
 
-  /// The value of a member; nil if there is no such member.
+  /// The value of the member with a name; nil if there is no such member.
   ///
   /// Setting it replaces the value, or appends a member if the name is new. Setting it to nil removes the member.
   /// - Complexity: O(1) on average, but O(*n*) to remove a member.
@@ -66,8 +68,13 @@ public struct JSONObject: Sendable {
 }
 
 extension JSONObject: RandomAccessCollection {
+  /// The position of the first member.
   public var startIndex: Int { 0 }
+  /// The position behind the last member.
   public var endIndex: Int { members.count }
+
+  /// The member at a position.
+  /// - Precondition: The position is from 0 to less than `count`.
   public subscript(position: Int) -> Element { members[position] }
 }
 
@@ -79,6 +86,8 @@ extension JSONObject: ExpressibleByDictionaryLiteral {
 }
 
 extension JSONObject: Equatable {
+  /// Objects are equal if they have the same members, in any order.
+  /// - Complexity: O(*n*) on average.
   public static func == (left: JSONObject, right: JSONObject) -> Bool {
     left.count == right.count && left.members.allSatisfy { right[$0.name] == $0.value }
   }

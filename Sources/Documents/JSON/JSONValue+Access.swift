@@ -22,8 +22,8 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
 extension JSONValue {
   /// The value of an object's member; nil if there is no such member, or if this is no object.
   ///
-  /// Setting it replaces the value, or appends a member if the name is new. Setting it to nil removes the member; assign
-  /// `JSONValue.null` for a member that is null.
+  /// Setting it replaces the value, or appends a member if the name is new. Setting it to nil removes the member;
+  /// assign `JSONValue.null` for a member that is null.
   /// - Precondition: When you set a value, this is an object.
   public subscript(name: String) -> JSONValue? {
     get { object?[name] }

@@ -8,6 +8,8 @@ extension JSONValue: Codable {
     init?(intValue: Int) { nil }
   }
 
+  /// Decodes a value of any type.
+  /// - Throws: `DecodingError` if the decoder has something else, such as a date.
   public init(from decoder: any Decoder) throws {
     if let container = try? decoder.container(keyedBy: Name.self) {
       var object = JSONObject()
@@ -33,6 +35,7 @@ extension JSONValue: Codable {
     }
   }
 
+  /// Encodes the value as itself.
   public func encode(to encoder: any Encoder) throws {
     switch self {
     case .object(let members):

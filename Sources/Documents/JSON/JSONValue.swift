@@ -34,6 +34,7 @@ extension JSONValue {
   }
 
   /// Reads JSON text; see `init(parsing:limits:)` for bytes.
+  /// - Throws: `JSONError` for the first byte that is wrong, with its offset in UTF-8.
   public init(parsing text: String, limits: JSONLimits = JSONLimits()) throws(JSONError) {
     try self.init(parsing: text.utf8.span, limits: limits)
   }
@@ -138,7 +139,8 @@ extension JSONValue: CustomStringConvertible {
   /// Infinities are written as `1e999` and `-1e999`.
   public var description: String { String(decoding: encoded(), as: UTF8.self) }
 
-  /// Returns the bytes of `description`.
+  /// Returns the bytes of `description`, in UTF-8.
+  /// - Complexity: O(*n*) in the size of the result.
   public func encoded() -> [UInt8] {
     var output: [UInt8] = []
     append(to: &output)
@@ -194,6 +196,7 @@ extension JSONValue: CustomStringConvertible {
 // MARK: Order
 
 extension JSONValue: Comparable {
+  /// Values are equal if they have the same place in the total order.
   public static func == (left: JSONValue, right: JSONValue) -> Bool { order(left, right) == 0 }
 
   /// The total order of documents: null, false, true, numbers, strings, arrays, objects.

@@ -10,7 +10,7 @@ public struct Document: Sendable {
   public let id: String?
   /// The revision of the entry; nil for a document that has no entry.
   public let revision: UInt64?
-  /// The text of the object, as stored.
+  /// The text of the object as stored, in UTF-8, without key and revision.
   public let text: [UInt8]
   /// A Boolean value that indicates whether the text has only the fields that a query asked for.
   public let isProjection: Bool
@@ -19,7 +19,11 @@ public struct Document: Sendable {
   /// Where the key ends in the text of the metadata.
   private let idCount: Int
 
-  /// - Parameter text: The text of a JSON object. It isn't checked: other text matches no query.
+  /// Creates a document from bytes.
+  /// - Parameters:
+  ///   - text: The text of a JSON object, in UTF-8. It isn't checked: other text matches no query.
+  ///   - id: The key, which queries see as `_id`.
+  ///   - revision: The revision, which queries see as `_rev`.
   public init(_ text: [UInt8], id: String? = nil, revision: UInt64? = nil) {
     self.text = text
     self.id = id
@@ -30,7 +34,7 @@ public struct Document: Sendable {
     metadataText = idText + (revision.map { JSONValue(revision: $0).encoded() } ?? [])
   }
 
-  /// - Parameter text: The text of a JSON object. It isn't checked: other text matches no query.
+  /// Creates a document from text; see `init(_:id:revision:)` for bytes.
   public init(_ text: String, id: String? = nil, revision: UInt64? = nil) {
     self.init(Array(text.utf8), id: id, revision: revision)
   }
@@ -45,16 +49,18 @@ public struct Document: Sendable {
     isProjection = true
   }
 
-  /// The object as a tree: with `_id` and `_rev`, unless it is a projection, which has them if they were asked for.
+  /// Returns the object as a tree: with `_id` and `_rev`, unless it is a projection, which has them if they were asked
+  /// for.
   /// - Throws: `JSONError` if the text isn't a JSON object.
   public func value() throws(JSONError) -> JSONValue {
     let text = try json()
     return try JSONValue(parsing: text.span)
   }
 
-  /// The text of the object: with `_id` and `_rev` at the start, unless it is a projection, which has them if they were
-  /// asked for.
+  /// Returns the text of the object: with `_id` and `_rev` at the start, unless it is a projection, which has them if
+  /// they were asked for.
   /// - Throws: `JSONError` if the text isn't a JSON object.
+  /// - Complexity: O(*n*) in the size of the text.
   public func json() throws(JSONError) -> [UInt8] {
     let metadata = isProjection ? [] : self.metadata
     guard !metadata.isEmpty else {

@@ -25,6 +25,7 @@ public struct DocumentFinder: Sendable {
   private var examinedCount = 0
   private let startTime = ContinuousClock.now
 
+  /// Creates a finder that has not examined any documents.
   /// - Parameters:
   ///   - query: What to find.
   ///   - isOrdered: Whether the documents will be examined in ascending order of `_id`. The finder then finishes early
@@ -61,8 +62,8 @@ public struct DocumentFinder: Sendable {
 
   /// Adds a document to the result if it matches.
   /// - Returns: Whether it matches.
-  /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the number
-  ///   of documents to keep.
+  /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the
+  ///   number of documents to keep.
   @discardableResult
   public mutating func examine(_ document: Document) -> Bool {
     examinedCount += 1
@@ -91,6 +92,8 @@ public struct DocumentFinder: Sendable {
   private mutating func sort() { matches.sort { $0.key.span.order($1.key.span) < 0 } }
 
   /// Returns what has been found in the documents that were examined.
+  /// - Precondition: Neither `skip` nor `limit` of the query is negative.
+  /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
   public consuming func result() -> DocumentResult {
     sort()
     let found = matches.dropFirst(skip)
@@ -120,6 +123,7 @@ public struct DocumentStatistics: Sendable {
   public let examinedDocumentCount: Int
   /// The number of documents in the result.
   public let returnedDocumentCount: Int
+  /// The time from the creation of the finder to its result.
   public let duration: Duration
 }
 
@@ -127,7 +131,11 @@ extension Sequence<Document> {
   /// Returns the documents that a query finds.
   ///
   /// Without a sort, documents are in ascending order of `_id`; documents without an `_id` keep their order.
-  /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
+  /// - Precondition: Neither `skip` nor `limit` of the query is negative.
+  /// - Throws: `SelectorError` if the bookmark isn't one of this query, if the selector needs a text index, or if it
+  ///   was built in Swift and exceeds a limit.
+  /// - Complexity: O(*n*) in the size of all documents, and O(*m* log *m*) comparisons of keys, where *m* is the number
+  ///   of documents that match. With a limit, O(log *k*) comparisons for each of them, where *k* is `skip` + `limit`.
   public func find(_ query: DocumentQuery) throws(SelectorError) -> DocumentResult {
     var finder = try DocumentFinder(query)
     for document in self { finder.examine(document) }
@@ -135,6 +143,7 @@ extension Sequence<Document> {
   }
 
   /// Returns the documents that match a selector; see `find(_:)` for a query.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
   public func find(_ selector: Selector) throws(SelectorError) -> [Document] {
     try find(DocumentQuery(selector)).documents
   }

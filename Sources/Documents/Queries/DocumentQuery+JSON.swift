@@ -60,13 +60,18 @@ extension DocumentQuery: CustomStringConvertible {
 }
 
 extension DocumentQuery: Codable {
+  /// Decodes a query from its JSON.
+  /// - Throws: `SelectorError` that names the place in the query and the reason, or an error of the decoder.
   public init(from decoder: any Decoder) throws { try self.init(JSONValue(from: decoder)) }
+
+  /// Encodes the query as its JSON.
   public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
 extension SortField {
-  /// Reads fields to sort by: an array of names and of objects such as `{"age": "desc"}`.
-  /// - Throws: `SelectorError` with the code `badSort`.
+  /// Reads fields to sort by: an array of up to 64 names and objects such as `{"age": "desc"}`.
+  /// - Parameter place: The JSON path of the array, for messages.
+  /// - Throws: `SelectorError` with the code `badSort`, or `tooLarge` if there are more fields.
   public static func fields(_ json: JSONValue, at place: String = "$") throws(SelectorError) -> [SortField] {
     guard case .array(let elements) = json else {
       throw SelectorError(.badSort, at: place, "a sort is an array of fields, such as [\"name\", {\"age\": \"desc\"}]")
@@ -106,10 +111,11 @@ extension SortField {
 
 extension FieldPath {
   /// The maximum number of fields to return.
-  private static let maxFieldCount = 1_000
+  static let maxFieldCount = 1_000
 
-  /// Reads the fields to return: an array of paths.
-  /// - Throws: `SelectorError` with the code `badFields`.
+  /// Reads the fields to return: an array of up to 1,000 paths.
+  /// - Parameter place: The JSON path of the array, for messages.
+  /// - Throws: `SelectorError` with the code `badFields`, or `tooLarge` if there are more fields.
   public static func fields(_ json: JSONValue, at place: String = "$") throws(SelectorError) -> [FieldPath] {
     guard case .array(let elements) = json else {
       throw SelectorError(.badFields, at: place, "the fields to return are an array of paths")

@@ -19,6 +19,7 @@ public struct DocumentQuery: Equatable, Sendable {
   /// The end of an earlier page of the same query, after which this one starts.
   public var bookmark: String?
 
+  /// Creates a query. By default, it finds all documents in the order of their ids.
   public init(
     _ selector: Selector = .all, sort: [SortField] = [], skip: Int = 0, limit: Int? = nil, fields: [FieldPath] = [],
     bookmark: String? = nil
@@ -36,23 +37,31 @@ public struct DocumentQuery: Equatable, Sendable {
 ///
 /// A missing field sorts below `null`. An array sorts by its least element, or by its greatest if descending.
 public struct SortField: Equatable, Sendable {
+  /// The direction of a sort. The raw values are those in JSON.
   public enum Direction: String, Sendable {
     case ascending = "asc"
     case descending = "desc"
   }
 
+  /// The path of the field.
   public let path: FieldPath
+  /// Whether the least or the greatest values come first.
   public let direction: Direction
 
+  /// Creates a field to sort by.
   public init(_ path: FieldPath, _ direction: Direction = .ascending) {
     self.path = path
     self.direction = direction
   }
 
+  /// Returns a field to sort by, least values first.
   public static func ascending(_ path: FieldPath) -> SortField { SortField(path, .ascending) }
+
+  /// Returns a field to sort by, greatest values first.
   public static func descending(_ path: FieldPath) -> SortField { SortField(path, .descending) }
 }
 
 extension SortField: CustomStringConvertible {
+  /// The path and the direction: `age desc`.
   public var description: String { "\(path) \(direction.rawValue)" }
 }

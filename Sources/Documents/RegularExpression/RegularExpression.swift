@@ -14,8 +14,8 @@
 /// | `a*`, `a+`, `a?`, `a{2}`, `a{2,}`, `a{,3}`, `a{2,3}` | repetitions; a `?` that follows changes nothing |
 /// | `(?i)` at the start, `(?i:a)`, `(?-i:a)` | flags for the pattern or a group, on or off |
 ///
-/// The flags: `i` ignores case, with `m` `^` and `$` match at every line, with `s` `.` matches newlines, `x` allows spaces
-/// and comments, and `a` and `u` choose ASCII or Unicode for `\d`, `\s`, `\w`, `\b` and case.
+/// The flags: `i` ignores case, with `m` `^` and `$` match at every line, with `s` `.` matches newlines, `x` allows
+/// spaces and comments, and `a` and `u` choose ASCII or Unicode for `\d`, `\s`, `\w`, `\b` and case.
 ///
 /// Not supported: backreferences (`\1`, `(?P=name)`), look-ahead and look-behind (`(?=a)`, `(?<!a)`), conditional and
 /// atomic groups, possessive quantifiers, named characters (`\N{...}`) and the flag `L`. The error for these says so
@@ -183,5 +183,6 @@ public struct RegularExpressionError: Error, Equatable, Sendable, CustomStringCo
     self.reason = reason
   }
 
+  /// The offset and the reason.
   public var description: String { "invalid regular expression at offset \(offset): \(reason)" }
 }

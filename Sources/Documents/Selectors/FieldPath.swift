@@ -1,8 +1,8 @@
 /// The path of a field in a document: the names of the members that lead to it.
 ///
 /// As text, names are joined by dots, and a backslash makes the next character part of a name: `pet.species` is two
-/// names, `a\.b` is one. In a document, a path goes through objects by name. It goes through an array by index if a name
-/// is one (`tags.0`), and otherwise into each object in the array.
+/// names, `a\.b` is one. In a document, a path goes through objects by name. It goes through an array by index if a
+/// name is one (`tags.0`), and otherwise into each object in the array.
 public struct FieldPath: Hashable, Sendable {
   /// The names. There is at least one, and none is empty.
   public let names: [String]
@@ -63,8 +63,8 @@ public struct FieldPath: Hashable, Sendable {
     return names.count == parent.names.count ? nil : FieldPath(names: Array(names[parent.names.count...]))
   }
 
-  /// Returns the array index that a name stands for, or nil for other names. An index beyond the range of `Int` is that of
-  /// no element.
+  /// Returns the array index that a name stands for, or nil for other names. An index beyond the range of `Int` is that
+  /// of no element.
   static func index(_ name: String) -> Int? {
     let digits = name.utf8
     guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
@@ -85,8 +85,8 @@ extension FieldPath: ExpressibleByStringLiteral {
 }
 
 extension FieldPath: CustomStringConvertible {
-  /// The path as text, which `init(_:)` reads as an equal path. A `$` that the text would begin with is escaped, so that
-  /// the text is never the name of an operator.
+  /// The path as text, which `init(_:)` reads as an equal path. A `$` that the text would begin with is escaped, so
+  /// that the text is never the name of an operator.
   public var description: String {
     var text = String.UnicodeScalarView()
     for (index, name) in names.enumerated() {

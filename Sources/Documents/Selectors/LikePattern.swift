@@ -59,8 +59,8 @@ public struct LikePattern: Equatable, Sendable {
 }
 
 extension LikePattern {
-  /// All states that a match can be in after some text, as bits. In state *i*, the text has matched the first *i* bytes and
-  /// single scalars of the pattern; runs are loops in a state.
+  /// All states that a match can be in after some text, as bits. In state *i*, the text has matched the first *i* bytes
+  /// and single scalars of the pattern; runs are loops in a state.
   ///
   /// All states take a step at once for each byte of the text, without ever going back.
   private struct Automaton: Sendable {

@@ -2,8 +2,8 @@ extension Selector {
   /// What a value of a field must be.
   ///
   /// Where the field holds an array, most conditions are about its elements: at least one of them has to satisfy the
-  /// condition. `type`, `size`, `all`, `elemMatch`, `allMatch` and `exists` are about the array. Values of different types
-  /// are ordered: null, false, true, numbers, strings, arrays, objects.
+  /// condition. `type`, `size`, `all`, `elemMatch`, `allMatch` and `exists` are about the array. Values of different
+  /// types are ordered: null, false, true, numbers, strings, arrays, objects.
   ///
   /// Conditions that are combined with `&&` needn't hold for the same element: `.greater(1) && .less(3)` holds for
   /// `[0, 4]`. Use `elemMatch` for conditions on one element.
@@ -39,8 +39,8 @@ public enum JSONType: String, CaseIterable, Sendable {
 // MARK: Any values
 
 extension Selector.Condition {
-  /// Requires a value that equals the operand (`$eq`). An array equals only as a whole; the order of an object's members
-  /// doesn't matter.
+  /// Requires a value that equals the operand (`$eq`). An array equals only as a whole; the order of an object's
+  /// members doesn't matter.
   public static func equal(_ value: JSONValue, _ options: Selector.StringOptions = []) -> Self {
     Self(.equal(value, options))
   }
@@ -92,8 +92,8 @@ extension Selector.Condition {
     return Self(.remainder(divisor: divisor, remainder: remainder))
   }
 
-  /// Requires a string in which a regular expression matches somewhere (`$regex`). The options change the string, not the
-  /// pattern; to ignore case in both, begin the pattern with `(?i)`.
+  /// Requires a string in which a regular expression matches somewhere (`$regex`). The options change the string, not
+  /// the pattern; to ignore case in both, begin the pattern with `(?i)`.
   /// - Throws: `RegularExpressionError` if the pattern is malformed, is not supported, or exceeds a limit.
   public static func regex(
     _ pattern: String, _ options: Selector.StringOptions = []
@@ -132,8 +132,8 @@ extension Selector.Condition {
     return Self(.size(count))
   }
 
-  /// Requires an array that contains every operand (`$all`). Without operands, no array does. A single operand that is an
-  /// array can also equal the whole array.
+  /// Requires an array that contains every operand (`$all`). Without operands, no array does. A single operand that is
+  /// an array can also equal the whole array.
   public static func all(_ values: [JSONValue]) -> Self { Self(.all(values)) }
 
   /// Requires an array with an element that matches a selector (`$elemMatch`). Paths start at the element.
@@ -142,8 +142,8 @@ extension Selector.Condition {
   /// Requires an array with an element that satisfies a condition itself (`$elemMatch`).
   public static func elemMatch(_ condition: Self) -> Self { Self(.elemMatch(condition.makeTree(nil))) }
 
-  /// Requires an array of at least one element in which every element matches a selector (`$allMatch`). Paths start at the
-  /// element.
+  /// Requires an array of at least one element in which every element matches a selector (`$allMatch`). Paths start at
+  /// the element.
   public static func allMatch(_ selector: Selector) -> Self { Self(.allMatch(selector.tree.forElements)) }
 
   /// Requires an array of at least one element in which every element satisfies a condition itself (`$allMatch`).
@@ -159,17 +159,19 @@ extension Selector.Condition {
   /// Requires some element that doesn't satisfy a condition (`$not` under a field). A missing field satisfies it, too,
   /// unless the condition itself accepts a missing field.
   ///
-  /// If the condition is about arrays (`type`, `size`, `all`, `elemMatch`, `allMatch`, `exists`, or an operand that is null
-  /// or an array), the result is its complement, as it is inside of `elemMatch`. The complement of any condition is
-  /// `!.field(path, condition)`, which doesn't match if any element satisfies the condition.
+  /// If the condition is about arrays (`type`, `size`, `all`, `elemMatch`, `allMatch`, `exists`, or an operand that is
+  /// null or an array), the result is its complement, as it is inside of `elemMatch`. The complement of any condition
+  /// is `!.field(path, condition)`, which doesn't match if any element satisfies the condition.
   public static func not(_ condition: Self) -> Self {
     Self { path in .negation(of: condition.makeTree(path), at: path) }
   }
 
+  /// Requires both conditions, not necessarily of the same element.
   public static func && (left: Self, right: Self) -> Self {
     Self { path in .all(of: [left.makeTree(path), right.makeTree(path)]) }
   }
 
+  /// Requires at least one of the conditions.
   public static func || (left: Self, right: Self) -> Self {
     Self { path in .any(of: [left.makeTree(path), right.makeTree(path)]) }
   }

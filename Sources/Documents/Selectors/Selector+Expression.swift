@@ -1,12 +1,13 @@
 extension Selector {
   /// An operand of `Selector.compare(_:_:_:)`: any number of values, computed from a document.
   ///
-  /// Numbers, strings and Boolean values can be written as literals, and operands are combined with `+`, `-`, `*` and `/`:
+  /// Numbers, strings and Boolean values can be written as literals, and operands are combined with `+`, `-`, `*` and
+  /// `/`:
   ///
   ///     .compare(.field("price") * .field("quantity"), .greater, 100)
   ///
-  /// Integers are computed exactly and rounded to the nearest double where they don't fit into 64 bits. A division always
-  /// gives a double, and a division by zero no value. Values that aren't numbers are skipped.
+  /// Integers are computed exactly and rounded to the nearest double where they don't fit into 64 bits. A division
+  /// always gives a double, and a division by zero no value. Values that aren't numbers are skipped.
   public struct Expression: Sendable {
     package let tree: SelectorTree.Expression
 
@@ -24,8 +25,8 @@ extension Selector.Expression {
   /// Returns the number of values of a field that aren't null, counting the elements of an array.
   public static func count(_ path: FieldPath) -> Self { Self(.aggregate(.count, path)) }
 
-  /// Returns the number of values of a field that match a selector, counting the elements of an array. Paths start at the
-  /// element; values that are null don't count.
+  /// Returns the number of values of a field that match a selector, counting the elements of an array. Paths start at
+  /// the element; values that are null don't count.
   public static func count(_ path: FieldPath, where selector: Selector) -> Self {
     selector.tree.isEverything ? count(path) : Self(.countWhere(path, selector.tree))
   }
@@ -42,9 +43,16 @@ extension Selector.Expression {
   /// Returns the greatest number in a field. It has no value if there are none.
   public static func max(_ path: FieldPath) -> Self { Self(.aggregate(.max, path)) }
 
+  /// Returns the sums of the operands' numbers (`$add`): one for each pair.
   public static func + (left: Self, right: Self) -> Self { Self(.operation(.add, left.tree, right.tree)) }
+
+  /// Returns the differences of the operands' numbers (`$subtract`): one for each pair.
   public static func - (left: Self, right: Self) -> Self { Self(.operation(.subtract, left.tree, right.tree)) }
+
+  /// Returns the products of the operands' numbers (`$multiply`): one for each pair.
   public static func * (left: Self, right: Self) -> Self { Self(.operation(.multiply, left.tree, right.tree)) }
+
+  /// Returns the quotients of the operands' numbers (`$divide`), as doubles: one for each pair whose divisor is not 0.
   public static func / (left: Self, right: Self) -> Self { Self(.operation(.divide, left.tree, right.tree)) }
 }
 

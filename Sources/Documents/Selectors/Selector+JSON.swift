@@ -1,7 +1,7 @@
 extension Selector {
   /// Creates a selector from JSON text.
-  /// - Throws: `SelectorError`, which names the place in the selector and the reason. For text that isn't JSON, the reason
-  ///   has line and column.
+  /// - Throws: `SelectorError`, which names the place in the selector and the reason. For text that isn't JSON, the
+  ///   reason has line and column.
   /// - Complexity: O(*n* log *n*).
   public init(parsing text: Span<UInt8>) throws(SelectorError) {
     let json = try Self.json(parsing: text)
@@ -23,6 +23,7 @@ extension Selector {
   }
 
   /// Creates a selector from JSON text; see `init(parsing:)` for bytes.
+  /// - Throws: `SelectorError`, which names the place in the selector and the reason.
   public init(parsing text: String) throws(SelectorError) { try self.init(parsing: Array(text.utf8).span) }
 
   /// Creates a selector from a JSON value. The order of an object's members doesn't matter.

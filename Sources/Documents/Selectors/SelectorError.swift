@@ -12,7 +12,8 @@ public struct SelectorError: Error, Equatable, Sendable {
     case unknownOperator
     /// An operator has the wrong kind of operand: `{"age": {"$in": 3}}`.
     case badOperand
-    /// Selectors that an operator combines are missing or empty: `{"$or": []}`, `{"$and": [{}]}`, `{"age": {"$not": {}}}`.
+    /// Selectors that an operator combines are missing or empty: `{"$or": []}`, `{"$and": [{}]}`, `{"age": {"$not":
+    /// {}}}`.
     case emptyClause
     /// The path of a field has an empty name: `a..b`.
     case badPath
@@ -40,6 +41,7 @@ public struct SelectorError: Error, Equatable, Sendable {
     case badBookmark
   }
 
+  /// What is wrong, for programs.
   public let code: Code
   /// The place as a JSON path: `$` is the whole, `$.age.$in[2]` an operand, and `$["a.b"]` a member whose name isn't a
   /// plain identifier. Names of more than 64 characters are cut.
@@ -47,6 +49,8 @@ public struct SelectorError: Error, Equatable, Sendable {
   /// What is wrong and what is expected, for people.
   public let reason: String
 
+  /// Creates an error.
+  /// - Parameter path: The place, as a JSON path.
   public init(_ code: Code, at path: String = "$", _ reason: String) {
     self.code = code
     self.path = path
@@ -57,5 +61,6 @@ public struct SelectorError: Error, Equatable, Sendable {
 }
 
 extension SelectorError: CustomStringConvertible {
+  /// The reason and the place: "$in takes an array (at $.age.$in)".
   public var description: String { "\(reason) (at \(path))" }
 }

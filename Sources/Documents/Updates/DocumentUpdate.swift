@@ -102,6 +102,7 @@ public struct DocumentUpdate: Sendable {
   }
 
   /// Reads an update from JSON text; see `init(parsing:)` for bytes.
+  /// - Throws: `DocumentUpdateError` for the first part that is wrong.
   public init(parsing text: String) throws(DocumentUpdateError) {
     try self.init(parsing: Array(text.utf8).span)
   }
@@ -167,6 +168,7 @@ public struct DocumentUpdate: Sendable {
 }
 
 extension DocumentUpdate: Equatable {
+  /// Updates are equal if their JSON is.
   public static func == (left: DocumentUpdate, right: DocumentUpdate) -> Bool { left.json == right.json }
 }
 
@@ -176,6 +178,7 @@ extension DocumentUpdate: CustomStringConvertible {
 }
 
 extension DocumentUpdate: Codable {
+  /// Decodes an update from its JSON.
   /// - Throws: `DecodingError.dataCorrupted` with a `DocumentUpdateError` if the JSON is no update.
   public init(from decoder: any Decoder) throws {
     let json = try JSONValue(from: decoder)
@@ -188,5 +191,6 @@ extension DocumentUpdate: Codable {
     }
   }
 
+  /// Encodes the update as its JSON.
   public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }

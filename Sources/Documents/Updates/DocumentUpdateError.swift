@@ -1,6 +1,6 @@
 /// Why JSON is no update, or why an update can't be applied to a document, and which part of the update is concerned.
 public struct DocumentUpdateError: Error, Equatable, Sendable {
-  /// Stable names of the reasons.
+  /// What is wrong, for programs. The raw values are stable: they are part of protocols and of other programs' code.
   public enum Code: String, CaseIterable, Sendable {
     // Of the update itself.
 
@@ -47,11 +47,15 @@ public struct DocumentUpdateError: Error, Equatable, Sendable {
     case resultTooDeep
   }
 
+  /// What is wrong, for programs.
   public let code: Code
-  /// Where, as a JSON path in the update: `$` is the whole, `$.$set.address.city` a change.
+  /// The place, as a JSON path in the update: `$` is the whole, `$.$set.address.city` a change.
   public let path: String
+  /// What is wrong and what is expected, for people.
   public let reason: String
 
+  /// Creates an error.
+  /// - Parameter path: The place, as a JSON path in the update.
   public init(_ code: Code, at path: String, _ reason: String) {
     self.code = code
     self.path = path
@@ -60,5 +64,6 @@ public struct DocumentUpdateError: Error, Equatable, Sendable {
 }
 
 extension DocumentUpdateError: CustomStringConvertible {
+  /// The reason and the place: "a can't be incremented: a is a string (at $.$inc.a)".
   public var description: String { "\(reason) (at \(path))" }
 }
