@@ -37,7 +37,7 @@ import Testing
 
   @Test(arguments: [
     ("", "FILE:1:1: expected a value\n"),
-    ("{\n", "FILE:2:1: expected a member's name in double quotes\n"),
+    ("{\n", "FILE:2:1: expected a member name in double quotes\n"),
     ("\t[1,\t2", "FILE:1:7: expected a comma or ]\n  [1,\\t2\n        ^\n"),
     ("[\"äöü漢\" 1]", "FILE:1:14: expected a comma or ]\n  [\"äöü漢\" 1]\n           ^\n"),
     ("[\"a\u{1B}[2J\"]", "FILE:1:4: expected an escape in place of a control character\n  [\"a\\u001b[2J\"]\n     ^\n"),

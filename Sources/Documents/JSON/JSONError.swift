@@ -5,7 +5,7 @@ public struct JSONError: Error, Equatable, Sendable {
     case value = "a value"
     case object = "an object"
     case array = "an array"
-    case name = "a member's name in double quotes"
+    case name = "a member name in double quotes"
     case colon = "a colon"
     case commaOrBrace = "a comma or }"
     case commaOrBracket = "a comma or ]"

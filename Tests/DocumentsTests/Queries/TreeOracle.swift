@@ -59,7 +59,8 @@ enum TreeOracle {
       var value: JSONValue? = document
       for name in field.names {
         if case .array(let elements)? = value {
-          value = isIndex(name) ? Int(name).flatMap { $0 < elements.count ? elements[$0] : nil } : nil
+          let index = isIndex(name) ? Int(name) : nil
+          value = index.flatMap { elements.indices.contains($0) ? .some(elements[$0]) : Optional<JSONValue>.none }
         } else {
           value = value?[name]
         }
