@@ -53,6 +53,12 @@ import Testing
     #expect(count >= 27)
   }
 
+  @Test func `an element is projected as the page says`() throws {
+    let dogs = Document(#"{"pets": ["dog"]}"#)
+    let projection = try [dogs].find(DocumentQuery(fields: ["pets.0"])).documents[0].value()
+    #expect(try page("GettingStarted").text.contains("(`pets.0`) is returned as a member: `\(projection)`"))
+  }
+
   // MARK: Selectors
 
   /// Returns the ids of the documents on the page that match a selector, as the page writes them.
