@@ -14,17 +14,11 @@ public struct CompiledSelector: Sendable {
   /// Returns whether a document matches. Text that isn't a JSON object is no document and doesn't match.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   public func matches(_ document: Document) -> Bool {
-    document.withSource { source in matches(source) }
+    document.withSource { program.holds(for: $0) }
   }
 
   /// Returns whether a document matches whose `_id` and `_rev`, if any, are members of its text.
   public func matches(_ text: Span<UInt8>) -> Bool {
-    unsafe text.withUnsafeBufferPointer { bytes in matches(unsafe DocumentSource(bytes)) }
-  }
-
-  @inline(__always)
-  private func matches(_ source: DocumentSource) -> Bool {
-    guard source.isObject else { return false }
-    return FieldValues.with(of: source, program.paths) { program.holds($0) } ?? false
+    unsafe text.withUnsafeBufferPointer { bytes in program.holds(for: unsafe DocumentSource(bytes)) }
   }
 }

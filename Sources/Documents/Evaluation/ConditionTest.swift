@@ -1,146 +1,174 @@
-/// A condition whose operands are prepared, to be tested on the values of a field.
-final class ConditionTest: Sendable {
-  private enum Kind: Sendable {
-    case equal(Operand)
-    case `in`(OperandSet)
-    case range(Operand, Range)
-    case exists(Bool)
-    case type(JSONType)
-    case size(Int)
-    case remainder(divisor: Int64, remainder: Int64)
-    case string(StringTest, Selector.StringOptions)
-    case all(OperandSet)
-    /// An array that has one operand, which is an array, or is that array.
-    case allOfArray(Operand)
-    case elemMatch(Program)
-    case allMatch(Program)
-    case keyMapMatch(Program)
+/// A condition whose operands are prepared, to be tested on a value.
+class ConditionTest: @unchecked Sendable {
+  /// Returns whether a value satisfies the condition, itself or by an element.
+  func holds(for value: SourceValue) -> Bool { preconditionFailure("abstract") }
+
+  /// Returns whether the condition holds for one element; false for nothing, and for an array.
+  func holds(forOne element: SourceValue?) -> Bool {
+    guard let element, !element.isArray else { return false }
+    return holds(for: element)
   }
-
-  private enum Range: Sendable {
-    case less, lessOrEqual, greater, greaterOrEqual
-
-    @inline(__always)
-    func holds(_ order: Int) -> Bool {
-      switch self {
-      case .less: order < 0
-      case .lessOrEqual: order <= 0
-      case .greater: order > 0
-      case .greaterOrEqual: order >= 0
-      }
-    }
-  }
-
-  private enum StringTest: Sendable {
-    case regex(RegularExpression)
-    case beginsWith([UInt8])
-    case endsWith([UInt8])
-    case contains(SubstringPattern)
-    case like(LikePattern)
-
-    func holds(_ text: Span<UInt8>) -> Bool {
-      switch self {
-      case .regex(let regex): regex.matches(text)
-      case .beginsWith(let part): text.hasPrefix(part)
-      case .endsWith(let part): text.hasSuffix(part)
-      case .contains(let part): part.occurs(in: text)
-      case .like(let pattern): pattern.matches(text)
-      }
-    }
-  }
-
-  private let kind: Kind
 
   /// - Throws: `SelectorError` if a selector within needs a text index.
-  init(_ condition: SelectorTree.Condition) throws(SelectorError) {
+  static func make(_ condition: SelectorTree.Condition) throws(SelectorError) -> ConditionTest {
     func text(_ value: String, _ options: Selector.StringOptions) -> [UInt8] { options.folded(Array(value.utf8)) }
     switch condition {
-    case .equal(let value, let options): kind = .equal(Operand(value, options))
-    case .in(let values, let options): kind = .in(OperandSet(values, options))
-    case .less(let value): kind = .range(Operand(value), .less)
-    case .lessOrEqual(let value): kind = .range(Operand(value), .lessOrEqual)
-    case .greater(let value): kind = .range(Operand(value), .greater)
-    case .greaterOrEqual(let value): kind = .range(Operand(value), .greaterOrEqual)
-    case .exists(let exists): kind = .exists(exists)
-    case .type(let type): kind = .type(type)
-    case .size(let size): kind = .size(size)
-    case .remainder(let divisor, let remainder): kind = .remainder(divisor: divisor, remainder: remainder)
-    case .regex(let expression, let options): kind = .string(.regex(expression), options)
-    case .beginsWith(let value, let options): kind = .string(.beginsWith(text(value, options)), options)
-    case .endsWith(let value, let options): kind = .string(.endsWith(text(value, options)), options)
-    case .contains(let value, let options): kind = .string(.contains(SubstringPattern(text(value, options))), options)
-    case .like(let pattern, let options): kind = .string(.like(pattern.folded(options)), options)
+    case .equal(let value, let options): return EqualityTest(Operand(value, options))
+    case .in(let values, let options): return MembershipTest(OperandSet(values, options))
+    case .less(let value): return RangeTest(Operand(value), from: .min, through: -1)
+    case .lessOrEqual(let value): return RangeTest(Operand(value), from: .min, through: 0)
+    case .greater(let value): return RangeTest(Operand(value), from: 1, through: .max)
+    case .greaterOrEqual(let value): return RangeTest(Operand(value), from: 0, through: .max)
+    case .exists(let exists): return AnyValueTest(exists)
+    case .type(let type): return TypeTest(type)
+    case .size(let size): return SizeTest(size)
+    case .remainder(let divisor, let remainder): return RemainderTest(divisor, remainder)
+    case .regex(let expression, let options): return StringTest(options) { expression.matches($0) }
+    case .beginsWith(let value, let options):
+      let part = text(value, options)
+      return StringTest(options) { $0.hasPrefix(part) }
+    case .endsWith(let value, let options):
+      let part = text(value, options)
+      return StringTest(options) { $0.hasSuffix(part) }
+    case .contains(let value, let options):
+      let part = SubstringPattern(text(value, options))
+      return StringTest(options) { part.occurs(in: $0) }
+    case .like(let pattern, let options):
+      let pattern = pattern.folded(options)
+      return StringTest(options) { pattern.matches($0) }
     case .all(let values):
-      if values.count == 1, case .array = values[0] {
-        kind = .allOfArray(Operand(values[0]))
-      } else {
-        kind = .all(OperandSet(values))
-      }
-    case .elemMatch(let selector): kind = .elemMatch(try Program(selector))
-    case .allMatch(let selector): kind = .allMatch(try Program(selector))
-    case .keyMapMatch(let selector): kind = .keyMapMatch(try Program(selector))
+      if values.count == 1, case .array = values[0] { return AllOfArrayTest(Operand(values[0])) }
+      return AllOperandsTest(OperandSet(values))
+    case .elemMatch(let selector): return SomeElementTest(try Program(selector))
+    case .allMatch(let selector): return EachElementTest(try Program(selector))
+    case .keyMapMatch(let selector): return SomeNameTest(try Program(selector))
     }
   }
+}
 
-  /// Returns whether some value of a path satisfies the condition.
-  @inline(__always)
-  func holds(for path: Int, of values: borrowing FieldValues) -> Bool {
-    if case .exists(let exists) = kind { return values.isEmpty(path) != exists }
-    return values.hasValue(of: path) { holds(for: $0) }
+/// `$eq`.
+private final class EqualityTest: ConditionTest, @unchecked Sendable {
+  private let operand: Operand
+
+  init(_ operand: Operand) { self.operand = operand }
+
+  override func holds(for value: SourceValue) -> Bool {
+    operand.isEqual(to: value) || value.hasElement { operand.isEqual(to: $0, isElement: true) }
+  }
+}
+
+/// `$in`.
+private final class MembershipTest: ConditionTest, @unchecked Sendable {
+  private let operands: OperandSet
+
+  init(_ operands: OperandSet) { self.operands = operands }
+
+  override func holds(for value: SourceValue) -> Bool {
+    operands.contains(value) || value.hasElement { operands.contains($0, isElement: true) }
+  }
+}
+
+/// `$lt`, `$lte`, `$gt` and `$gte`.
+private final class RangeTest: ConditionTest, @unchecked Sendable {
+  private let operand: Operand
+  /// The least and greatest order of a value and the operand that satisfy the condition.
+  private let least: Int
+  private let greatest: Int
+
+  init(_ operand: Operand, from least: Int, through greatest: Int) {
+    self.operand = operand
+    self.least = least
+    self.greatest = greatest
   }
 
-  /// Returns whether one value satisfies the condition, itself or by an element.
-  func holds(for value: SourceValue) -> Bool {
-    switch kind {
-    case .equal(let operand):
-      return operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0, isElement: true) == 0 }
-    case .in(let operands):
-      return operands.contains(value) || value.hasElement { operands.contains($0, isElement: true) }
-    case .range(let operand, let range):
-      guard value.isArray else { return range.holds(operand.order(of: value)) }
-      if operand.isNull || operand.isArray, range.holds(operand.order(of: value)) { return true }
-      return value.hasElement { (!operand.isArray || $0.isArray) && range.holds(operand.order(of: $0)) }
-    case .exists(let exists): return exists
-    case .type(let type): return value.type == type
-    case .size(let size):
-      var count = 0
-      _ = value.hasElement { _ in
-        count += 1
-        return count > size
-      }
-      return value.isArray && count == size
-    case .remainder(let divisor, let remainder):
-      return holdsForSome(of: value) { $0.type == .number && $0.number.remainder(by: divisor) == remainder }
-    case .string(let test, let options):
-      return holdsForSome(of: value) { element in
-        element.type == .string
-          && element.withText { text in
-            options.isEmpty ? test.holds(text) : test.holds(options.folded(text).span)
-          }
-      }
-    case .all(let operands): return holdsForEach(of: operands, in: value)
-    case .allOfArray(let operand):
-      return value.isArray && operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0) == 0 }
-    case .elemMatch(let program): return value.hasElement { program.holds(for: $0) }
-    case .allMatch(let program):
-      var isEmpty = true
-      let hasMismatch = value.hasElement { element in
-        isEmpty = false
-        return !program.holds(for: element)
-      }
-      return !isEmpty && !hasMismatch
-    case .keyMapMatch(let program): return value.hasName { program.holds(for: $0) }
+  @inline(__always)
+  private func isInRange(_ value: SourceValue) -> Bool {
+    let order = operand.order(of: value)
+    return order >= least && order <= greatest
+  }
+
+  override func holds(for value: SourceValue) -> Bool {
+    guard value.isArray else { return isInRange(value) }
+    if operand.isNull || operand.isArray, isInRange(value) { return true }
+    return value.hasElement { (!operand.isArray || $0.isArray) && isInRange($0) }
+  }
+}
+
+/// `$exists` for an element, which exists.
+private final class AnyValueTest: ConditionTest, @unchecked Sendable {
+  private let exists: Bool
+
+  init(_ exists: Bool) { self.exists = exists }
+
+  override func holds(for value: SourceValue) -> Bool { exists }
+}
+
+/// `$type`.
+private final class TypeTest: ConditionTest, @unchecked Sendable {
+  private let type: JSONType
+
+  init(_ type: JSONType) { self.type = type }
+
+  override func holds(for value: SourceValue) -> Bool { value.type == type }
+}
+
+/// `$size`.
+private final class SizeTest: ConditionTest, @unchecked Sendable {
+  private let size: Int
+
+  init(_ size: Int) { self.size = size }
+
+  override func holds(for value: SourceValue) -> Bool {
+    var count = 0
+    _ = value.hasElement { _ in
+      count += 1
+      return count > size
+    }
+    return value.isArray && count == size
+  }
+}
+
+/// `$mod`.
+private final class RemainderTest: ConditionTest, @unchecked Sendable {
+  private let divisor: Int64
+  private let remainder: Int64
+
+  init(_ divisor: Int64, _ remainder: Int64) {
+    self.divisor = divisor
+    self.remainder = remainder
+  }
+
+  override func holds(for value: SourceValue) -> Bool {
+    value.isOrHasElement { $0.isNumber && $0.number.remainder(by: divisor) == remainder }
+  }
+}
+
+/// The operators on strings: `$regex`, `$beginsWith`, `$endsWith`, `$contains` and `$like`.
+private final class StringTest: ConditionTest, @unchecked Sendable {
+  private let options: Selector.StringOptions
+  private let test: @Sendable (Span<UInt8>) -> Bool
+
+  /// - Parameter test: Returns whether UTF-8, folded as the options say, satisfies the condition.
+  init(_ options: Selector.StringOptions, _ test: @escaping @Sendable (Span<UInt8>) -> Bool) {
+    self.options = options
+    self.test = test
+  }
+
+  override func holds(for value: SourceValue) -> Bool {
+    value.isOrHasElement { element in
+      element.isString && element.withText { text in options.isEmpty ? test(text) : test(options.folded(text).span) }
     }
   }
+}
 
-  /// Returns whether `body` returns true for a value or, if it is an array, for one of its elements.
-  @inline(__always)
-  private func holdsForSome(of value: SourceValue, _ body: (SourceValue) -> Bool) -> Bool {
-    value.isArray ? value.hasElement(where: body) : body(value)
-  }
+/// `$all`.
+private final class AllOperandsTest: ConditionTest, @unchecked Sendable {
+  private let operands: OperandSet
+
+  init(_ operands: OperandSet) { self.operands = operands }
 
   /// Returns whether an array has an element for each operand, of which there must be one.
-  private func holdsForEach(of operands: OperandSet, in value: SourceValue) -> Bool {
+  override func holds(for value: SourceValue) -> Bool {
     guard operands.count > 0 else { return false }
     var isFound = [Bool](repeating: false, count: operands.count)
     var missingCount = operands.count
@@ -151,6 +179,59 @@ final class ConditionTest: Sendable {
       }
       return missingCount == 0
     }
+  }
+}
+
+/// `$all` with one operand, which is an array: an array that has it as an element, or is that array.
+private final class AllOfArrayTest: ConditionTest, @unchecked Sendable {
+  private let operand: Operand
+
+  init(_ operand: Operand) { self.operand = operand }
+
+  override func holds(for value: SourceValue) -> Bool {
+    value.isArray && operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0) == 0 }
+  }
+}
+
+/// `$elemMatch`.
+private final class SomeElementTest: ConditionTest, @unchecked Sendable {
+  private let program: Program
+
+  init(_ program: Program) { self.program = program }
+
+  override func holds(for value: SourceValue) -> Bool { value.hasElement { program.holds(for: $0) } }
+}
+
+/// `$allMatch`.
+private final class EachElementTest: ConditionTest, @unchecked Sendable {
+  private let program: Program
+
+  init(_ program: Program) { self.program = program }
+
+  override func holds(for value: SourceValue) -> Bool {
+    var isEmpty = true
+    let hasMismatch = value.hasElement { element in
+      isEmpty = false
+      return !program.holds(for: element)
+    }
+    return !isEmpty && !hasMismatch
+  }
+}
+
+/// `$keyMapMatch`.
+private final class SomeNameTest: ConditionTest, @unchecked Sendable {
+  private let program: Program
+
+  init(_ program: Program) { self.program = program }
+
+  override func holds(for value: SourceValue) -> Bool { value.hasName { program.holds(for: $0) } }
+}
+
+extension SourceValue {
+  /// Returns whether `body` returns true for the value or, if it is an array, for one of its elements.
+  @inline(__always)
+  fileprivate func isOrHasElement(where body: (SourceValue) -> Bool) -> Bool {
+    isArray ? hasElement(where: body) : body(self)
   }
 }
 

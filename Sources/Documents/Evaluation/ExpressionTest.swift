@@ -1,5 +1,5 @@
 /// A comparison of two computed operands, `$expr`.
-struct ExpressionTest: Sendable {
+final class ExpressionTest: SelectorTest, @unchecked Sendable {
   private let comparison: SelectorTree.Expression.Comparison
   private let left: Term
   private let right: Term
@@ -35,9 +35,13 @@ struct ExpressionTest: Sendable {
 
   /// Returns whether some pair of candidate values compares as asked for. Only values of the same type compare, and only
   /// numbers and strings have an order.
-  func holds(_ values: borrowing FieldValues) -> Bool {
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
     let rights = candidates(right, values)
     return candidates(left, values).contains { left in rights.contains { holds(left, $0) } }
+  }
+
+  override func holds(forOne element: SourceValue?) -> Bool {
+    preconditionFailure("an expression is not about one element")
   }
 
   private func holds(_ left: JSONValue, _ right: JSONValue) -> Bool {

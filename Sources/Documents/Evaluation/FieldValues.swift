@@ -1,4 +1,4 @@
-/// The values that the paths of a trie lead to in one document.
+/// The values that the paths of a table lead to in one document.
 ///
 /// The first value of each path is in memory on the caller's stack; further values, which only arrays of objects have,
 /// are in an array. Finding values allocates nothing unless there are further values or more than 40 paths.
@@ -22,12 +22,16 @@ struct FieldValues: ~Copyable {
   private var further: [Further] = []
   /// Whether some object has several members of a name that matters.
   private var hasDuplicates = false
+  /// The text that the values are in, if it isn't the document's own.
+  private var copy: UnsafeMutableBufferPointer<UInt8>?
 
   @unsafe
   private init(_ slots: UnsafeMutableBufferPointer<Slot>) {
     unsafe self.slots = slots
     unsafe slots.initialize(repeating: Slot())
   }
+
+  deinit { unsafe copy?.deallocate() }
 
   // MARK: Reading
 
@@ -59,132 +63,158 @@ struct FieldValues: ~Copyable {
 
   // MARK: Finding
 
-  /// Finds the values of a trie's paths and calls `body` with them.
+  /// Finds the values of a table's paths and calls `body` with them.
   ///
   /// Of several members of one name, the last one counts.
   /// - Returns: What `body` returns; nil if the text isn't JSON.
   /// - Complexity: O(*n*) in one pass over the text.
+  @inline(__always)
   static func with<Result>(
-    of source: DocumentSource, _ trie: borrowing PathTrie, _ body: (borrowing FieldValues) -> Result
+    of source: DocumentSource, _ table: PathTable, _ body: (borrowing FieldValues) -> Result
   ) -> Result? {
-    unsafe withUnsafeTemporaryAllocation(of: Slot.self, capacity: trie.count) { slots in
+    unsafe withUnsafeTemporaryAllocation(of: Slot.self, capacity: table.count) { slots in
       var values = unsafe FieldValues(slots)
-      guard values.find(in: source, trie) else { return nil }
-      guard !values.hasDuplicates else { return withLastMembers(of: source, trie, body) }
+      guard values.find(in: source, table) else { return nil }
+      if values.hasDuplicates { values.findLastMembers(in: source, table) }
       return body(values)
     }
   }
 
-  /// Finds the values in a copy of the text without the members that don't count.
+  /// Finds the values again, in a copy of the text without the members that don't count.
   @inline(never)
-  private static func withLastMembers<Result>(
-    of source: DocumentSource, _ trie: borrowing PathTrie, _ body: (borrowing FieldValues) -> Result
-  ) -> Result? {
-    let text = source.tree.encoded()
-    return unsafe text.withUnsafeBufferPointer { bytes in
-      unsafe with(of: source.replacing(bytes), trie, body)
-    }
+  private mutating func findLastMembers(in source: DocumentSource, _ table: PathTable) {
+    let text = source.value.tree.encoded()
+    let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.count)
+    _ = unsafe copy.initialize(fromContentsOf: text)
+    unsafe self.copy = copy
+    unsafe slots.update(repeating: Slot())
+    further = []
+    _ = unsafe find(in: source.replacing(UnsafeBufferPointer(copy)), table)
   }
 
   /// - Returns: Whether the text is JSON.
-  @inline(__always)
-  private mutating func find(in source: DocumentSource, _ trie: borrowing PathTrie) -> Bool {
-    var scanner = source.scanner
-    do throws(JSONScanner.Failure) {
-      if source.hasMetadata, scanner.peek() == UInt8(ascii: "{") {
-        try visitObject(
-          &scanner, trie, 0, 0, except: source.id.flatMap { _ in trie.idEdge },
-          source.revision.flatMap { _ in trie.revisionEdge })
-        try visit(source.id, trie, trie.idEdge)
-        try visit(source.revision, trie, trie.revisionEdge)
+  private mutating func find(in source: DocumentSource, _ table: PathTable) -> Bool {
+    let text = source.text
+    var position = 0
+    do throws(JSONText.Failure) {
+      if text.next(&position) == UInt8(ascii: "{"), !table.node(0).isLeaf {
+        let idEdge = source.id == nil ? -1 : table.idEdge
+        let revisionEdge = source.revision == nil ? -1 : table.revisionEdge
+        position = try visitObject(text, table, 0, at: position, JSONLimits.deepest, except: idEdge, revisionEdge)
+        if idEdge >= 0 { try visit(source.id, table, idEdge) }
+        if revisionEdge >= 0 { try visit(source.revision, table, revisionEdge) }
       } else {
-        try visit(&scanner, trie, 0, 0)
+        position = try visit(text, table, 0, at: position, JSONLimits.deepest)
       }
-      try scanner.expectEnd()
     } catch { return false }
-    return true
+    _ = text.next(&position)
+    return position == text.end
   }
 
   /// Visits a value that stands for a member of the root.
-  private mutating func visit(
-    _ value: SourceValue?, _ trie: borrowing PathTrie, _ edge: Int?
-  ) throws(JSONScanner.Failure) {
-    guard let edge, var scanner = value?.scanner else { return }
-    try visit(&scanner, trie, trie.edge(edge).target, 1)
+  private mutating func visit(_ value: SourceValue?, _ table: PathTable, _ edge: Int) throws(JSONText.Failure) {
+    guard let value else { return }
+    _ = try visit(value.text, table, Int(table.edge(edge).target), at: 0, JSONLimits.deepest)
   }
 
   /// Passes a value, and notes what the paths of a node lead to in it. The paths start at the value.
-  /// - Parameter depth: The number of arrays and objects around the value.
+  /// - Parameters:
+  ///   - start: Where the value begins, or the end of the text.
+  ///   - room: How many levels of arrays and objects the value may have.
+  /// - Returns: The end of the value.
   private mutating func visit(
-    _ scanner: inout JSONScanner, _ trie: borrowing PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard let first = scanner.peek() else { throw scanner.failure(.value) }
-    let start = scanner.position
-    if trie.node(node).isLeaf || first != UInt8(ascii: "{") && first != UInt8(ascii: "[") {
-      _ = try scanner.skipValue(depth: depth)
-    } else if first == UInt8(ascii: "{") {
-      try visitObject(&scanner, trie, node, depth)
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int
+  ) throws(JSONText.Failure) -> Int {
+    let node = table.node(number)
+    let end: Int
+    if node.isLeaf || start == text.end || text[start] | 0x20 != UInt8(ascii: "{") {
+      end = try text.endOfValue(at: start, room: room)
+    } else if text[start] == UInt8(ascii: "{") {
+      end = try visitObject(text, table, number, at: start, room)
     } else {
-      try visitArray(&scanner, trie, node, depth)
+      end = try visitArray(text, table, number, at: start, room)
     }
-    let path = trie.node(node).path
-    if path >= 0 { append(SourceValue(start..<scanner.position, of: scanner), to: path) }
+    if node.path >= 0 { append(SourceValue(start..<end, of: text), to: Int(node.path)) }
+    return end
   }
 
   /// - Parameters:
   ///   - isElement: Whether the object is an array's element. Names that are indexes then mean elements of the array.
   ///   - idEdge: An edge to skip, as is `revisionEdge`, because metadata replaces these members.
   private mutating func visitObject(
-    _ scanner: inout JSONScanner, _ trie: borrowing PathTrie, _ node: Int, _ depth: Int, isElement: Bool = false,
-    except idEdge: Int? = nil, _ revisionEdge: Int? = nil
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, isElement: Bool = false,
+    except idEdge: Int = -1, _ revisionEdge: Int = -1
+  ) throws(JSONText.Failure) -> Int {
+    guard room > 0 else { throw text.failure(.lessNesting, at: start) }
+    let node = table.node(number)
     // One bit for each edge that was found, to notice names that occur twice. From the 64th on, edges share a bit, so
     // that a duplicate may be noticed where there is none, which costs time only.
     var found: UInt64 = 0
-    scanner.move(to: scanner.position + 1)
-    if scanner.take(UInt8(ascii: "}")) { return }
-    repeat {
-      let (name, hasEscapes) = try scanner.takeName()
-      guard let edge = trie.edge(of: node, name, hasEscapes: hasEscapes, in: scanner), edge != idEdge,
-        edge != revisionEdge, !isElement || trie.edge(edge).index < 0
-      else {
-        _ = try scanner.skipValue(depth: depth + 1)
-        continue
+    // Where a name can begin for its bytes to be compared with those of edges, eight at a time.
+    let lastWord = table.isCompared(node) ? text.end &- 8 : -1
+    var position = start &+ 1
+    if text.next(&position) == UInt8(ascii: "}") { return position &+ 1 }
+    while true {
+      guard text.next(&position) == UInt8(ascii: "\"") else { throw text.failure(.name, at: position) }
+      let nameStart = position &+ 1
+      let isCompared = nameStart <= lastWord
+      var edge = isCompared ? table.comparedEdge(of: node, at: nameStart, in: text) : -1
+      if edge >= 0 {
+        position = nameStart &+ Int(table.edge(edge).nameCount) &+ 1
+      } else {
+        let (end, hasEscapes) = try text.endOfString(at: position)
+        position = end
+        if hasEscapes || !isCompared { edge = table.searchedEdge(of: number, nameStart..<end &- 1, in: text) }
       }
-      let bit = UInt64(1) << UInt64(min(trie.edge(edge).ordinal, 63))
-      if found & bit != 0 { hasDuplicates = true }
-      found |= bit
-      try visit(&scanner, trie, trie.edge(edge).target, depth + 1)
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "}")) else { throw scanner.failure(.commaOrBrace) }
+      try text.passColon(&position)
+      let start = position
+      if edge < 0 {
+        position = try text.endOfValue(at: start, room: room &- 1)
+      } else if edge == idEdge || edge == revisionEdge || isElement && table.edge(edge).index >= 0 {
+        position = try text.endOfValue(at: start, room: room &- 1)
+      } else {
+        let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
+        if found & bit != 0 { hasDuplicates = true }
+        found |= bit
+        let target = Int(table.edge(edge).target)
+        if table.node(target).isLeaf {
+          position = try text.endOfValue(at: start, room: room &- 1)
+          append(SourceValue(start..<position, of: text), to: Int(table.node(target).path))
+        } else {
+          position = try visit(text, table, target, at: start, room &- 1)
+        }
+      }
+      let byte = text.next(&position)
+      if byte == UInt8(ascii: "}") { return position &+ 1 }
+      guard byte == UInt8(ascii: ",") else { throw text.failure(.commaOrBrace, at: position) }
+      position &+= 1
+    }
   }
 
   /// Paths continue with the element whose index they name, or with every element that is an object.
   private mutating func visitArray(
-    _ scanner: inout JSONScanner, _ trie: borrowing PathTrie, _ node: Int, _ depth: Int
-  ) throws(JSONScanner.Failure) {
-    guard depth < JSONLimits.deepest else { throw scanner.failure(.lessNesting) }
-    scanner.move(to: scanner.position + 1)
-    if scanner.take(UInt8(ascii: "]")) { return }
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int
+  ) throws(JSONText.Failure) -> Int {
+    guard room > 0 else { throw text.failure(.lessNesting, at: start) }
+    let node = table.node(number)
+    var position = start &+ 1
+    if text.next(&position) == UInt8(ascii: "]") { return position &+ 1 }
     var index = 0
-    repeat {
-      guard let first = scanner.peek() else { throw scanner.failure(.value) }
-      let start = scanner.position
-      var isPassed = false
-      if trie.node(node).hasNames, first == UInt8(ascii: "{") {
-        try visitObject(&scanner, trie, node, depth + 1, isElement: true)
-        isPassed = true
+    while true {
+      let isObject = text.next(&position) == UInt8(ascii: "{")
+      let edge = node.hasIndexes ? table.edge(of: node, index: index) : -1
+      var end = -1
+      if node.hasNames, isObject {
+        end = try visitObject(text, table, number, at: position, room &- 1, isElement: true)
       }
-      if trie.node(node).hasIndexes, let edge = trie.edge(of: node, index: index) {
-        scanner.move(to: start)
-        try visit(&scanner, trie, trie.edge(edge).target, depth + 1)
-        isPassed = true
-      }
-      if !isPassed { _ = try scanner.skipValue(depth: depth + 1) }
+      if edge >= 0 { end = try visit(text, table, Int(table.edge(edge).target), at: position, room &- 1) }
+      position = end < 0 ? try text.endOfValue(at: position, room: room &- 1) : end
+      let byte = text.next(&position)
+      if byte == UInt8(ascii: "]") { return position &+ 1 }
+      guard byte == UInt8(ascii: ",") else { throw text.failure(.commaOrBracket, at: position) }
+      position &+= 1
       index += 1
-    } while scanner.take(UInt8(ascii: ","))
-    guard scanner.take(UInt8(ascii: "]")) else { throw scanner.failure(.commaOrBracket) }
+    }
   }
 
   @inline(__always)
@@ -201,59 +231,5 @@ struct FieldValues: ~Copyable {
       unsafe further[Int(slots[path].lastFurther)].next = position
     }
     unsafe slots[path].lastFurther = position
-  }
-}
-
-/// What paths are looked up in: the text of a value, and the metadata of a document.
-///
-/// Safe because it doesn't leave the scope in which the text is borrowed.
-@safe
-struct DocumentSource {
-  private let text: UnsafeBufferPointer<UInt8>
-  /// The key as a JSON string, and the revision as a number, in place of the members `_id` and `_rev`.
-  let id: SourceValue?
-  let revision: SourceValue?
-
-  @unsafe
-  init(_ text: UnsafeBufferPointer<UInt8>, id: SourceValue? = nil, revision: SourceValue? = nil) {
-    unsafe self.text = text
-    self.id = id
-    self.revision = revision
-  }
-
-  /// - Parameter metadata: The key, of `idCount` bytes, and the revision. Both can be empty.
-  @unsafe @inline(__always)
-  init(_ text: UnsafeBufferPointer<UInt8>, metadata: UnsafeBufferPointer<UInt8>, idCount: Int) {
-    unsafe self.text = text
-    id = unsafe idCount == 0 ? nil : SourceValue(UnsafeBufferPointer(rebasing: metadata[..<idCount]))
-    revision = unsafe idCount == metadata.count ? nil : SourceValue(UnsafeBufferPointer(rebasing: metadata[idCount...]))
-  }
-
-  init(_ value: SourceValue) { unsafe self.init(value.bytes) }
-
-  var hasMetadata: Bool { id != nil || revision != nil }
-
-  /// Whether the text starts like an object.
-  @inline(__always)
-  var isObject: Bool {
-    var scanner = scanner
-    return scanner.peek() == UInt8(ascii: "{")
-  }
-
-  var scanner: JSONScanner { unsafe JSONScanner(UnsafeRawBufferPointer(text)) }
-
-  /// Returns the same metadata with another text.
-  @unsafe
-  func replacing(_ text: UnsafeBufferPointer<UInt8>) -> DocumentSource {
-    unsafe DocumentSource(text, id: id, revision: revision)
-  }
-
-  /// The value as a tree.
-  /// - Precondition: The text is JSON.
-  var tree: JSONValue {
-    var scanner = scanner
-    do throws(JSONScanner.Failure) {
-      return try JSONValue.parse(&scanner, depth: 0, maxDepth: JSONLimits.deepest)
-    } catch { preconditionFailure("the text was scanned before") }
   }
 }

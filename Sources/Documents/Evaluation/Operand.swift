@@ -1,50 +1,58 @@
 /// A value that conditions compare with, prepared for comparing it with values in text.
 struct Operand: Sendable {
-  private enum Kind: Sendable {
-    case null
-    case bool(Bool)
-    case number(JSONNumber)
-    /// UTF-8, folded as the options say.
-    case string([UInt8])
-    case tree(JSONValue)
-  }
-
-  private let kind: Kind
   private let rank: Int
   private let options: Selector.StringOptions
+  /// The operand if it is a number.
+  private let number: JSONNumber
+  /// The UTF-8 of the operand if it is a string, folded as the options say.
+  private let text: [UInt8]
+  /// The operand if it is an array or object; otherwise null.
+  private let tree: JSONValue
 
   init(_ value: JSONValue, _ options: Selector.StringOptions = []) {
     self.options = options
     rank = value.rank
+    var (number, text, tree): (JSONNumber, [UInt8], JSONValue) = (.integer(0), [], .null)
     switch value {
-    case .null: kind = .null
-    case .bool(let value): kind = .bool(value)
-    case .integer(let value): kind = .number(.integer(value))
-    case .double(let value): kind = .number(.double(value))
-    case .string(let value): kind = .string(options.folded(Array(value.utf8)))
-    case .array, .object: kind = .tree(value)
+    case .null, .bool: break
+    case .integer(let value): number = .integer(value)
+    case .double(let value): number = .double(value)
+    case .string(let value): text = options.folded(Array(value.utf8))
+    case .array, .object: tree = value
     }
+    (self.number, self.text, self.tree) = (number, text, tree)
   }
 
-  var isNull: Bool { if case .null = kind { true } else { false } }
-  var isArray: Bool { if case .tree(.array) = kind { true } else { false } }
+  var isNull: Bool { rank == JSONValue.null.rank }
+  var isArray: Bool { if case .array = tree { true } else { false } }
+
+  /// Returns whether a value equals this one.
+  /// - Parameter isElement: Whether the value is an element of an array that is compared as a whole, too.
+  @inline(__always)
+  func isEqual(to value: SourceValue, isElement: Bool = false) -> Bool {
+    guard value.isString, rank == SourceValue.stringRank, options.isEmpty else {
+      return order(of: value, isElement: isElement) == 0
+    }
+    if value.text.end == text.count + 2 { return order(of: value) == 0 }
+    // A string of another size can only be equal if it has escapes.
+    return value.text.end > text.count + 2 && value.hasEscapes && order(of: value) == 0
+  }
 
   /// Returns how a value compares with this one in the total order: a negative number if it comes before, and zero if
   /// it is equal.
   /// - Parameter isElement: Whether the value is an element of an array that is compared as a whole, too.
   @inline(__always)
   func order(of value: SourceValue, isElement: Bool = false) -> Int {
+    if value.isNumber, rank == SourceValue.numberRank { return JSONNumber.order(value.number, number) }
+    if value.isString, rank == SourceValue.stringRank {
+      return value.withText { source in
+        options.isEmpty ? source.order(text.span) : options.folded(source).span.order(text.span)
+      }
+    }
     let difference = value.rank - rank
     if difference != 0 { return difference }
-    switch kind {
-    case .null, .bool: return 0
-    case .number(let number): return JSONNumber.order(value.number, number)
-    case .string(let operand):
-      return value.withText { text in
-        options.isEmpty ? text.order(operand.span) : options.folded(text).span.order(operand.span)
-      }
-    case .tree(let operand): return order(of: value.tree, operand, isElement: isElement)
-    }
+    if case .null = tree { return 0 }
+    return order(of: value.tree, tree, isElement: isElement)
   }
 
   /// Options apply to the strings of an array that is a field's value, but not to those of arrays within it.

@@ -1,38 +1,38 @@
-/// A JSON value in text that has been scanned, by its place in memory.
+import Glibc
+
+/// A JSON value in text that has been passed, by its place in memory.
 ///
-/// Safe because it never leaves the scope in which the text is borrowed: values are internal to this module, and
-/// `FieldValues` hands them out only inside of a closure.
-@safe
+/// It never leaves the scope in which the text is borrowed: values are internal to this module, and `FieldValues` hands
+/// them out only inside of a closure.
 struct SourceValue {
-  private let start: UnsafePointer<UInt8>
-  let count: Int
+  /// The text of the value alone.
+  let text: JSONText
 
-  /// - Precondition: The range is one whole value that `scanner` has passed.
+  /// - Precondition: The range is one whole value that has been passed.
   @inline(__always)
-  init(_ range: Range<Int>, of scanner: JSONScanner) {
-    unsafe start = scanner.bytes(range).baseAddress.unsafelyUnwrapped
-    count = range.count
+  init(_ range: Range<Int>, of text: JSONText) {
+    self.text = unsafe JSONText(UnsafeRawBufferPointer(text.bytes(range)))
   }
 
-  /// - Precondition: The bytes are one whole value that a scanner has passed.
-  @unsafe
-  init(_ bytes: UnsafeBufferPointer<UInt8>) {
-    unsafe start = bytes.baseAddress.unsafelyUnwrapped
-    count = bytes.count
-  }
+  /// - Precondition: The bytes are one whole value that has been passed.
+  @unsafe @inline(__always)
+  init(_ bytes: UnsafeBufferPointer<UInt8>) { text = unsafe JSONText(UnsafeRawBufferPointer(bytes)) }
 
   /// The text of the value.
-  @unsafe
-  var bytes: UnsafeBufferPointer<UInt8> { unsafe UnsafeBufferPointer(start: start, count: count) }
-
-  /// A scanner of this value.
-  var scanner: JSONScanner { unsafe JSONScanner(UnsafeRawBufferPointer(bytes)) }
+  @unsafe @inline(__always)
+  var bytes: UnsafeBufferPointer<UInt8> { unsafe text.bytes(0..<text.end) }
 
   @inline(__always)
-  private var first: UInt8 { unsafe start[0] }
+  private var first: UInt8 { text[0] }
 
   @inline(__always)
   var isArray: Bool { first == UInt8(ascii: "[") }
+
+  @inline(__always)
+  var isString: Bool { first == UInt8(ascii: "\"") }
+
+  @inline(__always)
+  var isNumber: Bool { first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") < 10 }
 
   var type: JSONType {
     switch first {
@@ -45,6 +45,9 @@ struct SourceValue {
     }
   }
 
+  static let numberRank = 3
+  static let stringRank = 4
+
   /// The place of the value's type in the total order.
   @inline(__always)
   var rank: Int {
@@ -52,10 +55,10 @@ struct SourceValue {
     case UInt8(ascii: "n"): 0
     case UInt8(ascii: "f"): 1
     case UInt8(ascii: "t"): 2
-    case UInt8(ascii: "\""): 4
+    case UInt8(ascii: "\""): Self.stringRank
     case UInt8(ascii: "["): 5
     case UInt8(ascii: "{"): 6
-    default: 3
+    default: Self.numberRank
     }
   }
 
@@ -65,34 +68,40 @@ struct SourceValue {
 
   /// The value as a tree. Complexity: O(*n*).
   var tree: JSONValue {
-    var scanner = scanner
-    do throws(JSONScanner.Failure) {
+    var scanner = JSONScanner(text)
+    do throws(JSONText.Failure) {
       return try JSONValue.parse(&scanner, depth: 0, maxDepth: JSONLimits.deepest)
-    } catch { preconditionFailure("the value was scanned before") }
+    } catch { preconditionFailure("the value has been passed before") }
+  }
+
+  /// Whether a string has escapes.
+  @inline(__always)
+  var hasEscapes: Bool {
+    unsafe memchr(bytes.baseAddress.unsafelyUnwrapped, Int32(UInt8(ascii: "\\")), text.end) != nil
   }
 
   /// Calls `body` with the UTF-8 of a string.
   /// - Precondition: The value is a string.
   @inline(__always)
   func withText<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
-    let source = unsafe UnsafeBufferPointer(rebasing: bytes[1..<count - 1])
-    guard unsafe source.contains(UInt8(ascii: "\\")) else { return unsafe body(source.span) }
-    var text: [UInt8] = []
-    JSONString.append(1..<count - 1, of: scanner, to: &text)
-    return body(text.span)
+    let content = 1..<text.end &- 1
+    guard hasEscapes else { return unsafe body(text.bytes(content).span) }
+    var output: [UInt8] = []
+    JSONString.append(content, of: text, to: &output)
+    return body(output.span)
   }
 
   /// Returns whether `body` returns true for some element of an array; false for other values.
   @inline(__always)
   func hasElement(where body: (SourceValue) -> Bool) -> Bool {
     guard isArray else { return false }
-    var scanner = scanner
-    scanner.move(to: 1)
-    if scanner.take(UInt8(ascii: "]")) { return false }
-    repeat {
-      if body(SourceValue(scanner.skipScannedValue(), of: scanner)) { return true }
-    } while scanner.take(UInt8(ascii: ","))
-    return false
+    var position = 1
+    guard text.next(&position) != UInt8(ascii: "]") else { return false }
+    while true {
+      if body(passValue(&position)) { return true }
+      guard text.next(&position) == UInt8(ascii: ",") else { return false }
+      position &+= 1
+    }
   }
 
   /// Calls `body` with each element of an array, or with the value itself if it isn't an array.
@@ -119,29 +128,31 @@ struct SourceValue {
 
   private func hasMember(where body: (SourceValue, SourceValue) -> Bool) -> Bool {
     guard first == UInt8(ascii: "{") else { return false }
-    var scanner = scanner
-    scanner.move(to: 1)
-    if scanner.take(UInt8(ascii: "}")) { return false }
-    repeat {
-      let name = SourceValue(scanner.skipScannedName(), of: scanner)
-      if body(name, SourceValue(scanner.skipScannedValue(), of: scanner)) { return true }
-    } while scanner.take(UInt8(ascii: ","))
-    return false
-  }
-}
-
-extension JSONScanner {
-  /// Passes a value that has been scanned before.
-  mutating func skipScannedValue() -> Range<Int> {
-    do throws(Failure) { return try skipValue() } catch { preconditionFailure("the value was scanned before") }
+    var position = 1
+    guard text.next(&position) != UInt8(ascii: "}") else { return false }
+    while true {
+      let name = passName(&position)
+      if body(name, passValue(&position)) { return true }
+      guard text.next(&position) == UInt8(ascii: ",") else { return false }
+      position &+= 1
+    }
   }
 
-  /// Passes a member's name that has been scanned before, and the colon.
-  /// - Returns: The place of the name with its quotes.
-  mutating func skipScannedName() -> Range<Int> {
-    do throws(Failure) {
-      let name = try takeName().name
-      return name.lowerBound - 1..<name.upperBound + 1
-    } catch { preconditionFailure("the name was scanned before") }
+  private func passValue(_ position: inout Int) -> SourceValue {
+    _ = text.next(&position)
+    let start = position
+    do throws(JSONText.Failure) {
+      position = try text.endOfValue(at: start, room: JSONLimits.deepest)
+    } catch { preconditionFailure("the value has been passed before") }
+    return SourceValue(start..<position, of: text)
+  }
+
+  /// Passes a member's name and the colon.
+  /// - Returns: The name with its quotes.
+  private func passName(_ position: inout Int) -> SourceValue {
+    do throws(JSONText.Failure) {
+      let name = try text.takeName(&position).name
+      return SourceValue(name.lowerBound - 1..<name.upperBound + 1, of: text)
+    } catch { preconditionFailure("the name has been passed before") }
   }
 }

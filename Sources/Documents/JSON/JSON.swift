@@ -59,7 +59,7 @@ public enum JSON {
     var failure: JSONScanner.Failure
     do throws(JSONScanner.Failure) {
       return unsafe try text.withUnsafeBytes { (bytes) throws(JSONScanner.Failure) in
-        var scanner = unsafe JSONScanner(bytes, maxDepth: limits.maxDepth)
+        var scanner = JSONScanner(unsafe JSONText(bytes), maxDepth: limits.maxDepth)
         let result = try body(&scanner)
         try scanner.expectEnd()
         return result

@@ -6,54 +6,54 @@ package enum JSONString {
   package static func bytes(of source: Span<UInt8>) -> [UInt8]? {
     guard source.count >= 2, source[0] == UInt8(ascii: "\"") else { return nil }
     return unsafe source.withUnsafeBytes { bytes in
-      var scanner = unsafe JSONScanner(bytes)
-      let hasEscapes: Bool
-      do throws(JSONScanner.Failure) { hasEscapes = try scanner.skipString() } catch { return nil }
-      guard scanner.position == scanner.end else { return nil }
-      let text = 1..<scanner.end - 1
-      guard hasEscapes else { return unsafe Array(scanner.bytes(text)) }
+      let text = unsafe JSONText(bytes)
+      let string: (end: Int, hasEscapes: Bool)
+      do throws(JSONText.Failure) { string = try text.endOfString(at: 0) } catch { return nil }
+      guard string.end == text.end else { return nil }
+      let content = 1..<text.end - 1
+      guard string.hasEscapes else { return unsafe Array(text.bytes(content)) }
       var output: [UInt8] = []
-      output.reserveCapacity(text.count)
-      append(text, of: scanner, to: &output)
+      output.reserveCapacity(content.count)
+      append(content, of: text, to: &output)
       return output
     }
   }
 
-  /// Appends the text of a string that a scanner has passed.
+  /// Appends the text of a string that has been passed.
   /// - Parameter source: The string without its quotes.
-  static func append(_ source: Range<Int>, of scanner: JSONScanner, to text: inout [UInt8]) {
+  static func append(_ source: Range<Int>, of text: JSONText, to output: inout [UInt8]) {
     var (position, copied) = (source.lowerBound, source.lowerBound)
     while position < source.upperBound {
-      guard scanner[position] == UInt8(ascii: "\\") else {
+      guard text[position] == UInt8(ascii: "\\") else {
         position += 1
         continue
       }
-      unsafe text.append(contentsOf: scanner.bytes(copied..<position))
-      switch scanner[position + 1] {
-      case UInt8(ascii: "b"): text.append(0x08)
-      case UInt8(ascii: "f"): text.append(0x0C)
-      case UInt8(ascii: "n"): text.append(0x0A)
-      case UInt8(ascii: "r"): text.append(0x0D)
-      case UInt8(ascii: "t"): text.append(0x09)
+      unsafe output.append(contentsOf: text.bytes(copied..<position))
+      switch text[position + 1] {
+      case UInt8(ascii: "b"): output.append(0x08)
+      case UInt8(ascii: "f"): output.append(0x0C)
+      case UInt8(ascii: "n"): output.append(0x0A)
+      case UInt8(ascii: "r"): output.append(0x0D)
+      case UInt8(ascii: "t"): output.append(0x09)
       case UInt8(ascii: "u"):
-        let (scalar, size) = unicodeEscape(at: position, of: scanner)
-        text.append(contentsOf: UTF8.encode(scalar)!)
+        let (scalar, size) = unicodeEscape(at: position, of: text)
+        output.append(contentsOf: UTF8.encode(scalar)!)
         position += size - 2
-      case let byte: text.append(byte)
+      case let byte: output.append(byte)
       }
       position += 2
       copied = position
     }
-    unsafe text.append(contentsOf: scanner.bytes(copied..<source.upperBound))
+    unsafe output.append(contentsOf: text.bytes(copied..<source.upperBound))
   }
 
   /// Returns the scalar of one `\u` escape, or of the two of a surrogate pair, and the size of its source.
-  private static func unicodeEscape(at position: Int, of scanner: JSONScanner) -> (Unicode.Scalar, size: Int) {
-    let first = scanner.codeUnit(at: position + 2)
+  private static func unicodeEscape(at position: Int, of text: JSONText) -> (Unicode.Scalar, size: Int) {
+    let first = text.codeUnit(at: position + 2)
     if let scalar = Unicode.Scalar(first) { return (scalar, 6) }
-    let second = scanner.codeUnit(at: position + 8)
+    let second = text.codeUnit(at: position + 8)
     guard let scalar = Unicode.Scalar(0x10000 + (UInt32(first & 0x3FF) << 10 | UInt32(second & 0x3FF))) else {
-      preconditionFailure("a scanner has passed the surrogate pair")
+      preconditionFailure("the surrogate pair has been passed")
     }
     return (scalar, 12)
   }

@@ -100,14 +100,14 @@ extension JSONValue {
 
   private static func name(_ scanner: inout JSONScanner) throws(JSONScanner.Failure) -> String {
     let (name, hasEscapes) = try scanner.takeName()
-    return string(name, hasEscapes, scanner)
+    return string(name, hasEscapes, scanner.text)
   }
 
   private static func scalar(_ scanner: inout JSONScanner, _ first: UInt8) throws(JSONScanner.Failure) -> JSONValue {
     if first == UInt8(ascii: "\"") {
       let start = scanner.position + 1
       let hasEscapes = try scanner.skipString()
-      return .string(string(start..<scanner.position - 1, hasEscapes, scanner))
+      return .string(string(start..<scanner.position - 1, hasEscapes, scanner.text))
     }
     let range = try scanner.skipValue()
     switch first {
@@ -115,18 +115,18 @@ extension JSONValue {
     case UInt8(ascii: "f"): return .bool(false)
     case UInt8(ascii: "n"): return .null
     default:
-      switch unsafe JSONNumber(scanner.bytes(range)) {
+      switch unsafe JSONNumber(scanner.text.bytes(range)) {
       case .integer(let value): return .integer(value)
       case .double(let value): return .double(value)
       }
     }
   }
 
-  private static func string(_ source: Range<Int>, _ hasEscapes: Bool, _ scanner: JSONScanner) -> String {
-    guard hasEscapes else { return unsafe String(decoding: scanner.bytes(source), as: UTF8.self) }
-    var text: [UInt8] = []
-    JSONString.append(source, of: scanner, to: &text)
-    return String(decoding: text, as: UTF8.self)
+  private static func string(_ source: Range<Int>, _ hasEscapes: Bool, _ text: JSONText) -> String {
+    guard hasEscapes else { return unsafe String(decoding: text.bytes(source), as: UTF8.self) }
+    var output: [UInt8] = []
+    JSONString.append(source, of: text, to: &output)
+    return String(decoding: output, as: UTF8.self)
   }
 }
 

@@ -6,18 +6,40 @@ public struct Document: Sendable {
   static let idName = "_id"
   static let revisionName = "_rev"
 
-  /// The key of the entry; nil for a document that has no entry.
-  public let id: String?
-  /// The revision of the entry; nil for a document that has no entry.
-  public let revision: UInt64?
-  /// The text of the object as stored, in UTF-8, without key and revision.
-  public let text: [UInt8]
-  /// A Boolean value that indicates whether the text has only the fields that a query asked for.
-  public let isProjection: Bool
-  /// The key as a JSON string, followed by the revision as a number.
-  private let metadataText: [UInt8]
-  /// Where the key ends in the text of the metadata.
-  private let idCount: Int
+  /// What a document has. One object, so that a copy of a document counts one reference.
+  private final class Contents: Sendable {
+    let id: String?
+    let revision: UInt64?
+    let text: [UInt8]
+    let isProjection: Bool
+    /// The key as a JSON string, followed by the revision as a number.
+    let metadataText: [UInt8]
+    /// Where the key ends in the text of the metadata.
+    let idCount: Int
+
+    init(_ text: [UInt8], _ id: String?, _ revision: UInt64?) {
+      var metadataText: [UInt8] = []
+      if let id { JSONString.append(quoting: id, to: &metadataText) }
+      idCount = metadataText.count
+      if let revision { metadataText += JSONValue(revision: revision).encoded() }
+      self.metadataText = metadataText
+      self.text = text
+      self.id = id
+      self.revision = revision
+      isProjection = false
+    }
+
+    init(projection text: [UInt8], of contents: Contents) {
+      self.text = text
+      id = contents.id
+      revision = contents.revision
+      metadataText = contents.metadataText
+      idCount = contents.idCount
+      isProjection = true
+    }
+  }
+
+  private let contents: Contents
 
   /// Creates a document from bytes.
   /// - Parameters:
@@ -25,13 +47,7 @@ public struct Document: Sendable {
   ///   - id: The key, which queries see as `_id`.
   ///   - revision: The revision, which queries see as `_rev`.
   public init(_ text: [UInt8], id: String? = nil, revision: UInt64? = nil) {
-    self.text = text
-    self.id = id
-    self.revision = revision
-    isProjection = false
-    let idText = id.map { JSONValue.string($0).encoded() } ?? []
-    idCount = idText.count
-    metadataText = idText + (revision.map { JSONValue(revision: $0).encoded() } ?? [])
+    contents = Contents(text, id, revision)
   }
 
   /// Creates a document from text; see `init(_:id:revision:)` for bytes.
@@ -39,15 +55,16 @@ public struct Document: Sendable {
     self.init(Array(text.utf8), id: id, revision: revision)
   }
 
-  /// Creates the part of a document that a query asked for.
-  private init(projection text: [UInt8], of document: Document) {
-    self.text = text
-    id = document.id
-    revision = document.revision
-    metadataText = document.metadataText
-    idCount = document.idCount
-    isProjection = true
-  }
+  private init(_ contents: Contents) { self.contents = contents }
+
+  /// The key of the entry; nil for a document that has no entry.
+  public var id: String? { contents.id }
+  /// The revision of the entry; nil for a document that has no entry.
+  public var revision: UInt64? { contents.revision }
+  /// The text of the object as stored, in UTF-8, without key and revision.
+  public var text: [UInt8] { contents.text }
+  /// A Boolean value that indicates whether the text has only the fields that a query asked for.
+  public var isProjection: Bool { contents.isProjection }
 
   /// Returns the object as a tree: with `_id` and `_rev`, unless it is a projection, which has them if they were asked
   /// for.
@@ -89,22 +106,23 @@ public struct Document: Sendable {
   /// The members that stand for key and revision, as JSON.
   private var metadata: [(name: String, value: [UInt8])] {
     var members: [(name: String, value: [UInt8])] = []
-    if idCount > 0 { members.append((Self.idName, Array(metadataText[..<idCount]))) }
-    if idCount < metadataText.count { members.append((Self.revisionName, Array(metadataText[idCount...]))) }
+    let (text, idCount) = (contents.metadataText, contents.idCount)
+    if idCount > 0 { members.append((Self.idName, Array(text[..<idCount]))) }
+    if idCount < text.count { members.append((Self.revisionName, Array(text[idCount...]))) }
     return members
   }
 
   /// Returns the part of the document that a query asked for.
   func projected(_ projection: Projection) -> Document {
-    Document(projection: withSource(projection.object), of: self)
+    Document(Contents(projection: withSource(projection.object), of: contents))
   }
 
   /// Calls `body` with the places of the text and the metadata.
   @inline(__always)
   func withSource<Result>(_ body: (DocumentSource) -> Result) -> Result {
-    unsafe text.withUnsafeBufferPointer { text in
-      unsafe metadataText.withUnsafeBufferPointer { metadata in
-        unsafe body(DocumentSource(text, metadata: metadata, idCount: idCount))
+    unsafe contents.text.withUnsafeBufferPointer { text in
+      unsafe contents.metadataText.withUnsafeBufferPointer { metadata in
+        unsafe body(DocumentSource(text, metadata: metadata, idCount: contents.idCount))
       }
     }
   }
@@ -119,6 +137,6 @@ extension JSONScanner {
   /// Passes an object, after white space.
   fileprivate mutating func skipObject() throws(Failure) -> SourceValue {
     guard peek() == UInt8(ascii: "{") else { throw failure(.object) }
-    return SourceValue(try skipValue(), of: self)
+    return SourceValue(try skipValue(), of: text)
   }
 }

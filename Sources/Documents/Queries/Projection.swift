@@ -48,9 +48,7 @@ struct Projection: Sendable {
   /// - Complexity: O(*n*) in the document, times the number of names on each level.
   func object(of source: DocumentSource) -> [UInt8] {
     var values = [SourceValue?](repeating: nil, count: root.fields.count)
-    var scanner = source.scanner
-    let document = SourceValue(scanner.skipScannedValue(), of: scanner)
-    find(root, in: document, &values)
+    find(root, in: source.value, &values)
     for child in root.children {
       for (name, value) in [(Document.idName, source.id), (Document.revisionName, source.revision)] {
         guard let value, child.name == Array(name.utf8) else { continue }

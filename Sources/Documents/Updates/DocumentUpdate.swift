@@ -139,7 +139,7 @@ public struct DocumentUpdate: Sendable {
     let result: [UInt8]
     do throws(UpdateWriter.Failure) {
       result = unsafe try document.withUnsafeBytes { (bytes) throws(UpdateWriter.Failure) in
-        var scanner = unsafe JSONScanner(bytes, maxDepth: limits.maxDepth)
+        var scanner = JSONScanner(unsafe JSONText(bytes), maxDepth: limits.maxDepth)
         return try UpdateWriter.write(tree, to: &scanner, maxDepth: limits.maxDepth)
       }
     } catch {

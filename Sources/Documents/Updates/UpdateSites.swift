@@ -112,7 +112,7 @@ struct UpdateSites {
   private mutating func enter(_ scanner: inout JSONScanner, _ maxDepth: Int) throws(JSONScanner.Failure) {
     guard frames.count < maxDepth else { throw scanner.failure(.lessNesting) }
     let (site, start) = (sites.count - 1, scanner.position)
-    let first = scanner[start]
+    let first = scanner.text[start]
     scanner.move(to: start + 1)
     // The closing bracket is 2 after the opening one, for both kinds.
     if scanner.take(first + 2) {
@@ -143,9 +143,9 @@ struct UpdateSites {
   private mutating func member(_ scanner: inout JSONScanner, _ frame: Frame) throws(JSONScanner.Failure) -> Int? {
     let (range, hasEscapes) = try scanner.takeName()
     let parent = sites[frame.site].node
-    guard hasEscapes else { return unsafe tree.child(of: parent, named: scanner.bytes(range)) }
+    guard hasEscapes else { return unsafe tree.child(of: parent, named: scanner.text.bytes(range)) }
     name.removeAll(keepingCapacity: true)
-    JSONString.append(range, of: scanner, to: &name)
+    JSONString.append(range, of: scanner.text, to: &name)
     return unsafe name.withUnsafeBufferPointer { unsafe tree.child(of: parent, named: $0) }
   }
 

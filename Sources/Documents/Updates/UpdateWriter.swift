@@ -16,7 +16,7 @@ struct UpdateWriter {
   }
 
   private let tree: UpdateTree
-  private let scanner: JSONScanner
+  private let source: JSONText
   private let sites: UpdateSites
   private var output: [UInt8] = []
   private var cursor = 0
@@ -33,19 +33,19 @@ struct UpdateWriter {
     } catch { throw .document }
     do throws(DocumentUpdateError) {
       try tree.checkDepth(maxDepth)
-      var writer = UpdateWriter(tree, scanner, sites)
+      var writer = UpdateWriter(tree, scanner.text, sites)
       return try writer.write()
     } catch { throw .update(error) }
   }
 
-  private init(_ tree: UpdateTree, _ scanner: JSONScanner, _ sites: UpdateSites) {
+  private init(_ tree: UpdateTree, _ source: JSONText, _ sites: UpdateSites) {
     self.tree = tree
-    self.scanner = scanner
+    self.source = source
     self.sites = sites
   }
 
   private mutating func write() throws(DocumentUpdateError) -> [UInt8] {
-    output.reserveCapacity(scanner.end)
+    output.reserveCapacity(source.end)
     for number in sites.indices {
       let site = sites[number]
       guard site.parent < 0 || sites.isLive(site.parent) else { continue }
@@ -58,7 +58,7 @@ struct UpdateWriter {
       }
     }
     while !containers.isEmpty { try close() }
-    copy(to: scanner.end)
+    copy(to: source.end)
     return output
   }
 
@@ -66,7 +66,7 @@ struct UpdateWriter {
 
   private mutating func change(_ number: Int) throws(DocumentUpdateError) {
     let site = sites[number]
-    let (node, first) = (tree[site.node], scanner[site.value.lowerBound])
+    let (node, first) = (tree[site.node], source[site.value.lowerBound])
     switch (node.action, first) {
     case (.descend, UInt8(ascii: "{")), (.merge, UInt8(ascii: "{")):
       containers.append(Container(site: number))
@@ -85,7 +85,7 @@ struct UpdateWriter {
       startReplacement(of: site)
       output += text
     case (.remove, _):
-      if site.parent >= 0, scanner[sites[site.parent].value.lowerBound] == UInt8(ascii: "[") {
+      if site.parent >= 0, source[sites[site.parent].value.lowerBound] == UInt8(ascii: "[") {
         startReplacement(of: site)
         output += Array("null".utf8)
       } else {
@@ -97,11 +97,11 @@ struct UpdateWriter {
   }
 
   private mutating func increment(_ site: UpdateSites.Site, by amount: JSONNumber) throws(DocumentUpdateError) {
-    switch scanner[site.value.lowerBound] {
+    switch source[site.value.lowerBound] {
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): break
     default: throw tree.error(.notANumber, at: site.node, "\(impossible(site.node)): \(described(site))")
     }
-    let sum = unsafe JSONNumber(scanner.bytes(site.value)).adding(amount)
+    let sum = unsafe JSONNumber(source.bytes(site.value)).adding(amount)
     guard sum.double.isFinite else {
       throw tree.error(
         .numberTooLarge, at: site.node, "\(impossible(site.node)): the sum is beyond the range of numbers")
@@ -111,12 +111,12 @@ struct UpdateWriter {
   }
 
   private mutating func push(_ elements: [UInt8], to site: UpdateSites.Site) throws(DocumentUpdateError) {
-    guard scanner[site.value.lowerBound] == UInt8(ascii: "[") else {
+    guard source[site.value.lowerBound] == UInt8(ascii: "[") else {
       throw tree.error(.notAnArray, at: site.node, "\(impossible(site.node)): \(described(site))")
     }
     guard !elements.isEmpty else { return }
     var end = site.value.upperBound - 1
-    while scanner[end - 1] <= UInt8(ascii: " ") { end -= 1 }
+    while source[end - 1] <= UInt8(ascii: " ") { end -= 1 }
     copy(to: end)
     if end > site.value.lowerBound + 1 { output.append(UInt8(ascii: ",")) }
     output += elements
@@ -154,7 +154,7 @@ struct UpdateWriter {
     let container = containers.removeLast()
     let site = sites[container.site]
     var count = site.count - container.removedCount
-    if scanner[site.value.lowerBound] == UInt8(ascii: "{") {
+    if source[site.value.lowerBound] == UInt8(ascii: "{") {
       for child in tree[site.node].children where tree[child].creates && !sites.has(child) {
         startAddition(to: site, count)
         appendMember(child)
@@ -207,7 +207,7 @@ struct UpdateWriter {
 
   private mutating func copy(to end: Int) {
     guard cursor < end else { return }
-    unsafe output.append(contentsOf: scanner.bytes(cursor..<end))
+    unsafe output.append(contentsOf: source.bytes(cursor..<end))
     cursor = end
   }
 
@@ -247,7 +247,7 @@ struct UpdateWriter {
   /// What is at a site, such as "address is a string".
   private func described(_ site: UpdateSites.Site) -> String {
     let kind =
-      switch scanner[site.value.lowerBound] {
+      switch source[site.value.lowerBound] {
       case UInt8(ascii: "{"): "an object"
       case UInt8(ascii: "["): "an array"
       case UInt8(ascii: "\""): "a string"

@@ -7,9 +7,7 @@ import Testing
   private func key(_ value: JSONValue) -> [UInt8] {
     var key: [UInt8] = []
     Document(JSONValue.object(["v": value]).encoded()).withSource { source in
-      var scanner = source.scanner
-      SourceValue(scanner.skipScannedValue(), of: scanner).forEachMember { _, value in OrderKey.append(value, to: &key)
-      }
+      source.value.forEachMember { _, value in OrderKey.append(value, to: &key) }
     }
     return key
   }
