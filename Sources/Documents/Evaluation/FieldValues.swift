@@ -167,22 +167,21 @@ struct FieldValues: ~Copyable {
         if hasEscapes || !isCompared { edge = table.searchedEdge(of: number, nameStart..<end &- 1, in: text) }
       }
       try text.passColon(&position)
-      let start = position
-      if edge < 0 {
-        position = try text.endOfValue(at: start, room: room &- 1)
-      } else if edge == idEdge || edge == revisionEdge || isElement && table.edge(edge).index >= 0 {
-        position = try text.endOfValue(at: start, room: room &- 1)
-      } else {
-        let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
-        if found & bit != 0 { hasDuplicates = true }
-        found |= bit
-        let target = Int(table.edge(edge).target)
-        if table.node(target).isLeaf {
-          position = try text.endOfValue(at: start, room: room &- 1)
-          append(SourceValue(start..<position, of: text), to: Int(table.node(target).path))
-        } else {
-          position = try visit(text, table, target, at: start, room &- 1)
+      var target = -1
+      if edge >= 0 {
+        if edge != idEdge, edge != revisionEdge, !isElement || table.edge(edge).index < 0 {
+          let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
+          if found & bit != 0 { hasDuplicates = true }
+          found |= bit
+          target = Int(table.edge(edge).target)
         }
+      }
+      if target >= 0, !table.node(target).isLeaf {
+        position = try visit(text, table, target, at: position, room &- 1)
+      } else {
+        let start = position
+        position = try text.endOfValue(at: start, room: room &- 1)
+        if target >= 0 { append(SourceValue(start..<position, of: text), to: Int(table.node(target).path)) }
       }
       let byte = text.next(&position)
       if byte == UInt8(ascii: "}") { return position &+ 1 }

@@ -67,21 +67,21 @@ public struct DocumentFinder: Sendable {
   @discardableResult
   public mutating func examine(_ document: Document) -> Bool {
     examinedCount += 1
+    var isKept = false
     let isMatch = document.withSource { source in
       guard source.isObject else { return false }
       return FieldValues.with(of: source, program.paths) { values in
         guard program.holds(values) else { return false }
-        order.makeKey(of: values, in: &key)
+        isKept = order.makeKey(of: values, before: end, in: &key)
         return true
       } ?? false
     }
-    if isMatch { keep(document) }
+    if isKept { keep(document) }
     return isMatch
   }
 
   private mutating func keep(_ document: Document) {
     if let start, key.span.order(start.span) <= 0 { return }
-    if let end, key.span.order(end.span) >= 0 { return }
     matches.append(Match(key: key, document: document))
     guard let keptCount, matches.count / 2 >= keptCount else { return }
     sort()

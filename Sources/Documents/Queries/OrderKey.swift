@@ -56,29 +56,38 @@ enum OrderKey {
   private static func append(_ number: JSONNumber, to key: inout [UInt8]) {
     var double = number.double
     var difference = 0
-    if case .integer(let integer) = number { difference = Int(Int128(integer) - Int128(double)) }
+    // Doubles hold smaller integers exactly.
+    if case .integer(let integer) = number, integer.magnitude > 1 << 53 {
+      difference = Int(Int128(integer) - Int128(double))
+    }
     // Negative zero equals zero.
     if double == 0 { double = 0 }
     let bits = double.bitPattern
     // Positive numbers follow negative ones, whose magnitudes are in reverse order.
     let ordered = bits >> 63 == 0 ? bits | 1 << 63 : ~bits
-    key.append(Tag.number)
-    for shift in stride(from: UInt64(56), through: 0, by: -8) {
-      key.append(UInt8(truncatingIfNeeded: ordered >> shift))
-    }
+    var bytes = InlineArray<11, UInt8>(repeating: Tag.number)
+    for index in 0..<8 { bytes[index &+ 1] = UInt8(truncatingIfNeeded: ordered >> UInt64(56 &- 8 &* index)) }
     let biased = UInt16(difference + 1 << 15)
-    key.append(UInt8(biased >> 8))
-    key.append(UInt8(truncatingIfNeeded: biased))
+    bytes[9] = UInt8(biased >> 8)
+    bytes[10] = UInt8(truncatingIfNeeded: biased)
+    append(bytes: bytes.span, to: &key)
   }
 
   /// Appends text with each zero followed by a byte that text doesn't have, and two zeros at its end.
   private static func append(_ text: Span<UInt8>, to key: inout [UInt8]) {
     key.append(Tag.string)
-    for index in text.indices {
-      key.append(text[index])
-      if text[index] == 0 { key.append(0xFF) }
+    var copied = 0
+    for index in text.indices where text[index] == 0 {
+      append(bytes: text.extracting(copied...index), to: &key)
+      key.append(0xFF)
+      copied = index + 1
     }
+    append(bytes: text.extracting(copied...), to: &key)
     key.append(0)
     key.append(0)
+  }
+
+  private static func append(bytes: Span<UInt8>, to key: inout [UInt8]) {
+    unsafe bytes.withUnsafeBufferPointer { unsafe key.append(contentsOf: $0) }
   }
 }

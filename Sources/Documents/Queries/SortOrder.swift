@@ -14,9 +14,17 @@ struct SortOrder: Sendable {
   }
 
   /// Makes the key by which a document is sorted: bytes that are compared as unsigned numbers.
-  func makeKey(of values: borrowing FieldValues, in key: inout [UInt8]) {
+  /// - Parameter end: A key that the result must precede; nil if there is none.
+  /// - Returns: Whether the key precedes the end. If not, the key may lack fields.
+  func makeKey(of values: borrowing FieldValues, before end: [UInt8]?, in key: inout [UInt8]) -> Bool {
     key.removeAll(keepingCapacity: true)
-    for field in fields { append(field, of: values, to: &key) }
+    for field in fields {
+      append(field, of: values, to: &key)
+      // The first fields decide, because no field's key is the beginning of another's.
+      if let end, key.span.order(end.span.extracting(first: key.count)) > 0 { return false }
+    }
+    guard let end else { return true }
+    return key.span.order(end.span) < 0
   }
 
   /// Appends the key of a field's least element, or of its greatest if the field is descending.
