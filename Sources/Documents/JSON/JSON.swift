@@ -12,7 +12,7 @@
 public enum JSON {
   /// Checks that text is JSON.
   /// - Throws: `JSONError` for the first byte that is wrong.
-  /// - Complexity: O(*n*) in one pass, without allocations.
+  /// - Complexity: O(*n*) in one pass, without allocations unless values are nested deeply.
   public static func validate(_ text: Span<UInt8>, limits: JSONLimits = JSONLimits()) throws(JSONError) {
     try scan(text, limits) { (scanner) throws(JSONScanner.Failure) in
       _ = try scanner.skipValue()
@@ -20,7 +20,7 @@ public enum JSON {
   }
 
   /// Returns a Boolean value that indicates whether text is one JSON object: a document.
-  /// - Complexity: O(*n*) in one pass, without allocations.
+  /// - Complexity: O(*n*) in one pass, without allocations unless values are nested deeply.
   public static func isObject(_ text: Span<UInt8>, limits: JSONLimits = JSONLimits()) -> Bool {
     do throws(JSONError) {
       try scan(text, limits) { (scanner) throws(JSONScanner.Failure) in

@@ -2,7 +2,7 @@
 /// for the rules.
 ///
 /// The functions take the position where something begins and return the one where it ends, so that positions stay in
-/// registers. They make nothing of what they pass, and allocate nothing.
+/// registers. They make nothing of what they pass, and allocate nothing but for values that are nested deeply.
 ///
 /// Safe because every read is before `end`, and because no text outlives its bytes: the type is internal to this module,
 /// whose code makes texts inside `withUnsafeBytes`. The exceptions are the subscript, `bytes` and functions that say
@@ -246,28 +246,37 @@ struct JSONText {
 
   // MARK: Values
 
+  /// How many levels of a value are passed by recursion, which is the fastest way. Deeper ones take no stack.
+  private static let recursiveLevels = 16
+
   /// - Parameters:
   ///   - start: Where the value begins, or the end of the text.
   ///   - room: How many levels of arrays and objects the value may have.
   @inline(__always)
   func endOfValue(at start: Int, room: Int) throws(Failure) -> Int {
+    try endOfValue(at: start, room, Self.recursiveLevels)
+  }
+
+  @inline(__always)
+  private func endOfValue(at start: Int, _ room: Int, _ recursiveLevels: Int) throws(Failure) -> Int {
     guard start < end else { throw failure(.value, at: start) }
     let first = self[start]
     if first == UInt8(ascii: "\"") { return try endOfString(at: start).end }
     if first &- UInt8(ascii: "0") < 10 || first == UInt8(ascii: "-") { return try endOfNumber(at: start) }
-    if first == UInt8(ascii: "{") { return try endOfObject(at: start, room: room) }
-    if first == UInt8(ascii: "[") { return try endOfArray(at: start, room: room) }
+    if first == UInt8(ascii: "{") { return try endOfObject(at: start, room, recursiveLevels) }
+    if first == UInt8(ascii: "[") { return try endOfArray(at: start, room, recursiveLevels) }
     return try endOfLiteral(at: start)
   }
 
   @inline(never)
-  private func endOfObject(at start: Int, room: Int) throws(Failure) -> Int {
+  private func endOfObject(at start: Int, _ room: Int, _ recursiveLevels: Int) throws(Failure) -> Int {
+    guard recursiveLevels > 0 else { return try endOfDeepContainer(at: start, room) }
     guard room > 0 else { throw failure(.lessNesting, at: start) }
     var position = start &+ 1
     if next(&position) == UInt8(ascii: "}") { return position &+ 1 }
     while true {
       _ = try takeName(&position)
-      position = try endOfValue(at: position, room: room &- 1)
+      position = try endOfValue(at: position, room &- 1, recursiveLevels &- 1)
       let byte = next(&position)
       if byte == UInt8(ascii: "}") { return position &+ 1 }
       guard byte == UInt8(ascii: ",") else { throw failure(.commaOrBrace, at: position) }
@@ -276,17 +285,57 @@ struct JSONText {
   }
 
   @inline(never)
-  private func endOfArray(at start: Int, room: Int) throws(Failure) -> Int {
+  private func endOfArray(at start: Int, _ room: Int, _ recursiveLevels: Int) throws(Failure) -> Int {
+    guard recursiveLevels > 0 else { return try endOfDeepContainer(at: start, room) }
     guard room > 0 else { throw failure(.lessNesting, at: start) }
     var position = start &+ 1
     if next(&position) == UInt8(ascii: "]") { return position &+ 1 }
     while true {
       _ = next(&position)
-      position = try endOfValue(at: position, room: room &- 1)
+      position = try endOfValue(at: position, room &- 1, recursiveLevels &- 1)
       let byte = next(&position)
       if byte == UInt8(ascii: "]") { return position &+ 1 }
       guard byte == UInt8(ascii: ",") else { throw failure(.commaOrBracket, at: position) }
       position &+= 1
+    }
+  }
+
+  /// Passes an array or object without recursion.
+  @inline(never)
+  private func endOfDeepContainer(at start: Int, _ room: Int) throws(Failure) -> Int {
+    // For each open container, the innermost one last: whether it is an object.
+    var areObjects: [Bool] = []
+    var position = start
+    while true {
+      // A value comes next.
+      let byte = next(&position)
+      if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+        guard areObjects.count < room else { throw failure(.lessNesting, at: position) }
+        areObjects.append(byte == UInt8(ascii: "{"))
+        position &+= 1
+        // In ASCII, either closing bracket is the opening one plus 2.
+        if next(&position) != byte &+ 2 {
+          if areObjects.last == true { _ = try takeName(&position) }
+          continue
+        }
+      } else {
+        position = try endOfValue(at: position, 0, 0)
+      }
+      // A value has ended, or an empty container has begun. Containers end, up to one that goes on.
+      while let isObject = areObjects.last {
+        let byte = next(&position)
+        if byte == UInt8(ascii: ",") {
+          position &+= 1
+          if isObject { _ = try takeName(&position) }
+          break
+        }
+        guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {
+          throw failure(isObject ? .commaOrBrace : .commaOrBracket, at: position)
+        }
+        position &+= 1
+        areObjects.removeLast()
+      }
+      if areObjects.isEmpty { return position }
     }
   }
 }

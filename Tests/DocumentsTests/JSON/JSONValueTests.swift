@@ -126,7 +126,11 @@ import Testing
         var object = JSONValue.null
         for _ in 0..<512 { object = ["a": object] }
         let same = (try? JSONValue(parsing: object.description)) == object
-        continuation.resume(returning: same && read == value && read?.description == value.description)
+        let isValid = (try? JSON.validate(text.span)) != nil
+        let isFound = (try? CompiledSelector(Selector(parsing: #"{"a": {"$exists": true}}"#)))?.matches(
+          Document(object.encoded()))
+        continuation.resume(
+          returning: same && isValid && isFound == true && read == value && read?.description == value.description)
       }
       thread.stackSize = 512 << 10
       thread.start()
