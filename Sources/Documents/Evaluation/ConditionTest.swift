@@ -167,7 +167,7 @@ private final class AllOperandsTest: ConditionTest, @unchecked Sendable {
 
   init(_ operands: OperandSet) { self.operands = operands }
 
-  /// Returns whether an array has an element for each operand, of which there must be one.
+  /// Returns whether an array has an element for each operand. There must be at least one operand.
   override func holds(for value: SourceValue) -> Bool {
     guard operands.count > 0 else { return false }
     var isFound = [Bool](repeating: false, count: operands.count)

@@ -15,8 +15,8 @@ final class Program: Sendable {
 
   private static func test(_ tree: SelectorTree, _ paths: inout PathTrie) throws(SelectorError) -> SelectorTest {
     switch tree {
-    case .and(let parts): return AllTest.combining(try tests(parts, &paths)[...])
-    case .or(let parts): return AnyTest.combining(try tests(parts, &paths)[...])
+    case .and(let parts): return PairTest.all(try tests(parts, &paths))
+    case .or(let parts): return PairTest.any(try tests(parts, &paths))
     case .not(let part): return NotTest(try test(part, &paths))
     case .field(let path?, .exists(let exists)): return ExistenceTest(paths.add(path), exists)
     case .field(let path?, let condition): return FieldTest(paths.add(path), try ConditionTest.make(condition))
@@ -40,7 +40,7 @@ final class Program: Sendable {
     return FieldValues.with(of: source, paths) { root.holds(nil, $0) } ?? false
   }
 
-  /// Returns whether the selector matches a document of which the values of `paths` have been found.
+  /// Returns whether the selector matches a document, given the values that `paths` lead to in it.
   @inline(__always)
   func holds(_ values: borrowing FieldValues) -> Bool { root.holds(nil, values) }
 

@@ -11,55 +11,38 @@ class SelectorTest: @unchecked Sendable {
   func holds(forOne element: SourceValue?) -> Bool { preconditionFailure("abstract") }
 }
 
-/// Holds if both of two tests hold.
-final class AllTest: SelectorTest, @unchecked Sendable {
+/// Holds if both of two tests hold, or if one of them does.
+final class PairTest: SelectorTest, @unchecked Sendable {
   private let first: SelectorTest
   private let second: SelectorTest
+  private let needsBoth: Bool
 
-  private init(_ first: SelectorTest, _ second: SelectorTest) {
+  private init(_ first: SelectorTest, _ second: SelectorTest, needsBoth: Bool) {
     self.first = first
     self.second = second
+    self.needsBoth = needsBoth
   }
 
   /// Returns a test that holds if all of some tests hold: a balanced tree, which is not deep.
-  static func combining(_ tests: ArraySlice<SelectorTest>) -> SelectorTest {
-    guard tests.count > 1 else { return tests.first ?? ConstantTest(true) }
-    let half = tests.count / 2
-    return AllTest(combining(tests.prefix(half)), combining(tests.dropFirst(half)))
-  }
-
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    first.holds(element, values) && second.holds(element, values)
-  }
-
-  override func holds(forOne element: SourceValue?) -> Bool {
-    first.holds(forOne: element) && second.holds(forOne: element)
-  }
-}
-
-/// Holds if one of two tests holds.
-final class AnyTest: SelectorTest, @unchecked Sendable {
-  private let first: SelectorTest
-  private let second: SelectorTest
-
-  private init(_ first: SelectorTest, _ second: SelectorTest) {
-    self.first = first
-    self.second = second
-  }
+  static func all(_ tests: [SelectorTest]) -> SelectorTest { combining(tests[...], needsBoth: true) }
 
   /// Returns a test that holds if one of some tests holds: a balanced tree, which is not deep.
-  static func combining(_ tests: ArraySlice<SelectorTest>) -> SelectorTest {
-    guard tests.count > 1 else { return tests.first ?? ConstantTest(false) }
+  static func any(_ tests: [SelectorTest]) -> SelectorTest { combining(tests[...], needsBoth: false) }
+
+  private static func combining(_ tests: ArraySlice<SelectorTest>, needsBoth: Bool) -> SelectorTest {
+    guard tests.count > 1 else { return tests.first ?? ConstantTest(needsBoth) }
     let half = tests.count / 2
-    return AnyTest(combining(tests.prefix(half)), combining(tests.dropFirst(half)))
+    return PairTest(
+      combining(tests.prefix(half), needsBoth: needsBoth), combining(tests.dropFirst(half), needsBoth: needsBoth),
+      needsBoth: needsBoth)
   }
 
   override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    first.holds(element, values) || second.holds(element, values)
+    first.holds(element, values) == needsBoth ? second.holds(element, values) : !needsBoth
   }
 
   override func holds(forOne element: SourceValue?) -> Bool {
-    first.holds(forOne: element) || second.holds(forOne: element)
+    first.holds(forOne: element) == needsBoth ? second.holds(forOne: element) : !needsBoth
   }
 }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// How fields are found by their names, which are compared a word at a time.
 @Suite struct FieldLookupTests {
-  /// Names around the size of a word, of which some begin others. No path has the first one, which is empty.
+  /// Names around the size of a word; some begin others. The first one is empty, so no path has it.
   private static let names = [
     "", "a", "ab", "abcdef", "abcdefg", "abcdefh", "abcdefgh", "abcdefgi", "abcdefghi", "abcdefgh1", "abcdefghijklmnop",
     "abcdefghijklmnoq", "é", "日本語日本語", "0", "1", "a\"b", "tab\t", "_id", "_rev",
