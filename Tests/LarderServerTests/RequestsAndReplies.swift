@@ -182,6 +182,18 @@ enum Request {
     return make(.watch, id: id, buffer.toArray())
   }
 
+  static func find(
+    id: UInt32, countOnly: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, selector: String = "",
+    sort: String = "", fields: String = "", bookmark: String = ""
+  ) -> [UInt8] {
+    let texts = [selector, sort, fields, bookmark].map { Array($0.utf8) }
+    var buffer = ByteBuffer()
+    unsafe buffer.appendFind(
+      countOnly: countOnly, limit: limit, skip: skip, selector: texts[0].span.bytes, sort: texts[1].span.bytes,
+      fields: texts[2].span.bytes, bookmark: texts[3].span.bytes)
+    return make(.find, id: id, buffer.toArray())
+  }
+
   static func credit(_ amount: UInt32, id: UInt32) -> [UInt8] { make(.credit, store: 0, id: id, bytes(amount)) }
 
   static func cancel(_ id: UInt32) -> [UInt8] { make(.cancel, store: 0, id: id) }
