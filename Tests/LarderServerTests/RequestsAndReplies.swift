@@ -186,11 +186,12 @@ enum Request {
     id: UInt32, countOnly: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, selector: String = "",
     sort: String = "", fields: String = "", bookmark: String = ""
   ) -> [UInt8] {
-    let texts = [selector, sort, fields, bookmark].map { Array($0.utf8) }
+    let (selector, sort) = (Array(selector.utf8), Array(sort.utf8))
+    let (fields, bookmark) = (Array(fields.utf8), Array(bookmark.utf8))
     var buffer = ByteBuffer()
     unsafe buffer.appendFind(
-      countOnly: countOnly, limit: limit, skip: skip, selector: texts[0].span.bytes, sort: texts[1].span.bytes,
-      fields: texts[2].span.bytes, bookmark: texts[3].span.bytes)
+      countOnly: countOnly, limit: limit, skip: skip, selector: selector.span.bytes, sort: sort.span.bytes,
+      fields: fields.span.bytes, bookmark: bookmark.span.bytes)
     return make(.find, id: id, buffer.toArray())
   }
 

@@ -122,10 +122,11 @@ extension Fields {
       let prefix = [UInt8](hex: prefixHex!)
       unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
     case .find:
-      let texts = [selector, sort, fields, bookmark].map { Array($0!.utf8) }
+      let (selector, sort) = (Array(selector!.utf8), Array(sort!.utf8))
+      let (fields, bookmark) = (Array(fields!.utf8), Array(bookmark!.utf8))
       unsafe buffer.appendFind(
-        countOnly: countOnly ?? false, limit: limit, skip: skip!, selector: texts[0].span.bytes,
-        sort: texts[1].span.bytes, fields: texts[2].span.bytes, bookmark: texts[3].span.bytes)
+        countOnly: countOnly ?? false, limit: limit, skip: skip!, selector: selector.span.bytes,
+        sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: break
     }
     buffer.endFrame(start)
