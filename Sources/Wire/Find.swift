@@ -78,6 +78,9 @@ public struct FindResult: Equatable, Sendable {
     self.bookmark = bookmark
   }
 
+  /// The size of the record, in bytes.
+  public var size: Int { EntryRecord.headerSize + Self.valueHeaderSize + bookmark.utf8.count }
+
   /// Decodes the record at `offset`, or returns nil if it is malformed, is an entry record, or does not end the body.
   public init?(_ body: RawSpan, at offset: Int) {
     let value = offset + EntryRecord.headerSize
