@@ -1,4 +1,6 @@
-/// Reads arbitrary bytes as JSON. For fuzzing, this file is compiled together with Sources/Documents/JSON.
+@testable import Documents
+
+/// Reads arbitrary bytes as JSON.
 ///
 /// A run passes if nothing traps, validating and parsing throw the same error or none, the parts of the text are those of
 /// the tree, and the tree is the same after writing and reading.

@@ -1,3 +1,5 @@
+@testable import Documents
+
 /// Compiles arbitrary patterns and matches arbitrary text. A run passes if nothing traps, matching ends, and the shortcuts
 /// for literals lead to the same verdict as the matcher alone.
 ///

@@ -1,3 +1,5 @@
+@testable import Documents
+
 /// Reads arbitrary queries and finds documents in arbitrary text. A run passes if nothing traps, a query reads back
 /// from its JSON, and a finder agrees with the selector alone and finds JSON objects only.
 ///

@@ -150,14 +150,12 @@ struct FieldValues: ~Copyable {
     // One bit for each edge that was found, to notice names that occur twice. From the 64th on, edges share a bit, so
     // that a duplicate may be noticed where there is none, which costs time only.
     var found: UInt64 = 0
-    // Where a name can begin for its bytes to be compared with those of edges, eight at a time.
-    let lastWord = table.isCompared(node) ? text.end &- 8 : -1
+    let isCompared = table.isCompared(node)
     var position = start &+ 1
     if text.next(&position) == UInt8(ascii: "}") { return position &+ 1 }
     while true {
       guard text.next(&position) == UInt8(ascii: "\"") else { throw text.failure(.name, at: position) }
       let nameStart = position &+ 1
-      let isCompared = nameStart <= lastWord
       var edge = isCompared ? table.comparedEdge(of: node, at: nameStart, in: text) : -1
       if edge >= 0 {
         position = nameStart &+ Int(table.edge(edge).nameCount) &+ 1
@@ -168,13 +166,11 @@ struct FieldValues: ~Copyable {
       }
       try text.passColon(&position)
       var target = -1
-      if edge >= 0 {
-        if edge != idEdge, edge != revisionEdge, !isElement || table.edge(edge).index < 0 {
-          let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
-          if found & bit != 0 { hasDuplicates = true }
-          found |= bit
-          target = Int(table.edge(edge).target)
-        }
+      if edge >= 0, edge != idEdge, edge != revisionEdge, !isElement || table.edge(edge).index < 0 {
+        let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
+        if found & bit != 0 { hasDuplicates = true }
+        found |= bit
+        target = Int(table.edge(edge).target)
       }
       if target >= 0, !table.node(target).isLeaf {
         position = try visit(text, table, target, at: position, room &- 1)

@@ -114,7 +114,7 @@ final class PathTable: @unchecked Sendable {
   func isCompared(_ node: Node) -> Bool { node.edgeCount <= Self.maxComparedCount }
 
   /// Returns the edge of a node for a member's name without escapes; -1 if there is none.
-  /// - Parameter start: Where the name begins, after its opening quote. At least eight bytes follow.
+  /// - Parameter start: Where the name begins, after its opening quote.
   @inline(__always)
   func comparedEdge(of node: Node, at start: Int, in text: JSONText) -> Int {
     let word = text.word(at: start)

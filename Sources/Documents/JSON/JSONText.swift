@@ -37,9 +37,20 @@ struct JSONText {
     unsafe UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
   }
 
-  /// Returns eight bytes as a little-endian word.
+  /// Returns the next eight bytes as a little-endian word, with zeros after the end.
   @inline(__always)
-  func word(at offset: Int) -> UInt64 { unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self) }
+  func word(at offset: Int) -> UInt64 { offset &+ 8 <= end ? wholeWord(at: offset) : lastWord(at: offset) }
+
+  /// Returns the next eight bytes, which there are, as a little-endian word.
+  @inline(__always)
+  private func wholeWord(at offset: Int) -> UInt64 {
+    unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self)
+  }
+
+  @inline(never)
+  private func lastWord(at offset: Int) -> UInt64 {
+    (offset..<end).reversed().reduce(0) { $0 &<< 8 | UInt64(self[$1]) }
+  }
 
   @inline(never)
   func failure(_ expected: JSONError.Expectation, at offset: Int) -> Failure {
@@ -92,7 +103,7 @@ struct JSONText {
     while true {
       // Skip eight bytes at a time, up to one that ends the string, begins an escape, is not ASCII, or is wrong.
       while position &+ 8 <= end {
-        let special = Self.specialBytes(word(at: position))
+        let special = Self.specialBytes(wholeWord(at: position))
         if special == 0 {
           position &+= 8
           continue
