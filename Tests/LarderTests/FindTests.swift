@@ -112,6 +112,23 @@ import Wire
     #expect(none.documents.isEmpty && none.bookmark == nil && none.statistics.examinedDocumentCount == 1)
   }
 
+  @Test func `a frame without documents may come before others`() async throws {
+    var result = ByteBuffer()
+    result.append(FindResult(revision: 1, examined: 1, found: 1, nanoseconds: 1))
+    let bodies = [[], record(.single, "{}"), [], result.toArray()]
+    let server = try FakeServer { request in
+      guard request.operation == .find else { return .answer }
+      var output = ByteBuffer()
+      for (index, body) in bodies.enumerated() {
+        let start = output.beginReply(id: request.id, more: index < bodies.count - 1)
+        output.append(body)
+        output.endFrame(start)
+      }
+      return .send(output.toArray())
+    }
+    #expect(try await store(server).find(.all).result().documents.map(\.id) == ["k"])
+  }
+
   @Test func `a count has no documents`() async throws {
     let server = try server(7)
     #expect(try await store(server).count(.all) == 7)
