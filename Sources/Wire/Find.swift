@@ -9,7 +9,7 @@ public enum Features {
 public struct FindRequest: Equatable, Sendable {
   static let countOnly: UInt8 = 1
   static let limit: UInt8 = 2
-  static let headerSize = 32
+  public static let headerSize = 32
 
   /// Whether the reply has no documents, only their number.
   public let isCountOnly: Bool

@@ -57,6 +57,12 @@ public struct DocumentResult: Sendable {
   public let bookmark: String?
   /// What finding the documents took.
   public let statistics: DocumentStatistics
+
+  package init(documents: [Document], bookmark: String?, statistics: DocumentStatistics) {
+    self.documents = documents
+    self.bookmark = bookmark
+    self.statistics = statistics
+  }
 }
 
 /// What finding documents took.
@@ -67,6 +73,12 @@ public struct DocumentStatistics: Sendable {
   public let returnedDocumentCount: Int
   /// The time from the creation of the finder to its result.
   public let duration: Duration
+
+  package init(examinedDocumentCount: Int, returnedDocumentCount: Int, duration: Duration) {
+    self.examinedDocumentCount = examinedDocumentCount
+    self.returnedDocumentCount = returnedDocumentCount
+    self.duration = duration
+  }
 }
 
 extension Sequence<Document> {
