@@ -77,7 +77,9 @@ let package = Package(
     .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
-    .target(name: "LarderServer", dependencies: ["Basics", "Wire", "Storage", "Platform"], swiftSettings: settings),
+    .target(
+      name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Platform"],
+      swiftSettings: settings),
     .target(
       name: "LarderService",
       dependencies: [
@@ -123,7 +125,7 @@ let package = Package(
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
       name: "LarderServerTests",
-      dependencies: ["LarderServer", "Storage", "Wire", "Platform", "TestSupport", "larderd"],
+      dependencies: ["Documents", "LarderServer", "Storage", "Wire", "Platform", "TestSupport", "larderd"],
       swiftSettings: settings),
     .testTarget(
       name: "LarderServiceTests",

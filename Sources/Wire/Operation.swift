@@ -23,6 +23,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case page = 24
   case all = 25
   case watch = 26
+  case find = 27
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
@@ -68,6 +69,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case valueDamaged = 35
   case changesLost = 36
   case notPermitted = 37
+  case queryStopped = 38
 
   /// The outcome of a request that fails with the code.
   public var outcome: Outcome {

@@ -30,6 +30,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .page: decodeScan(body, of: .page)
   case .all: decodeScan(body, of: .all)
   case .watch: decodeWatch(body)
+  case .find: decodeFind(body)
   default: decodeEntries(body)
   }
   return 0
@@ -129,6 +130,26 @@ private func decodeWatch(_ body: RawSpan) {
     check(change.key.lowerBound >= offset + ChangeRecord.headerSize && change.key.upperBound == change.value.lowerBound)
     check(change.end > offset && change.end <= body.byteCount)
     offset = change.end
+  }
+}
+
+private func decodeFind(_ body: RawSpan) {
+  var encoded = ByteBuffer()
+  if let find = FindRequest(body) {
+    encoded.appendFind(
+      countOnly: find.isCountOnly, limit: find.limit, skip: find.skip, selector: body.extracting(find.selector),
+      sort: body.extracting(find.sort), fields: body.extracting(find.fields), bookmark: body.extracting(find.bookmark))
+    check(encoded.toArray() == body.toArray())
+  }
+  var offset = 0
+  while let entry = EntryRecord(body, at: offset) {
+    check(FindResult(body, at: offset) == nil)
+    offset = entry.end
+  }
+  if let result = FindResult(body, at: offset), !result.bookmark.contains("\u{FFFD}") {
+    encoded.removeAll()
+    encoded.append(result)
+    check(encoded.toArray() == body.extracting(offset..<body.byteCount).toArray())
   }
 }
 

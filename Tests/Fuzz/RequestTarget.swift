@@ -29,6 +29,11 @@ private struct Exchange: ~Copyable {
   private var processor: RequestProcessor
   private var output = ReplyBuffer()
 
+  /// Nothing is mailed, because no finds run.
+  private static let mailbox: Mailbox = {
+    do { return try Mailbox() } catch { fatalError("no mailbox: \(error)") }
+  }()
+
   init(permitting right: Right = .admin) {
     self.right = right
     var limits = ServerLimits()
@@ -37,9 +42,11 @@ private struct Exchange: ~Copyable {
     limits.maxRequestsInFlight = 4
     limits.maxKeysPerRequest = 64
     limits.maxFrameBytes = 1 << 16
+    // A find ends on another thread, at any time.
+    limits.finds = 0
     server = ServerState(limits: limits, workerCount: 1)
     server.accessControl.change(Self.policy)
-    processor = RequestProcessor(server: server, metrics: server.workers[0])
+    processor = RequestProcessor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
     processor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
     connection = Connection(

@@ -25,6 +25,7 @@ extension ServerTests {
       case .getMany, .deleteMany: Request.keys(operation, ["a"], id: 9)
       case .count, .deleteAll, .storeClose: Request.make(operation, id: 9)
       case .watch: Request.watch(id: 9)
+      case .find: Request.find(id: 9)
       case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
       case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
       }

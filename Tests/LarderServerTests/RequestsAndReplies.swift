@@ -182,6 +182,19 @@ enum Request {
     return make(.watch, id: id, buffer.toArray())
   }
 
+  static func find(
+    id: UInt32, countOnly: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, selector: String = "",
+    sort: String = "", fields: String = "", bookmark: String = ""
+  ) -> [UInt8] {
+    let (selector, sort) = (Array(selector.utf8), Array(sort.utf8))
+    let (fields, bookmark) = (Array(fields.utf8), Array(bookmark.utf8))
+    var buffer = ByteBuffer()
+    unsafe buffer.appendFind(
+      countOnly: countOnly, limit: limit, skip: skip, selector: selector.span.bytes, sort: sort.span.bytes,
+      fields: fields.span.bytes, bookmark: bookmark.span.bytes)
+    return make(.find, id: id, buffer.toArray())
+  }
+
   static func credit(_ amount: UInt32, id: UInt32) -> [UInt8] { make(.credit, store: 0, id: id, bytes(amount)) }
 
   static func cancel(_ id: UInt32) -> [UInt8] { make(.cancel, store: 0, id: id) }

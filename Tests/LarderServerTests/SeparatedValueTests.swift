@@ -121,6 +121,20 @@ extension ServerTests {
       #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
     }
 
+    @Test func `a find that reads a damaged value fails, and others do not`() throws {
+      let log = try LargeValues()
+      let client = log.client
+      #expect(try client.call(Request.put("_", Array("{}".utf8), id: 4)).isDone)
+      #expect(try client.find().keys == ["_"])
+      try log.damage("c")
+      let reply = try client.call(Request.find(id: 5))
+      #expect(reply.isError(.valueDamaged, id: 5) && reply.message.contains("\"c\""), "\(reply)")
+      #expect(try client.call(Request.put("A", Array("{}".utf8), id: 6)).isDone)
+      let found = try client.find(limit: 1)
+      #expect(found.keys == ["A"] && !found.result.bookmark.isEmpty)
+      #expect(try client.figures(store: 1)["snapshots"] == 0)
+    }
+
     @Test func `a watch reports values in files as they were written, however slow it is, even if damaged since`()
       throws
     {

@@ -31,6 +31,8 @@ final class FakeServer: Sendable {
   struct Shared {
     var entries: [String: (revision: UInt64, value: [UInt8])] = [:]
     var revision: UInt64 = 0
+    /// The bookmark in the replies to finds.
+    var bookmark = ""
     var counts: [Wire.Operation: Int] = [:]
     var script: Script?
     var handle: UInt16 = 7
@@ -53,13 +55,13 @@ final class FakeServer: Sendable {
   }
 
   init(
-    path: String = FakeServer.freshPath(), inFlight: UInt32 = 1_000, openStores: UInt16 = 16, _ script: Script? = nil
+    path: String = FakeServer.freshPath(), inFlight: UInt32 = 1_000, openStores: UInt16 = 16,
+    features: UInt32 = Features.documents, _ script: Script? = nil
   ) throws {
     self.path = path
     hello = ServerHello(
-      maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: openStores,
-      maxRequestsInFlight: inFlight,
-      maxKeyCount: 1_000, name: "fake")
+      features: features, maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: openStores,
+      maxRequestsInFlight: inFlight, maxKeyCount: 1_000, name: "fake")
     shared.withLock { $0.script = script }
     let listener = try ListeningSocket.open(.unix(path: path))
     let queue = DispatchQueue(label: "fake.listener")
@@ -226,6 +228,9 @@ final class FakeConnection: Sendable {
     case .all, .page, .getMany:
       streams[id] = Stream(frames: frames(), credit: 65_536)
       sendFrames(of: id, &streams)
+    case .find:
+      streams[id] = Stream(frames: foundFrames(request.body), credit: 65_536)
+      sendFrames(of: id, &streams)
     case .credit:
       streams[id]?.credit += Int(unsafe request.body.span.bytes.integer(at: 0, as: UInt32.self)!)
       sendFrames(of: id, &streams)
@@ -263,5 +268,15 @@ final class FakeConnection: Sendable {
       return body.toArray()
     }
     return frames.isEmpty ? [[]] : frames
+  }
+
+  /// The bodies of the reply to a find: all entries, one in each frame, and the result.
+  private func foundFrames(_ body: [UInt8]) -> [[UInt8]] {
+    let (count, revision, bookmark) = server.shared.withLock { (UInt64($0.entries.count), $0.revision, $0.bookmark) }
+    let isCountOnly = unsafe FindRequest(body.span.bytes)?.isCountOnly ?? false
+    var result = ByteBuffer()
+    result.append(
+      FindResult(revision: revision, examined: count + 1, found: count, nanoseconds: 1_500, bookmark: bookmark))
+    return (isCountOnly || count == 0 ? [] : frames()) + [result.toArray()]
   }
 }

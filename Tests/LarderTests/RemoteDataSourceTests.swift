@@ -152,12 +152,13 @@ import Wire
     #expect(try await items.getAll(AllObjectsQuery()) == [1, 2])
     #expect(try await items.getAll(PaginationOffsetLimitQuery(offset: 0, limit: 9)) == [1, 2])
     #expect(try await items.getAll(PaginationCursorQuery(limit: 9)) == [1, 2])
+    #expect(try await items.getAll(SelectorQuery(.all)) == [1, 2])
     try await items.deleteAll(AllObjectsQuery())
     #expect(try await items.get("a") == 1)
     #expect(try await items.put(1, forId: "a") == 1)
     let expected: [Wire.Operation: Int] = [
-      .hello: 1, .storeOpen: 1, .getMany: 1, .putMany: 1, .deleteMany: 1, .all: 1, .page: 2, .deleteAll: 1, .get: 1,
-      .put: 1,
+      .hello: 1, .storeOpen: 1, .getMany: 1, .putMany: 1, .deleteMany: 1, .all: 1, .page: 2, .find: 1, .deleteAll: 1,
+      .get: 1, .put: 1,
     ]
     #expect(server.shared.withLock { $0.counts } == expected)
   }

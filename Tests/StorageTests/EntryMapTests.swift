@@ -123,6 +123,28 @@ import Testing
     #expect(throws: StorageError.snapshotEnded) { _ = try map.copies(0..<1, in: first) }
   }
 
+  @Test func `a snapshot is read by handles and from any key on`() throws {
+    var map = EntryMap()
+    for number in 0..<300 { try map.write("key \(100 + number)".bytes, [UInt8(truncatingIfNeeded: number)]) }
+    let snapshot = map.snapshot(now: 0)
+    for number in 0..<300 { try map.write("key \(100 + number)".bytes, [0, 0]) }
+    try map.write("key 0".bytes, [1])
+    var handles: [UInt32] = []
+    let visited = try map.scanHandles(ranks: 10..<300, reverse: false, in: snapshot, now: 0) { handle, _ in
+      handles.append(handle)
+      return handles.count < 40
+    }
+    #expect(visited == 40)
+    let values = handles.map { unsafe map.entry(at: $0).value?.first }
+    #expect(values == (10..<50).map { UInt8($0) })
+    let ranks = try ["", "key", "key 100", "key 100a", "key 399", "z"].map {
+      unsafe try map.rank(after: $0.bytes.span.bytes, in: snapshot)
+    }
+    #expect(ranks == [0, 0, 1, 1, 300, 300])
+    map.end(snapshot)
+    #expect(throws: StorageError.snapshotEnded) { _ = unsafe try map.rank(after: "z".bytes.span.bytes, in: snapshot) }
+  }
+
   @Test func `deleting everything frees all memory, under a snapshot when it ends`() throws {
     var map = EntryMap()
     for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }

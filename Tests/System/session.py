@@ -21,6 +21,7 @@ from pathlib import Path
 import larder_wire as wire
 import session_bad_input
 import session_entries
+import session_finds
 import session_reply_streams
 import session_stores
 import session_timeouts
@@ -31,7 +32,7 @@ from larder_wire import Code, Operation, Outcome
 from server_process import Server
 from session_case import Case
 
-MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches)
+MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches, session_finds)
 
 
 class ServerChecks(Case):

@@ -12,7 +12,7 @@ from typing import Any
 
 import larder_wire as wire
 from brief_case import BriefCase, run
-from larder_wire import Code, Entry, Operation, Outcome, Write
+from larder_wire import Code, Entry, FindResult, Operation, Outcome, Write
 
 Frame = dict[str, Any]
 VECTORS = Path(__file__).resolve().parents[2] / "Protocol" / "vectors"
@@ -91,6 +91,9 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_all(**range_of(frame))
         case Operation.watch:
             return wire.encode_watch(frame["from"], bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False))
+        case Operation.find:
+            texts = [frame[name] for name in ("selector", "sort", "fields", "bookmark")]
+            return wire.encode_find(*texts, frame.get("limit"), frame["skip"], frame.get("countOnly", False))
         case _:
             return b""
 
@@ -141,6 +144,11 @@ def watch_fields(body: bytes) -> Frame:
     return {"through": through, "changes": [change_fields(change) for change in changes]}
 
 
+def found_fields(body: bytes) -> Frame:
+    records = wire.decode_found(body)
+    return {"records": [{"kind": "result"} | vars(found) if isinstance(found, FindResult) else record_fields(found) for found in records]}
+
+
 def nothing(body: bytes) -> Frame:
     wire.decode_nothing(body)
     return {}
@@ -178,6 +186,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.page: reply_fields,
     Operation.all: reply_fields,
     Operation.watch: watch_fields,
+    Operation.find: found_fields,
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.delete: integer_named("count"),

@@ -51,11 +51,20 @@ struct Fields: Decodable, Equatable, Sendable {
   private var offset: UInt64?
   private var revision: UInt64?
   private var count: UInt64?
+  // Finds.
+  private var countOnly: Bool?
+  private var skip: UInt64?
+  private var selector: String?
+  private var sort: String?
+  private var fields: String?
+  private var bookmark: String?
 
   private init(id: UInt32) { self.id = id }
 
   /// Whether all texts of the fields were UTF-8.
-  var hasOnlyText: Bool { ![name, engine, specification].contains { $0?.contains("\u{FFFD}") ?? false } }
+  var hasOnlyText: Bool {
+    ![name, engine, specification, selector, sort, fields, bookmark].contains { $0?.contains("\u{FFFD}") ?? false }
+  }
 
   /// Whether the encoders can produce the fields: they never encode an expiry of 0.
   var hasOneForm: Bool { !(records ?? []).contains { $0.hasZeroExpiry } }
@@ -70,6 +79,10 @@ struct RecordFields: Decodable, Equatable, Sendable {
   private var revision: UInt64?
   private var ifAbsent: Bool?
   private var ifRevision: UInt64?
+  private var examined: UInt64?
+  private var found: UInt64?
+  private var nanoseconds: UInt64?
+  private var bookmark: String?
 
   fileprivate var hasZeroExpiry: Bool { expireAfterMilliseconds == 0 }
 }
@@ -108,6 +121,12 @@ extension Fields {
     case .watch:
       let prefix = [UInt8](hex: prefixHex!)
       unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
+    case .find:
+      let (selector, sort) = (Array(selector!.utf8), Array(sort!.utf8))
+      let (fields, bookmark) = (Array(fields!.utf8), Array(bookmark!.utf8))
+      unsafe buffer.appendFind(
+        countOnly: countOnly ?? false, limit: limit, skip: skip!, selector: selector.span.bytes,
+        sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: break
     }
     buffer.endFrame(start)
@@ -167,6 +186,12 @@ extension Fields {
       guard let watch = WatchRequest(body) else { return false }
       (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
       if watch.isKeysOnly { keysOnly = true }
+    case .find:
+      guard let find = FindRequest(body) else { return false }
+      if find.isCountOnly { countOnly = true }
+      (limit, skip) = (find.limit, find.skip)
+      (selector, sort) = (body.extracting(find.selector).toString(), body.extracting(find.sort).toString())
+      (fields, bookmark) = (body.extracting(find.fields).toString(), body.extracting(find.bookmark).toString())
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
@@ -314,6 +339,7 @@ extension Fields {
       count = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .get, .getMany, .page, .all: return decodeEntries(body)
+    case .find: return decodeFound(body)
     case .watch: return decodeChanges(body)
     case .ping, .storeClose, .storeCreate, .storeDrop: return body.byteCount == 0
     case .credit, .cancel, nil: return false
@@ -328,6 +354,24 @@ extension Fields {
       guard let entry = EntryRecord(body, at: offset) else { return false }
       found.append(RecordFields(entry, in: body))
       offset = entry.end
+    }
+    records = found
+    return true
+  }
+
+  private mutating func decodeFound(_ body: RawSpan) -> Bool {
+    var found: [RecordFields] = []
+    var offset = 0
+    while offset < body.byteCount {
+      if let entry = EntryRecord(body, at: offset) {
+        found.append(RecordFields(entry, in: body))
+        offset = entry.end
+      } else if let result = FindResult(body, at: offset) {
+        found.append(RecordFields(result))
+        offset = body.byteCount
+      } else {
+        return false
+      }
     }
     records = found
     return true
@@ -375,6 +419,11 @@ extension RecordFields {
 
   fileprivate func appendEntry(to buffer: inout ByteBuffer) {
     guard kind != "absent" else { return buffer.appendMissingEntry() }
+    guard kind != "result" else {
+      return buffer.append(
+        FindResult(
+          revision: revision!, examined: examined!, found: found!, nanoseconds: nanoseconds!, bookmark: bookmark!))
+    }
     let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
     unsafe key.withUnsafeBytes { key in
       unsafe value.withUnsafeBytes { value in
@@ -397,6 +446,12 @@ extension RecordFields {
     if kind == .list { elementsHex = ListValue.decode(value)?.map(\.hex) }
     if entry.expiry != 0 { expireAfterMilliseconds = entry.expiry }
     revision = entry.revision
+  }
+
+  fileprivate init(_ result: FindResult) {
+    self.init(kind: "result")
+    (revision, examined, found) = (result.revision, result.examined, result.found)
+    (nanoseconds, bookmark) = (result.nanoseconds, result.bookmark)
   }
 }
 

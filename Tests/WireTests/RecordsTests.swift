@@ -96,6 +96,49 @@ struct RecordsTests {
     #expect(!list.isComplete)
   }
 
+  @Test func `a find that is cut anywhere, or has an extra byte, an unknown flag or a wrong size, is refused`() {
+    var buffer = ByteBuffer()
+    unsafe buffer.appendFind(
+      limit: 3, skip: 4, selector: key.span.bytes, sort: value.span.bytes, fields: key.span.bytes,
+      bookmark: value.span.bytes)
+    let bytes = buffer.toArray()
+    #expect(bytes.findRequest?.limit == 3)
+    for size in 0..<bytes.count {
+      #expect(Array(bytes[..<size]).findRequest == nil)
+    }
+    #expect((bytes + [0]).findRequest == nil)
+    for (offset, byte) in [(0, 4), (0, 0x82), (0, 1), (1, 1), (2, 1), (3, 1)] as [(Int, UInt8)] {
+      var wrong = bytes
+      wrong[offset] = byte
+      #expect(wrong.findRequest == nil, "byte \(offset) is \(byte)")
+    }
+    for offset in 16..<32 {
+      var wrong = bytes
+      wrong[offset] = 0xFF
+      #expect(wrong.findRequest == nil, "byte \(offset)")
+    }
+  }
+
+  @Test func `the result of a find ends the body, and is no entry`() {
+    let result = FindResult(revision: 1, examined: 2, found: 3, nanoseconds: 4, bookmark: "next")
+    var buffer = ByteBuffer()
+    buffer.append(UInt32(0))
+    buffer.append(result)
+    let bytes = buffer.toArray()
+    #expect(bytes.findResult(at: 4) == result)
+    #expect(bytes.entry(at: 4) == nil)
+    for size in 0..<bytes.count {
+      #expect(Array(bytes[..<size]).findResult(at: 4) == nil)
+    }
+    #expect((bytes + [0]).findResult(at: 4) == nil)
+    for (offset, byte) in [(4, 1), (4, 4), (5, 1), (6, 1), (7, 1), (8, 23), (11, 0xFF)] as [(Int, UInt8)] {
+      var wrong = bytes
+      wrong[offset] = byte
+      #expect(wrong.findResult(at: 4) == nil, "byte \(offset) is \(byte)")
+    }
+    #expect([UInt8](repeating: 3, count: 1).findResult() == nil)
+  }
+
   @Test(arguments: [Operation.page, .all])
   func `a scan that is cut anywhere, or has an extra byte, is refused`(_ operation: Operation) {
     var buffer = ByteBuffer()

@@ -32,6 +32,8 @@ extension [UInt8] {
   func write(at offset: Int = 0) -> WriteRecord? { unsafe WriteRecord(span.bytes, at: offset) }
   func entry(at offset: Int = 0) -> EntryRecord? { unsafe EntryRecord(span.bytes, at: offset) }
   func scanRequest(of operation: Wire.Operation) -> ScanRequest? { unsafe ScanRequest(span.bytes, of: operation) }
+  var findRequest: FindRequest? { unsafe FindRequest(span.bytes) }
+  func findResult(at offset: Int = 0) -> FindResult? { unsafe FindResult(span.bytes, at: offset) }
   var isKey: Bool { unsafe Key.isValid(span.bytes) }
   var isListValue: Bool { unsafe ListValue.isValid(span.bytes) }
   var elements: [[UInt8]]? { unsafe ListValue.decode(span.bytes) }

@@ -6,6 +6,8 @@
         print(users.get("ada").value)
         for entry in users.all(prefix="a"):
             print(entry.key)
+        for entry in users.find({"age": {"$gt": 12}}, sort=["name"], limit=20):
+            print(entry.key, entry.value)
 
 A client is one connection and belongs to one thread. Every call returns within `timeout` seconds or raises
 `LarderError`, whose `outcome` says whether the request was executed. A timeout, a notice or a lost connection closes
@@ -14,19 +16,23 @@ the client permanently. A request that does not fit into a frame raises `ValueEr
 
 from __future__ import annotations
 
+import json
 import selectors
 import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import larder_wire as wire
-from larder_wire import Change, Code, ConnectionStatistics, Entry, Hello, Key, Operation, Outcome, Reply, SlowLogRecord
+from larder_wire import Change, Code, ConnectionStatistics, Entry, FindResult, Hello, Key, Operation, Outcome, Reply, SlowLogRecord
 from larder_wire import StoreDescription, Value, Write
 
-__all__ = ["ReplyStream", "Change", "Client", "Code", "Entry", "LarderError", "Outcome", "Store", "StoreDescription", "Watch", "Write"]
+__all__ = [
+    "ReplyStream", "Change", "Client", "Code", "Entry", "FindResult", "FoundDocuments", "LarderError", "Outcome", "Store",
+    "StoreDescription", "Watch", "Write",
+]
 
 
 class LarderError(Exception):
@@ -100,7 +106,7 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name)))
+            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.DOCUMENTS)))
         except BaseException:
             self.close()
             raise
@@ -304,6 +310,28 @@ class Store:
         body = wire.encode_watch(from_revision, prefix, keys_only)
         return Watch(self.client, self.client.send(Operation.watch, body, self.handle))
 
+    def find(
+        self,
+        selector: dict[str, Any] | None = None,
+        sort: list[Any] | None = None,
+        fields: list[str] | None = None,
+        limit: int | None = None,
+        skip: int = 0,
+        bookmark: str = "",
+    ) -> FoundDocuments:
+        """Returns the documents that match a selector. The bookmark is that of an earlier page's result."""
+        texts = ["" if part is None else json.dumps(part, ensure_ascii=False) for part in (selector, sort, fields)]
+        body = wire.encode_find(*texts, bookmark, limit, skip)
+        return FoundDocuments(self.client, self.client.send(Operation.find, body, self.handle))
+
+    def count_documents(self, selector: dict[str, Any] | None = None) -> int:
+        """Returns the number of documents that match a selector."""
+        text = "" if selector is None else json.dumps(selector, ensure_ascii=False)
+        body = wire.encode_find(text, count_only=True)
+        found = FoundDocuments(self.client, self.client.send(Operation.find, body, self.handle))
+        list(found)
+        return found.result.found
+
     def _request(self, operation: Operation, body: bytes = b"") -> bytes:
         return self.client.request(operation, body, self.handle)
 
@@ -389,7 +417,10 @@ class ReplyStream(Iterator[Entry | None]):
             return []
         if self._frame:
             self._client.send_frame(Operation.credit, self.id, wire.encode_credit(self._frame.size))
-        return wire.decode_records(self._receive().body)
+        return self._decode(self._receive().body)
+
+    def _decode(self, body: bytes) -> list[Entry | None]:
+        return wire.decode_records(body)
 
     def cancel(self) -> None:
         """Ends the stream and discards its remaining records. Does nothing if the stream has ended."""
@@ -413,3 +444,17 @@ class ReplyStream(Iterator[Entry | None]):
             raise
         self._ended = not self._frame.more
         return self._frame
+
+
+class FoundDocuments(ReplyStream):
+    """The documents that a find returns (§6.7). `result` has the bookmark of the next page once all have been read."""
+
+    def __init__(self, client: Client, id: int) -> None:
+        super().__init__(client, id)
+        self.result: FindResult | None = None
+
+    def _decode(self, body: bytes) -> list[Entry | None]:
+        records = wire.decode_found(body)
+        if records and isinstance(records[-1], FindResult):
+            self.result = records.pop()
+        return records

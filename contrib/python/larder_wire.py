@@ -12,12 +12,15 @@ Key = str | bytes
 Value = bytes | list[bytes]  # single, or the elements of a list
 
 
+DOCUMENTS = 1  # §3: the feature bit of finding documents
+
+
 class Operation(IntEnum):
     """§5 and §6."""
 
     hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
     store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
-    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch = range(16, 27)
+    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(16, 28)
 
 
 class Outcome(IntEnum):
@@ -39,6 +42,7 @@ class Code(IntEnum):
     storeFull, shuttingDown, timedOut, answerExpired, cancelled, storeReadOnly, valueDamaged = range(29, 36)
     changesLost = 36
     notPermitted = 37
+    queryStopped = 38
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
@@ -157,6 +161,17 @@ class Change:
 
 
 @dataclass(frozen=True)
+class FindResult:
+    """§6.7: the last record of a find. `bookmark` is empty if there is no further page."""
+
+    revision: int
+    examined: int
+    found: int
+    nanoseconds: int
+    bookmark: str
+
+
+@dataclass(frozen=True)
 class StoreDescription:
     name: str
     specification: str
@@ -260,6 +275,15 @@ def encode_page(
 def encode_watch(from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> bytes:
     encoded = encode_key(prefix)
     return pack("BBHIQ", keys_only << 1, 0, len(encoded), 0, from_revision) + encoded
+
+
+def encode_find(
+    selector: str = "", sort: str = "", fields: str = "", bookmark: str = "", limit: int | None = None, skip: int = 0,
+    count_only: bool = False,
+) -> bytes:
+    texts = [text.encode() for text in (selector, sort, fields, bookmark)]
+    flags = count_only | (limit is not None) << 1
+    return pack("IIQIIII", flags, limit or 0, skip, *map(len, texts)) + b"".join(texts)
 
 
 def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: bool, window: bytes) -> bytes:
@@ -384,6 +408,24 @@ def decode_records(body: bytes) -> list[Entry | None]:
             raise WireError(f"an entry of kind {kind}")
         entries.append(Entry(key, decode_list(value) if kind == 2 else value, revision, expiry) if kind else None)
     return entries
+
+
+def decode_found(body: bytes) -> list[Entry | FindResult]:
+    """Returns the records of one frame of a find: documents and, in the last frame, the result."""
+    reader, records = Reader(body), []
+    while reader:
+        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
+        expiry = reader.integer(8) if flags & 1 else None
+        key, value = reader.text(key_size), reader.bytes(value_size)
+        if kind == 1:
+            records.append(Entry(key, value, revision, expiry))
+        elif kind == 3 and not reader:
+            figures = Reader(value)
+            examined, found, nanoseconds = (figures.integer(8) for _ in range(3))
+            records.append(FindResult(revision, examined, found, nanoseconds, figures.rest().decode("ascii")))
+        else:
+            raise WireError(f"a record of kind {kind} in the reply to a find")
+    return records
 
 
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:

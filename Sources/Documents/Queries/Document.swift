@@ -17,7 +17,7 @@ public struct Document: Sendable {
     /// Where the key ends in the text of the metadata.
     let idCount: Int
 
-    init(_ text: [UInt8], _ id: String?, _ revision: UInt64?) {
+    init(_ text: [UInt8], _ id: String?, _ revision: UInt64?, isProjection: Bool = false) {
       var metadataText: [UInt8] = []
       if let id { JSONString.append(quoting: id, to: &metadataText) }
       idCount = metadataText.count
@@ -26,7 +26,7 @@ public struct Document: Sendable {
       self.text = text
       self.id = id
       self.revision = revision
-      isProjection = false
+      self.isProjection = isProjection
     }
 
     init(projection text: [UInt8], of contents: Contents) {
@@ -53,6 +53,12 @@ public struct Document: Sendable {
   /// Creates a document from text; see `init(_:id:revision:)` for bytes.
   public init(_ text: String, id: String? = nil, revision: UInt64? = nil) {
     self.init(Array(text.utf8), id: id, revision: revision)
+  }
+
+  /// Creates the part of a document that a query asked for.
+  /// - Parameter text: The text of a JSON object with the fields of the query.
+  package init(projection text: [UInt8], id: String, revision: UInt64) {
+    contents = Contents(text, id, revision, isProjection: true)
   }
 
   private init(_ contents: Contents) { self.contents = contents }

@@ -6,22 +6,8 @@
 ///     for document in documents { finder.examine(document) }
 ///     let result = finder.result()
 public struct DocumentFinder: Sendable {
-  private struct Match {
-    let key: [UInt8]
-    let document: Document
-  }
-
-  private let query: DocumentQuery
-  private let program: Program
-  private let order: SortOrder
+  private var finder: PageFinder<Document>
   private let projection: Projection?
-  /// Only documents whose key follows this one are in the result.
-  private let start: [UInt8]?
-  /// Documents whose key doesn't precede this one are not in the result.
-  private var end: [UInt8]?
-  private var matches: [Match] = []
-  private var key: [UInt8] = []
-  private let isOrdered: Bool
   private var examinedCount = 0
   private let startTime = ContinuousClock.now
 
@@ -32,33 +18,12 @@ public struct DocumentFinder: Sendable {
   ///     if the query has a limit and no sort.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
   public init(_ query: DocumentQuery, isOrdered: Bool = false) throws(SelectorError) {
-    var paths = PathTrie()
-    let order = SortOrder(query.sort, &paths)
-    let program = try Program(query.selector.checkedTree(), after: paths)
-    var start: [UInt8]?
-    if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
-    self.query = query
-    self.isOrdered = isOrdered && query.sort.isEmpty
-    self.order = order
-    self.program = program
-    self.start = start
+    finder = try PageFinder(query, isOrdered: isOrdered)
     projection = query.fields.isEmpty ? nil : Projection(query.fields)
   }
 
-  /// The number of documents to leave out at the start. Those before a bookmark were left out by the first page.
-  private var skip: Int { query.bookmark == nil ? query.skip : 0 }
-
-  /// The number of documents to keep: those that are skipped, those of the result, and one more to know whether the
-  /// result is the last page. nil if there is no limit.
-  private var keptCount: Int? {
-    query.limit.map { limit in
-      let (sum, isTooLarge) = skip.addingReportingOverflow(limit)
-      return isTooLarge ? .max : sum == .max ? .max : sum + 1
-    }
-  }
-
   /// A Boolean value that indicates whether further documents can't change the result.
-  public var isFinished: Bool { isOrdered && keptCount.map { matches.count >= $0 } ?? false }
+  public var isFinished: Bool { finder.isFinished }
 
   /// Adds a document to the result if it matches.
   /// - Returns: Whether it matches.
@@ -67,43 +32,20 @@ public struct DocumentFinder: Sendable {
   @discardableResult
   public mutating func examine(_ document: Document) -> Bool {
     examinedCount += 1
-    var isKept = false
-    let isMatch = document.withSource { source in
-      guard source.isObject else { return false }
-      return FieldValues.with(of: source, program.paths) { values in
-        guard program.holds(values) else { return false }
-        isKept = order.makeKey(of: values, before: end, in: &key)
-        return true
-      } ?? false
-    }
-    if isKept { keep(document) }
-    return isMatch
+    return document.withSource { finder.examine($0, document) }
   }
-
-  private mutating func keep(_ document: Document) {
-    if let start, key.span.order(start.span) <= 0 { return }
-    matches.append(Match(key: key, document: document))
-    guard let keptCount, matches.count / 2 >= keptCount else { return }
-    sort()
-    matches.removeSubrange(keptCount...)
-    end = matches.last?.key
-  }
-
-  private mutating func sort() { matches.sort { $0.key.span.order($1.key.span) < 0 } }
 
   /// Returns what has been found in the documents that were examined.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
   public consuming func result() -> DocumentResult {
-    sort()
-    let found = matches.dropFirst(skip)
-    let page = query.limit.map { found.prefix($0) } ?? found
-    let bookmark = page.count < found.count ? page.last.map { Bookmark(after: $0.key, of: query).text } : nil
-    let documents = page.map { match in projection.map(match.document.projected) ?? match.document }
+    let (projection, examinedCount, startTime) = (projection, examinedCount, startTime)
+    let page = finder.page()
+    let documents = page.items.map { document in projection.map(document.projected) ?? document }
     let statistics = DocumentStatistics(
       examinedDocumentCount: examinedCount, returnedDocumentCount: documents.count,
       duration: startTime.duration(to: .now))
-    return DocumentResult(documents: documents, bookmark: bookmark, statistics: statistics)
+    return DocumentResult(documents: documents, bookmark: page.bookmark, statistics: statistics)
   }
 }
 
@@ -115,6 +57,12 @@ public struct DocumentResult: Sendable {
   public let bookmark: String?
   /// What finding the documents took.
   public let statistics: DocumentStatistics
+
+  package init(documents: [Document], bookmark: String?, statistics: DocumentStatistics) {
+    self.documents = documents
+    self.bookmark = bookmark
+    self.statistics = statistics
+  }
 }
 
 /// What finding documents took.
@@ -125,6 +73,12 @@ public struct DocumentStatistics: Sendable {
   public let returnedDocumentCount: Int
   /// The time from the creation of the finder to its result.
   public let duration: Duration
+
+  package init(examinedDocumentCount: Int, returnedDocumentCount: Int, duration: Duration) {
+    self.examinedDocumentCount = examinedDocumentCount
+    self.returnedDocumentCount = returnedDocumentCount
+    self.duration = duration
+  }
 }
 
 extension Sequence<Document> {

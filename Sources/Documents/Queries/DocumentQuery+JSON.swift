@@ -34,6 +34,24 @@ extension DocumentQuery {
     }
   }
 
+  /// Reads a query from the texts of its parts, each of which may be empty.
+  /// - Throws: `SelectorError` that names the place in the query and the reason.
+  package init(
+    selector: Span<UInt8>, sort: Span<UInt8>, fields: Span<UInt8>, bookmark: Span<UInt8>
+  ) throws(SelectorError) {
+    self.init()
+    if !selector.isEmpty { self.selector = try Selector(parsing: selector) }
+    if !sort.isEmpty {
+      self.sort = try SortField.fields(try Selector.json(parsing: sort, of: "a sort"), at: "$.sort")
+    }
+    if !fields.isEmpty {
+      self.fields = try FieldPath.fields(try Selector.json(parsing: fields, of: "a list of fields"), at: "$.fields")
+    }
+    if !bookmark.isEmpty {
+      self.bookmark = unsafe bookmark.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+  }
+
   /// The query as JSON. Reading it gives an equal query, unless the limit is 0, which JSON can't say.
   public var json: JSONValue {
     var object = JSONObject()

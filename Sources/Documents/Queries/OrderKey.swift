@@ -87,6 +87,22 @@ enum OrderKey {
     key.append(0)
   }
 
+  /// Returns the text that a key is of; nil if the key is of something else.
+  static func text(of key: [UInt8]) -> [UInt8]? {
+    guard key.count >= 3, key[0] == Tag.string, key[key.count - 2] == 0, key[key.count - 1] == 0 else { return nil }
+    var text: [UInt8] = []
+    var position = 1
+    while position < key.count - 2 {
+      let byte = key[position]
+      text.append(byte)
+      position += 1
+      guard byte == 0 else { continue }
+      guard key[position] == 0xFF else { return nil }
+      position += 1
+    }
+    return position == key.count - 2 ? text : nil
+  }
+
   private static func append(bytes: Span<UInt8>, to key: inout [UInt8]) {
     unsafe bytes.withUnsafeBufferPointer { unsafe key.append(contentsOf: $0) }
   }

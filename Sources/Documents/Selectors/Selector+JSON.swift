@@ -9,15 +9,18 @@ extension Selector {
   }
 
   /// Reads JSON within the limits of a selector's text.
-  static func json(parsing text: Span<UInt8>) throws(SelectorError) -> JSONValue {
+  /// - Parameter part: What the text is, for messages.
+  static func json(
+    parsing text: Span<UInt8>, of part: String = "a selector"
+  ) throws(SelectorError) -> JSONValue {
     let limits = JSONLimits(maxByteCount: SelectorParser.maxByteCount, maxDepth: SelectorParser.maxTextDepth)
     do throws(JSONError) {
       return try JSONValue(parsing: text, limits: limits)
     } catch {
       switch error.expected {
-      case .lessText: throw SelectorError(.tooLarge, "a selector has up to 1 MiB of text")
-      case .lessNesting: throw SelectorError(.tooDeep, "a selector can't be nested so deeply: \(error)")
-      default: throw SelectorError(.notJSON, "a selector is JSON: \(error)")
+      case .lessText: throw SelectorError(.tooLarge, "\(part) has up to 1 MiB of text")
+      case .lessNesting: throw SelectorError(.tooDeep, "\(part) can't be nested so deeply: \(error)")
+      default: throw SelectorError(.notJSON, "\(part) is JSON: \(error)")
       }
     }
   }

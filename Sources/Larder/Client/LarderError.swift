@@ -77,6 +77,7 @@ extension LarderError: CustomStringConvertible {
       nothing was changed: call as a user who may, or ask the server's administrator to add a rule to larderd's \
       setting access
       """
+    case .queryStopped: "make the selector narrower, or raise the limit in larderd's settings"
     case .versionNotSupported: "use a client and a server with a common protocol version"
     default: "nothing was changed; the same call would be refused again"
     }
@@ -101,6 +102,8 @@ extension LarderError {
     case valueDamaged
     /// The server's rules don't permit this user to do that.
     case notPermitted
+    /// Finding documents exceeded a limit of the server.
+    case queryStopped
     /// The connection ended before the reply arrived.
     case disconnected
     /// The call's timeout passed.
@@ -166,6 +169,7 @@ extension LarderError {
         case .valueDamaged: .valueDamaged
         case .changesLost: .changesLost
         case .notPermitted: .notPermitted
+        case .queryStopped: .queryStopped
         }
     }
   }

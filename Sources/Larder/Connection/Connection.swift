@@ -395,7 +395,9 @@ final class Connection: Sendable {
     receiver.withLock { $0.begin(socket) }
     var hello = ByteBuffer()
     hello.appendRequest(
-      ClientHello(credit: UInt32(configuration.credit), name: configuration.helloName), id: Self.helloID)
+      ClientHello(
+        features: Features.documents, credit: UInt32(configuration.credit), name: configuration.helloName),
+      id: Self.helloID)
     let sent = unsafe socket.descriptor.send(hello.bytes)
     switch sent {
     case .moved(hello.count): break

@@ -114,6 +114,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       return .waiting(mustStart: transport.requestConnection())
     }
     guard limits.allow(measure) else { return .reply(.failed(limits.refusal(of: measure), .final)) }
+    guard limits.include(Q.requiredFeatures) else { return .reply(.failed(.noSuchOperation(at: address), .final)) }
     var handle: UInt16 = 0
     switch target {
     case .server: break

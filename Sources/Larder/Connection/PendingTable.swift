@@ -323,7 +323,6 @@ struct PendingTable<Caller: Sendable>: Sendable {
     _ header: FrameHeader, of index: Int, hasMore: Bool, _ bytes: RawSpan, _ offset: Int,
     into completions: inout [Completion<Caller>]
   ) -> String? {
-    if hasMore, header.bodySize == 0 { return "a frame of a reply stream is empty and not the last" }
     if slots[index].phase == .waiting {
       slots[index].phase = .streaming
       if hasMore { streams[index] = ReplyStreamBuffer(credit: credit) }

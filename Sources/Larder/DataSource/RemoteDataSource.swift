@@ -5,8 +5,8 @@ import Documents
 ///
 /// It answers every query of a source in the process, and in the same way: single values and lists are different kinds,
 /// several ids are read and written in one step, and the server makes the pages. Each call is one exchange with the
-/// server; the reply to an `AllObjectsQuery` may have several parts. A `SelectorQuery` is evaluated here: the server
-/// sends all entries, as they were at one point in time, and only those that can be in the result stay in memory.
+/// server; the replies to an `AllObjectsQuery` and a `SelectorQuery` may have several parts. The server evaluates a
+/// `SelectorQuery`, and sends only the result; see `RemoteStore.find`.
 ///
 /// A call throws a `DataSourceError` where a local source would, and for more ids than the server takes in one call; a
 /// `LarderError` if the server can't be reached, has no such store or no room, which says whether the call is safe to
@@ -57,16 +57,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
   }
 
   public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
-    let emptyFinder = try DocumentFinder(query, isOrdered: true)
-    let documents = try await call { store throws(LarderError) in
-      var finder = emptyFinder
-      var entries = store.all().makeAsyncIterator()
-      while !finder.isFinished, let entry = try await entries.next() {
-        guard let bytes = entry.bytes else { continue }
-        finder.examine(Document(bytes, id: entry.key, revision: entry.revision))
-      }
-      return finder.result().documents
-    }
+    let documents = try await call { store throws(LarderError) in try await store.find(query).result().documents }
     return try documents.map { document in
       let key = document.id!
       return KeyValueEntry(key: key, value: try decode(.single(document.text), key))

@@ -6,9 +6,15 @@ protocol Request: Sendable {
   static var form: ReplyForm { get }
   /// Whether the request changes nothing, so that it may be sent again if its reply is lost.
   static var isRead: Bool { get }
+  /// The features that the server's hello must have, one per bit.
+  static var requiredFeatures: UInt32 { get }
 
   var measure: RequestMeasure { get }
   func encode(into output: inout ByteBuffer)
+}
+
+extension Request {
+  static var requiredFeatures: UInt32 { 0 }
 }
 
 /// The sizes of a request that the server limits. They are measured before the lock is taken.
@@ -30,7 +36,7 @@ struct RequestMeasure {
   }
 }
 
-/// The limits that the server announced in its hello, as far as they concern single requests.
+/// The limits and features that the server announced in its hello, as far as they concern single requests.
 struct ServerLimits: Equatable, Sendable {
   private var maxFrameSize = 4_096
   private var maxValueSize = 0
@@ -39,6 +45,7 @@ struct ServerLimits: Equatable, Sendable {
   private(set) var requestsInFlight = 0
   /// The number of stores that a connection may have open, at least 1.
   private(set) var openStores = 1
+  private var features: UInt32 = 0
 
   /// The limits before the hello: no request is allowed.
   init() {}
@@ -53,7 +60,12 @@ struct ServerLimits: Equatable, Sendable {
     maxItemCount = Int(hello.maxKeyCount)
     requestsInFlight = min(Int(hello.maxRequestsInFlight), maxRequests)
     openStores = max(1, Int(hello.maxOpenStores))
+    features = hello.features
   }
+
+  /// Whether the server has all of the features.
+  @inline(__always)
+  func include(_ requiredFeatures: UInt32) -> Bool { requiredFeatures & ~features == 0 }
 
   /// Whether the server allows a request. The common case is five comparisons.
   @inline(__always)

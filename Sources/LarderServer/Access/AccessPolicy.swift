@@ -106,7 +106,7 @@ extension Operation {
   var right: Right {
     switch self {
     case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
-    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch: .read
+    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find: .read
     case .put, .putMany, .delete, .deleteMany, .deleteAll: .write
     case .storeCreate, .storeDrop, .slowLog, .connections: .admin
     }

@@ -39,7 +39,7 @@ struct ConnectionHandler: ~Copyable {
     self.server = server
     self.mailbox = mailbox
     self.poll = poll
-    processor = RequestProcessor(server: server, metrics: metrics)
+    processor = RequestProcessor(server: server, metrics: metrics, mailbox: mailbox)
     buffers = BufferAccounting(server.buffers)
     watchers = WatcherTable(mailbox)
     slowThreshold = server.limits.slowThreshold.wholeMilliseconds * 1_000_000
@@ -248,6 +248,7 @@ struct ConnectionHandler: ~Copyable {
       if replies.isEmpty { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
+    processor.startFinds(of: &connection)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
   }
@@ -315,6 +316,14 @@ struct ConnectionHandler: ~Copyable {
   /// Sends the held replies of a connection as far as their commits are durable.
   mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
     connection.endWaitForDurability()
+    settle(&connection, &spare)
+  }
+
+  // MARK: Finds
+
+  /// Begins the reply to a find that has ended, unless the client has canceled it.
+  mutating func beginReply(to job: FindJob, _ connection: inout Connection, _ spare: inout ReplyBuffer) {
+    processor.beginReply(to: job, of: &connection, into: &spare)
     settle(&connection, &spare)
   }
 

@@ -37,11 +37,15 @@ struct ReplyStream {
     case entries([UInt32], next: Int)
     /// The changes of the store, without an end.
     case changes(Watch)
+    /// What a find is still looking for.
+    case finding(FindJob)
+    /// What a find has found, from `next` on. The number of documents stands for the result after them.
+    case found(FoundDocuments, next: Int)
 
     /// The number of keys that it keeps in memory.
     var keyCount: Int {
       switch self {
-      case .scan, .changes: 0
+      case .scan, .changes, .finding, .found: 0
       case .entries(let handles, _): handles.count
       }
     }
@@ -50,7 +54,8 @@ struct ReplyStream {
       switch self {
       case .scan(let scan): scan.ranks.isEmpty
       case .entries(let handles, let next): next == handles.count
-      case .changes: false
+      case .changes, .finding: false
+      case .found(let found, let next): next > found.handles.count
       }
     }
   }
@@ -69,8 +74,12 @@ struct ReplyStream {
 
   private var watch: Watch? { if case .changes(let watch) = remainder { watch } else { nil } }
   var isWatch: Bool { watch != nil }
+  /// Whether it is a find that is still looking for its documents.
+  private var isFinding: Bool { if case .finding = remainder { true } else { false } }
+  /// Whether its frames have fields of documents, which take longer to make than they are long.
+  var isProjecting: Bool { if case .found(let found, _) = remainder { found.projection != nil } else { false } }
   /// Whether the next frame can be made now.
-  var isReady: Bool { credit > 0 && watch?.isCaughtUp != true }
+  var isReady: Bool { credit > 0 && watch?.isCaughtUp != true && !isFinding }
   /// Whether it is a watch that has reported every change there is.
   var isAtEnd: Bool { watch?.isAtEnd == true }
 
@@ -82,6 +91,15 @@ struct ReplyStream {
 
   mutating func addCredit(_ byteCount: Int) { credit = min(credit + byteCount, Self.maxCredit) }
 
+  /// Makes a find look for its documents, unless it does already.
+  func startFind(on runner: FindRunner) {
+    if case .finding(let job) = remainder { job.start(on: runner) }
+  }
+
+  func isWaiting(for job: FindJob) -> Bool {
+    if case .finding(let own) = remainder { own === job } else { false }
+  }
+
   /// Makes a watch look for changes again.
   mutating func resumeWatch() {
     guard case .changes(var watch) = remainder else { return }
@@ -89,8 +107,13 @@ struct ReplyStream {
     remainder = .changes(watch)
   }
 
-  /// Releases the snapshot or the watch. Locks the store.
+  /// Releases the snapshot or the watch, and ends a find. Locks the store.
   func end() {
+    switch remainder {
+    case .finding(let job): job.cancel()
+    case .found(let found, _): found.slot.release()
+    case .scan, .entries, .changes: break
+    }
     store.access { map in
       if let snapshot { map.end(snapshot) } else { map.endWatch() }
     }

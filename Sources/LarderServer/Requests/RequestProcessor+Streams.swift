@@ -115,11 +115,13 @@ extension RequestProcessor {
     of connection: inout Connection, notifying watchers: inout WatcherTable, into replies: inout ReplyBuffer
   ) {
     let maxReplyBytes = maxReplyBytes(for: connection)
+    var projectingFrameCount = 0
     var isAnyReady = true
     while isAnyReady, !connection.streams.isEmpty {
       isAnyReady = false
       for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
-        guard replies.bytes.count < maxReplyBytes else { return }
+        guard replies.bytes.count < maxReplyBytes, projectingFrameCount < Self.maxProjectingFrames else { return }
+        if connection.streams[index].isProjecting { projectingFrameCount += 1 }
         var notifier: ChangeNotifier?
         if connection.streams[index].isWatch {
           connection.hasWatched = true
@@ -143,6 +145,9 @@ extension RequestProcessor {
     if case .changes(var watch) = stream.remainder {
       defer { stream.remainder = .changes(watch) }
       return continueWatch(&stream, &watch, notifier, into: &replies)
+    }
+    if case .found(let found, let next) = stream.remainder {
+      return continueFind(&stream, found, from: next, into: &replies)
     }
     guard let snapshot = stream.snapshot else { preconditionFailure("a stream of entries has a snapshot") }
     let start = replies.bytes.beginReply(id: stream.id)
@@ -227,7 +232,7 @@ extension RequestProcessor {
         next += 1
       }
       return (.entries(handles, next: next), newest)
-    case .changes: preconditionFailure("a watch has no entries")
+    case .changes, .finding, .found: preconditionFailure("the stream has frames of another kind")
     }
   }
 
@@ -267,7 +272,7 @@ extension RequestProcessor {
     return true
   }
 
-  private func fits(_ recordSize: Int, inFrameAt start: Int, of replies: borrowing ReplyBuffer) -> Bool {
+  func fits(_ recordSize: Int, inFrameAt start: Int, of replies: borrowing ReplyBuffer) -> Bool {
     let bodySize = replies.bytes.count - start - Frame.headerSize
     return bodySize == 0 || bodySize + recordSize <= maxStreamFrameBody
   }
@@ -275,7 +280,7 @@ extension RequestProcessor {
 
 extension EntryView {
   /// The size of its entry record before the key, in bytes.
-  fileprivate var headerSize: Int { EntryRecord.headerSize + (expiry == 0 ? 0 : 8) }
+  var headerSize: Int { EntryRecord.headerSize + (expiry == 0 ? 0 : 8) }
 }
 
 extension ScanRequest {

@@ -10,8 +10,8 @@ import Wire
 ///
 /// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
 /// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several
-/// frames), `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing, because the
-/// compiler copies a large struct that it lends to a function.
+/// frames), `+Finds`, `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing,
+/// because the compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
   let server: ServerState
   /// The limits in force. The worker has a copy of its own, because every request reads them.
@@ -19,9 +19,12 @@ struct RequestProcessor: ~Copyable {
   /// The time of this wakeup, in milliseconds of the clock that expiries are measured with.
   private(set) var now: UInt64 = 0
   var prefetcher = Prefetcher()
+  /// The documents whose fields a find returns, while they are copied.
+  var documents = DocumentBatch()
   let maxValueSize: Int
   /// The size of a frame's body, in bytes, at which a reply stream begins a new frame.
   let maxStreamFrameBody: Int
+  let mailbox: Mailbox
   private let metrics: WorkerMetrics
   private var counts = WakeupCounts()
   private var heldStore = HeldStore()
@@ -29,9 +32,10 @@ struct RequestProcessor: ~Copyable {
   /// How many times a write is retried while its store has no room for another commit.
   private static let maxRoomRetries = 100
 
-  init(server: ServerState, metrics: WorkerMetrics) {
+  init(server: ServerState, metrics: WorkerMetrics, mailbox: Mailbox) {
     self.server = server
     self.metrics = metrics
+    self.mailbox = mailbox
     let limits = server.limits
     self.limits = limits
     maxValueSize = limits.maxValueBytes
@@ -260,19 +264,20 @@ struct RequestProcessor: ~Copyable {
     case .page: return try scan(.page, body, id, &connection, store, &map, into: &replies)
     case .all: return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
+    case .find: return find(body, id, &connection, store, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
     }
   }
 
   /// Whether an operation works on the entries of a store, and is executed under that store's lock.
   @inline(__always)
-  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue }
+  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.find.rawValue }
 
   /// Whether a request on entries changes nothing.
   @inline(__always)
   private static func isReadOnly(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all, .watch: true
+    case .get, .getMany, .count, .page, .all, .watch, .find: true
     default: false
     }
   }

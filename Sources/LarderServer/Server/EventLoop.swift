@@ -170,6 +170,10 @@ struct EventLoop: ~Copyable {
         didServe(token.slot)
       }
     }
+    for job in mail.endedFinds where connections.contains(job.token) {
+      handler.beginReply(to: job, &connections[job.token.slot], &spareReplies)
+      didServe(job.token.slot)
+    }
     if mail.mustDrain, !isDraining { drain() }
     for respond in mail.probes { respond() }
   }

@@ -21,6 +21,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var mustDrain = false
     /// The watched stores that have changed.
     fileprivate(set) var changedStores: [ObjectIdentifier] = []
+    /// The finds that have an outcome.
+    fileprivate(set) var endedFinds: [FindJob] = []
   }
 
   init() throws(SystemError) {
@@ -64,6 +66,12 @@ final class Mailbox: Sendable {
     contents.withLock { contents in
       if !contents.changedStores.contains(store) { contents.changedStores.append(store) }
     }
+    wakeup.signal()
+  }
+
+  /// Reports that a find has an outcome.
+  func post(endedFind job: FindJob) {
+    contents.withLock { $0.endedFinds.append(job) }
     wakeup.signal()
   }
 

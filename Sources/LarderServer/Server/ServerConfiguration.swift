@@ -88,6 +88,15 @@ package struct ServerLimits: Sendable {
   /// with an error.
   package var maxTotalInputBytes = 512 << 20
 
+  /// The maximum number of finds of all clients whose replies are not sent yet.
+  package var finds = 64
+  /// The maximum number of entries that a find may examine.
+  package var findDocuments = 10_000_000
+  /// The maximum memory, in bytes, of the sort keys and handles that a find keeps.
+  package var findMemory = 64 << 20
+  /// How long a find may take, without the time that it waits for other finds.
+  package var findTime: Duration = .seconds(2)
+
   /// How long a new connection may take to send its hello.
   package var helloTimeout: Duration = .seconds(5)
   /// How long a connection may stall in the middle of a frame.

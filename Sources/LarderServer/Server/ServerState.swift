@@ -15,6 +15,7 @@ final class ServerState: Sendable {
   /// What each worker counts, by its index.
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
+  let finds = FindRunner()
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())

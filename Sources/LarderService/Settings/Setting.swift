@@ -122,6 +122,13 @@ package struct Setting: Sendable {
     Setting(
       "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.maxOutputBytes
     ),
+    Setting("limits.finds", default: 64, in: 1...65_536, isReloadable: true, \.server.limits.finds),
+    Setting(
+      "limits.find-documents", default: 10_000_000, in: 1...1_000_000_000_000, isReloadable: true,
+      \.server.limits.findDocuments),
+    Setting(
+      "limits.find-memory", default: 64 << 20, in: 1 << 16...1 << 40, isReloadable: true, \.server.limits.findMemory),
+    Setting(duration: "limits.find-time", default: "2s", \.server.limits.findTime),
     Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
     Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),
     Setting(duration: "limits.write-timeout", default: "30s", \.server.limits.writeTimeout),

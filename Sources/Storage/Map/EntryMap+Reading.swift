@@ -68,13 +68,29 @@ extension EntryMap {
   package func scan(
     ranks: Range<Int>, reverse: Bool, in snapshot: Snapshot? = nil, now: UInt64, _ body: (EntryView) -> Bool
   ) throws(StorageError) -> Int {
+    try scanHandles(ranks: ranks, reverse: reverse, in: snapshot, now: now) { _, entry in body(entry) }
+  }
+
+  /// Calls `body` with handles and entries as `scan` does with entries. If the snapshot is alive, `entry(at:)` returns
+  /// the entry of a handle.
+  /// - Returns: The number of ranks consumed.
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package func scanHandles(
+    ranks: Range<Int>, reverse: Bool, in snapshot: Snapshot?, now: UInt64, _ body: (UInt32, EntryView) -> Bool
+  ) throws(StorageError) -> Int {
     var (root, count) = (order.root, order.count)
     if let snapshot { (root, count) = try tree(of: snapshot) }
     precondition(ranks.lowerBound >= 0 && ranks.upperBound <= count, "ranks beyond the end of the view")
     return order.visit(ranks, reverse: reverse, root: root, in: arena) { handle in
       let record = record(handle)
-      return record.isExpired(at: now) || body(record.view)
+      return record.isExpired(at: now) || body(handle, record.view)
     }
+  }
+
+  /// Returns the rank of the first entry in a snapshot whose key comes after this one, which need not exist. O(log n).
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package func rank(after key: RawSpan, in snapshot: Snapshot) throws(StorageError) -> Int {
+    order.rank(Key(key), .upper, root: try tree(of: snapshot).root, in: arena)
   }
 
   /// Returns a handle for the entry with this key. A snapshot taken before the next change can find the entry by it.

@@ -10,7 +10,7 @@ struct Find: AsyncParsableCommand {
     discussion: """
       A document is an entry whose value is a JSON object; other entries are skipped. A selector is JSON: \
       {"age":{"$gt":12}}. Its fields "_id" and "_rev" are the key and the revision. Prints a table on a terminal, \
-      otherwise each document as one line of JSON. Reads the whole store.
+      otherwise each document as one line of JSON. The server examines the whole store.
 
       With --limit on a terminal, standard error says how to print the next page, if there is one: repeat the command \
       with the --bookmark that it shows.
@@ -59,33 +59,36 @@ struct Find: AsyncParsableCommand {
 
   func run() async throws {
     let query = try query()
-    var finder = try Self.reading("selector") { () throws(SelectorError) in try DocumentFinder(query, isOrdered: !count)
-    }
-    var matchCount = 0
-    for try await entry in try connection.client().store(store.name).all() {
-      guard let bytes = entry.bytes else { continue }
-      if finder.examine(Document(bytes, id: entry.key, revision: entry.revision)) { matchCount += 1 }
-      if finder.isFinished { break }
-    }
-    let result = finder.result()
+    // A query that can't be evaluated is refused before the server is asked.
+    _ = try Self.reading("selector") { () throws(SelectorError) in try DocumentFinder(query) }
+    let store = try connection.client().store(store.name)
     if count {
+      let (count, statistics) = try await store.countWithStatistics(query.selector)
       var output = Output()
-      try output.writeLine(String(matchCount))
-    } else {
-      try Self.write(result.documents, fields: query.fields)
+      try output.writeLine(String(count))
+      if stats { logLine(Self.text(statistics)) }
+      return
     }
-    if !count, let bookmark = result.bookmark, isatty(STDERR_FILENO) == 1 { logLine("more: --bookmark \(bookmark)") }
-    if stats { logLine(Self.text(result.statistics)) }
+    var documents = store.find(query).makeAsyncIterator()
+    if Output.showsTables {
+      try await Self.writeTable(of: &documents, fields: query.fields)
+    } else {
+      try await Self.writeLines(of: &documents)
+    }
+    if let bookmark = documents.bookmark, isatty(STDERR_FILENO) == 1 { logLine("more: --bookmark \(bookmark)") }
+    if stats, let statistics = documents.statistics { logLine(Self.text(statistics)) }
   }
 
-  private static func write(_ documents: [Document], fields: [FieldPath]) throws {
+  private static func writeTable(of documents: inout RemoteStore.Find.AsyncIterator, fields: [FieldPath]) async throws {
     var output = Output()
-    if Output.showsTables {
-      var table = DocumentTable(fields)
-      for document in documents { try table.add(document) }
-      return try output.writeLine(documents.isEmpty ? "No documents match." : table.text)
-    }
-    for document in documents {
+    var table = DocumentTable(fields)
+    while let document = try await documents.next() { try table.add(document) }
+    try output.writeLine(table.isEmpty ? "No documents match." : table.text)
+  }
+
+  private static func writeLines(of documents: inout RemoteStore.Find.AsyncIterator) async throws {
+    var output = Output()
+    while let document = try await documents.next() {
       output.bytes += try document.json().withoutLineBreaks
       output.bytes.append(UInt8(ascii: "\n"))
       try output.flushIfLarge()
@@ -163,6 +166,7 @@ private struct DocumentTable {
 
   private let columns: [FieldPath]
   private var table: Table
+  private(set) var isEmpty = true
 
   init(_ fields: [FieldPath]) {
     columns = fields.filter { $0 != Self.id }
@@ -170,6 +174,7 @@ private struct DocumentTable {
   }
 
   mutating func add(_ document: Document) throws {
+    isEmpty = false
     let id = document.id ?? ""
     guard document.isProjection else {
       return table.add(id, String(decoding: document.text.withoutLineBreaks, as: UTF8.self))

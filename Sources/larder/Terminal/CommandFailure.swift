@@ -56,6 +56,7 @@ struct CommandFailure: Error {
     case .changesLost: "'larder dump' prints the store's current entries"
     case .notPermitted:
       "nothing was changed; run it as a user with that right, or ask for a rule in larderd's setting access"
+    case .queryStopped: "make the selector narrower, or raise the limit in larderd's settings"
     case .answerExpired: "the output is incomplete; write it to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "check that a larderd of this version is listening there"
     case .cancelled where error.isSafeToRetry: "nothing was changed"

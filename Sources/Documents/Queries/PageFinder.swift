@@ -1,0 +1,149 @@
+/// Finds the page of a query among documents that are examined one by one, and keeps an item for each document that can
+/// be on the page: the core of all finders, which differ in what they keep.
+///
+/// If the query has a limit, no more is kept than the page needs. If the documents come in the order of the page, no
+/// keys are kept.
+struct PageFinder<Item: Sendable>: Sendable {
+  private struct Match {
+    /// Where the sort key is among `keys`.
+    let keyStart: Int
+    let keyCount: Int
+    let item: Item
+  }
+
+  private let query: DocumentQuery
+  private let program: Program
+  private let order: SortOrder
+  /// Whether the documents come in the order of the page.
+  private let isOrdered: Bool
+  /// The number of documents to leave out at the start. Those before a bookmark were left out by the first page.
+  private let skip: Int
+  /// The number of documents to keep: those that are skipped, those of the page, and one more to know whether the page
+  /// is the last one. nil if there is no limit.
+  private let keptCount: Int?
+  /// The number of documents up to the end of the page; -1 if there is no limit.
+  private let countThroughPage: Int
+  /// Only documents whose key follows this one are on the page.
+  private let start: [UInt8]?
+  /// Documents whose key doesn't precede this one are not on the page.
+  private var end: [UInt8]?
+  /// The key of the document that is examined.
+  private var key: [UInt8] = []
+
+  /// What is kept of documents in the order of the page, and the key of the last one on the page.
+  private var items: [Item] = []
+  private var lastKey: [UInt8] = []
+  /// What is kept of documents in any other order, and their keys one after the other.
+  private var matches: [Match] = []
+  private var keys: [UInt8] = []
+
+  /// Creates a finder that has not examined any documents.
+  /// - Parameter isOrdered: Whether the documents will be examined in ascending order of `_id`.
+  /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
+  init(_ query: DocumentQuery, isOrdered: Bool) throws(SelectorError) {
+    var paths = PathTrie()
+    let order = SortOrder(query.sort, &paths)
+    let program = try Program(query.selector.checkedTree(), after: paths)
+    var start: [UInt8]?
+    if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
+    self.query = query
+    self.isOrdered = isOrdered && query.sort.isEmpty
+    self.order = order
+    self.program = program
+    self.start = start
+    let skip = start == nil ? query.skip : 0
+    self.skip = skip
+    keptCount = query.limit.map { limit in
+      let (sum, isTooLarge) = skip.addingReportingOverflow(limit)
+      return isTooLarge ? .max : sum == .max ? .max : sum + 1
+    }
+    countThroughPage = keptCount.map { $0 - 1 } ?? -1
+  }
+
+  /// Whether further documents can't change the page.
+  var isFinished: Bool { isOrdered && keptCount.map { items.count >= $0 } ?? false }
+
+  /// The memory of what is kept, in bytes.
+  var keptByteCount: Int {
+    items.count * MemoryLayout<Item>.stride + matches.count * MemoryLayout<Match>.stride + keys.count
+  }
+
+  /// Whether it matters which `_rev` a document has.
+  var needsRevision: Bool { program.paths.revisionEdge >= 0 }
+
+  /// The `_id` after which the page starts if documents come in its order; nil if it starts with the first document.
+  var startID: [UInt8]? { isOrdered ? start.flatMap { OrderKey.text(of: $0) } : nil }
+
+  /// Keeps the item of a document if it matches and can be on the page.
+  /// - Returns: Whether it matches.
+  /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the
+  ///   number of documents to keep.
+  @inline(__always)
+  mutating func examine(_ source: DocumentSource, _ item: @autoclosure () -> Item) -> Bool {
+    guard source.isObject else { return false }
+    let needsKey = !isOrdered || start != nil || items.count &+ 1 == countThroughPage
+    var isKept = false
+    let isMatch =
+      FieldValues.with(of: source, program.paths) { values in
+        guard program.holds(values) else { return false }
+        isKept = !needsKey || order.makeKey(of: values, before: end, in: &key)
+        return true
+      } ?? false
+    if isKept { keep(item()) }
+    return isMatch
+  }
+
+  private mutating func keep(_ item: Item) {
+    if let start, key.span.order(start.span) <= 0 { return }
+    guard !isOrdered else {
+      items.append(item)
+      if items.count == countThroughPage { lastKey = key }
+      return
+    }
+    matches.append(Match(keyStart: keys.count, keyCount: key.count, item: item))
+    keys += key
+    guard let keptCount, matches.count / 2 >= keptCount else { return }
+    sort()
+    keep(first: keptCount)
+    end = matches.last.map { key(of: $0) }
+  }
+
+  private func key(of match: Match) -> [UInt8] { Array(keys[match.keyStart..<match.keyStart + match.keyCount]) }
+
+  private mutating func sort() {
+    let keys = keys
+    matches.sort { left, right in
+      let leftKey = keys.span.extracting(left.keyStart..<left.keyStart + left.keyCount)
+      return leftKey.order(keys.span.extracting(right.keyStart..<right.keyStart + right.keyCount)) < 0
+    }
+  }
+
+  /// Removes all matches but the first ones.
+  private mutating func keep(first count: Int) {
+    var kept: [Match] = []
+    var keptKeys: [UInt8] = []
+    kept.reserveCapacity(matches.count)
+    keptKeys.reserveCapacity(keys.count)
+    for match in matches.prefix(count) {
+      kept.append(Match(keyStart: keptKeys.count, keyCount: match.keyCount, item: match.item))
+      keptKeys += keys[match.keyStart..<match.keyStart + match.keyCount]
+    }
+    (matches, keys) = (kept, keptKeys)
+  }
+
+  /// Returns the items of the page in its order, and the bookmark of the next page if there is one.
+  /// - Precondition: Neither `skip` nor `limit` of the query is negative.
+  /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
+  consuming func page() -> (items: [Item], bookmark: String?) {
+    if !isOrdered { sort() }
+    let count = isOrdered ? items.count : matches.count
+    let first = min(skip, count)
+    let page = first..<first + min(query.limit ?? .max, count - first)
+    var bookmark: String?
+    if !page.isEmpty, page.upperBound < count {
+      let key = isOrdered ? lastKey : key(of: matches[page.upperBound - 1])
+      bookmark = Bookmark(after: key, of: query).text
+    }
+    return (isOrdered ? Array(items[page]) : matches[page].map(\.item), bookmark)
+  }
+}

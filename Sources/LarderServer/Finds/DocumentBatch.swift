@@ -1,0 +1,163 @@
+import Platform
+import Storage
+import Wire
+
+/// Copies of a few documents of a store, which are looked at without the store's lock. So neither an expensive selector
+/// nor a slow disk keeps others from the store.
+///
+/// Under the lock, at most `maxCount` entries and about `maxByteCount` bytes are copied at a time. A larger value in
+/// memory is copied in pieces, and one in a file is read without the lock. Owned and reused by one thread.
+struct DocumentBatch: ~Copyable {
+  /// The number of entries that are copied under one acquisition of the lock.
+  static let maxCount = 256
+  /// The size of keys and values, in bytes, at which no more of them are copied under the same acquisition.
+  private static let maxByteCount = 64 << 10
+  /// The size of the pieces in which a large value is copied.
+  private static let pieceByteCount = 256 << 10
+  /// The size of the memory for a large value, in bytes, that is kept for the next one.
+  private static let maxKeptByteCount = 1 << 20
+
+  /// An entry with a single value. Whether that is a document is not known.
+  struct Entry {
+    let handle: UInt32
+    let revision: UInt64
+    /// When the entry expires, in milliseconds of the store's clock; 0 for never.
+    let expiry: UInt64
+    fileprivate let key: Range<Int>
+    fileprivate let value: Value
+  }
+
+  fileprivate enum Value {
+    /// In the batch, at this place.
+    case copied(Range<Int>)
+    /// In the store's memory, and too large to be copied with others.
+    case large(byteCount: Int)
+    case inFile(SeparatedValue)
+  }
+
+  private var entries: [Entry] = []
+  /// The keys and values that were copied.
+  private var bytes: [UInt8] = []
+  /// The value that was read last because it is large or in a file.
+  private var readValue = ByteBuffer()
+
+  var count: Int { entries.count }
+  /// The size of all keys and values, in bytes, wherever they are.
+  private(set) var byteCount = 0
+
+  subscript(index: Int) -> Entry { entries[index] }
+
+  func key(of index: Int) -> ArraySlice<UInt8> { bytes[entries[index].key] }
+
+  // MARK: Copying
+
+  /// Copies the entries of the first ranks of a snapshot: those that have not expired and are no lists.
+  /// - Returns: The number of ranks that were looked at.
+  mutating func copy(
+    ranks: Range<Int>, of store: Store, in snapshot: Snapshot, now: UInt64
+  ) throws(StorageError) -> Int {
+    removeAll()
+    return try store.access { map throws(StorageError) in
+      try map.scanHandles(ranks: ranks.prefix(Self.maxCount), reverse: false, in: snapshot, now: now) { handle, entry in
+        if entry.kind == .single { append(entry, handle) }
+        return bytes.count < Self.maxByteCount
+      }
+    }
+  }
+
+  /// Copies the entries of the first handles, expired or not.
+  mutating func copy(
+    _ handles: ArraySlice<UInt32>, of store: Store, in snapshot: Snapshot
+  ) throws(StorageError) {
+    removeAll()
+    try store.access { map throws(StorageError) in
+      try map.check(snapshot)
+      for handle in handles.prefix(Self.maxCount) where bytes.count < Self.maxByteCount {
+        append(map.entry(at: handle), handle)
+      }
+    }
+  }
+
+  private mutating func removeAll() {
+    entries.removeAll(keepingCapacity: true)
+    bytes.removeAll(keepingCapacity: true)
+    byteCount = 0
+    if readValue.capacity > Self.maxKeptByteCount { readValue.releaseStorage() }
+  }
+
+  private mutating func append(_ entry: EntryView, _ handle: UInt32) {
+    let start = bytes.count
+    unsafe bytes.append(contentsOf: entry.key)
+    let key = start..<bytes.count
+    var value = Value.copied(key.upperBound..<key.upperBound)
+    if let contents = unsafe entry.value {
+      if contents.count < Self.maxByteCount {
+        unsafe bytes.append(contentsOf: contents)
+        value = .copied(key.upperBound..<bytes.count)
+      } else if unsafe Self.mayBeObject(contents) {
+        value = .large(byteCount: entry.valueByteCount)
+      }
+    } else if let separatedValue = entry.separatedValue {
+      value = .inFile(separatedValue)
+    }
+    byteCount += key.count + entry.valueByteCount
+    entries.append(Entry(handle: handle, revision: entry.revision, expiry: entry.expiry, key: key, value: value))
+  }
+
+  /// Whether a value begins like an object or with white space. Others are no documents, and not worth copying.
+  private static func mayBeObject(_ value: UnsafeRawBufferPointer) -> Bool {
+    unsafe value.first.map { $0 <= 0x20 || $0 == UInt8(ascii: "{") } ?? false
+  }
+
+  // MARK: Reading
+
+  /// Calls `body` with the key and the value of an entry. Locks the store if the value is large.
+  /// - Throws: If the value can't be read, or the snapshot has ended.
+  mutating func withContents<Result>(
+    of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
+  ) throws(FindFailure) -> Result {
+    let entry = entries[index]
+    switch entry.value {
+    case .copied(let range):
+      return body(bytes.span.extracting(entry.key), bytes.span.extracting(range))
+    case .large(let byteCount): try copyLarge(entry, byteCount, store, in: snapshot)
+    case .inFile(let value): try read(value, of: entry)
+    }
+    return unsafe body(bytes.span.extracting(entry.key), readValue.bytes.bindMemory(to: UInt8.self).span)
+  }
+
+  /// Copies a large value in pieces, and unlocks the store in between.
+  private mutating func copyLarge(
+    _ entry: Entry, _ byteCount: Int, _ store: Store, in snapshot: Snapshot
+  ) throws(FindFailure) {
+    readValue.removeAll()
+    while readValue.count < byteCount {
+      var separatedValue: SeparatedValue?
+      do throws(StorageError) {
+        separatedValue = try store.access { map throws(StorageError) in
+          try map.check(snapshot)
+          let view = map.entry(at: entry.handle)
+          // The commit writer may have moved the value to a file meanwhile.
+          guard let value = unsafe view.value else { return view.separatedValue }
+          let piece = readValue.count..<min(readValue.count + Self.pieceByteCount, byteCount)
+          unsafe readValue.append(UnsafeRawBufferPointer(rebasing: value[piece]))
+          return nil
+        }
+      } catch { throw FindFailure(error) }
+      if let separatedValue { return try read(separatedValue, of: entry) }
+    }
+  }
+
+  private mutating func read(_ value: SeparatedValue, of entry: Entry) throws(FindFailure) {
+    readValue.removeAll()
+    let offset = readValue.extend(by: value.byteCount)
+    do throws(SeparatedValueError) {
+      unsafe try readValue.overwrite(at: offset, byteCount: value.byteCount) { (room) throws(SeparatedValueError) in
+        unsafe try value.read(into: room)
+      }
+    } catch {
+      let key = String(decoding: bytes[entry.key].prefix(128), as: UTF8.self)
+      throw FindFailure(.valueDamaged, "the value of \"\(key)\": \(error)")
+    }
+  }
+}

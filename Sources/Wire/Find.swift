@@ -1,0 +1,139 @@
+/// Features that a hello announces: `Protocol/wire.md` §3.
+public enum Features {
+  /// Documents: the operation `find`.
+  public static let documents: UInt32 = 1
+}
+
+/// The body of a find request: `Protocol/wire.md` §6.7. The texts are ranges of the span that the request was decoded
+/// from; they may be empty, and are not checked.
+public struct FindRequest: Equatable, Sendable {
+  static let countOnly: UInt8 = 1
+  static let limit: UInt8 = 2
+  public static let headerSize = 32
+
+  /// Whether the reply has no documents, only their number.
+  public let isCountOnly: Bool
+  /// The maximum number of documents to return; nil for all.
+  public let limit: UInt32?
+  /// The number of matching documents to leave out at the start.
+  public let skip: UInt64
+  /// A JSON object; empty for all documents.
+  public let selector: Range<Int>
+  /// A JSON array; empty for the order of the keys' bytes.
+  public let sort: Range<Int>
+  /// A JSON array; empty for whole documents.
+  public let fields: Range<Int>
+  /// The bookmark of an earlier page; empty for the first page.
+  public let bookmark: Range<Int>
+
+  /// Decodes the body of a request, or returns nil if it is malformed.
+  public init?(_ body: RawSpan) {
+    guard
+      let word = body.integer(at: 0, as: UInt32.self), word <= UInt32(Self.countOnly | Self.limit),
+      let limit = body.integer(at: 4, as: UInt32.self), let skip = body.integer(at: 8, as: UInt64.self),
+      let selectorSize = body.integer(at: 16, as: UInt32.self), let sortSize = body.integer(at: 20, as: UInt32.self),
+      let fieldsSize = body.integer(at: 24, as: UInt32.self), let bookmarkSize = body.integer(at: 28, as: UInt32.self)
+    else { return nil }
+    let flags = UInt8(word)
+    let hasLimit = flags & Self.limit != 0
+    guard hasLimit || limit == 0 else { return nil }
+    let selectorEnd = Self.headerSize + Int(selectorSize)
+    let sortEnd = selectorEnd + Int(sortSize)
+    let fieldsEnd = sortEnd + Int(fieldsSize)
+    let bookmarkEnd = fieldsEnd + Int(bookmarkSize)
+    guard bookmarkEnd == body.byteCount else { return nil }
+    isCountOnly = flags & Self.countOnly != 0
+    self.limit = hasLimit ? limit : nil
+    self.skip = skip
+    selector = Self.headerSize..<selectorEnd
+    sort = selectorEnd..<sortEnd
+    fields = sortEnd..<fieldsEnd
+    bookmark = fieldsEnd..<bookmarkEnd
+  }
+}
+
+/// The last record of the reply to a find request: `Protocol/wire.md` §6.7.
+public struct FindResult: Equatable, Sendable {
+  /// The kind of the record, where an entry record has the kind of its value.
+  public static let recordKind: UInt8 = 3
+  /// The size of the value without the bookmark.
+  static let valueHeaderSize = 24
+
+  /// The revision of the snapshot that the reply shows.
+  public let revision: UInt64
+  /// The number of single values that were examined.
+  public let examined: UInt64
+  /// The number of documents that were returned or, if only their number was requested, counted.
+  public let found: UInt64
+  /// How long finding the documents took, in nanoseconds.
+  public let nanoseconds: UInt64
+  /// The bookmark of the next page; empty if there is none.
+  public let bookmark: String
+
+  public init(revision: UInt64, examined: UInt64, found: UInt64, nanoseconds: UInt64, bookmark: String = "") {
+    self.revision = revision
+    self.examined = examined
+    self.found = found
+    self.nanoseconds = nanoseconds
+    self.bookmark = bookmark
+  }
+
+  /// The size of the record, in bytes.
+  public var size: Int { EntryRecord.headerSize + Self.valueHeaderSize + bookmark.utf8.count }
+
+  /// Decodes the record at `offset`, or returns nil if it is malformed, is an entry record, or does not end the body.
+  public init?(_ body: RawSpan, at offset: Int) {
+    let value = offset + EntryRecord.headerSize
+    guard
+      // Flags and key size are zero.
+      body.integer(at: offset, as: UInt32.self) == UInt32(Self.recordKind),
+      let valueSize = body.integer(at: offset + 4, as: UInt32.self),
+      let revision = body.integer(at: offset + 8, as: UInt64.self),
+      value + Int(valueSize) == body.byteCount,
+      let examined = body.integer(at: value, as: UInt64.self), let found = body.integer(at: value + 8, as: UInt64.self),
+      let nanoseconds = body.integer(at: value + 16, as: UInt64.self)
+    else { return nil }
+    self.revision = revision
+    self.examined = examined
+    self.found = found
+    self.nanoseconds = nanoseconds
+    bookmark = body.extracting(value + Self.valueHeaderSize..<body.byteCount).toString()
+  }
+}
+
+extension ByteBuffer {
+  /// Appends the body of a find request. Texts may be empty; see `FindRequest`.
+  /// - Parameters:
+  ///   - limit: The maximum number of documents to return; nil for all.
+  ///   - skip: The number of matching documents to leave out at the start.
+  public mutating func appendFind(
+    countOnly: Bool = false, limit: UInt32?, skip: UInt64, selector: RawSpan, sort: RawSpan, fields: RawSpan,
+    bookmark: RawSpan
+  ) {
+    var flags: UInt8 = 0
+    if countOnly { flags |= FindRequest.countOnly }
+    if limit != nil { flags |= FindRequest.limit }
+    append(UInt32(flags))
+    append(limit ?? 0)
+    append(skip)
+    append(UInt32(selector.byteCount))
+    append(UInt32(sort.byteCount))
+    append(UInt32(fields.byteCount))
+    append(UInt32(bookmark.byteCount))
+    append(selector)
+    append(sort)
+    append(fields)
+    append(bookmark)
+  }
+
+  /// Appends the last record of the reply to a find request.
+  public mutating func append(_ result: FindResult) {
+    append(UInt32(FindResult.recordKind))
+    append(UInt32(FindResult.valueHeaderSize + result.bookmark.utf8.count))
+    append(result.revision)
+    append(result.examined)
+    append(result.found)
+    append(result.nanoseconds)
+    append(result.bookmark)
+  }
+}
