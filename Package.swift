@@ -76,7 +76,9 @@ let package = Package(
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
-    .target(name: "Storage", dependencies: ["Basics", "CLinux", "EntryFiles", "Platform"], swiftSettings: settings),
+    .target(
+      name: "Storage", dependencies: ["Basics", "CLinux", "Documents", "EntryFiles", "Platform"],
+      swiftSettings: settings),
     .target(
       name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Platform"],
       swiftSettings: settings),
@@ -146,11 +148,11 @@ let package = Package(
       ],
       swiftSettings: settings),
     .testTarget(
-      name: "LarderCommandTests", dependencies: ["Basics", "larder", "larderd", "Larder", "Platform"],
+      name: "LarderCommandTests", dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "Platform"],
       swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "EntryFiles", "TestSupport", "Platform"],
+      name: "StorageTests", dependencies: ["Documents", "Storage", "EntryFiles", "TestSupport", "Platform"],
       swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",

@@ -48,6 +48,9 @@ package struct EntryView {
     unsafe self.external = external
   }
 
+  /// Whether the value isn't in the entry's record.
+  var isExternal: Bool { unsafe external != nil }
+
   /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer
   /// valid.
   package var separatedValue: SeparatedValue? {

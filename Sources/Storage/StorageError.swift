@@ -1,3 +1,5 @@
+import Documents
+
 /// What can go wrong in this layer. The enum is closed, so that the server maps each case to one wire code in one
 /// place.
 ///
@@ -17,6 +19,14 @@ package enum StorageError: Error, Equatable, Sendable {
   case unknownStore(StoreName)
   /// The catalog is at its limit.
   case tooManyStores(limit: Int)
+  /// The store has an index with this name and another definition.
+  case indexExists(DocumentIndex)
+  /// The store has no index with this name.
+  case unknownIndex(String)
+  /// The store is at its limit of indexes.
+  case tooManyIndexes(limit: Int)
+  /// The definitions of the store's indexes would have more bytes than this.
+  case indexesTooLarge(limit: Int)
   /// The store was dropped while the caller had it open.
   case storeDropped
   /// The snapshot was ended, or belongs to another store.
@@ -51,6 +61,13 @@ extension StorageError: CustomStringConvertible {
     case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.rawValue))"
     case .unknownStore(let name): "there is no store \"\(name)\""
     case .tooManyStores(let limit): "the server has reached its limit of \(limit) stores; drop one first"
+    case .indexExists(let index):
+      "the store has an index \"\(index.name)\" with another definition, \(index.json); delete it first, or use another"
+        + " name"
+    case .unknownIndex(let name): "the store has no index \"\(name)\""
+    case .tooManyIndexes(let limit): "the store has reached its limit of \(limit) indexes; delete one first"
+    case .indexesTooLarge(let limit):
+      "the definitions of the store's indexes would have more than \(limit) bytes; use a shorter selector"
     case .storeDropped: "the store was dropped"
     case .snapshotEnded: "the snapshot has ended"
     case .storeFull: "the store has reached its limit of 32 GiB of records"

@@ -1,3 +1,4 @@
+import Documents
 import Platform
 
 /// A named map of entries, shared by every connection that has opened it.
@@ -110,6 +111,7 @@ extension Store {
       preconditionFailure("a data directory has no stores of the engine \(description.engine)")
     }
     let now = ClockReading.now
+    let indexes = try data.indexes(of: description.name)
     var map = EntryMap()
     var opening = StoreOpening()
     let engine: any Engine
@@ -121,6 +123,12 @@ extension Store {
     let store = Store(
       name: description.name, engine: description.engine, map: map, writingTo: engine,
       durability: description.durability)
+    do {
+      try store.restoreIndexes(indexes)
+    } catch {
+      store.close()
+      throw error
+    }
     return (store, opening)
   }
 

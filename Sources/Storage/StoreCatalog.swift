@@ -1,17 +1,18 @@
+import Documents
 import Platform
 import Synchronization
 
 /// All stores of a server by name: those in memory, and those in the data directory.
 ///
 /// The lock guards only the table. It is never held together with a store's own lock, nor during a system call, so
-/// opening a store never waits for work in another. A second lock serializes creating and dropping stores.
+/// opening a store never waits for work in another. A second lock serializes creating and dropping stores and indexes.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
   private let limit: Atomic<Int>
   private let data: DataDirectory?
   private let stores = Lock<[StoreName: Store]>([:])
-  /// Held while a store is created or dropped.
+  /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
   /// - Parameter data: Where durable stores are kept; nil if the server has no data directory.
@@ -148,6 +149,57 @@ package final class StoreCatalog: Sendable {
       do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }
     }
   }
+
+  // MARK: Indexes
+
+  /// Creates an index of a store, unless it exists. The definition of a durable store's index is on disk when this
+  /// returns.
+  /// - Throws: `unknownStore`, `indexExists` if another index of the store has its name, `tooManyIndexes`,
+  ///   `indexesTooLarge`, or `diskFull` or `unreadable` if the definition can't be written.
+  /// - Returns: Whether the index was created.
+  @discardableResult
+  package func ensureIndex(_ index: DocumentIndex, of name: StoreName) throws(StorageError) -> Bool {
+    try changeLock.withLock { _ throws(StorageError) in
+      let store = try open(name)
+      let indexes = store.indexReports.map(\.index)
+      // The store compares the definitions.
+      guard !indexes.contains(where: { $0.name == index.name }) else { return try store.ensureIndex(index) }
+      guard indexes.count < Store.maxIndexCount else { throw .tooManyIndexes(limit: Store.maxIndexCount) }
+      guard IndexDefinitions.bytes(of: indexes + [index]).count <= IndexDefinitions.maxByteCount else {
+        throw .indexesTooLarge(limit: IndexDefinitions.maxByteCount)
+      }
+      try record(indexes + [index], of: store)
+      do throws(StorageError) { return try store.ensureIndex(index) } catch {
+        // The reply is an error, so the index must not appear when the store is reopened.
+        try? record(indexes, of: store)
+        throw error
+      }
+    }
+  }
+
+  /// Deletes an index of a store. The index of a durable store does not come back when this returns.
+  /// - Throws: `unknownStore`, `unknownIndex`, or `diskFull` or `unreadable` if the deletion can't be written.
+  package func deleteIndex(named indexName: String, of name: StoreName) throws(StorageError) {
+    try changeLock.withLock { _ throws(StorageError) in
+      let store = try open(name)
+      let indexes = store.indexReports.map(\.index)
+      let others = indexes.filter { $0.name != indexName }
+      guard others.count < indexes.count else { throw .unknownIndex(indexName) }
+      try record(others, of: store)
+      try store.deleteIndex(named: indexName)
+    }
+  }
+
+  /// Writes the definitions of a durable store's indexes to the data directory.
+  private func record(_ indexes: [DocumentIndex], of store: Store) throws(StorageError) {
+    guard store.commitWriter != nil, let data else { return }
+    do throws(DataDirectoryError) { try data.setIndexes(indexes, of: store.name) } catch {
+      if case .system(_, let error) = error, error.isNoSpace { throw .diskFull }
+      throw .unreadable("\(error)")
+    }
+  }
+
+  // MARK: The list
 
   /// Returns all stores, sorted by name.
   package func list() -> [Store] {

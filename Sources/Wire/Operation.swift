@@ -12,6 +12,8 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case storeCreate = 10
   case storeList = 11
   case storeDrop = 12
+  case indexEnsure = 13
+  case indexDelete = 14
   case get = 16
   case getMany = 17
   case put = 18
@@ -24,6 +26,9 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case all = 25
   case watch = 26
   case find = 27
+  case aggregate = 28
+  case changeMatching = 29
+  case indexList = 30
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
@@ -70,6 +75,9 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case changesLost = 36
   case notPermitted = 37
   case queryStopped = 38
+  case indexExists = 39
+  case tooManyIndexes = 40
+  case indexUnknown = 41
 
   /// The outcome of a request that fails with the code.
   public var outcome: Outcome {

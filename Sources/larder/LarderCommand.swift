@@ -17,8 +17,9 @@ struct LarderCommand: AsyncParsableCommand {
       A KEY is 1 to 4096 bytes of UTF-8.
 
       A word that begins with a dash is an option, or the value of the option before it. After -- every word is an \
-      argument: put -- before a KEY or VALUE that begins with a dash. Options can follow arguments, except -h and \
-      --help, which precede them.
+      argument: put -- before a KEY or VALUE that begins with a dash. A field of 'larder index create' that begins \
+      with one dash, such as -age, is an argument. Options can follow arguments, except -h and --help, which precede \
+      them.
 
       Errors go to standard error, one line each. The exit status is one of these:
         0  success
@@ -43,7 +44,8 @@ struct LarderCommand: AsyncParsableCommand {
         subcommands: [Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
         name: "Entries",
-        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Find.self, Watch.self]),
+        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Watch.self]),
+      CommandGroup(name: "Documents", subcommands: [Find.self, Update.self, IndexCommand.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
       CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self]),
     ])
@@ -77,6 +79,7 @@ struct LarderCommand: AsyncParsableCommand {
   /// Parses and runs a command, and reports its error.
   /// - Parameter words: The command line without the program's name.
   static func execute(_ words: [String]) async -> ExitStatus {
+    let words = CommandLinePosition.separatingFields(in: words)
     do {
       var command = try await asyncParseAsRoot(words)
       if var command = command as? any AsyncParsableCommand {

@@ -31,6 +31,9 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .all: decodeScan(body, of: .all)
   case .watch: decodeWatch(body)
   case .find: decodeFind(body)
+  case .aggregate: decodeAggregate(body)
+  case .changeMatching: decodeChangeMatching(body)
+  case .indexEnsure: decodeEnsuredIndex(body)
   default: decodeEntries(body)
   }
   return 0
@@ -39,6 +42,9 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 private func check(_ condition: Bool, line: Int = #line) {
   if !condition { fatalError("a decoder failed the check in line \(line)") }
 }
+
+/// Whether a text may have been decoded from bytes that are not UTF-8.
+private func hasReplacement(_ text: String) -> Bool { text.unicodeScalars.contains("\u{FFFD}") }
 
 /// Scans the frames of a stream as a connection does, and checks that a truncated frame is partial.
 private func scanFrames(_ stream: RawSpan) {
@@ -136,21 +142,53 @@ private func decodeWatch(_ body: RawSpan) {
 private func decodeFind(_ body: RawSpan) {
   var encoded = ByteBuffer()
   if let find = FindRequest(body) {
+    let index = body.extracting(find.index).toString()
     encoded.appendFind(
-      countOnly: find.isCountOnly, limit: find.limit, skip: find.skip, selector: body.extracting(find.selector),
-      sort: body.extracting(find.sort), fields: body.extracting(find.fields), bookmark: body.extracting(find.bookmark))
-    check(encoded.toArray() == body.toArray())
+      countOnly: find.isCountOnly, explain: find.isExplained, limit: find.limit, skip: find.skip,
+      selector: body.extracting(find.selector), sort: body.extracting(find.sort),
+      fields: body.extracting(find.fields), bookmark: body.extracting(find.bookmark), index: index)
+    check(hasReplacement(index) || encoded.toArray() == body.toArray())
   }
   var offset = 0
   while let entry = EntryRecord(body, at: offset) {
     check(FindResult(body, at: offset) == nil)
     offset = entry.end
   }
-  if let result = FindResult(body, at: offset), !result.bookmark.contains("\u{FFFD}") {
+  if let result = FindResult(body, at: offset), !hasReplacement(result.text) {
     encoded.removeAll()
     encoded.append(result)
     check(encoded.toArray() == body.extracting(offset..<body.byteCount).toArray())
   }
+}
+
+private func decodeAggregate(_ body: RawSpan) {
+  guard let request = AggregateRequest(body) else { return }
+  var encoded = ByteBuffer()
+  encoded.appendAggregate(
+    selector: body.extracting(request.selector), aggregation: body.extracting(request.aggregation))
+  check(encoded.toArray() == body.toArray())
+}
+
+private func decodeChangeMatching(_ body: RawSpan) {
+  var encoded = ByteBuffer()
+  if let request = ChangeMatchingRequest(body) {
+    encoded.appendChangeMatching(
+      dryRun: request.isDryRun, selector: body.extracting(request.selector),
+      update: request.isDelete ? nil : body.extracting(request.update))
+    check(encoded.toArray() == body.toArray())
+  }
+  if let changes = MatchingChanges(body) {
+    encoded.removeAll()
+    encoded.append(changes)
+    check(encoded.toArray() == body.toArray())
+  }
+}
+
+private func decodeEnsuredIndex(_ body: RawSpan) {
+  guard let ensured = EnsuredIndex(body), !hasReplacement(ensured.name) else { return }
+  var encoded = ByteBuffer()
+  encoded.append(ensured)
+  check(encoded.toArray() == body.toArray())
 }
 
 private func decodeScan(_ body: RawSpan, of operation: Operation) {

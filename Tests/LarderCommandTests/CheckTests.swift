@@ -18,6 +18,7 @@ import Testing
     var files: Int
     var records: Int?
     var entries: Int?
+    var indexes: Int
     var revision: Int
     var intact: Bool
     var damage: [Damage]
@@ -156,6 +157,28 @@ import Testing
     #expect(salvaged["items"]?.lostFiles == 1)
     #expect(try check(out).command.status == 0)
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("get", "items", "k0").status == 0)
+  }
+
+  @Test func `counts the indexes of a store, and names a file of definitions that is damaged`() throws {
+    try make(entries: 20)
+    let definitions = data.appending(path: "stores/files/indexes")
+    let text = "larder indexes 1 228e0d48\n" + #"{"name":"byAge","fields":[{"age":"desc"}]}"# + "\n"
+    try Data(text.utf8).write(to: definitions)
+    #expect(try check(data.path).reports.mapValues(\.indexes) == ["files": 1, "items": 0])
+    #expect(try check(data.path, "--salvage", out).command.status == 0)
+    #expect(try Data(contentsOf: URL(filePath: out).appending(path: "stores/files/indexes")) == Data(text.utf8))
+    try FileManager.default.removeItem(atPath: out)
+
+    try Data(text.replacing("desc", with: "asc").utf8).write(to: definitions)
+    let (reports, command) = try check(data.path)
+    #expect(command.status == 5 && command.error.contains("the store 'files' is damaged"))
+    let report = try #require(reports["files"])
+    #expect(report.damage == [.init(file: definitions.path, offset: nil, what: "the checksum is wrong")])
+    #expect(report.entries == 4 && report.indexes == 0)
+    #expect(try check(data.path, "--salvage", out).reports["files"]?.copied == 4)
+    #expect(try check(out).reports.values.allSatisfy { $0.intact && $0.indexes == 0 })
+    let server = try RunningServer(data: URL(filePath: out), stores: [])
+    #expect(try server.larder("get", "files", "b").text == "value of b")
   }
 
   @Test func `does not report what a crash leaves at the end of a log as damage`() throws {

@@ -13,6 +13,7 @@ import Testing
     ["check"], ["check", "/nowhere"], ["check", "/tmp"], ["check", "/tmp", "/tmp/other"],
     ["check", "/tmp", "--salvage"], ["json"], ["json", "chek"], ["json", "check"], ["json", "check", "/nowhere"],
     ["json", "check", "/tmp"], ["json", "check", "--lines", "/tmp"], ["json", "check", "-x", "-"],
+    ["index"], ["index", "creat"], ["index", "list"], ["index", "delete", "items"], ["update", "items"],
     ["get", "items", String(repeating: "k", count: 4_097)],
   ]) func `is refused with status 2 if it is invalid`(arguments: [String]) throws {
     let command = try Command.larder(arguments)
@@ -32,7 +33,8 @@ import Testing
   @Test func `has help with an example for every command`() throws {
     for name in [
       "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "find", "load",
-      "dump", "backup", "restore", "verify", "check", "json check",
+      "dump", "backup", "restore", "verify", "check", "json check", "update", "index create", "index list",
+      "index delete",
     ] {
       let command = try Command.larder(name.split(separator: " ").map(String.init) + ["--help"])
       #expect(command.status == 0 && command.error.isEmpty)

@@ -18,7 +18,21 @@ import Testing
       (["delete", "--timeout", "5s", "items"], "", .key(of: "items")),
       (["page", "items", "--after"], "", .key(of: "items")), (["page", "items", "--prefix"], "u", .key(of: "items")),
       (["page", "items", "--limit"], "", .unknown), (["page", "items", "--limit", "5"], "", .unknown),
-      (["page", "--reverse"], "", .store), (["find"], "", .store), (["find", "items"], "", .unknown),
+      (["page", "--reverse"], "", .store), (["find"], "", .store),
+      (["find", "items"], "", .documentJSON(of: "items", .selector)), (["find", "--limit", "1"], "", .store),
+      (["find", "items", "--sort"], "-", .fields(of: "items", hasDirections: true)),
+      (["find", "items", "--fields"], "", .fields(of: "items", hasDirections: false)),
+      (["find", "items", "--distinct"], "", .fields(of: "items", hasDirections: false)),
+      (["find", "items", "--group-by"], "", .fields(of: "items", hasDirections: false)),
+      (["find", "items", "--use-index"], "", .index(of: "items")), (["find", "--use-index"], "", .unknown),
+      (["index"], "", .choice(["create", "list", "delete"])), (["index", "list"], "", .store),
+      (["index", "delete", "items"], "", .index(of: "items")), (["index", "create", "items"], "", .unknown),
+      (["index", "create", "items", "i"], "", .fields(of: "items", hasDirections: true)),
+      (["index", "create", "items", "i", "-a", "b"], "-c", .fields(of: "items", hasDirections: true)),
+      (["index", "create", "items", "i", "--where"], "", .documentJSON(of: "items", .selector)),
+      (["update", "items"], "", .documentJSON(of: "items", .selector)),
+      (["update", "items", "{}", "--set"], "", .documentJSON(of: "items", .update)),
+      (["delete", "items", "--where"], "", .documentJSON(of: "items", .selector)),
       (["load", "items"], "", .file), (["load"], "", .store), (["verify"], "", .file),
       (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),
@@ -41,6 +55,7 @@ import Testing
       await completer.candidates(after: ["find", "items"], prefix: "--s") == [
         "--server", "--skip", "--sort", "--stats",
       ])
+    #expect(await completer.candidates(after: ["index", "create", "items", "i"], prefix: "--b") == ["--background"])
     #expect(await completer.candidates(after: [], prefix: "fi") == ["find"])
     #expect(await completer.candidates(after: ["create", "x"], prefix: "dir").first == "directory")
     #expect(await completer.candidates(after: ["format"], prefix: "j") == ["json"])
@@ -62,6 +77,74 @@ import Testing
     await client.shutdown()
   }
 
+  @Test func `offers fields and operators from a sample of the documents`() async throws {
+    let server = try RunningServer()
+    let client = try LarderClient(server.address)
+    let (documents, completer) = (client.store("items"), try makeCompleter(server.address))
+    let texts = [
+      #"{"name":"a","pet":{"species":"cat","paws":4}}"#, #"{"name":"b","tags":[{"label":"x"},7]}"#, "no document",
+      #"{"a b":1,"evil\u001b":2,"d.o\\t":{"x":1},"":0,"q\"":1}"#,
+    ]
+    try await documents.putMany(texts.enumerated().map { Write("k\($0.offset)", Array($0.element.utf8)) })
+    try await documents.put("z", #"{"a":{"b":{"c":{"d":{"e":1}}}}}"#.utf8)
+    let find = ["find", "items"]
+    #expect(
+      await completer.candidates(after: find + ["--fields"], prefix: "p") == ["pet", "pet.paws", "pet.species"])
+    #expect(await completer.candidates(after: find + ["--sort"], prefix: "name,-pet.s") == ["name,-pet.species"])
+    #expect(await completer.candidates(after: find + ["--fields"], prefix: "_") == ["_id", "_rev"])
+    #expect(
+      await completer.candidates(after: ["index", "create", "items", "i"], prefix: "-t") == ["-tags", "-tags.label"])
+    #expect(
+      await completer.candidates(after: find + ["--fields"], prefix: "") == [
+        "_id", "_rev", "a", "a b", "a.b", "a.b.c", "a.b.c.d", #"d\.o\\t"#, #"d\.o\\t.x"#, "name", "pet", "pet.paws",
+        "pet.species", "q\"", "tags", "tags.label",
+      ])
+    #expect(await completer.candidates(after: find, prefix: #"{"pet.s"#) == [#"{"pet.species":"#])
+    #expect(
+      await completer.candidates(after: find, prefix: #"{"name":"a","pet":{"#) == [
+        #"{"name":"a","pet":{"paws":"#, #"{"name":"a","pet":{"species":"#,
+      ])
+    #expect(await completer.candidates(after: find, prefix: #"{"$or":[{"n"#) == [#"{"$or":[{"name":"#])
+    #expect(await completer.candidates(after: find, prefix: #"{"$o"#) == [#"{"$or":"#])
+    #expect(await completer.candidates(after: find, prefix: #"{"name":{"$beg"#) == [#"{"name":{"$beginsWith":"#])
+    #expect(await completer.candidates(after: find, prefix: #"{"name":{"$o"#) == [#"{"name":{"$options":"#])
+    #expect(await completer.candidates(after: find, prefix: #"{"name":{""#).contains(#"{"name":{"$gt":"#))
+    #expect(await completer.candidates(after: find, prefix: #"{"name":"a"#) == [])
+    let update = ["update", "items", "{}", "--set"]
+    #expect(await completer.candidates(after: update, prefix: #"{"$i"#) == [#"{"$inc":"#])
+    #expect(await completer.candidates(after: update, prefix: #"{"$inc":{"na"#) == [#"{"$inc":{"name":"#])
+    #expect(await completer.candidates(after: ["find", "none", "--fields"], prefix: "") == ["_id", "_rev"])
+    // The sample is kept for a while.
+    try await documents.put("k9", #"{"pest":1}"#.utf8)
+    #expect(await completer.candidates(after: find + ["--fields"], prefix: "pes") == [])
+    await client.shutdown()
+  }
+
+  @Test func `offers the names of indexes`() async throws {
+    let server = try RunningServer()
+    let completer = try makeCompleter(server.address)
+    for name in ["by-name", "by-age", "two words"] {
+      #expect(try server.larder("index", "create", "items", name, "age", "--background").status == 0)
+    }
+    #expect(await completer.candidates(after: ["index", "delete", "items"], prefix: "by") == ["by-age", "by-name"])
+    #expect(await completer.candidates(after: ["find", "items", "--use-index"], prefix: "t") == ["two words"])
+    #expect(await completer.candidates(after: ["index", "delete", "none"], prefix: "") == [])
+  }
+
+  @Test func `looks only at a small part of a store for fields`() async throws {
+    let server = try RunningServer()
+    let client = try LarderClient(server.address)
+    let completer = try makeCompleter(server.address)
+    let large = String(repeating: "x", count: 600 << 10)
+    try await client.store("items").putMany(
+      (0..<10).map { Write("k\($0)", Array(#"{"field\#($0)":"\#(large)"}"#.utf8)) })
+    #expect(
+      await completer.candidates(after: ["find", "items", "--fields"], prefix: "f") == [
+        "field0", "field1", "field8", "field9",
+      ])
+    await client.shutdown()
+  }
+
   @Test func `does not wait for a server`() async throws {
     #expect(try await makeCompleter().candidates(after: ["count"], prefix: "") == [])
     let folder = try TemporaryFolder()
@@ -69,6 +152,9 @@ import Testing
     let start = ContinuousClock.now
     #expect(
       try await makeCompleter("unix:\(folder.path)/silent.sock").candidates(after: ["get", "items"], prefix: "") == [])
+    #expect(
+      try await makeCompleter("unix:\(folder.path)/silent.sock")
+        .candidates(after: ["find", "items", "--fields"], prefix: "") == ["_id", "_rev"])
     #expect(start.duration(to: .now) < .seconds(3))
     withExtendedLifetime(silent) {}
   }
@@ -103,8 +189,20 @@ import Testing
     #expect(completion("get items 'two wor", ["two words", "two worlds"]) == .show("two words   two worlds"))
     #expect(completion("get items it", ["it's"]) == .replace(scalars: 2, by: "\"it's\" "))
     #expect(completion("load items /t", ["/tmp/"]) == .replace(scalars: 2, by: "/tmp/"))
+    #expect(completion("find items '{\"ag", [#"{"age":"#]) == .replace(scalars: 5, by: #"'{"age":"#))
+    #expect(completion("find items {\\\"ag", [#"{"age":"#]) == .replace(scalars: 5, by: #"'{"age":"#))
     #expect(completion("get x", []) == .none)
     #expect(completion("get items e\u{301}", ["e\u{301}t"]) == .replace(scalars: 2, by: "e\u{301}t "))
+  }
+
+  @Test func `shows only what differs`() {
+    func shown(_ line: String, _ candidates: [String], after start: String) -> Completion {
+      Completion(of: CommandWords(line).last, in: line, to: candidates, after: start, width: 40)
+    }
+    #expect(shown("verify /tmp/", ["/tmp/a", "/tmp/b"], after: "/tmp/") == .show("a  b"))
+    #expect(shown("find x --sort name,-", ["name,-a", "name,-b"], after: "name,-") == .show("a  b"))
+    #expect(shown("find x '{", [#"{"a":"#, #"{"b":"#], after: "{") == .replace(scalars: 2, by: #"'{""#))
+    #expect(shown("find x '{\"", [#"{"a":"#, #"{"b":"#], after: "{") == .show(#""a":  "b":"#))
   }
 
   @Test func `shows names in columns, up to a maximum`() {

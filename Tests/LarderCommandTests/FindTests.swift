@@ -68,17 +68,57 @@ import Testing
     #expect(try ages("--limit", "0").count == 3)
   }
 
-  @Test func `statistics go to standard error`() throws {
+  @Test func `statistics go to standard error, as JSON for a script`() throws {
     let server = try makeServer()
-    let all = try server.larder("find", "people", #"{"name":"mike"}"#, "--stats")
+    func statistics(_ arguments: String...) throws -> [String: Any] {
+      let command = try server.larder(["find", "people", "--stats"] + arguments, input: [])
+      #expect(command.status == 0 && command.error.split(separator: "\n").count == 1, "\(command.error)")
+      return try #require(JSONSerialization.jsonObject(with: Data(command.error.utf8)) as? [String: Any])
+    }
+    let all = try statistics(#"{"name":"mike"}"#)
     // The list is not examined.
-    #expect(all.lines.count == 2 && all.error.hasPrefix("examined 6, returned 2, "))
-    #expect(all.error.split(separator: "\n").count == 1)
-    // One more document is examined, to know whether there is another page.
-    let first = try server.larder("find", "people", #"{"name":"mike"}"#, "--limit", "1", "--stats")
-    #expect(first.lines.count == 1 && first.error.contains("returned 1, ") && !first.error.contains("more:"))
-    let none = try server.larder("find", "people", "--count", "--sort", "age", "--fields", "age", "--stats")
-    #expect(none.text == "3\n" && none.error.hasPrefix("examined 6, returned 0, "))
+    #expect(all["examinedDocuments"] as? Int == 6 && all["examinedKeys"] as? Int == 0 && all["returned"] as? Int == 2)
+    #expect(all["nanoseconds"] is Int && all["bookmark"] == nil)
+    #expect(try statistics("--count", "--sort", "age", "--fields", "age")["returned"] as? Int == 0)
+  }
+
+  @Test func `a script reads page after page with the bookmark`() throws {
+    let server = try makeServer()
+    let pages = try server.shell(
+      """
+      arguments=(--sort -age --fields age --limit 1)
+      for page in 1 2 3 4; do
+        larder find people "${arguments[@]}" --stats 2> "$TMPDIR/stats"
+        bookmark=$(sed -n 's/.*"bookmark":"\\([^"]*\\)".*/\\1/p' "$TMPDIR/stats")
+        if [ -z "$bookmark" ]; then echo end; break; fi
+        arguments=(--sort -age --fields age --limit 1 --bookmark "$bookmark")
+      done
+      """)
+    #expect(pages.lines == [#"{"age":34}"#, #"{"age":23}"#, #"{"age":12}"#, "end"], "\(pages)")
+  }
+
+  @Test func `the different values of a field are printed in order`() throws {
+    let server = try makeServer()
+    _ = try server.larder("put", "people", "new", #"{"name":["zoe","mike",null,7],"age":"12"}"#)
+    #expect(try find("--distinct", "name", on: server) == ["null", "7", #""fred""#, #""mike""#, #""zoe""#])
+    #expect(try find(#"{"pet.species":"cat"}"#, "--distinct", "age", on: server) == ["12", "23"])
+    #expect(try find("--distinct", "none", on: server).isEmpty)
+  }
+
+  @Test func `groups are printed with what is computed from them`() throws {
+    let server = try makeServer()
+    _ = try server.larder("put", "people", "new", #"{"name":"zoe"}"#)
+    #expect(
+      try find("--group-by", "pet.species", on: server) == [
+        #"{"by":{},"count":1}"#, #"{"by":{"pet.species":"cat"},"count":2}"#, #"{"by":{"pet.species":"dog"},"count":1}"#,
+      ])
+    #expect(
+      try find(#"{"age":{"$gt":12}}"#, "--group-by", "name", "--compute", "avg:age,max:_id", on: server) == [
+        #"{"by":{"name":"fred"},"avg:age":23.0,"max:_id":"fred23"}"#,
+        #"{"by":{"name":"mike"},"avg:age":34.0,"max:_id":"mike34"}"#,
+      ])
+    #expect(
+      try find("--compute", "count,sum:age,min:none", on: server) == [#"{"by":{},"count":4,"sum:age":69}"#])
   }
 
   @Test(arguments: [
@@ -90,6 +130,12 @@ import Testing
     (["--fields", "a..b"], "bad fields at $[0]: "), (["--fields", ""], "bad fields at $[0]: "),
     (["--fields", #"["a",1]"#], "bad fields at $[1]: "), (["--bookmark", "-x"], "bad bookmark: "),
     (["--skip", "-1"], "--skip"), (["--limit", "x"], "--limit"), (["--count", "--limit", "1"], "--count"),
+    (["--distinct", "a..b"], "bad field: "), (["--group-by", "a,"], "bad fields at $[1]: "),
+    (["--compute", "sum"], "bad compute: "), (["--compute", "count:age"], "bad compute: "),
+    (["--compute", "mode:age"], "bad compute: "), (["--compute", "sum:a..b"], "bad compute: "),
+    (["--distinct", "a", "--group-by", "b"], "--distinct can't be combined with --group-by"),
+    (["--group-by", "a", "--limit", "1"], "--group-by can't be combined with --skip"),
+    (["--compute", "count", "--stats"], "--group-by can't be combined with --use-index"),
   ]) func `a bad query is refused before the server is asked`(arguments: [String], message: String) throws {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock", "find", "people"] + arguments)
     #expect(command.status == 2 && command.output.isEmpty)
@@ -123,6 +169,11 @@ import Testing
     let other = try console.run("find people \(more.dropFirst("more: ".count))")
     #expect(other.contains("bad bookmark: the bookmark belongs to a query with another selector or sort"))
     #expect(try console.run("find people --count").contains("\n4\n"))
+    #expect(try console.run("find people --stats").contains("\nexamined 7 documents, returned 4, "))
+    #expect(try console.run("find people --distinct name").contains("\nname\nfred\nmike\nzoe\\u001b[2J\n"))
+    #expect(
+      try console.run("find people '{\"age\":{\"$lt\":50}}' --group-by pet.species --compute count,avg:age")
+        .contains("\npet.species  count  avg:age\ncat              2     17.5\ndog              1     34.0\n"))
     #expect(try console.run("find people '{\"name\":1}'").contains("\nNo documents match.\n"))
     #expect(
       try rows("find people '{\"age\":12}'")

@@ -67,6 +67,26 @@ import Testing
     #expect(both.contains("kkkk…  ") && both.contains("vvvv…"))
   }
 
+  @Test func `is taken in parts with the same columns`() {
+    var table = table([["a", "7", "x"], ["bcd", "12", "y"]])
+    #expect(
+      table.takeText(width: 80) == """
+        KEY  REVISION  VALUE
+        a           7  x
+        bcd        12  y
+        """)
+    table.add("e", "-", "z")
+    table.add("fghij", "123456789", "z")
+    #expect(
+      table.takeText(width: 80) == """
+        e              -  z
+        fghij  123456789  z
+        """)
+    table.add("k", "1", "z")
+    #expect(table.takeText(width: 80) == "k              1  z")
+    #expect(table.takeText(width: 80) == "")
+  }
+
   @Test(arguments: [20, 40, 80, 200]) func `fits the terminal whatever it contains`(width: Int) {
     let pieces = ["\u{1B}[1m", "漢", "a", "\n", "\u{9B}", "e\u{301}", "👩‍👩‍👧", "\u{202E}", "\0", "word "]
     let seed = UInt64.random(in: 0 ... .max)

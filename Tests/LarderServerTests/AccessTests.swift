@@ -26,6 +26,11 @@ extension ServerTests {
       case .count, .deleteAll, .storeClose: Request.make(operation, id: 9)
       case .watch: Request.watch(id: 9)
       case .find: Request.find(id: 9)
+      case .indexEnsure: Request.make(.indexEnsure, id: 9, Array(#"{"fields": ["a"]}"#.utf8))
+      case .indexDelete: Request.make(.indexDelete, id: 9, Array("a".utf8))
+      case .indexList: Request.make(.indexList, id: 9)
+      case .aggregate: Request.make(.aggregate, id: 9, [UInt8](repeating: 0, count: 8) + Array("{}".utf8))
+      case .changeMatching: Request.make(.changeMatching, id: 9, [3, 0, 0, 0, 0, 0, 0, 0])
       case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
       case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
       }

@@ -17,8 +17,7 @@ extension ServerTests {
       }
     }
 
-    /// A selector that takes long to evaluate.
-    private let expensive = #"{"$or":[\#((0..<200).map { #"{"x":{"$regex":"q+\#($0)$"}}"# }.joined(separator: ","))]}"#
+    private let expensive = hostileSelector
 
     private func hasNoSnapshots(_ client: TestClient) throws -> Bool { try client.figures(store: 1)["snapshots"] == 0 }
 
@@ -46,7 +45,7 @@ extension ServerTests {
       let text = #"{"x":"\#(String(repeating: "x", count: 65_536 - 16 - 1 - 8))"}"#
       #expect(try client.call(Request.put("a", Array(text.utf8), id: 3)).isDone)
       let found = try client.find()
-      #expect(found.frameSizes == [65_536 + 12, 52] && found.keys == ["a"])
+      #expect(found.frameSizes == [65_536 + 12, 60] && found.keys == ["a"])
     }
 
     @Test func `credit that arrives before the documents are found counts`() throws {
@@ -152,7 +151,7 @@ extension ServerTests {
       }
       #expect(gets > 0)
       let reply = try finder.receive()
-      #expect(try FoundReply([reply]).result.examined == 4_000)
+      #expect(try FoundReply([reply]).result.examinedDocuments == 4_000)
     }
 
     @Test func `a short find does not wait for a long one`() throws {
@@ -198,6 +197,71 @@ extension ServerTests {
       #expect(try client.receive().isNotice(.shuttingDown))
     }
 
+    @Test func `a find ends when its client may not read the store any more`() throws {
+      let server = try TestServer(tcp: true, rules: [AccessRule(.tcp, .read)]) { $0.findTime = .seconds(60) }
+      let client = try server.connect(credit: 1)
+      var limits = ServerLimits()
+      limits.findTime = .seconds(60)
+      try server.server.change(stores: [], limits: limits, rules: [AccessRule(.tcp, .write)])
+      try client.putNumbered(3_000, size: 100)
+      try client.send(Request.find(id: 5) + Request.find(id: 6, selector: expensive))
+      #expect(try client.receive().more)
+      let other = try StoreName("other")
+      try server.server.change(stores: [], limits: limits, rules: [AccessRule(.tcp, .read, store: other)])
+      let replies = try [client.receive(), client.receive()]
+      for id: UInt32 in 5...6 { #expect(replies.contains { $0.isError(.notPermitted, id: id) }, "\(replies)") }
+      try server.server.change(stores: [], limits: limits, rules: [AccessRule(.tcp, .read)])
+      #expect(try hasNoSnapshots(client))
+      #expect(try client.find(limit: 1, countOnly: true).result.found == 3_000)
+    }
+
+    @Test func `what is evicted or expires while a find runs is in its snapshot, and is sent unless it has expired`()
+      throws
+    {
+      let store = Store(name: try StoreName("small"), engine: .memory, limit: MemoryLimit("1MiB"))
+      let server = try TestServer(serving: [store]) { $0.findTime = .seconds(60) }
+      let client = try server.connect(credit: 1, store: "small")
+      let writer = try server.connect(store: "small")
+      try writer.putNumbered(2_000, size: 100)
+      #expect(try writer.call(Request.put("zzz", Array("{}".utf8), id: 3, expiry: 50)).isDone)
+      try client.send(Request.find(id: 5))
+      var frames = [try client.receive()]
+      // These take the place of all others.
+      for generation in 0..<4 { try writer.putNumbered(2_000, size: 150, generation: 1 + generation) }
+      usleep(60_000)
+      try client.send(Request.credit(1 << 30, id: 5))
+      while frames.last!.more { frames.append(try client.receive()) }
+      let found = try FoundReply(frames)
+      #expect(found.keys == (0..<2_000).map { "key\(1_000_000 + $0)" })
+      #expect(Set(found.documents.map(\.revision)) == [1] && found.result.found == 2_001)
+      #expect(try hasNoSnapshots(client))
+    }
+
+    // MARK: Figures
+
+    @Test func `a find counts when its result is known, with its outcome and all of its time`() throws {
+      let server = try TestServer {
+        $0.findTime = .milliseconds(20)
+        $0.slowThreshold = .milliseconds(5)
+      }
+      let client = try server.connect()
+      try client.putNumbered(4_000, size: 100)
+      let before = try client.figures()
+      #expect(try client.find(limit: 3).keys.count == 3)
+      #expect(try client.call(Request.find(id: 5, selector: expensive)).isError(.queryStopped, id: 5))
+      try client.send(Request.find(id: 6, selector: expensive) + Request.cancel(6))
+      #expect(try client.receive().isError(.cancelled, id: 6))
+      let after = try client.figures()
+      #expect(after["requests_total"]! >= before["requests_total"]! + 3)
+      #expect(after["scans_total"]! - before["scans_total"]! == 1 && after["finds"] == 0)
+      #expect((4...256).contains(after["examined_documents_total"]! - before["examined_documents_total"]!))
+      let log = try client.call(Request.make(.slowLog, store: 0, id: 9))
+      let finds = try #require(unsafe SlowLogRecord.decode(log.body.span.bytes))
+        .filter { $0.operations == 1 << UInt32(Operation.find.rawValue) }
+      #expect(finds.count == 1 && finds[0].nanoseconds > 20_000_000 && finds[0].store == "test")
+      #expect(finds[0].requests == 1 && finds[0].receivedBytes > 4_000)
+    }
+
     // MARK: Limits
 
     @Test func `a find that exceeds a limit stops with an error that names the limit`() throws {
@@ -228,15 +292,21 @@ extension ServerTests {
     }
 
     @Test func `finds beyond the limit of the server are refused until one has ended`() throws {
-      let server = try makeServer { $0.finds = 2 }
-      let (first, second) = (try server.connect(credit: 1), try server.connect(credit: 1))
-      try first.putNumbered(3, size: 70_000)
-      for id: UInt32 in 5...6 { #expect(try first.call(Request.find(id: id)).more) }
-      for _ in 0..<3 { #expect(try second.call(Request.find(id: 5)).isError(.tooManyRequests, id: 5)) }
-      try first.send(Request.credit(1 << 20, id: 5))
-      while try first.receive().more {}
-      #expect(try second.call(Request.find(id: 5)).more)
-      #expect(try second.call(Request.find(id: 6)).isError(.tooManyRequests, id: 6))
+      let server = try makeServer { $0.finds = 5 }
+      let clients = try (0..<3).map { _ in try server.connect(credit: 1) }
+      try clients[0].putNumbered(3, size: 70_000)
+      // One connection has a quarter of them, rounded up.
+      for client in clients[..<2] {
+        for id: UInt32 in 5...6 { #expect(try client.call(Request.find(id: id)).more) }
+        for _ in 0..<3 { #expect(try client.call(Request.find(id: 7)).isError(.tooManyRequests, id: 7)) }
+      }
+      #expect(try clients[2].call(Request.find(id: 5)).more)
+      #expect(try clients[2].figures()["finds"] == 5)
+      for _ in 0..<3 { #expect(try clients[2].call(Request.find(id: 6)).isError(.tooManyRequests, id: 6)) }
+      try clients[0].send(Request.credit(1 << 20, id: 5))
+      while try clients[0].receive().more {}
+      #expect(try clients[2].call(Request.find(id: 6)).more)
+      #expect(try clients[0].call(Request.find(id: 5)).isError(.tooManyRequests, id: 5))
     }
 
     @Test func `no frame of a find is larger than the maximum`() throws {

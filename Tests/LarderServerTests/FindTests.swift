@@ -26,11 +26,11 @@ extension ServerTests {
           #expect(found.keys == expected.documents.map { $0.id! }, "\(query)")
           #expect(found.documents.map(\.value) == expected.documents.map(\.text), "\(query)")
           #expect(found.documents.map(\.revision) == expected.documents.map { $0.revision! }, "\(query)")
-          #expect(found.result.bookmark == expected.bookmark ?? "", "\(query)")
+          #expect(found.result.text == expected.bookmark ?? "", "\(query)")
           #expect(found.result.found == UInt64(expected.documents.count), "\(query)")
-          #expect(found.result.revision == 40 && found.result.examined <= 40)
+          #expect(found.result.revision == 40 && found.result.examinedDocuments <= 40)
           let count = try client.find(query.selector.json.description, sort: "[]", limit: 1, skip: 3, countOnly: true)
-          #expect(count.documents.isEmpty && count.result.bookmark.isEmpty && count.result.examined == 40)
+          #expect(count.documents.isEmpty && count.result.text.isEmpty && count.result.examinedDocuments <= 40)
           #expect(try count.result.found == UInt64(documents.find(query.selector).count), "\(query)")
         }
         #expect(try client.figures(store: 1)["snapshots"] == 0)
@@ -47,9 +47,9 @@ extension ServerTests {
           // With a bookmark, the skip has no effect.
           let page = try client.find(
             #"{"n":{"$gte":50}}"#, sort: sort, limit: 137, skip: bookmark.isEmpty ? 0 : 9, bookmark: bookmark)
-          if sort.isEmpty { #expect(page.result.examined <= 137 + 51 + 256) }
+          if sort.isEmpty { #expect(page.result.examinedDocuments <= 137 + 51 + 256) }
           numbers += page.documents
-          bookmark = page.result.bookmark
+          bookmark = page.result.text
           // What is written between pages has its place.
           #expect(try client.call(Request.put("key0", Array(#"{"n":0}"#.utf8), id: 3)).isDone)
         } while !bookmark.isEmpty
@@ -64,9 +64,9 @@ extension ServerTests {
       try client.putNumbered(5_000)
       let page = try client.find(limit: 3, skip: 2)
       #expect(page.keys == (2..<5).map { "key\(1_000_000 + $0)" })
-      #expect(page.result.examined == 6 && page.result.found == 3 && !page.result.bookmark.isEmpty)
+      #expect(page.result.examinedDocuments == 6 && page.result.found == 3 && !page.result.text.isEmpty)
       let nothing = try client.find(limit: 0)
-      #expect(nothing.documents.isEmpty && nothing.result.bookmark.isEmpty)
+      #expect(nothing.documents.isEmpty && nothing.result.text.isEmpty)
     }
 
     @Test func `lists, expired entries and values that are no objects are not found`() throws {
@@ -154,7 +154,7 @@ extension ServerTests {
       let server = try TestServer()
       let client = try server.connect()
       let body = Array(Request.find(id: 9, selector: "{}")[12...])
-      for (offset, byte) in [(0, 4), (1, 1), (2, 1), (3, 1), (4, 1), (16, 3), (20, 1), (31, 0xFF)] as [(Int, UInt8)] {
+      for (offset, byte) in [(0, 8), (1, 1), (2, 1), (3, 1), (4, 1), (16, 3), (20, 1), (31, 0xFF)] as [(Int, UInt8)] {
         var wrong = body
         wrong[offset] = byte
         #expect(try client.call(Request.make(.find, id: 9, wrong)).isError(.malformed, id: 9), "byte \(offset)")

@@ -46,12 +46,12 @@ extension TestClient {
   /// Sends a find and returns its reply. The credit must suffice.
   func find(
     _ selector: String = "", sort: String = "", limit: UInt32? = nil, skip: UInt64 = 0, fields: String = "",
-    bookmark: String = "", countOnly: Bool = false, id: UInt32 = 900
+    bookmark: String = "", countOnly: Bool = false, index: String? = nil, id: UInt32 = 900
   ) throws -> FoundReply {
     try send(
       Request.find(
         id: id, countOnly: countOnly, limit: limit, skip: skip, selector: selector, sort: sort, fields: fields,
-        bookmark: bookmark))
+        bookmark: bookmark, index: index))
     return try FoundReply(try receiveReplyStream(id))
   }
 
@@ -61,6 +61,25 @@ extension TestClient {
       json["selector"]!.description, sort: json["sort"]?.description ?? "",
       limit: query.limit.map { UInt32(clamping: $0) }, skip: UInt64(query.skip),
       fields: json["fields"]?.description ?? "", bookmark: query.bookmark ?? "")
+  }
+
+  /// Sends an aggregation and returns its reply. The credit must suffice.
+  func aggregate(_ selector: String, _ aggregation: String) throws -> (rows: [DocumentGroup], result: FindResult) {
+    try send(Request.aggregate(id: 902, selector: selector, aggregation: aggregation))
+    let reply = try FoundReply(try receiveReplyStream(902))
+    let rows = try reply.documents.map { row in
+      #expect(row.key.isEmpty && row.revision == 0 && row.expiry == 0)
+      return try #require(DocumentGroup(json: JSONValue(parsing: row.value.span)))
+    }
+    return (rows, reply.result)
+  }
+
+  /// Updates the documents that match, or deletes them if there is no update.
+  func change(_ selector: String, _ update: String? = nil, dryRun: Bool = false) throws -> MatchingChanges {
+    try send(Request.change(id: 903, selector: selector, update: update, dryRun: dryRun))
+    let reply = try receive(within: 30)
+    try #require(reply.id == 903 && !reply.more)
+    return try #require(unsafe MatchingChanges(reply.body.span.bytes), "\(reply)")
   }
 
   /// Puts documents `{"n":0}`, `{"n":1}`, … with an additional member of `size` bytes, in one commit. Their keys are
@@ -74,6 +93,9 @@ extension TestClient {
     try #require(reply.isDone, "\(reply)")
   }
 }
+
+/// A selector that takes long to evaluate.
+let hostileSelector = #"{"$or":[\#((0..<200).map { #"{"x":{"$regex":"q+\#($0)$"}}"# }.joined(separator: ","))]}"#
 
 /// Stores of every engine, empty, in a folder of their own.
 final class StoresOfAllEngines {
@@ -124,6 +146,8 @@ struct RandomQueries {
   }
 
   private mutating func path() -> FieldPath { FieldPath(pick(["a", "b", "c", "a.b", "b.0", "_id", "_rev"]))! }
+
+  mutating func paths() -> [FieldPath] { (0..<number(3)).map { _ in path() } }
 
   private mutating func selector(depth: Int = 2) -> Selector {
     switch number(depth > 0 ? 8 : 5) {

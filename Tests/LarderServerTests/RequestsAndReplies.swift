@@ -184,15 +184,35 @@ enum Request {
 
   static func find(
     id: UInt32, countOnly: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, selector: String = "",
-    sort: String = "", fields: String = "", bookmark: String = ""
+    sort: String = "", fields: String = "", bookmark: String = "", explain: Bool = false, index: String? = nil
   ) -> [UInt8] {
     let (selector, sort) = (Array(selector.utf8), Array(sort.utf8))
     let (fields, bookmark) = (Array(fields.utf8), Array(bookmark.utf8))
     var buffer = ByteBuffer()
     unsafe buffer.appendFind(
-      countOnly: countOnly, limit: limit, skip: skip, selector: selector.span.bytes, sort: sort.span.bytes,
-      fields: fields.span.bytes, bookmark: bookmark.span.bytes)
+      countOnly: countOnly, explain: explain, limit: limit, skip: skip, selector: selector.span.bytes,
+      sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes, index: index)
     return make(.find, id: id, buffer.toArray())
+  }
+
+  static func aggregate(id: UInt32, selector: String = "", aggregation: String) -> [UInt8] {
+    var buffer = ByteBuffer()
+    let (selector, aggregation) = (Array(selector.utf8), Array(aggregation.utf8))
+    unsafe buffer.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes)
+    return make(.aggregate, id: id, buffer.toArray())
+  }
+
+  /// Returns a request to update the documents that match, or to delete them if there is no update.
+  static func change(id: UInt32, selector: String = "", update: String? = nil, dryRun: Bool = false) -> [UInt8] {
+    var buffer = ByteBuffer()
+    let selector = Array(selector.utf8)
+    if let update {
+      let update = Array(update.utf8)
+      unsafe buffer.appendChangeMatching(dryRun: dryRun, selector: selector.span.bytes, update: update.span.bytes)
+    } else {
+      unsafe buffer.appendChangeMatching(dryRun: dryRun, selector: selector.span.bytes, update: nil)
+    }
+    return make(.changeMatching, id: id, buffer.toArray())
   }
 
   static func credit(_ amount: UInt32, id: UInt32) -> [UInt8] { make(.credit, store: 0, id: id, bytes(amount)) }

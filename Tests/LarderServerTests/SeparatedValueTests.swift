@@ -131,7 +131,7 @@ extension ServerTests {
       #expect(reply.isError(.valueDamaged, id: 5) && reply.message.contains("\"c\""), "\(reply)")
       #expect(try client.call(Request.put("A", Array("{}".utf8), id: 6)).isDone)
       let found = try client.find(limit: 1)
-      #expect(found.keys == ["A"] && !found.result.bookmark.isEmpty)
+      #expect(found.keys == ["A"] && !found.result.text.isEmpty)
       #expect(try client.figures(store: 1)["snapshots"] == 0)
     }
 

@@ -72,6 +72,24 @@ extension ServerTests {
       watchdog.stop()
     }
 
+    @Test func `a find that waits for a store silences the watchdog until it continues`() throws {
+      let store = Store(name: try StoreName("stuck"), engine: .memory)
+      let server = try TestServer(workers: 2, serving: [store])
+      let reports = Reports()
+      let watchdog = watch(server, reports)
+      let client = try server.connect(store: "stuck")
+      try client.putNumbered(1_000)
+      #expect(isAlive(reports))
+      // The worker has locked the store for the snapshot by then, or hangs, too.
+      try client.send(Request.find(id: 3, selector: hostileSelector))
+      usleep(2_000)
+      store.lock()
+      #expect(eventually { reports.silentThreads.contains("the runner of finds") })
+      store.unlock()
+      #expect(isAlive(reports))
+      watchdog.stop()
+    }
+
     @Test func `a commit writer that hangs silences the watchdog until it continues`() throws {
       let engine = TestEngine()
       let server = try TestServer(serving: [try makeStore(engine)])

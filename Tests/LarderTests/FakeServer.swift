@@ -24,6 +24,24 @@ final class FakeServer: Sendable {
     let body: [UInt8]
     /// The number of this request among those with the same operation on all connections, from 1.
     let count: Int
+
+    /// Returns a reply with frames of these bodies.
+    func reply(_ bodies: [[UInt8]]) -> Reaction {
+      var output = ByteBuffer()
+      for (index, body) in bodies.enumerated() {
+        let start = output.beginReply(id: id, more: index < bodies.count - 1)
+        output.append(body)
+        output.endFrame(start)
+      }
+      return .send(output.toArray())
+    }
+
+    /// Returns a reply that is an error.
+    func error(_ code: ErrorCode, _ message: String = "") -> Reaction {
+      var output = ByteBuffer()
+      output.appendError(code, id: id, message: message)
+      return .send(output.toArray())
+    }
   }
 
   typealias Script = @Sendable (Request) -> Reaction
@@ -276,7 +294,7 @@ final class FakeConnection: Sendable {
     let isCountOnly = unsafe FindRequest(body.span.bytes)?.isCountOnly ?? false
     var result = ByteBuffer()
     result.append(
-      FindResult(revision: revision, examined: count + 1, found: count, nanoseconds: 1_500, bookmark: bookmark))
+      FindResult(revision: revision, examinedDocuments: count + 1, found: count, nanoseconds: 1_500, text: bookmark))
     return (isCountOnly || count == 0 ? [] : frames()) + [result.toArray()]
   }
 }

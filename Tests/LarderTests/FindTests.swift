@@ -44,6 +44,8 @@ import Wire
     _ = try await store.find(.all).result()
     _ = try await store.find(DocumentQuery(skip: .max, limit: .max)).result()
     _ = try await store.count(.field("pet", .equal("cat")))
+    _ = try await store.find(DocumentQuery(limit: 3), using: "größe").result()
+    _ = try await store.count(.all, using: "byAge")
     let hello = try #require(bodies.withLock { $0[.hello] }?.first)
     let features = unsafe try ClientHello(body: hello.span.bytes).features
     #expect(features == Features.documents)
@@ -52,21 +54,22 @@ import Wire
         limit: 20, skip: 1, #"{"age":{"$gt":12}}"#, sort: #"[{"name":"asc"},{"age":"desc"}]"#,
         fields: #"["name","pet.species"]"#, bookmark: "bookmark"), body("{}"),
       body(limit: .max, skip: UInt64(Int.max), "{}"), body(countOnly: true, #"{"pet":"cat"}"#),
+      body(limit: 3, "{}", index: "größe"), body(countOnly: true, "{}", index: "byAge"),
     ]
     #expect(bodies.withLock { $0[.find] } == expected)
     #expect(server.count(of: .all) == 0)
   }
 
   private func body(
-    countOnly: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, _ selector: String, sort: String = "",
-    fields: String = "", bookmark: String = ""
+    countOnly: Bool = false, explain: Bool = false, limit: UInt32? = nil, skip: UInt64 = 0, _ selector: String,
+    sort: String = "", fields: String = "", bookmark: String = "", index: String? = nil
   ) -> [UInt8] {
     let (selector, sort) = (Array(selector.utf8), Array(sort.utf8))
     let (fields, bookmark) = (Array(fields.utf8), Array(bookmark.utf8))
     var buffer = ByteBuffer()
     unsafe buffer.appendFind(
-      countOnly: countOnly, limit: limit, skip: skip, selector: selector.span.bytes, sort: sort.span.bytes,
-      fields: fields.span.bytes, bookmark: bookmark.span.bytes)
+      countOnly: countOnly, explain: explain, limit: limit, skip: skip, selector: selector.span.bytes,
+      sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes, index: index)
     return buffer.toArray()
   }
 
@@ -78,6 +81,65 @@ import Wire
       #expect(error?.kind == .illegalArgument && error?.outcome == .rejected)
     }
     #expect(server.count(of: .find) == 0)
+  }
+
+  @Test func `an index whose name is empty or too long is refused without a request`() async throws {
+    let server = try server(1)
+    let store = try store(server)
+    for name in ["", String(repeating: "n", count: 129), String(repeating: "n", count: 70_000)] {
+      let (found, _) = await failure { () async throws(LarderError) in
+        try await store.find(DocumentQuery(), using: name).result()
+      }
+      let (counted, _) = await failure { () async throws(LarderError) in try await store.count(.all, using: name) }
+      for error in [found, counted] { #expect(error?.kind == .illegalArgument && error?.outcome == .rejected) }
+    }
+    #expect(server.count(of: .find) == 0)
+  }
+
+  @Test func `an index is not ignored by a server that can't find documents`() async throws {
+    let server = try server(1, features: 0)
+    let store = try store(server)
+    let (found, _) = await failure { () async throws(LarderError) in
+      try await store.find(DocumentQuery(), using: "byAge").result()
+    }
+    let (counted, _) = await failure { () async throws(LarderError) in try await store.count(.all, using: "byAge") }
+    let (explained, _) = await failure { () async throws(LarderError) in try await store.find(.all).explanation() }
+    for error in [found, counted, explained] { #expect(error?.kind == .unknownOperation) }
+    #expect(server.count(of: .all) == 0)
+  }
+
+  @Test func `an explanation has the plan and the statistics`() async throws {
+    let bodies = Lock<[[UInt8]]>([])
+    let server = try FakeServer { request in
+      guard request.operation == .find else { return .answer }
+      bodies.withLock { $0.append(request.body) }
+      var body = ByteBuffer()
+      body.append(
+        FindResult(
+          revision: 1, examinedDocuments: 3, examinedKeys: 4, found: 2, nanoseconds: 1_500,
+          text: #"{"plan":{"kind":"scan"}}"#))
+      return request.reply([body.toArray()])
+    }
+    let explanation = try await store(server).find(Self.query, using: "byAge").explanation()
+    #expect(explanation.json == ["plan": ["kind": "scan"]])
+    let statistics = explanation.statistics
+    #expect(statistics.examinedDocumentCount == 3 && statistics.examinedKeyCount == 4)
+    #expect(statistics.returnedDocumentCount == 2 && statistics.duration == .nanoseconds(1_500))
+    let expected = body(
+      explain: true, limit: 20, skip: 1, #"{"age":{"$gt":12}}"#, sort: #"[{"name":"asc"},{"age":"desc"}]"#,
+      fields: #"["name","pet.species"]"#, bookmark: "bookmark", index: "byAge")
+    #expect(bodies.withLock { $0 } == [expected])
+  }
+
+  @Test(arguments: ["", "{", "next"])
+  func `an explanation that is not JSON violates the protocol`(_ text: String) async throws {
+    var result = ByteBuffer()
+    result.append(FindResult(revision: 1, examinedDocuments: 1, found: 1, nanoseconds: 1, text: text))
+    let body = result.toArray()
+    let server = try FakeServer { $0.operation == .find ? $0.reply([body]) : .answer }
+    let store = try store(server)
+    let (error, _) = await failure { () async throws(LarderError) in try await store.find(.all).explanation() }
+    #expect(error?.kind == .protocolViolation)
   }
 
   // MARK: Replies
@@ -112,19 +174,36 @@ import Wire
     #expect(none.documents.isEmpty && none.bookmark == nil && none.statistics.examinedDocumentCount == 1)
   }
 
+  private struct Numbered: Decodable {
+    let _id: String
+    let _rev: Int
+    let n: Int
+  }
+
+  @Test func `documents are decoded as values of a type, with key and revision`() async throws {
+    let server = try server(3)
+    server.shared.withLock { $0.bookmark = "next" }
+    var values = try store(server).find(.all).decoded(as: Numbered.self).makeAsyncIterator()
+    for number in 0..<3 {
+      let value = try await values.next()
+      #expect(value?._id == "\(1_000 + number)" && value?._rev == number + 1 && value?.n == number)
+    }
+    #expect(try await values.next() == nil)
+    #expect(values.bookmark == "next" && values.statistics?.returnedDocumentCount == 3)
+    server.put("2000", Array("{}".utf8))
+    let count = Lock(0)
+    await #expect(throws: DecodingError.self) {
+      for try await _ in try store(server).find(.all).decoded(as: Numbered.self) { count.withLock { $0 += 1 } }
+    }
+    #expect(count.withLock { $0 } == 3)
+  }
+
   @Test func `a frame without documents may come before others`() async throws {
     var result = ByteBuffer()
-    result.append(FindResult(revision: 1, examined: 1, found: 1, nanoseconds: 1))
+    result.append(FindResult(revision: 1, examinedDocuments: 1, found: 1, nanoseconds: 1))
     let bodies = [[], record(.single, "{}"), [], result.toArray()]
     let server = try FakeServer { request in
-      guard request.operation == .find else { return .answer }
-      var output = ByteBuffer()
-      for (index, body) in bodies.enumerated() {
-        let start = output.beginReply(id: request.id, more: index < bodies.count - 1)
-        output.append(body)
-        output.endFrame(start)
-      }
-      return .send(output.toArray())
+      request.operation == .find ? request.reply(bodies) : .answer
     }
     #expect(try await store(server).find(.all).result().documents.map(\.id) == ["k"])
   }
@@ -193,10 +272,7 @@ import Wire
   func `the server's errors are thrown`(_ code: ErrorCode) async throws {
     let server = try server(5)
     server.set { request in
-      guard request.operation == .find else { return .answer }
-      var output = ByteBuffer()
-      output.appendError(code, id: request.id, message: "as told")
-      return .send(output.toArray())
+      request.operation == .find ? request.error(code, "as told") : .answer
     }
     let store = try store(server)
     let (found, _) = await failure { () async throws(LarderError) in try await store.find(.all).result() }
@@ -208,7 +284,7 @@ import Wire
   @Test func `a reply without a result, or with something after it, violates the protocol`() async throws {
     let (document, list) = (record(.single, "{}"), record(.list, ""))
     var end = ByteBuffer()
-    end.append(FindResult(revision: 1, examined: 1, found: 1, nanoseconds: 1))
+    end.append(FindResult(revision: 1, examinedDocuments: 1, found: 1, nanoseconds: 1))
     let result = end.toArray()
     let bodies: [[[UInt8]]] = [
       [document], [[]], [result + document], [result + result], [result, result], [document, document],
@@ -216,14 +292,7 @@ import Wire
     ]
     for reply in bodies {
       let server = try FakeServer { request in
-        guard request.operation == .find else { return .answer }
-        var output = ByteBuffer()
-        for (index, body) in reply.enumerated() {
-          let start = output.beginReply(id: request.id, more: index < reply.count - 1)
-          output.append(body)
-          output.endFrame(start)
-        }
-        return .send(output.toArray())
+        request.operation == .find ? request.reply(reply) : .answer
       }
       let store = try store(server)
       let (error, _) = await failure { () async throws(LarderError) in try await store.find(.all).result() }
@@ -250,10 +319,7 @@ import Wire
     server.put("array", Array("[1]".utf8))
     server.put("number", Array("1".utf8))
     server.set { request in
-      guard request.operation == .find else { return .answer }
-      var output = ByteBuffer()
-      output.appendError(.unknownOperation, id: request.id)
-      return .send(output.toArray())
+      request.operation == .find ? request.error(.unknownOperation) : .answer
     }
     let store = try store(server)
     let query = DocumentQuery(.field("n", .greater(0)), sort: [.descending("n")], limit: 2, fields: ["n"])

@@ -114,7 +114,7 @@ extension EntryMap {
   func validateLimited() {
     validate()
     var bytes = hashIndex.memoryBytes + order.reachableNodeCount * OrderNode.byteCount + expiryQueue.usedBytes
-    _ = order.visit(0..<order.count, reverse: false, root: order.root, in: arena) { handle in
+    _ = order.visit(0..<order.count, reverse: false, root: order.root, in: arena.records) { handle in
       bytes += record(handle).memoryBytes
       return true
     }

@@ -6,18 +6,18 @@ import Testing
 @Suite struct OrderIndexTests {
   private struct Order: ~Copyable {
     var space = RecordSpace()
-    var index = OrderIndex()
+    var index = OrderTree<Records>()
 
     mutating func insert(_ key: String) throws -> UInt32 {
       let handle = try space.add(key.bytes)
       try index.reserve()
-      index.insert(handle, key: space.key(handle), in: space.arena)
+      index.insert(handle, key: space.key(handle), in: space.arena.records)
       return handle
     }
 
     mutating func remove(_ handle: UInt32) throws {
       try index.reserve()
-      index.remove(handle, key: space.key(handle), in: space.arena)
+      index.remove(handle, key: space.key(handle), in: space.arena.records)
     }
 
     var leafFill: Double {
@@ -78,7 +78,7 @@ import Testing
     func rank(_ text: String, _ bound: Key.Bound) -> Int {
       unsafe text.bytes.withUnsafeBytes { bytes in
         let key = unsafe Key(start: bytes.baseAddress!, count: bytes.count)
-        return order.index.rank(key, bound, root: order.index.root, in: order.space.arena)
+        return order.index.rank(key, bound, root: order.index.root, in: order.space.arena.records)
       }
     }
     #expect(rank("ab", .lower) == 1)
@@ -97,7 +97,7 @@ import Testing
     var handles: [UInt32] = []
     for number in (0..<20_000).shuffled(using: &random) { handles.append(try order.insert(Self.name(number))) }
     var before: [UInt32] = []
-    _ = order.index.visit(0..<20_000, reverse: false, root: order.index.root, in: order.space.arena) {
+    _ = order.index.visit(0..<20_000, reverse: false, root: order.index.root, in: order.space.arena.records) {
       before.append($0)
       return true
     }
@@ -108,7 +108,7 @@ import Testing
     for number in 20_000..<25_000 { _ = try order.insert(Self.name(number)) }
     order.index.validate(in: order.space.arena)
     var after: [UInt32] = []
-    _ = order.index.visit(0..<20_000, reverse: false, root: root, in: order.space.arena) {
+    _ = order.index.visit(0..<20_000, reverse: false, root: root, in: order.space.arena.records) {
       after.append($0)
       return true
     }

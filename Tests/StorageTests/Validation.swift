@@ -6,7 +6,7 @@ extension EntryMap {
     arena.validate()
     order.validate(in: arena)
     var records = 0
-    _ = order.visit(0..<order.count, reverse: false, root: order.root, in: arena) { handle in
+    _ = order.visit(0..<order.count, reverse: false, root: order.root, in: arena.records) { handle in
       let key = record(handle).key
       precondition(find(key, hash: hashIndex.hash(key)) == handle, "the indexes disagree about a record")
       records += 1
@@ -19,7 +19,7 @@ extension EntryMap {
   }
 }
 
-extension OrderIndex {
+extension OrderTree where Blocks == Records {
   var reachableNodeCount: Int {
     var count = 0
     visitNodes(root: root) { _, _ in count += 1 }
@@ -44,7 +44,7 @@ extension OrderIndex {
     precondition(node.epoch <= epoch, "a node is from a future epoch")
     if node.isLeaf {
       for index in 0..<node.count {
-        let key = unsafe Record(at: arena.address(node.records[index])).key
+        let key = unsafe Record(at: arena.address(node.handles[index])).key
         let bytes = unsafe Array(UnsafeRawBufferPointer(start: key.start, count: key.count))
         if let previous { precondition(previous.lexicographicallyPrecedes(bytes), "keys are out of order") }
         previous = bytes
@@ -56,7 +56,7 @@ extension OrderIndex {
     for index in 0..<node.count {
       let child = unsafe node.children[index]
       precondition(nodes[child]!.level == node.level - 1, "leaves are at different depths")
-      unsafe precondition(node.firsts[index] == nodes[child]!.firstRecord, "a first record is out of date")
+      unsafe precondition(node.firsts[index] == nodes[child]!.firstBlock, "a first record is out of date")
       let count = validate(child, in: nodes, isRoot: false, previous: &previous, arena)
       unsafe precondition(Int(node.counts[index]) == count, "a subtree's count is wrong")
       total += count

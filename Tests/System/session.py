@@ -20,8 +20,10 @@ from pathlib import Path
 
 import larder_wire as wire
 import session_bad_input
+import session_changes
 import session_entries
 import session_finds
+import session_indexes
 import session_reply_streams
 import session_stores
 import session_timeouts
@@ -32,7 +34,8 @@ from larder_wire import Code, Operation, Outcome
 from server_process import Server
 from session_case import Case
 
-MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches, session_finds)
+MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches)
+DOCUMENT_MODULES = (session_finds, session_changes, session_indexes)
 
 
 class ServerChecks(Case):
@@ -107,14 +110,14 @@ def main() -> int:
         except (LarderError, ValueError) as error:
             parser.exit(1, f"{error}\n")
         Case.address = options.address
-        passed, failed = run(load(*MODULES), load(session_timeouts))
+        passed, failed = run(load(*MODULES, *DOCUMENT_MODULES), load(session_timeouts))
     else:
         with tempfile.TemporaryDirectory(prefix="larder-session-") as directory:
             server = Server(options.server.resolve(), Path(directory))
             try:
                 server.wait_until_ready()
                 Case.address, ServerChecks.server = server.address, server
-                passed, failed = run(load(*MODULES), load(session_timeouts))
+                passed, failed = run(load(*MODULES, *DOCUMENT_MODULES), load(session_timeouts))
                 last_passed, last_failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(ServerChecks))
                 passed, failed = passed + last_passed, failed + last_failed
                 if failed:

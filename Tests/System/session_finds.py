@@ -56,7 +56,7 @@ class FindChecks(Case):
         while True:
             found = self.store.find(sort=["age"], limit=1, bookmark=bookmark)
             seen += self.keys(found)
-            bookmark = found.result.bookmark
+            bookmark = found.bookmark
             if not bookmark:
                 break
         self.assertEqual(seen, ["dan", "bob", "ada", "cleo"])
@@ -66,17 +66,17 @@ class FindChecks(Case):
 
     def test_results(self) -> None:
         result = self.result(self.store.find({"age": {"$exists": True}}))
-        self.assertEqual((result.revision, result.examined, result.found, result.bookmark), (self.revision, 7, 3, ""))
+        self.assertEqual((result.revision, result.examined_documents, result.found, result.text), (self.revision, 7, 3, ""))
         self.assertGreater(result.nanoseconds, 0)
         none = self.result(self.store.find({"age": 99}))
-        self.assertEqual((none.examined, none.found, none.bookmark), (7, 0, ""))
+        self.assertEqual((none.examined_documents, none.found, none.text), (7, 0, ""))
 
     def test_counts(self) -> None:
         self.assertEqual(self.store.count_documents(), 4)
         self.assertEqual(self.store.count_documents({"pets": "cat"}), 2)
         body = wire.encode_find('{"age":{"$exists":true}}', limit=1, skip=2, count_only=True)
         (result,) = wire.decode_found(self.client.request(Operation.find, body, self.store.handle))
-        self.assertEqual((result.found, result.bookmark), (3, ""))
+        self.assertEqual((result.found, result.text), (3, ""))
 
     def test_texts_that_are_not_valid(self) -> None:
         bodies = [
@@ -97,7 +97,7 @@ class FindChecks(Case):
         self.client.ping()
 
     def test_the_bookmark_of_another_query(self) -> None:
-        bookmark = self.result(self.store.find(limit=1)).bookmark
+        bookmark = self.result(self.store.find(limit=1)).text
         self.assertTrue(bookmark)
         with self.refuses(Code.illegalArgument):
             list(self.store.find(sort=["age"], bookmark=bookmark))

@@ -93,7 +93,16 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_watch(frame["from"], bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False))
         case Operation.find:
             texts = [frame[name] for name in ("selector", "sort", "fields", "bookmark")]
-            return wire.encode_find(*texts, frame.get("limit"), frame["skip"], frame.get("countOnly", False))
+            flags = [frame.get(name, False) for name in ("countOnly", "explain")]
+            return wire.encode_find(*texts, frame.get("limit"), frame["skip"], *flags, frame.get("index", ""))
+        case Operation.aggregate:
+            return wire.encode_aggregate(frame["selector"], frame["aggregation"])
+        case Operation.change_matching:
+            return wire.encode_change_matching(frame["selector"], frame.get("update"), frame.get("dryRun", False))
+        case Operation.index_ensure:
+            return frame["definition"].encode()
+        case Operation.index_delete:
+            return frame["name"].encode()
         case _:
             return b""
 
@@ -144,9 +153,24 @@ def watch_fields(body: bytes) -> Frame:
     return {"through": through, "changes": [change_fields(change) for change in changes]}
 
 
+def result_fields(result: FindResult) -> Frame:
+    names = ("revision", "examinedDocuments", "examinedKeys", "found", "nanoseconds", "text")
+    return {"kind": "result"} | dict(zip(names, vars(result).values(), strict=True))
+
+
 def found_fields(body: bytes) -> Frame:
     records = wire.decode_found(body)
-    return {"records": [{"kind": "result"} | vars(found) if isinstance(found, FindResult) else record_fields(found) for found in records]}
+    return {"records": [result_fields(found) if isinstance(found, FindResult) else record_fields(found) for found in records]}
+
+
+def changed_fields(body: bytes) -> Frame:
+    names = ("matched", "changed", "revision", "examinedDocuments", "examinedKeys", "nanoseconds")
+    return {"changed": dict(zip(names, vars(wire.decode_document_changes(body)).values(), strict=True))}
+
+
+def index_ensure_fields(body: bytes) -> Frame:
+    created, name = wire.decode_index_ensure(body)
+    return {"created": created, "name": name}
 
 
 def nothing(body: bytes) -> Frame:
@@ -187,6 +211,10 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.all: reply_fields,
     Operation.watch: watch_fields,
     Operation.find: found_fields,
+    Operation.aggregate: found_fields,
+    Operation.change_matching: changed_fields,
+    Operation.index_ensure: index_ensure_fields,
+    Operation.index_list: lambda body: {"indexes": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.delete: integer_named("count"),

@@ -51,19 +51,30 @@ struct Fields: Decodable, Equatable, Sendable {
   private var offset: UInt64?
   private var revision: UInt64?
   private var count: UInt64?
-  // Finds.
+  // Documents.
   private var countOnly: Bool?
+  private var explain: Bool?
   private var skip: UInt64?
   private var selector: String?
   private var sort: String?
   private var fields: String?
   private var bookmark: String?
+  private var index: String?
+  private var aggregation: String?
+  private var dryRun: Bool?
+  private var delete: Bool?
+  private var update: String?
+  private var changed: ChangedFields?
+  private var definition: String?
+  private var created: Bool?
+  private var indexes: String?
 
   private init(id: UInt32) { self.id = id }
 
   /// Whether all texts of the fields were UTF-8.
   var hasOnlyText: Bool {
-    ![name, engine, specification, selector, sort, fields, bookmark].contains { $0?.contains("\u{FFFD}") ?? false }
+    let texts = [name, engine, specification, selector, sort, fields, bookmark, index, aggregation, update, definition]
+    return !texts.contains { $0?.unicodeScalars.contains("\u{FFFD}") ?? false }
   }
 
   /// Whether the encoders can produce the fields: they never encode an expiry of 0.
@@ -79,12 +90,35 @@ struct RecordFields: Decodable, Equatable, Sendable {
   private var revision: UInt64?
   private var ifAbsent: Bool?
   private var ifRevision: UInt64?
-  private var examined: UInt64?
+  private var examinedDocuments: UInt64?
+  private var examinedKeys: UInt64?
   private var found: UInt64?
   private var nanoseconds: UInt64?
-  private var bookmark: String?
+  private var text: String?
 
   fileprivate var hasZeroExpiry: Bool { expireAfterMilliseconds == 0 }
+}
+
+/// The numbers in the reply to a change of matching documents.
+struct ChangedFields: Decodable, Equatable, Sendable {
+  private let matched: UInt64
+  private let changed: UInt64
+  private let revision: UInt64
+  private let examinedDocuments: UInt64
+  private let examinedKeys: UInt64
+  private let nanoseconds: UInt64
+
+  fileprivate init(_ changes: MatchingChanges) {
+    (matched, changed, revision) = (changes.matched, changes.changed, changes.revision)
+    (examinedDocuments, examinedKeys) = (changes.examinedDocuments, changes.examinedKeys)
+    nanoseconds = changes.nanoseconds
+  }
+
+  fileprivate var changes: MatchingChanges {
+    MatchingChanges(
+      matched: matched, changed: changed, revision: revision, examinedDocuments: examinedDocuments,
+      examinedKeys: examinedKeys, nanoseconds: nanoseconds)
+  }
 }
 
 /// Converts requests between a vector's fields and bytes, with the module's own encoders and decoders.
@@ -102,7 +136,7 @@ extension Fields {
     let start = buffer.beginRequest(operation, store: store!, id: id)
     switch operation {
     case .credit: buffer.append(credit!)
-    case .storeOpen, .storeDrop: buffer.append(name!)
+    case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
     case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
     case .get: buffer.append([UInt8](hex: keyHex!))
     case .getMany, .deleteMany:
@@ -121,16 +155,28 @@ extension Fields {
     case .watch:
       let prefix = [UInt8](hex: prefixHex!)
       unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
-    case .find:
-      let (selector, sort) = (Array(selector!.utf8), Array(sort!.utf8))
-      let (fields, bookmark) = (Array(fields!.utf8), Array(bookmark!.utf8))
-      unsafe buffer.appendFind(
-        countOnly: countOnly ?? false, limit: limit, skip: skip!, selector: selector.span.bytes,
-        sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes)
-    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: break
+    case .find: appendFind(to: &buffer)
+    case .aggregate:
+      let (selector, aggregation) = (Array(selector!.utf8), Array(aggregation!.utf8))
+      unsafe buffer.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes)
+    case .changeMatching:
+      let (selector, update) = (Array(selector!.utf8), Array((update ?? "").utf8))
+      unsafe buffer.appendChangeMatching(
+        dryRun: dryRun ?? false, selector: selector.span.bytes, update: delete == true ? nil : update.span.bytes)
+    case .indexEnsure: buffer.append(definition!)
+    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList: break
     }
     buffer.endFrame(start)
     return buffer.toArray()
+  }
+
+  private func appendFind(to buffer: inout ByteBuffer) {
+    let (selector, sort) = (Array(selector!.utf8), Array(sort!.utf8))
+    let (fields, bookmark) = (Array(fields!.utf8), Array(bookmark!.utf8))
+    unsafe buffer.appendFind(
+      countOnly: countOnly ?? false, explain: explain ?? false, limit: limit, skip: skip!,
+      selector: selector.span.bytes, sort: sort.span.bytes, fields: fields.span.bytes,
+      bookmark: bookmark.span.bytes, index: index)
   }
 
   private func appendScan(to buffer: inout ByteBuffer) {
@@ -167,7 +213,7 @@ extension Fields {
     case .credit:
       credit = body.integer(at: 0, as: UInt32.self)
       return body.byteCount == 4
-    case .storeOpen, .storeDrop: name = body.toString()
+    case .storeOpen, .storeDrop, .indexDelete: name = body.toString()
     case .storeCreate:
       guard let creation = StoreCreation(body) else { return false }
       (name, specification) = (creation.name, creation.specification)
@@ -186,17 +232,33 @@ extension Fields {
       guard let watch = WatchRequest(body) else { return false }
       (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
       if watch.isKeysOnly { keysOnly = true }
-    case .find:
-      guard let find = FindRequest(body) else { return false }
-      if find.isCountOnly { countOnly = true }
-      (limit, skip) = (find.limit, find.skip)
-      (selector, sort) = (body.extracting(find.selector).toString(), body.extracting(find.sort).toString())
-      (fields, bookmark) = (body.extracting(find.fields).toString(), body.extracting(find.bookmark).toString())
+    case .find: return decodeFind(body)
+    case .aggregate:
+      guard let request = AggregateRequest(body) else { return false }
+      selector = body.extracting(request.selector).toString()
+      aggregation = body.extracting(request.aggregation).toString()
+    case .changeMatching:
+      guard let request = ChangeMatchingRequest(body) else { return false }
+      if request.isDryRun { dryRun = true }
+      selector = body.extracting(request.selector).toString()
+      if request.isDelete { delete = true } else { update = body.extracting(request.update).toString() }
+    case .indexEnsure: definition = body.toString()
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
-    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll: return body.byteCount == 0
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList: return body.byteCount == 0
     }
+    return true
+  }
+
+  private mutating func decodeFind(_ body: RawSpan) -> Bool {
+    guard let find = FindRequest(body) else { return false }
+    if find.isCountOnly { countOnly = true }
+    if find.isExplained { explain = true }
+    (limit, skip) = (find.limit, find.skip)
+    (selector, sort) = (body.extracting(find.selector).toString(), body.extracting(find.sort).toString())
+    (fields, bookmark) = (body.extracting(find.fields).toString(), body.extracting(find.bookmark).toString())
+    if !find.index.isEmpty { index = body.extracting(find.index).toString() }
     return true
   }
 
@@ -279,6 +341,9 @@ extension Fields {
       return buffer.toArray()
     }
     let start = buffer.beginReply(id: id, more: more!)
+    if let created { buffer.append(EnsuredIndex(name: name!, isCreated: created)) }
+    if let indexes { buffer.append(indexes) }
+    if let changed { buffer.append(changed.changes) }
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(figure.figure) }
     for entry in slow ?? [] { buffer.append(entry.entry) }
@@ -339,9 +404,16 @@ extension Fields {
       count = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .get, .getMany, .page, .all: return decodeEntries(body)
-    case .find: return decodeFound(body)
+    case .find, .aggregate: return decodeFound(body)
+    case .changeMatching:
+      changed = MatchingChanges(body).map { ChangedFields($0) }
+      return changed != nil
+    case .indexEnsure:
+      guard let ensured = EnsuredIndex(body) else { return false }
+      (created, name) = (ensured.isCreated, ensured.name)
+    case .indexList: indexes = body.toString()
     case .watch: return decodeChanges(body)
-    case .ping, .storeClose, .storeCreate, .storeDrop: return body.byteCount == 0
+    case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete: return body.byteCount == 0
     case .credit, .cancel, nil: return false
     }
     return true
@@ -422,7 +494,8 @@ extension RecordFields {
     guard kind != "result" else {
       return buffer.append(
         FindResult(
-          revision: revision!, examined: examined!, found: found!, nanoseconds: nanoseconds!, bookmark: bookmark!))
+          revision: revision!, examinedDocuments: examinedDocuments!, examinedKeys: examinedKeys!, found: found!,
+          nanoseconds: nanoseconds!, text: text!))
     }
     let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
     unsafe key.withUnsafeBytes { key in
@@ -450,8 +523,8 @@ extension RecordFields {
 
   fileprivate init(_ result: FindResult) {
     self.init(kind: "result")
-    (revision, examined, found) = (result.revision, result.examined, result.found)
-    (nanoseconds, bookmark) = (result.nanoseconds, result.bookmark)
+    (revision, found, nanoseconds, text) = (result.revision, result.found, result.nanoseconds, result.text)
+    (examinedDocuments, examinedKeys) = (result.examinedDocuments, result.examinedKeys)
   }
 }
 

@@ -100,14 +100,14 @@ struct RecordsTests {
     var buffer = ByteBuffer()
     unsafe buffer.appendFind(
       limit: 3, skip: 4, selector: key.span.bytes, sort: value.span.bytes, fields: key.span.bytes,
-      bookmark: value.span.bytes)
+      bookmark: value.span.bytes, index: "ages")
     let bytes = buffer.toArray()
-    #expect(bytes.findRequest?.limit == 3)
+    #expect(bytes.findRequest?.limit == 3 && bytes.findRequest?.index.count == 4)
     for size in 0..<bytes.count {
       #expect(Array(bytes[..<size]).findRequest == nil)
     }
     #expect((bytes + [0]).findRequest == nil)
-    for (offset, byte) in [(0, 4), (0, 0x82), (0, 1), (1, 1), (2, 1), (3, 1)] as [(Int, UInt8)] {
+    for (offset, byte) in [(0, 8), (0, 0x82), (0, 1), (1, 1), (2, 3), (3, 1)] as [(Int, UInt8)] {
       var wrong = bytes
       wrong[offset] = byte
       #expect(wrong.findRequest == nil, "byte \(offset) is \(byte)")
@@ -120,7 +120,8 @@ struct RecordsTests {
   }
 
   @Test func `the result of a find ends the body, and is no entry`() {
-    let result = FindResult(revision: 1, examined: 2, found: 3, nanoseconds: 4, bookmark: "next")
+    let result = FindResult(
+      revision: 1, examinedDocuments: 2, examinedKeys: 5, found: 3, nanoseconds: 4, text: "next")
     var buffer = ByteBuffer()
     buffer.append(UInt32(0))
     buffer.append(result)
@@ -131,12 +132,68 @@ struct RecordsTests {
       #expect(Array(bytes[..<size]).findResult(at: 4) == nil)
     }
     #expect((bytes + [0]).findResult(at: 4) == nil)
-    for (offset, byte) in [(4, 1), (4, 4), (5, 1), (6, 1), (7, 1), (8, 23), (11, 0xFF)] as [(Int, UInt8)] {
+    for (offset, byte) in [(4, 1), (4, 4), (5, 1), (6, 1), (7, 1), (8, 31), (11, 0xFF)] as [(Int, UInt8)] {
       var wrong = bytes
       wrong[offset] = byte
       #expect(wrong.findResult(at: 4) == nil, "byte \(offset) is \(byte)")
     }
     #expect([UInt8](repeating: 3, count: 1).findResult() == nil)
+  }
+
+  @Test func `an aggregate that is cut in its selector, or has a nonzero byte or a wrong size, is refused`() {
+    var buffer = ByteBuffer()
+    unsafe buffer.appendAggregate(selector: key.span.bytes, aggregation: value.span.bytes)
+    let bytes = buffer.toArray()
+    let aggregation = 8 + key.count..<bytes.count
+    #expect(bytes.aggregateRequest?.selector == 8..<8 + key.count)
+    #expect(bytes.aggregateRequest?.aggregation == aggregation)
+    for size in 0..<aggregation.lowerBound { #expect(Array(bytes[..<size]).aggregateRequest == nil) }
+    #expect(Array(bytes[..<aggregation.lowerBound]).aggregateRequest?.aggregation.isEmpty == true)
+    for (offset, byte) in [(0, 1), (1, 1), (2, 1), (3, 0x80), (4, 0xFF), (7, 0xFF)] as [(Int, UInt8)] {
+      var wrong = bytes
+      wrong[offset] = byte
+      #expect(wrong.aggregateRequest == nil, "byte \(offset) is \(byte)")
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a change of matching documents has an update, or it is a deletion`(isDelete: Bool) {
+    for isDryRun in [true, false] {
+      var buffer = ByteBuffer()
+      if isDelete {
+        unsafe buffer.appendChangeMatching(dryRun: isDryRun, selector: key.span.bytes, update: nil)
+      } else {
+        unsafe buffer.appendChangeMatching(dryRun: isDryRun, selector: key.span.bytes, update: value.span.bytes)
+      }
+      let bytes = buffer.toArray()
+      let request = bytes.changeMatchingRequest
+      #expect(request?.isDryRun == isDryRun && request?.isDelete == isDelete)
+      #expect(request?.selector == 8..<8 + key.count && request?.update == 8 + key.count..<bytes.count)
+      for size in 0..<8 + key.count { #expect(Array(bytes[..<size]).changeMatchingRequest == nil) }
+      let other: UInt8 = (isDryRun ? 1 : 0) | (isDelete ? 0 : 2)
+      for (offset, byte) in [(0, other), (0, 4), (0, 0x80), (1, 1), (2, 1), (3, 1), (7, 0xFF)] as [(Int, UInt8)] {
+        var wrong = bytes
+        wrong[offset] = byte
+        #expect(wrong.changeMatchingRequest == nil, "byte \(offset) is \(byte)")
+      }
+    }
+  }
+
+  @Test func `the numbers of a change have one size`() {
+    let changes = MatchingChanges(
+      matched: 1, changed: 2, revision: 3, examinedDocuments: 4, examinedKeys: 5, nanoseconds: 6)
+    var buffer = ByteBuffer()
+    buffer.append(changes)
+    let bytes = buffer.toArray()
+    #expect(bytes.matchingChanges == changes && bytes.count == MatchingChanges.size)
+    for size in 0..<bytes.count { #expect(Array(bytes[..<size]).matchingChanges == nil) }
+    #expect((bytes + [0]).matchingChanges == nil)
+  }
+
+  @Test func `an ensured index was created or not, and has a name`() {
+    #expect(([0] + "a".utf8).ensuredIndex == EnsuredIndex(name: "a", isCreated: false))
+    #expect(([1] + "ab".utf8).ensuredIndex == EnsuredIndex(name: "ab", isCreated: true))
+    for bytes: [UInt8] in [[], [0], [1], [2, 97], [0xFF, 97]] { #expect(bytes.ensuredIndex == nil) }
   }
 
   @Test(arguments: [Operation.page, .all])

@@ -33,6 +33,10 @@ extension [UInt8] {
   func entry(at offset: Int = 0) -> EntryRecord? { unsafe EntryRecord(span.bytes, at: offset) }
   func scanRequest(of operation: Wire.Operation) -> ScanRequest? { unsafe ScanRequest(span.bytes, of: operation) }
   var findRequest: FindRequest? { unsafe FindRequest(span.bytes) }
+  var aggregateRequest: AggregateRequest? { unsafe AggregateRequest(span.bytes) }
+  var changeMatchingRequest: ChangeMatchingRequest? { unsafe ChangeMatchingRequest(span.bytes) }
+  var matchingChanges: MatchingChanges? { unsafe MatchingChanges(span.bytes) }
+  var ensuredIndex: EnsuredIndex? { unsafe EnsuredIndex(span.bytes) }
   func findResult(at offset: Int = 0) -> FindResult? { unsafe FindResult(span.bytes, at: offset) }
   var isKey: Bool { unsafe Key.isValid(span.bytes) }
   var isListValue: Bool { unsafe ListValue.isValid(span.bytes) }

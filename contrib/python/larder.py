@@ -6,6 +6,7 @@
         print(users.get("ada").value)
         for entry in users.all(prefix="a"):
             print(entry.key)
+        users.ensure_index(["name", {"age": "desc"}])
         for entry in users.find({"age": {"$gt": 12}}, sort=["name"], limit=20):
             print(entry.key, entry.value)
 
@@ -26,12 +27,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import larder_wire as wire
-from larder_wire import Change, Code, ConnectionStatistics, Entry, FindResult, Hello, Key, Operation, Outcome, Reply, SlowLogRecord
-from larder_wire import StoreDescription, Value, Write
+from larder_wire import Change, Code, ConnectionStatistics, DocumentChanges, Entry, FindResult, Hello, Key, Operation, Outcome, Reply
+from larder_wire import SlowLogRecord, StoreDescription, Value, Write
 
 __all__ = [
-    "ReplyStream", "Change", "Client", "Code", "Entry", "FindResult", "FoundDocuments", "LarderError", "Outcome", "Store",
-    "StoreDescription", "Watch", "Write",
+    "ReplyStream", "Change", "Client", "Code", "DocumentChanges", "Entry", "FindResult", "FoundDocuments", "LarderError", "Outcome",
+    "Store", "StoreDescription", "Watch", "Write",
 ]
 
 
@@ -318,25 +319,110 @@ class Store:
         limit: int | None = None,
         skip: int = 0,
         bookmark: str = "",
+        index: str = "",
     ) -> FoundDocuments:
-        """Returns the documents that match a selector. The bookmark is that of an earlier page's result."""
-        texts = ["" if part is None else json.dumps(part, ensure_ascii=False) for part in (selector, sort, fields)]
-        body = wire.encode_find(*texts, bookmark, limit, skip)
-        return FoundDocuments(self.client, self.client.send(Operation.find, body, self.handle))
+        """Returns the documents that match a selector.
 
-    def count_documents(self, selector: dict[str, Any] | None = None) -> int:
+        The bookmark is that of an earlier page. An index is used by its name, or else if the server chooses to.
+        """
+        body = wire.encode_find(_text(selector), _text(sort), _text(fields), bookmark, limit, skip, index=index)
+        return self._found(Operation.find, body)
+
+    def explain(
+        self,
+        selector: dict[str, Any] | None = None,
+        sort: list[Any] | None = None,
+        fields: list[str] | None = None,
+        limit: int | None = None,
+        skip: int = 0,
+        bookmark: str = "",
+        index: str = "",
+    ) -> dict[str, Any]:
+        """Returns how the server finds documents: the plan, and why it is the best one."""
+        texts = (_text(selector), _text(sort), _text(fields), bookmark)
+        return json.loads(self._result(wire.encode_find(*texts, limit, skip, explain=True, index=index)).text)
+
+    def count_documents(self, selector: dict[str, Any] | None = None, index: str = "") -> int:
         """Returns the number of documents that match a selector."""
-        text = "" if selector is None else json.dumps(selector, ensure_ascii=False)
-        body = wire.encode_find(text, count_only=True)
-        found = FoundDocuments(self.client, self.client.send(Operation.find, body, self.handle))
+        return self._result(wire.encode_find(_text(selector), count_only=True, index=index)).found
+
+    def aggregate(
+        self, by: list[str] | None = None, compute: list[Any] | None = None, selector: dict[str, Any] | None = None
+    ) -> list[tuple[list[Any], list[Any]]]:
+        """Returns the groups of the documents that match a selector: the values of the paths in `by`, and what is computed.
+
+        `compute` has "count" (the default) and objects such as {"avg": "age"}. A missing value is None, as null is.
+        """
+        aggregation = {"by": by or [], "compute": ["count"] if compute is None else compute}
+        body = wire.encode_aggregate(_text(selector), _text(aggregation))
+        groups = [json.loads(entry.value) for entry in self._found(Operation.aggregate, body)]
+        return [tuple([value[0] if value else None for value in group[name]] for name in ("by", "values")) for group in groups]
+
+    def distinct(self, path: str, selector: dict[str, Any] | None = None) -> list[Any]:
+        """Returns the different values of a field; of an array, the elements."""
+        body = wire.encode_aggregate(_text(selector), _text({"by": [path], "compute": []}))
+        groups = [json.loads(entry.value)["by"][0] for entry in self._found(Operation.aggregate, body)]
+        return [value for values in groups for value in values]
+
+    def update_matching(self, selector: dict[str, Any], update: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
+        """Updates all documents that match a selector in one step, or returns what that would change."""
+        body = wire.encode_change_matching(_text(selector), _text(update), dry_run)
+        return wire.decode_document_changes(self._request(Operation.change_matching, body))
+
+    def delete_matching(self, selector: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
+        """Deletes all documents that match a selector in one step, or returns what that would delete."""
+        body = wire.encode_change_matching(_text(selector), None, dry_run)
+        return wire.decode_document_changes(self._request(Operation.change_matching, body))
+
+    def ensure_index(self, fields: list[Any], where: dict[str, Any] | None = None, name: str | None = None) -> str:
+        """Creates an index, unless it exists, and returns its name. The server builds it in the background.
+
+        A field is a path, or an object such as {"age": "desc"}; `where` selects the documents that are in the index.
+        """
+        definition = {"name": name, "fields": fields, "where": where}
+        text = _text({member: value for member, value in definition.items() if value is not None})
+        return wire.decode_index_ensure(self._request(Operation.index_ensure, text.encode()))[1]
+
+    def delete_index(self, name: str) -> None:
+        wire.decode_nothing(self._request(Operation.index_delete, name.encode()))
+
+    def indexes(self) -> list[dict[str, Any]]:
+        """Returns the indexes with their state and figures, sorted by name."""
+        return json.loads(self._request(Operation.index_list))
+
+    def wait_for_index(self, name: str, timeout: float = 60) -> dict[str, Any]:
+        """Waits until an index is ready, and returns its state and figures."""
+        deadline = time.monotonic() + timeout
+        while True:
+            index = next((index for index in self.indexes() if index["name"] == name), None)
+            if index is None:
+                raise LarderError(Outcome.rejected, Code.indexUnknown, f"the store {self.name} has no index {name}")
+            if index["state"] == "ready":
+                return index
+            if index["state"] == "failed":
+                raise LarderError(Outcome.rejected, Code.failed, f"the index {name} can't be built: {index.get('reason', '')}")
+            if time.monotonic() > deadline:
+                raise LarderError(Outcome.rejected, None, f"the index {name} is not ready after {timeout} s")
+            time.sleep(0.01)
+
+    def _found(self, operation: Operation, body: bytes) -> FoundDocuments:
+        return FoundDocuments(self.client, self.client.send(operation, body, self.handle))
+
+    def _result(self, body: bytes) -> FindResult:
+        """Returns the result of a find that returns no documents."""
+        found = self._found(Operation.find, body)
         list(found)
-        return found.result.found
+        return found.result
 
     def _request(self, operation: Operation, body: bytes = b"") -> bytes:
         return self.client.request(operation, body, self.handle)
 
     def _stream(self, operation: Operation, body: bytes) -> ReplyStream:
         return ReplyStream(self.client, self.client.send(operation, body, self.handle))
+
+
+def _text(part: object) -> str:
+    return "" if part is None else json.dumps(part, ensure_ascii=False)
 
 
 def _named(entry: Entry | None, key: Key) -> Entry | None:
@@ -447,7 +533,7 @@ class ReplyStream(Iterator[Entry | None]):
 
 
 class FoundDocuments(ReplyStream):
-    """The documents that a find returns (§6.7). `result` has the bookmark of the next page once all have been read."""
+    """The documents of a find (§6.7), or the groups of an aggregate (§6.8). `result` is there once all have been read."""
 
     def __init__(self, client: Client, id: int) -> None:
         super().__init__(client, id)
@@ -458,3 +544,8 @@ class FoundDocuments(ReplyStream):
         if records and isinstance(records[-1], FindResult):
             self.result = records.pop()
         return records
+
+    @property
+    def bookmark(self) -> str:
+        """The bookmark of the next page; empty if there is none, or not all documents have been read."""
+        return self.result.text if self.result else ""

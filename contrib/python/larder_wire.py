@@ -12,15 +12,16 @@ Key = str | bytes
 Value = bytes | list[bytes]  # single, or the elements of a list
 
 
-DOCUMENTS = 1  # §3: the feature bit of finding documents
+DOCUMENTS = 1  # §3: the feature bit of documents and their indexes
 
 
 class Operation(IntEnum):
     """§5 and §6."""
 
     hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
-    store_open, store_close, store_create, store_list, store_drop = 8, 9, 10, 11, 12
+    store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
     get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(16, 28)
+    aggregate, change_matching, index_list = 28, 29, 30
 
 
 class Outcome(IntEnum):
@@ -43,6 +44,7 @@ class Code(IntEnum):
     changesLost = 36
     notPermitted = 37
     queryStopped = 38
+    indexExists, tooManyIndexes, indexUnknown = 39, 40, 41
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
@@ -162,13 +164,29 @@ class Change:
 
 @dataclass(frozen=True)
 class FindResult:
-    """§6.7: the last record of a find. `bookmark` is empty if there is no further page."""
+    """§6.7: the last record of a find or an aggregate.
+
+    `text` is the bookmark of the next page (empty if there is none) or, if it was requested, the explanation in JSON.
+    """
 
     revision: int
-    examined: int
+    examined_documents: int
+    examined_keys: int
     found: int
     nanoseconds: int
-    bookmark: str
+    text: str
+
+
+@dataclass(frozen=True)
+class DocumentChanges:
+    """§6.9: what a change of matching documents did. `revision` is 0 if nothing was changed."""
+
+    matched: int
+    changed: int
+    revision: int
+    examined_documents: int
+    examined_keys: int
+    nanoseconds: int
 
 
 @dataclass(frozen=True)
@@ -279,11 +297,23 @@ def encode_watch(from_revision: int = 0, prefix: Key = b"", keys_only: bool = Fa
 
 def encode_find(
     selector: str = "", sort: str = "", fields: str = "", bookmark: str = "", limit: int | None = None, skip: int = 0,
-    count_only: bool = False,
+    count_only: bool = False, explain: bool = False, index: str = "",
 ) -> bytes:
     texts = [text.encode() for text in (selector, sort, fields, bookmark)]
-    flags = count_only | (limit is not None) << 1
-    return pack("IIQIIII", flags, limit or 0, skip, *map(len, texts)) + b"".join(texts)
+    name = index.encode()
+    flags = count_only | (limit is not None) << 1 | explain << 2
+    return pack("HHIQIIII", flags, len(name), limit or 0, skip, *map(len, texts)) + b"".join(texts) + name
+
+
+def encode_aggregate(selector: str, aggregation: str) -> bytes:
+    text = selector.encode()
+    return pack("II", 0, len(text)) + text + aggregation.encode()
+
+
+def encode_change_matching(selector: str, update: str | None, dry_run: bool = False) -> bytes:
+    """Encodes an update or, without one, a deletion."""
+    text = selector.encode()
+    return pack("II", dry_run | (update is None) << 1, len(text)) + text + (update or "").encode()
 
 
 def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: bool, window: bytes) -> bytes:
@@ -411,7 +441,7 @@ def decode_records(body: bytes) -> list[Entry | None]:
 
 
 def decode_found(body: bytes) -> list[Entry | FindResult]:
-    """Returns the records of one frame of a find: documents and, in the last frame, the result."""
+    """Returns the records of one frame of a find (documents) or an aggregate (groups), and in the last frame the result."""
     reader, records = Reader(body), []
     while reader:
         kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
@@ -421,11 +451,27 @@ def decode_found(body: bytes) -> list[Entry | FindResult]:
             records.append(Entry(key, value, revision, expiry))
         elif kind == 3 and not reader:
             figures = Reader(value)
-            examined, found, nanoseconds = (figures.integer(8) for _ in range(3))
-            records.append(FindResult(revision, examined, found, nanoseconds, figures.rest().decode("ascii")))
+            numbers = [figures.integer(8) for _ in range(4)]
+            records.append(FindResult(revision, *numbers, figures.rest().decode()))
         else:
             raise WireError(f"a record of kind {kind} in the reply to a find")
     return records
+
+
+def decode_document_changes(body: bytes) -> DocumentChanges:
+    reader = Reader(body)
+    changes = DocumentChanges(*(reader.integer(8) for _ in range(6)))
+    reader.end()
+    return changes
+
+
+def decode_index_ensure(body: bytes) -> tuple[bool, str]:
+    """Returns whether the index was created, and its name."""
+    reader = Reader(body)
+    created = reader.integer(1)
+    if created > 1:
+        raise WireError(f"an index-ensure reply with {created}")
+    return created == 1, reader.rest().decode()
 
 
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:

@@ -29,7 +29,8 @@ struct AggregateState: Sendable {
     case count(Int)
     case sum(NumberSummary)
     case average(NumberSummary)
-    case extreme(JSONValue?, isMax: Bool)
+    /// - Parameter byteCount: The size of the value as JSON.
+    case extreme(JSONValue?, byteCount: Int, isMax: Bool)
   }
 
   private var kind: Kind
@@ -39,20 +40,25 @@ struct AggregateState: Sendable {
     case .count: kind = .count(0)
     case .sum: kind = .sum(NumberSummary())
     case .average: kind = .average(NumberSummary())
-    case .min: kind = .extreme(nil, isMax: false)
-    case .max: kind = .extreme(nil, isMax: true)
+    case .min: kind = .extreme(nil, byteCount: 0, isMax: false)
+    case .max: kind = .extreme(nil, byteCount: 0, isMax: true)
     }
   }
 
   /// Adds a document.
   /// - Parameter path: The number of the aggregate's path; nil for the count.
-  mutating func add(_ values: borrowing FieldValues, _ path: Int?) {
+  /// - Returns: By how many bytes the memory of what is kept has grown, approximately.
+  mutating func add(_ values: borrowing FieldValues, _ path: Int?) -> Int {
     switch kind {
     case .count(let count): kind = .count(count + 1)
     case .sum(let summary): kind = .sum(Self.adding(path, values, to: summary))
     case .average(let summary): kind = .average(Self.adding(path, values, to: summary))
-    case .extreme(let extreme, let isMax): kind = .extreme(Self.extreme(extreme, path, values, isMax), isMax: isMax)
+    case .extreme(let extreme, let byteCount, let isMax):
+      let (newExtreme, newByteCount) = Self.extreme(extreme, byteCount, path, values, isMax)
+      kind = .extreme(newExtreme, byteCount: newByteCount, isMax: isMax)
+      return newByteCount - byteCount
     }
+    return 0
   }
 
   private static func adding(
@@ -65,16 +71,18 @@ struct AggregateState: Sendable {
   }
 
   private static func extreme(
-    _ extreme: JSONValue?, _ path: Int?, _ values: borrowing FieldValues, _ isMax: Bool
-  ) -> JSONValue? {
-    guard let path else { return extreme }
-    var extreme = extreme
+    _ extreme: JSONValue?, _ byteCount: Int, _ path: Int?, _ values: borrowing FieldValues, _ isMax: Bool
+  ) -> (JSONValue?, byteCount: Int) {
+    guard let path else { return (extreme, byteCount) }
+    var (extreme, byteCount) = (extreme, byteCount)
     values.forEachElement(of: path) { element in
       guard element.type != .null else { return }
       let value = element.tree
-      if extreme.map({ isMax ? value > $0 : value < $0 }) ?? true { extreme = value }
+      if extreme.map({ isMax ? value > $0 : value < $0 }) ?? true {
+        (extreme, byteCount) = unsafe (value, element.bytes.count)
+      }
     }
-    return extreme
+    return (extreme, byteCount)
   }
 
   var result: JSONValue? {
@@ -82,7 +90,7 @@ struct AggregateState: Sendable {
     case .count(let count): .integer(Int64(count))
     case .sum(let summary): JSONValue(result: summary.sum)
     case .average(let summary): summary.average.flatMap(JSONValue.init(result:))
-    case .extreme(let extreme, _): extreme
+    case .extreme(let extreme, _, _): extreme
     }
   }
 }

@@ -16,6 +16,12 @@ public struct DocumentAggregator: Sendable {
   private let aggregates: [(aggregate: Aggregate, path: Int?)]
   /// By the order keys of the values that they are grouped by.
   private var groups: [[UInt8]: State] = [:]
+  /// The key as a JSON string, and the revision, of the entry that is added.
+  private var metadata: [UInt8] = []
+  /// The memory of the groups that were added, in bytes, approximately.
+  package private(set) var keptByteCount = 0
+  /// The memory beyond which nothing is added any more.
+  package var maxKeptByteCount = Int.max
 
   /// Creates an aggregator without documents.
   /// - Parameters:
@@ -34,18 +40,58 @@ public struct DocumentAggregator: Sendable {
     self.aggregates = numbered
   }
 
+  /// Creates an aggregator without documents.
+  /// - Parameter selector: Which documents are aggregated.
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
+  public init(_ selector: Selector, _ aggregation: DocumentAggregation) throws(SelectorError) {
+    try self.init(selector, groupedBy: aggregation.fields, computing: aggregation.aggregates)
+  }
+
   /// Adds a document to its groups if it matches.
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
   /// - Complexity: O(*n*) in the size of the document, times the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
-    let isTooLarge = document.withSource { source in
-      guard source.isObject else { return false }
-      return FieldValues.with(of: source, program.paths) { values in
-        guard program.holds(values) else { return false }
-        return !add(values, [], [], groupPaths[...])
-      } ?? false
+    _ = try check(document.withSource { addSource($0) })
+  }
+
+  /// Adds the value of an entry to its groups if it is a document and matches.
+  /// - Parameters:
+  ///   - text: The value. It need not be JSON: values that aren't JSON objects match no selector.
+  ///   - key: The key, in UTF-8.
+  /// - Returns: Whether it matches.
+  /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups, or they need more
+  ///   memory than permitted.
+  package mutating func add(
+    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64
+  ) throws(SelectorError) -> Bool {
+    metadata.removeAll(keepingCapacity: true)
+    JSONString.append(quoting: key, to: &metadata)
+    let idCount = metadata.count
+    if program.paths.revisionEdge >= 0 { metadata += JSONValue(revision: revision).encoded() }
+    let metadata = metadata
+    let result = unsafe text.withUnsafeBufferPointer { text in
+      unsafe metadata.withUnsafeBufferPointer { metadata in
+        addSource(unsafe DocumentSource(text, metadata: metadata, idCount: idCount))
+      }
     }
-    if isTooLarge { throw SelectorError(.tooLarge, "documents can be in up to \(Self.maxGroupCount) groups") }
+    return try check(result)
+  }
+
+  private enum Addition { case noMatch, added, tooLarge }
+
+  private func check(_ addition: Addition) throws(SelectorError) -> Bool {
+    guard addition != .tooLarge else {
+      throw SelectorError(.tooLarge, "documents can be in up to \(Self.maxGroupCount) groups")
+    }
+    return addition == .added
+  }
+
+  private mutating func addSource(_ source: DocumentSource) -> Addition {
+    guard source.isObject else { return .noMatch }
+    return FieldValues.with(of: source, program.paths) { values in
+      guard program.holds(values) else { return .noMatch }
+      return add(values, [], [], groupPaths[...]) ? .added : .tooLarge
+    } ?? .noMatch
   }
 
   /// Adds a document to the groups of all combinations of values that begin with those given.
@@ -72,10 +118,22 @@ public struct DocumentAggregator: Sendable {
   }
 
   private mutating func add(_ values: borrowing FieldValues, _ key: [UInt8], _ group: [JSONValue?]) -> Bool {
-    var state = groups[key] ?? State(key: group, aggregates: aggregates.map { AggregateState($0.aggregate) })
-    for index in state.aggregates.indices { state.aggregates[index].add(values, aggregates[index].path) }
-    groups[key] = state
-    return groups.count <= Self.maxGroupCount
+    guard let position = groups.index(forKey: key) else {
+      groups[key] = newState(key, group)
+      return add(values, key, group)
+    }
+    // In place, because a copy of the state would have its aggregates copied, too.
+    for index in aggregates.indices {
+      keptByteCount += groups.values[position].aggregates[index].add(values, aggregates[index].path)
+    }
+    return groups.count <= Self.maxGroupCount && keptByteCount <= maxKeptByteCount
+  }
+
+  private mutating func newState(_ key: [UInt8], _ group: [JSONValue?]) -> State {
+    keptByteCount +=
+      2 * key.count + group.count * MemoryLayout<JSONValue?>.stride
+      + aggregates.count * MemoryLayout<AggregateState>.stride + MemoryLayout<State>.stride
+    return State(key: group, aggregates: aggregates.map { AggregateState($0.aggregate) })
   }
 
   /// Returns the groups of the documents that were added, in the order of the values that they are grouped by; the

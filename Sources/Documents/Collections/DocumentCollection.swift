@@ -115,3 +115,22 @@ public final class DocumentCollection: Sendable {
   @discardableResult
   public func deleteIndex(named name: String) -> Bool { state.withLock { $0.indexes.delete(name) } }
 }
+
+/// The indexes of a collection.
+private struct DocumentIndexes {
+  private var indexes: [String: DocumentIndex] = [:]
+
+  /// Adds an index, unless it exists.
+  mutating func ensure(_ index: DocumentIndex) throws(DocumentIndexError) {
+    guard let existing = indexes[index.name], existing != index else {
+      indexes[index.name] = index
+      return
+    }
+    throw DocumentIndexError(.otherDefinition, "another index of this name exists: \(existing)")
+  }
+
+  /// Returns whether there was an index of the name.
+  mutating func delete(_ name: String) -> Bool { indexes.removeValue(forKey: name) != nil }
+
+  var sorted: [DocumentIndex] { indexes.values.sorted { $0.name < $1.name } }
+}

@@ -22,6 +22,8 @@ struct FieldValues: ~Copyable {
   private var further: [Further] = []
   /// Whether some object has several members of a name that matters.
   private var hasDuplicates = false
+  /// Whether some array on the way to a field may have an element that is an array. False if none has.
+  private(set) var mayHaveNestedArrays = false
   /// The text that the values are in, if it isn't the document's own.
   private var copy: UnsafeMutableBufferPointer<UInt8>?
 
@@ -196,10 +198,11 @@ struct FieldValues: ~Copyable {
     if text.next(&position) == UInt8(ascii: "]") { return position &+ 1 }
     var index = 0
     while true {
-      let isObject = text.next(&position) == UInt8(ascii: "{")
+      let first = text.next(&position)
+      if first == UInt8(ascii: "[") { mayHaveNestedArrays = true }
       let edge = node.hasIndexes ? table.edge(of: node, index: index) : -1
       var end = -1
-      if node.hasNames, isObject {
+      if node.hasNames, first == UInt8(ascii: "{") {
         end = try visitObject(text, table, number, at: position, room &- 1, isElement: true)
       }
       if edge >= 0 { end = try visit(text, table, Int(table.edge(edge).target), at: position, room &- 1) }

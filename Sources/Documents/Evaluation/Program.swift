@@ -13,7 +13,12 @@ final class Program: Sendable {
     self.paths = PathTable(paths)
   }
 
-  private static func test(_ tree: SelectorTree, _ paths: inout PathTrie) throws(SelectorError) -> SelectorTest {
+  /// Whether it matters which `_rev` a document has.
+  var needsRevision: Bool { paths.revisionEdge >= 0 }
+
+  /// Returns a test of a tree, and adds the paths that it looks at.
+  /// - Throws: `SelectorError` if the selector needs a text index.
+  static func test(_ tree: SelectorTree, _ paths: inout PathTrie) throws(SelectorError) -> SelectorTest {
     switch tree {
     case .and(let parts): return PairTest.all(try tests(parts, &paths))
     case .or(let parts): return PairTest.any(try tests(parts, &paths))

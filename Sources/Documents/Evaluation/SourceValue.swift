@@ -14,6 +14,16 @@ struct SourceValue {
     self.text = unsafe JSONText(UnsafeRawBufferPointer(text.bytes(range)))
   }
 
+  /// Moves a position from the start of a value to its end.
+  /// - Precondition: The value has been passed before.
+  init(passing position: inout Int, of text: JSONText) {
+    let start = position
+    do throws(JSONText.Failure) {
+      position = try text.endOfValue(at: start, room: JSONLimits.deepest)
+    } catch { preconditionFailure("the value has been passed before") }
+    self.init(start..<position, of: text)
+  }
+
   /// - Precondition: The bytes are one whole value that has been passed.
   @unsafe @inline(__always)
   init(_ bytes: UnsafeBufferPointer<UInt8>) { text = unsafe JSONText(UnsafeRawBufferPointer(bytes)) }
@@ -140,11 +150,7 @@ struct SourceValue {
 
   private func passValue(_ position: inout Int) -> SourceValue {
     _ = text.next(&position)
-    let start = position
-    do throws(JSONText.Failure) {
-      position = try text.endOfValue(at: start, room: JSONLimits.deepest)
-    } catch { preconditionFailure("the value has been passed before") }
-    return SourceValue(start..<position, of: text)
+    return SourceValue(passing: &position, of: text)
   }
 
   /// Passes a member's name and the colon.

@@ -28,10 +28,9 @@ struct Bookmark {
     return Base64URL.encode(hash + key)
   }
 
-  /// The hash of what bookmarks depend on, as FNV-1a, which is the same in every process.
+  /// The hash of what bookmarks depend on.
   private static func hash(of query: DocumentQuery) -> UInt64 {
-    let text = DocumentQuery(query.selector, sort: query.sort).description
-    return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    StableHash.of(DocumentQuery(query.selector, sort: query.sort).description.utf8)
   }
 }
 

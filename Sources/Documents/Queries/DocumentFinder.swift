@@ -18,7 +18,7 @@ public struct DocumentFinder: Sendable {
   ///     if the query has a limit and no sort.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
   public init(_ query: DocumentQuery, isOrdered: Bool = false) throws(SelectorError) {
-    finder = try PageFinder(query, isOrdered: isOrdered)
+    finder = try PageFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     projection = query.fields.isEmpty ? nil : Projection(query.fields)
   }
 
@@ -69,13 +69,18 @@ public struct DocumentResult: Sendable {
 public struct DocumentStatistics: Sendable {
   /// The number of documents that were evaluated.
   public let examinedDocumentCount: Int
+  /// The number of keys of indexes that were examined.
+  public let examinedKeyCount: Int
   /// The number of documents in the result.
   public let returnedDocumentCount: Int
   /// The time from the creation of the finder to its result.
   public let duration: Duration
 
-  package init(examinedDocumentCount: Int, returnedDocumentCount: Int, duration: Duration) {
+  package init(
+    examinedDocumentCount: Int, examinedKeyCount: Int = 0, returnedDocumentCount: Int, duration: Duration
+  ) {
     self.examinedDocumentCount = examinedDocumentCount
+    self.examinedKeyCount = examinedKeyCount
     self.returnedDocumentCount = returnedDocumentCount
     self.duration = duration
   }

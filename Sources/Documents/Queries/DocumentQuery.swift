@@ -33,10 +33,10 @@ public struct DocumentQuery: Equatable, Sendable {
   }
 }
 
-/// A field to sort by.
+/// A field to sort by, or that an index is sorted by. As a literal, an ascending field is its path.
 ///
 /// A missing field sorts below `null`. An array sorts by its least element, or by its greatest if descending.
-public struct SortField: Equatable, Sendable {
+public struct SortField: Hashable, Sendable {
   /// The direction of a sort. The raw values are those in JSON.
   public enum Direction: String, Sendable {
     case ascending = "asc"
@@ -59,6 +59,12 @@ public struct SortField: Equatable, Sendable {
 
   /// Returns a field to sort by, greatest values first.
   public static func descending(_ path: FieldPath) -> SortField { SortField(path, .descending) }
+}
+
+extension SortField: ExpressibleByStringLiteral {
+  /// Creates an ascending field from a literal.
+  /// - Precondition: No name of the path is empty.
+  public init(stringLiteral path: String) { self.init(FieldPath(stringLiteral: path)) }
 }
 
 extension SortField: CustomStringConvertible {

@@ -8,16 +8,13 @@
 ///     let page = finder.page()
 package struct EntryFinder: Sendable {
   private var finder: PageFinder<UInt32>
-  /// The key as a JSON string, and the revision, of the entry that is examined.
-  private var metadata: [UInt8] = []
+  private var metadata = EntryMetadata()
 
-  /// The number of entries that have been examined.
-  package private(set) var examinedCount = 0
   /// The number of entries that match, on the page or not.
   package private(set) var matchCount = 0
 
   /// Creates a finder that has not examined any entries.
-  /// - Parameter isOrdered: Whether the entries will be examined in the order of their keys' bytes.
+  /// - Parameter isOrdered: Whether the entries will be examined in the order of the query, ties included.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
   package init(_ query: DocumentQuery, isOrdered: Bool) throws(SelectorError) {
     finder = try PageFinder(query, isOrdered: isOrdered)
@@ -29,25 +26,13 @@ package struct EntryFinder: Sendable {
   /// The memory of the handles and sort keys that are kept, in bytes.
   package var keptByteCount: Int { finder.keptByteCount }
 
-  /// The key after which the page starts. Entries up to it need not be examined; nil if all must be.
-  package var startKey: [UInt8]? { finder.startID }
-
   /// Adds an entry to the page if it is a document and matches.
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no query.
   ///   - key: The key, in UTF-8.
   package mutating func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
-    examinedCount += 1
-    metadata.removeAll(keepingCapacity: true)
-    JSONString.append(quoting: key, to: &metadata)
-    let idCount = metadata.count
-    if finder.needsRevision { metadata += JSONValue(revision: revision).encoded() }
-    let isMatch = unsafe text.withUnsafeBufferPointer { text in
-      unsafe metadata.withUnsafeBufferPointer { metadata in
-        finder.examine(unsafe DocumentSource(text, metadata: metadata, idCount: idCount), handle)
-      }
-    }
-    if isMatch { matchCount += 1 }
+    metadata.set(key: key, revision: finder.needsRevision ? revision : nil)
+    if metadata.withSource(of: text, { source in finder.examine(source, handle) }) { matchCount += 1 }
   }
 
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
@@ -70,13 +55,48 @@ package struct EntryProjection: Sendable {
   /// - Precondition: The text is a JSON object, which a finder has found.
   /// - Complexity: O(*n*) in the size of the text, times the number of names on each level.
   package func object(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> [UInt8] {
-    var metadata: [UInt8] = []
-    JSONString.append(quoting: key, to: &metadata)
-    let idCount = metadata.count
-    metadata += JSONValue(revision: revision).encoded()
-    return unsafe text.withUnsafeBufferPointer { text in
-      unsafe metadata.withUnsafeBufferPointer { metadata in
-        projection.object(of: unsafe DocumentSource(text, metadata: metadata, idCount: idCount))
+    var metadata = EntryMetadata()
+    metadata.set(key: key, revision: revision)
+    return metadata.withSource(of: text, projection.object)
+  }
+}
+
+/// A selector for the values of entries.
+package struct EntrySelector: Sendable {
+  private let program: Program
+  private var metadata = EntryMetadata()
+
+  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
+  package init(_ selector: Selector) throws(SelectorError) { program = try Program(selector.checkedTree()) }
+
+  /// Returns whether an entry is a document and matches. Its value need not be JSON.
+  /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
+  package mutating func matches(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> Bool {
+    metadata.set(key: key, revision: program.needsRevision ? revision : nil)
+    return metadata.withSource(of: text, program.holds)
+  }
+}
+
+/// The metadata of the entry that is examined, as JSON. Its memory is used again for the next entry.
+struct EntryMetadata: Sendable {
+  /// The key as a string, and the revision as a number.
+  private var bytes: [UInt8] = []
+  private var idCount = 0
+
+  /// - Parameter revision: nil if it doesn't matter.
+  mutating func set(key: Span<UInt8>, revision: UInt64?) {
+    bytes.removeAll(keepingCapacity: true)
+    JSONString.append(quoting: key, to: &bytes)
+    idCount = bytes.count
+    if let revision { bytes += JSONValue(revision: revision).encoded() }
+  }
+
+  /// Calls `body` with the places of the text and the metadata.
+  @inline(__always)
+  func withSource<Result>(of text: Span<UInt8>, _ body: (DocumentSource) -> Result) -> Result {
+    unsafe text.withUnsafeBufferPointer { text in
+      unsafe bytes.withUnsafeBufferPointer { bytes in
+        unsafe body(DocumentSource(text, metadata: bytes, idCount: idCount))
       }
     }
   }

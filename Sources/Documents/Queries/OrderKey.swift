@@ -1,8 +1,8 @@
 /// Bytes whose order is the total order of JSON values: null, false, true, numbers, strings, arrays, objects. A missing
-/// value comes before all of them.
+/// value comes before all of them, and the mark of arrays in arrays, which indexes have, behind them.
 ///
-/// Keys of one value are never the beginning of another's, so that keys can follow each other.
-enum OrderKey {
+/// Keys of different values are never the beginning of one another, so that keys can follow each other.
+package enum OrderKey {
   private enum Tag {
     static let end: UInt8 = 0
     static let missing: UInt8 = 1
@@ -15,95 +15,238 @@ enum OrderKey {
     static let string: UInt8 = 6
     static let array: UInt8 = 7
     static let object: UInt8 = 8
+    static let nested: UInt8 = 9
   }
 
-  static func appendMissing(to key: inout [UInt8]) { key.append(Tag.missing) }
+  // MARK: Values
+
+  /// The key of a missing value.
+  package static let missing: [UInt8] = [Tag.missing]
+
+  /// The mark of a field with an array that is an element of an array.
+  package static let nested: [UInt8] = [Tag.nested]
+
+  static func appendNested(to key: inout some KeyOutput & ~Copyable) { key.append(Tag.nested) }
+
+  @inline(__always)
+  static func appendMissing(to key: inout some KeyOutput & ~Copyable) { key.append(Tag.missing) }
 
   /// Appends the key of a value. Complexity: O(*n*), and O(*n* log *n*) in the members of an object.
-  static func append(_ value: SourceValue, to key: inout [UInt8]) {
+  @inline(__always)
+  static func append(_ value: SourceValue, to key: inout some KeyOutput & ~Copyable) {
     switch value.type {
     case .null: key.append(Tag.null)
     case .boolean: key.append(value.rank == 2 ? Tag.true : Tag.false)
     case .number: append(value.number, to: &key)
-    case .string: value.withText { append($0, to: &key) }
-    case .array, .object: append(value.tree, to: &key)
+    case .string:
+      guard !value.hasEscapes else { return appendEscapedString(value, to: &key) }
+      // Without escapes, JSON has no characters that a key escapes.
+      key.append(Tag.string)
+      unsafe key.append(value.bytes.span.extracting(1..<value.text.end &- 1))
+      key.append(Tag.end)
+    case .array: appendArray(value.text, to: &key)
+    case .object: appendTree(value.tree, to: &key)
     }
   }
 
-  private static func append(_ value: JSONValue, to key: inout [UInt8]) {
+  /// Appends the key of an array, without recursion into the arrays in it.
+  @inline(never)
+  private static func appendArray(_ text: JSONText, to key: inout some KeyOutput & ~Copyable) {
+    var (position, depth) = (0, 0)
+    repeat {
+      switch text.next(&position) {
+      case UInt8(ascii: "["):
+        key.append(Tag.array)
+        depth += 1
+        position += 1
+      case UInt8(ascii: "]"):
+        key.append(Tag.end)
+        depth -= 1
+        position += 1
+      case UInt8(ascii: ","): position += 1
+      default: append(SourceValue(passing: &position, of: text), to: &key)
+      }
+    } while depth > 0
+  }
+
+  @inline(never)
+  private static func appendEscapedString(_ value: SourceValue, to key: inout some KeyOutput & ~Copyable) {
+    value.withText { append($0, to: &key) }
+  }
+
+  /// Returns the key of a value.
+  package static func key(of value: JSONValue) -> [UInt8] {
+    var key: [UInt8] = []
+    append(value, to: &key)
+    return key
+  }
+
+  /// Appends the key of a value.
+  package static func append(_ value: JSONValue, to key: inout [UInt8]) { appendTree(value, to: &key) }
+
+  private static func appendTree(_ value: JSONValue, to key: inout some KeyOutput & ~Copyable) {
     switch value {
     case .null: key.append(Tag.null)
     case .bool(let value): key.append(value ? Tag.true : Tag.false)
     case .integer(let value): append(JSONNumber.integer(value), to: &key)
     case .double(let value): append(JSONNumber.double(value), to: &key)
-    case .string(let text): append(Array(text.utf8).span, to: &key)
+    case .string(let text): append(text.utf8.span, to: &key)
     case .array(let elements):
       key.append(Tag.array)
-      for element in elements { append(element, to: &key) }
+      for element in elements { appendTree(element, to: &key) }
       key.append(Tag.end)
     case .object(let members):
       key.append(Tag.object)
       for (name, value) in members.sorted {
         key.append(Tag.member)
-        append(Array(name.utf8).span, to: &key)
-        append(value, to: &key)
+        append(name.utf8.span, to: &key)
+        appendTree(value, to: &key)
       }
       key.append(Tag.end)
     }
   }
 
-  /// Appends the nearest double and, for an integer, its difference from that, which is at most 512.
-  private static func append(_ number: JSONNumber, to key: inout [UInt8]) {
+  // MARK: Numbers
+
+  /// Appends the nearest double and, where doubles don't hold all integers, the difference of the number from it, which
+  /// is at most 512.
+  ///
+  /// The double's bits, in an order that is the numbers', are in groups of seven, from the highest. A byte has a group
+  /// above a bit that says whether another group follows; groups of zeros at the end are left out.
+  @inline(__always)
+  private static func append(_ number: JSONNumber, to key: inout some KeyOutput & ~Copyable) {
     var double = number.double
-    var difference = 0
-    // Doubles hold smaller integers exactly.
-    if case .integer(let integer) = number, integer.magnitude > 1 << 53 {
-      difference = Int(Int128(integer) - Int128(double))
-    }
     // Negative zero equals zero.
     if double == 0 { double = 0 }
     let bits = double.bitPattern
     // Positive numbers follow negative ones, whose magnitudes are in reverse order.
-    let ordered = bits >> 63 == 0 ? bits | 1 << 63 : ~bits
-    var bytes = InlineArray<11, UInt8>(repeating: Tag.number)
-    for index in 0..<8 { bytes[index &+ 1] = UInt8(truncatingIfNeeded: ordered >> UInt64(56 &- 8 &* index)) }
-    let biased = UInt16(difference + 1 << 15)
-    bytes[9] = UInt8(biased >> 8)
-    bytes[10] = UInt8(truncatingIfNeeded: biased)
-    append(bytes: bytes.span, to: &key)
+    var rest = bits >> 63 == 0 ? bits | 1 << 63 : ~bits
+    var bytes = InlineArray<13, UInt8>(repeating: Tag.number)
+    var count = 1
+    repeat {
+      let group = UInt8(truncatingIfNeeded: rest >> 57)
+      rest &<<= 7
+      bytes[count] = group << 1 | (rest == 0 ? 0 : 1)
+      count &+= 1
+    } while rest != 0
+    if double.magnitude >= 0x1p53 {
+      var difference = 0
+      if case .integer(let integer) = number { difference = Int(Int128(integer) - Int128(double)) }
+      let biased = UInt16(difference + 1 << 15)
+      bytes[count] = UInt8(biased >> 8)
+      bytes[count &+ 1] = UInt8(truncatingIfNeeded: biased)
+      count &+= 2
+    }
+    key.append(bytes.span.extracting(first: count))
   }
 
-  /// Appends text with each zero followed by a byte that text doesn't have, and two zeros at its end.
-  private static func append(_ text: Span<UInt8>, to key: inout [UInt8]) {
+  // MARK: Strings
+
+  /// Appends text and a zero. A zero in the text becomes 1, 1, and a one becomes 1, 2.
+  private static func append(_ text: Span<UInt8>, to key: inout some KeyOutput & ~Copyable) {
     key.append(Tag.string)
+    appendEscaped(text, to: &key)
+    key.append(Tag.end)
+  }
+
+  private static func appendEscaped(_ text: Span<UInt8>, to key: inout some KeyOutput & ~Copyable) {
     var copied = 0
-    for index in text.indices where text[index] == 0 {
-      append(bytes: text.extracting(copied...index), to: &key)
-      key.append(0xFF)
+    for index in text.indices where text[index] <= 1 {
+      key.append(text.extracting(copied..<index))
+      key.append(1)
+      key.append(text[index] &+ 1)
       copied = index + 1
     }
-    append(bytes: text.extracting(copied...), to: &key)
-    key.append(0)
-    key.append(0)
+    key.append(text.extracting(copied...))
   }
 
   /// Returns the text that a key is of; nil if the key is of something else.
   static func text(of key: [UInt8]) -> [UInt8]? {
-    guard key.count >= 3, key[0] == Tag.string, key[key.count - 2] == 0, key[key.count - 1] == 0 else { return nil }
+    guard key.count >= 2, key[0] == Tag.string, key.last == Tag.end else { return nil }
     var text: [UInt8] = []
     var position = 1
-    while position < key.count - 2 {
-      let byte = key[position]
-      text.append(byte)
-      position += 1
-      guard byte == 0 else { continue }
-      guard key[position] == 0xFF else { return nil }
+    while position < key.count - 1 {
+      if key[position] == 1 {
+        position += 1
+        guard key[position] == 1 || key[position] == 2 else { return nil }
+        text.append(key[position] - 1)
+      } else {
+        guard key[position] != Tag.end else { return nil }
+        text.append(key[position])
+      }
       position += 1
     }
-    return position == key.count - 2 ? text : nil
+    return position == key.count - 1 ? text : nil
   }
 
-  private static func append(bytes: Span<UInt8>, to key: inout [UInt8]) {
-    unsafe bytes.withUnsafeBufferPointer { unsafe key.append(contentsOf: $0) }
+  /// Returns the size of the key that bytes begin with, in bytes; nil if they begin with none.
+  static func count(ofFirstIn bytes: [UInt8]) -> Int? {
+    var (position, depth) = (0, 0)
+    repeat {
+      guard position < bytes.count else { return nil }
+      position += 1
+      switch bytes[position - 1] {
+      // Before each member of an object is a byte that stands for a missing value elsewhere.
+      case Tag.missing, Tag.null, Tag.false, Tag.true: break
+      case Tag.number: position += numberCount(bytes[position...])
+      case Tag.string:
+        while position < bytes.count, bytes[position] != Tag.end { position += 1 }
+        position += 1
+      case Tag.array, Tag.object: depth += 1
+      case Tag.end: depth -= 1
+      default: return nil
+      }
+    } while depth > 0
+    return depth == 0 && position <= bytes.count ? position : nil
+  }
+
+  /// Returns the size of the bytes behind a number's tag.
+  private static func numberCount(_ bytes: ArraySlice<UInt8>) -> Int {
+    let groupCount = bytes.prefix { $0 & 1 == 1 }.count + 1
+    // The sign and the exponent of the double are in the first two groups.
+    let start = (0..<2).reduce(0) { start, group in
+      start << 7 | (group < groupCount ? Int(bytes.dropFirst(group).first ?? 0) >> 1 : 0)
+    }
+    let exponent = (start >> 13 == 1 ? start : ~start) >> 2 & 0x7FF
+    return groupCount + (exponent >= 1_023 + 53 ? 2 : 0)
+  }
+
+  // MARK: Ranges
+
+  /// Returns the bytes that the keys of all strings with a prefix begin with, and those of no other values.
+  package static func prefix(ofStringsBeginningWith prefix: String) -> [UInt8] {
+    var key = [Tag.string]
+    appendEscaped(prefix.utf8.span, to: &key)
+    return key
+  }
+
+  /// Returns the keys between which those of all values of a type are: from `lower` up to but not including `upper`.
+  package static func bounds(of type: JSONType) -> (lower: [UInt8], upper: [UInt8]) {
+    switch type {
+    case .null: ([Tag.null], [Tag.false])
+    case .boolean: ([Tag.false], [Tag.number])
+    case .number: ([Tag.number], [Tag.string])
+    case .string: ([Tag.string], [Tag.array])
+    case .array: ([Tag.array], [Tag.object])
+    case .object: ([Tag.object], [Tag.object + 1])
+    }
+  }
+
+  /// Replaces the bytes from a position on by their complements, which have the reverse order.
+  package static func complement(_ key: inout [UInt8], from start: Int = 0) {
+    for index in start..<key.count { key[index] = ~key[index] }
+  }
+}
+
+/// What keys are appended to.
+protocol KeyOutput: ~Copyable {
+  mutating func append(_ byte: UInt8)
+  mutating func append(_ bytes: Span<UInt8>)
+}
+
+extension [UInt8]: KeyOutput {
+  @inline(__always)
+  mutating func append(_ bytes: Span<UInt8>) {
+    unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
   }
 }

@@ -38,7 +38,7 @@ struct PageFinder<Item: Sendable>: Sendable {
   private var keys: [UInt8] = []
 
   /// Creates a finder that has not examined any documents.
-  /// - Parameter isOrdered: Whether the documents will be examined in ascending order of `_id`.
+  /// - Parameter isOrdered: Whether the documents will be examined in the order of the query, ties included.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
   init(_ query: DocumentQuery, isOrdered: Bool) throws(SelectorError) {
     var paths = PathTrie()
@@ -47,7 +47,7 @@ struct PageFinder<Item: Sendable>: Sendable {
     var start: [UInt8]?
     if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
     self.query = query
-    self.isOrdered = isOrdered && query.sort.isEmpty
+    self.isOrdered = isOrdered
     self.order = order
     self.program = program
     self.start = start
@@ -69,10 +69,7 @@ struct PageFinder<Item: Sendable>: Sendable {
   }
 
   /// Whether it matters which `_rev` a document has.
-  var needsRevision: Bool { program.paths.revisionEdge >= 0 }
-
-  /// The `_id` after which the page starts if documents come in its order; nil if it starts with the first document.
-  var startID: [UInt8]? { isOrdered ? start.flatMap { OrderKey.text(of: $0) } : nil }
+  var needsRevision: Bool { program.needsRevision }
 
   /// Keeps the item of a document if it matches and can be on the page.
   /// - Returns: Whether it matches.

@@ -50,6 +50,12 @@ public struct FieldPath: Hashable, Sendable {
     }
   }
 
+  /// Whether the path has so few and short names as one in a selector.
+  var isWithinLimits: Bool {
+    names.count <= SelectorParser.maxNameCount
+      && names.reduce(0) { $0 + $1.utf8.count } <= SelectorParser.maxPathByteCount
+  }
+
   static func + (left: FieldPath?, right: FieldPath) -> FieldPath {
     left.map { FieldPath(names: $0.names + right.names) } ?? right
   }

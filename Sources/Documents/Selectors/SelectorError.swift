@@ -39,6 +39,10 @@ public struct SelectorError: Error, Equatable, Sendable {
     case badExpression
     /// A bookmark is not one that this query returned.
     case badBookmark
+    /// The index that a query asks for doesn't exist, is still being built, or can't serve the query.
+    case badIndex
+    /// An aggregation is malformed.
+    case badAggregation
   }
 
   /// What is wrong, for programs.

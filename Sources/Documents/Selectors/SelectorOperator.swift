@@ -1,5 +1,5 @@
 /// The operators of selectors, by their names in JSON.
-enum SelectorOperator: String, CaseIterable {
+package enum SelectorOperator: String, CaseIterable {
   case equal = "$eq"
   case notEqual = "$ne"
   case less = "$lt"

@@ -156,6 +156,13 @@ public struct DocumentUpdate: Sendable {
     return result
   }
 
+  /// Returns a document's text after the update, or nil if that is the same text.
+  /// - Throws: As `apply(to:limits:)` does.
+  package func change(of document: Span<UInt8>, limits: JSONLimits) throws(DocumentUpdateError) -> [UInt8]? {
+    let result = try apply(to: document, limits: limits)
+    return result.count == document.count && result.span.order(document) == 0 ? nil : result
+  }
+
   /// Why text is no document.
   private static func documentError(_ document: Span<UInt8>, _ limits: JSONLimits) -> DocumentUpdateError {
     do throws(JSONError) {

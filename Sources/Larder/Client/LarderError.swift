@@ -78,6 +78,9 @@ extension LarderError: CustomStringConvertible {
       setting access
       """
     case .queryStopped: "make the selector narrower, or raise the limit in larderd's settings"
+    case .indexExists: "nothing was changed: give the index another name, or delete the one that exists"
+    case .tooManyIndexes: "nothing was changed: delete an index that is not used"
+    case .indexUnknown: "check the index's name"
     case .versionNotSupported: "use a client and a server with a common protocol version"
     default: "nothing was changed; the same call would be refused again"
     }
@@ -102,8 +105,14 @@ extension LarderError {
     case valueDamaged
     /// The server's rules don't permit this user to do that.
     case notPermitted
-    /// Finding documents exceeded a limit of the server.
+    /// Finding or changing documents exceeded a limit of the server.
     case queryStopped
+    /// The store has an index of that name with another definition.
+    case indexExists
+    /// The store has as many indexes as a store can have.
+    case tooManyIndexes
+    /// The store has no index of that name.
+    case indexUnknown
     /// The connection ended before the reply arrived.
     case disconnected
     /// The call's timeout passed.
@@ -170,6 +179,9 @@ extension LarderError {
         case .changesLost: .changesLost
         case .notPermitted: .notPermitted
         case .queryStopped: .queryStopped
+        case .indexExists: .indexExists
+        case .tooManyIndexes: .tooManyIndexes
+        case .indexUnknown: .indexUnknown
         }
     }
   }

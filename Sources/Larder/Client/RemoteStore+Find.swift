@@ -13,27 +13,33 @@ extension RemoteStore {
   /// and the client finds the documents among them.
   ///
   /// Besides the errors of all calls, the sequence throws `illegalArgument` if the bookmark isn't one of this query, if
-  /// the selector exceeds a limit or needs a text index, or if `skip` or `limit` is negative; `queryStopped` if finding
-  /// the documents exceeds a limit of the server; and `tooManyRequests` if the server is finding too many others.
-  public func find(_ query: DocumentQuery) -> Find { Find(store: self, query: query) }
+  /// the selector exceeds a limit or needs a text index, if `skip` or `limit` is negative, or if the index doesn't exist,
+  /// isn't ready or can't find the documents; `queryStopped` if finding the documents exceeds a limit of the server; and
+  /// `tooManyRequests` if the server is finding too many others.
+  /// - Parameter index: The name of the index to use; nil to let the server choose, which is best nearly always.
+  public func find(_ query: DocumentQuery, using index: String? = nil) -> Find {
+    Find(store: self, query: query, index: index)
+  }
 
-  /// Returns the documents that match a selector, in the order of their keys' bytes; see `find(_:)` for a query.
+  /// Returns the documents that match a selector, in the order of their keys' bytes; see `find(_:using:)` for a query.
   public func find(_ selector: Selector) -> Find { find(DocumentQuery(selector)) }
 
-  /// Returns the number of documents that match a selector; see `find(_:)` for a query.
-  public func count(_ selector: Selector) async throws(LarderError) -> UInt64 {
-    try await countWithStatistics(selector).count
+  /// Returns the number of documents that match a selector; see `find(_:using:)` for a query.
+  /// - Parameter index: The name of the index to use; nil to let the server choose.
+  public func count(_ selector: Selector, using index: String? = nil) async throws(LarderError) -> UInt64 {
+    try await countWithStatistics(selector, using: index).count
   }
 
   /// Returns the number of documents that match a selector, and what counting them took.
   package func countWithStatistics(
-    _ selector: Selector
+    _ selector: Selector, using index: String? = nil
   ) async throws(LarderError) -> (count: UInt64, statistics: DocumentStatistics) {
     let body: [UInt8]
+    let request = try FindDocumentsRequest(counting: selector, using: index)
     do throws(LarderError) {
-      body = try await stream(FindDocumentsRequest(counting: selector), deadline: deadline).body
+      body = try await stream(request, deadline: deadline).body
     } catch {
-      guard error.kind == .unknownOperation else { throw error }
+      guard error.kind == .unknownOperation, index == nil else { throw error }
       let (result, count) = try await findAmongAll(DocumentQuery(selector, limit: 0), isOrdered: false)
       return (UInt64(count), result.statistics)
     }
@@ -68,10 +74,12 @@ extension RemoteStore {
     public typealias Element = Document
     private let store: RemoteStore
     private let query: DocumentQuery
+    private let index: String?
 
-    fileprivate init(store: RemoteStore, query: DocumentQuery) {
+    fileprivate init(store: RemoteStore, query: DocumentQuery, index: String?) {
       self.store = store
       self.query = query
+      self.index = index
     }
 
     /// Returns all documents, with the bookmark and the statistics.
@@ -83,8 +91,19 @@ extension RemoteStore {
       return DocumentResult(documents: documents, bookmark: iterator.bookmark, statistics: statistics)
     }
 
+    /// Finds the documents without returning them, and returns how the server did that.
+    /// - Throws: The errors of the sequence; `unknownOperation` if the server can't find documents.
+    public func explanation() async throws(LarderError) -> FindExplanation {
+      let request = try FindDocumentsRequest(query, using: index, isExplained: true)
+      let body = try await store.stream(request, deadline: store.deadline).body
+      guard let result = unsafe FindResult(body.span.bytes, at: 0), let explanation = FindExplanation(result) else {
+        throw .malformedReply
+      }
+      return explanation
+    }
+
     public func makeAsyncIterator() -> AsyncIterator {
-      AsyncIterator(store: store, query: query)
+      AsyncIterator(store: store, query: query, index: index)
     }
 
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -95,6 +114,7 @@ extension RemoteStore {
       public private(set) var statistics: DocumentStatistics?
       private let store: RemoteStore
       private let query: DocumentQuery
+      private let index: String?
       private var phase = Phase.initial
       /// The body of the current frame, and the offset of the next record in it.
       private var body: [UInt8] = []
@@ -111,9 +131,10 @@ extension RemoteStore {
         case finished
       }
 
-      fileprivate init(store: RemoteStore, query: DocumentQuery) {
+      fileprivate init(store: RemoteStore, query: DocumentQuery, index: String?) {
         self.store = store
         self.query = query
+        self.index = index
       }
 
       public mutating func next() async throws(LarderError) -> Document? {
@@ -139,13 +160,13 @@ extension RemoteStore {
       /// can't find documents.
       private mutating func begin(isolation actor: isolated (any Actor)?) async throws(LarderError) {
         phase = .finished
-        let request = try FindDocumentsRequest(query)
+        let request = try FindDocumentsRequest(query, using: index)
         do throws(LarderError) {
           let (first, rest) = try await store.stream(request, deadline: store.deadline)
           body = first
           phase = rest.map { .streaming($0) } ?? .ending
         } catch {
-          guard error.kind == .unknownOperation else { throw error }
+          guard error.kind == .unknownOperation, index == nil else { throw error }
           let result = try await store.findAmongAll(query, isOrdered: true).result
           phase = .found(result.documents[...], result)
         }
@@ -186,7 +207,7 @@ extension RemoteStore {
           throw .malformedReply
         }
         phase = .finished
-        bookmark = result.bookmark.isEmpty ? nil : result.bookmark
+        bookmark = result.text.isEmpty ? nil : result.text
         statistics = DocumentStatistics(result, returnedDocumentCount: returnedCount)
         return nil
       }
@@ -206,10 +227,25 @@ extension RemoteStore {
   }
 }
 
+/// How a server finds the documents of a query.
+public struct FindExplanation: Sendable {
+  /// The plan of the server, for people and tools: `Protocol/wire.md` §6.7.
+  public let json: JSONValue
+  /// What finding the documents took. As many documents as `returnedDocumentCount` would have been returned.
+  public let statistics: DocumentStatistics
+
+  fileprivate init?(_ result: FindResult) {
+    guard let json = try? JSONValue(parsing: result.text) else { return nil }
+    self.json = json
+    statistics = DocumentStatistics(result, returnedDocumentCount: Int(clamping: result.found))
+  }
+}
+
 extension DocumentStatistics {
-  fileprivate init(_ result: FindResult, returnedDocumentCount: Int) {
+  init(_ result: FindResult, returnedDocumentCount: Int) {
     self.init(
-      examinedDocumentCount: Int(clamping: result.examined), returnedDocumentCount: returnedDocumentCount,
+      examinedDocumentCount: Int(clamping: result.examinedDocuments),
+      examinedKeyCount: Int(clamping: result.examinedKeys), returnedDocumentCount: returnedDocumentCount,
       duration: .nanoseconds(Int64(clamping: result.nanoseconds)))
   }
 }

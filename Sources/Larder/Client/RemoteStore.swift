@@ -36,7 +36,7 @@ public struct RemoteStore: Sendable {
   /// Makes a call.
   /// - Returns: A reply of the request's form.
   @inline(__always)
-  private func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+  func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
     try await core.connection.call(request, store: reference, deadline: deadline)
   }
 

@@ -1,26 +1,32 @@
 import Documents
 import Wire
 
-/// A request for the documents that a query finds, or for the number of documents that match its selector.
+/// A request for the documents that a query finds, for an explanation of how they are found, or for the number of
+/// documents that match a selector.
 struct FindDocumentsRequest: Request {
   static let operation = Wire.Operation.find
   static let form = ReplyForm.stream
   static let isRead = true
   static let requiredFeatures = Features.documents
   private let isCountOnly: Bool
+  private let isExplained: Bool
   private let limit: UInt32?
   private let skip: UInt64
   private let selector: [UInt8]
   private let sort: [UInt8]
   private let fields: [UInt8]
   private let bookmark: [UInt8]
+  private let index: String?
 
-  /// - Throws: `illegalArgument` if `skip` or `limit` of the query is negative.
-  init(_ query: DocumentQuery) throws(LarderError) {
+  /// - Parameter index: The name of the index to use; nil to let the server choose.
+  /// - Throws: `illegalArgument` if `skip` or `limit` of the query is negative, or no index can have the name.
+  init(_ query: DocumentQuery, using index: String?, isExplained: Bool = false) throws(LarderError) {
     guard query.skip >= 0, query.limit ?? 0 >= 0 else {
       throw LarderError(.illegalArgument, outcome: .rejected, "skip and limit of a query must not be negative")
     }
     isCountOnly = false
+    self.isExplained = isExplained
+    self.index = try Self.checked(index)
     // The maximum of the protocol is more than any store has.
     limit = query.limit.map { UInt32(clamping: $0) }
     skip = UInt64(query.skip)
@@ -30,8 +36,11 @@ struct FindDocumentsRequest: Request {
     bookmark = query.bookmark.map { Array($0.utf8) } ?? []
   }
 
-  init(counting selector: Selector) {
+  /// - Throws: `illegalArgument` if no index can have the name.
+  init(counting selector: Selector, using index: String?) throws(LarderError) {
     isCountOnly = true
+    isExplained = false
+    self.index = try Self.checked(index)
     limit = nil
     skip = 0
     self.selector = selector.json.encoded()
@@ -40,13 +49,22 @@ struct FindDocumentsRequest: Request {
     bookmark = []
   }
 
+  private static func checked(_ index: String?) throws(LarderError) -> String? {
+    // An empty name would let the server choose, and a longer one would not fit into the request.
+    guard let index, !(1...DocumentIndex.maxNameByteCount).contains(index.utf8.count) else { return index }
+    throw LarderError(
+      .illegalArgument, outcome: .rejected, "the name of an index has 1 to \(DocumentIndex.maxNameByteCount) bytes")
+  }
+
   var measure: RequestMeasure {
-    RequestMeasure(bodySize: FindRequest.headerSize + selector.count + sort.count + fields.count + bookmark.count)
+    let queryByteCount = selector.count + sort.count + fields.count
+    return RequestMeasure(
+      bodySize: FindRequest.headerSize + queryByteCount + bookmark.count + (index?.utf8.count ?? 0))
   }
 
   func encode(into output: inout ByteBuffer) {
     unsafe output.appendFind(
-      countOnly: isCountOnly, limit: limit, skip: skip, selector: selector.span.bytes, sort: sort.span.bytes,
-      fields: fields.span.bytes, bookmark: bookmark.span.bytes)
+      countOnly: isCountOnly, explain: isExplained, limit: limit, skip: skip, selector: selector.span.bytes,
+      sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes, index: index)
   }
 }

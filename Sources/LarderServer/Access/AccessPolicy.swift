@@ -106,9 +106,17 @@ extension Operation {
   var right: Right {
     switch self {
     case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
-    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find: .read
-    case .put, .putMany, .delete, .deleteMany, .deleteAll: .write
-    case .storeCreate, .storeDrop, .slowLog, .connections: .admin
+    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList: .read
+    case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching: .write
+    case .storeCreate, .storeDrop, .slowLog, .connections, .indexEnsure, .indexDelete: .admin
+    }
+  }
+
+  /// Whether it works on the documents or the indexes of a store, which takes too long for the store's lock.
+  var isOnDocuments: Bool {
+    switch self {
+    case .find, .aggregate, .changeMatching, .indexEnsure, .indexDelete, .indexList: true
+    default: false
     }
   }
 

@@ -248,7 +248,7 @@ struct ConnectionHandler: ~Copyable {
       if replies.isEmpty { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
-    processor.startFinds(of: &connection)
+    processor.startJobs(of: &connection)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
   }
@@ -319,10 +319,10 @@ struct ConnectionHandler: ~Copyable {
     settle(&connection, &spare)
   }
 
-  // MARK: Finds
+  // MARK: Jobs
 
-  /// Begins the reply to a find that has ended, unless the client has canceled it.
-  mutating func beginReply(to job: FindJob, _ connection: inout Connection, _ spare: inout ReplyBuffer) {
+  /// Begins the reply to a job that has ended, unless the client has canceled it.
+  mutating func beginReply(to job: DocumentJob, _ connection: inout Connection, _ spare: inout ReplyBuffer) {
     processor.beginReply(to: job, of: &connection, into: &spare)
     settle(&connection, &spare)
   }

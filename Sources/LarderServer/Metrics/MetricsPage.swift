@@ -13,6 +13,7 @@ extension ServerState {
     text.begin("uptime_seconds", .gauge, "Time since the server started.")
     text.add(seconds: Double(uptimeMilliseconds) / 1_000)
     addRequests(&text)
+    addFinds(&text)
     addConnections(&text)
     addStores(&text)
     ProcessFigures.now?.add(to: &text)
@@ -33,8 +34,8 @@ extension ServerState {
       "request_duration_seconds", .histogram,
       """
       Time from a worker's wakeup until it has sent the replies to everything that has arrived, or holds them until \
-      commits are durable; all requests of a wakeup count with the same time. Operations that were never requested \
-      are omitted.
+      commits are durable; all requests of a wakeup count with the same time. Finds, aggregations and changes of \
+      matching documents take until their result is known. Operations that were never requested are omitted.
       """)
     for number in 0..<WorkerMetrics.operationCount {
       let durations = workers.map { $0.durations(of: number) }
@@ -56,6 +57,23 @@ extension ServerState {
   private static func name(ofOperation number: Int) -> String { Operation(rawValue: UInt8(number))?.name ?? "other" }
 
   private func sum(_ sum: WorkerMetrics.Sum) -> UInt64 { workers.reduce(0) { $0 + $1[sum] } }
+
+  private func addFinds(_ text: inout MetricsText) {
+    text.begin(
+      "finds", .gauge, "Finds, aggregations and changes of matching documents whose replies are not finished.")
+    text.add(UInt64(jobs.openCount))
+    text.begin("finds_max", .gauge, "Maximum number of them.")
+    text.add(UInt64(limits.finds))
+    text.begin(
+      "find_plans_total", .counter,
+      "Finds, aggregations and changes with a result, by whether indexes limited the work.")
+    text.add(sum(.scans), ("plan", "scan"))
+    text.add(sum(.indexedJobs), ("plan", "index"))
+    text.begin("examined_documents_total", .counter, "Documents that they evaluated.")
+    text.add(sum(.examinedDocuments))
+    text.begin("examined_keys_total", .counter, "Keys of indexes that they read.")
+    text.add(sum(.examinedKeys))
+  }
 
   private func addConnections(_ text: inout MetricsText) {
     text.begin("connections", .gauge, "Open connections.")

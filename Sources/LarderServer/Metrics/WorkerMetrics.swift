@@ -17,6 +17,8 @@ final class WorkerMetrics: Sendable {
 
   enum Sum: Int, CaseIterable {
     case wakeups, slowWakeups, receivedBytes, sentBytes
+    /// Documents and keys of indexes that were looked at, and the jobs that looked at all documents, or at fewer.
+    case examinedDocuments, examinedKeys, scans, indexedJobs
   }
 
   /// Adds to the requests with an outcome.
@@ -73,6 +75,9 @@ struct WakeupCounts: ~Copyable {
     counts[operation] &+= 1
     operations |= 1 &<< UInt32(truncatingIfNeeded: operation)
   }
+
+  /// Counts a request whose outcome is recorded when its job has ended.
+  mutating func countPending() { requests &+= 1 }
 
   @inline(__always)
   mutating func addReceived(_ byteCount: Int) { receivedBytes &+= UInt64(byteCount) }

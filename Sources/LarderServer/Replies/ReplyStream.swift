@@ -1,4 +1,5 @@
 import Storage
+import Wire
 
 /// A reply of several frames that is not finished: `Protocol/wire.md` §5. What it has left to send, from which
 /// snapshot, and its credit.
@@ -10,6 +11,10 @@ struct ReplyStream {
   let store: Store
   /// The view of the store that the entries come from; nil for a watch.
   let snapshot: Snapshot?
+  /// The place of its job among those of the server; nil if there is no job.
+  let slot: JobSlot?
+  /// The operation of the request.
+  let operation: Operation
   var remainder: Remainder
   /// The number of bytes that the client still accepts. Nothing is sent unless it is positive.
   private(set) var credit: Int
@@ -21,10 +26,15 @@ struct ReplyStream {
   /// The largest credit that a stream can have.
   static let maxCredit = Int(Int32.max)
 
-  init(id: UInt32, store: Store, snapshot: Snapshot?, remainder: Remainder, credit: Int, now: UInt64) {
+  init(
+    id: UInt32, operation: Operation, store: Store, snapshot: Snapshot?, remainder: Remainder, slot: JobSlot? = nil,
+    credit: Int, now: UInt64
+  ) {
     self.id = id
+    self.operation = operation
     self.store = store
     self.snapshot = snapshot
+    self.slot = slot
     self.remainder = remainder
     self.credit = credit
     lastSent = now
@@ -37,15 +47,17 @@ struct ReplyStream {
     case entries([UInt32], next: Int)
     /// The changes of the store, without an end.
     case changes(Watch)
-    /// What a find is still looking for.
-    case finding(FindJob)
+    /// What a job has still to find out. A change has one frame, which needs no credit.
+    case running(DocumentJob)
     /// What a find has found, from `next` on. The number of documents stands for the result after them.
     case found(FoundDocuments, next: Int)
+    /// What an aggregation has computed, likewise.
+    case rows(AggregatedRows, next: Int)
 
     /// The number of keys that it keeps in memory.
     var keyCount: Int {
       switch self {
-      case .scan, .changes, .finding, .found: 0
+      case .scan, .changes, .running, .found, .rows: 0
       case .entries(let handles, _): handles.count
       }
     }
@@ -54,8 +66,9 @@ struct ReplyStream {
       switch self {
       case .scan(let scan): scan.ranks.isEmpty
       case .entries(let handles, let next): next == handles.count
-      case .changes, .finding: false
+      case .changes, .running: false
       case .found(let found, let next): next > found.handles.count
+      case .rows(let rows, let next): next > rows.rows.count
       }
     }
   }
@@ -74,12 +87,12 @@ struct ReplyStream {
 
   private var watch: Watch? { if case .changes(let watch) = remainder { watch } else { nil } }
   var isWatch: Bool { watch != nil }
-  /// Whether it is a find that is still looking for its documents.
-  private var isFinding: Bool { if case .finding = remainder { true } else { false } }
+  /// The job that it waits for; nil if there is none, or it has ended.
+  var runningJob: DocumentJob? { if case .running(let job) = remainder { job } else { nil } }
   /// Whether its frames have fields of documents, which take longer to make than they are long.
   var isProjecting: Bool { if case .found(let found, _) = remainder { found.projection != nil } else { false } }
   /// Whether the next frame can be made now.
-  var isReady: Bool { credit > 0 && watch?.isCaughtUp != true && !isFinding }
+  var isReady: Bool { credit > 0 && watch?.isCaughtUp != true && runningJob == nil }
   /// Whether it is a watch that has reported every change there is.
   var isAtEnd: Bool { watch?.isAtEnd == true }
 
@@ -91,14 +104,9 @@ struct ReplyStream {
 
   mutating func addCredit(_ byteCount: Int) { credit = min(credit + byteCount, Self.maxCredit) }
 
-  /// Makes a find look for its documents, unless it does already.
-  func startFind(on runner: FindRunner) {
-    if case .finding(let job) = remainder { job.start(on: runner) }
-  }
-
-  func isWaiting(for job: FindJob) -> Bool {
-    if case .finding(let own) = remainder { own === job } else { false }
-  }
+  /// Cancels the job that it waits for, if there is one.
+  /// - Returns: false if the job has changed documents, which its client must be told.
+  func tryCancel() -> Bool { runningJob?.cancel() ?? true }
 
   /// Makes a watch look for changes again.
   mutating func resumeWatch() {
@@ -107,13 +115,11 @@ struct ReplyStream {
     remainder = .changes(watch)
   }
 
-  /// Releases the snapshot or the watch, and ends a find. Locks the store.
+  /// Releases the snapshot or the watch, and cancels a job. Locks the store, so that a canceled job changes nothing from
+  /// then on.
   func end() {
-    switch remainder {
-    case .finding(let job): job.cancel()
-    case .found(let found, _): found.slot.release()
-    case .scan, .entries, .changes: break
-    }
+    runningJob?.cancel()
+    slot?.release()
     store.access { map in
       if let snapshot { map.end(snapshot) } else { map.endWatch() }
     }

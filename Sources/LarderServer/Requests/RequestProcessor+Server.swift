@@ -62,7 +62,8 @@ extension RequestProcessor {
     if operation == .cancel { return cancel(header, body, &connection, into: &replies) }
     guard header.flags == 0 else { return replies.fail(.malformed, id) }
     let takesStore =
-      Self.isOnEntries(header.kind) || operation == .storeClose || (operation == .stats && header.detail != 0)
+      Self.isOnEntries(header.kind) || operation.isOnDocuments || operation == .storeClose
+      || (operation == .stats && header.detail != 0)
     guard takesStore || header.detail == 0 else {
       return replies.fail(.malformed, id, "this operation takes no store handle")
     }
@@ -89,6 +90,18 @@ extension RequestProcessor {
         guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
         connection.stores.close(header.detail)
         return succeed(id, into: &replies)
+      case .find, .aggregate, .changeMatching:
+        guard let store = connection.stores[header.detail]?.store else { break }
+        return startJob(operation, body, id, &connection, store, into: &replies)
+      case .indexEnsure, .indexDelete, .indexList:
+        guard let store = connection.stores[header.detail]?.store else { break }
+        // Another one may have its name by now.
+        guard !store.access({ $0.isDropped }) else { throw .storeDropped }
+        switch operation {
+        case .indexEnsure: return try ensureIndex(body, id, store, into: &replies)
+        case .indexDelete: return try deleteIndex(body, id, store, into: &replies)
+        default: return listIndexes(body, id, store, into: &replies)
+        }
       case .storeCreate: return try createStore(id, body, connection, into: &replies)
       case .storeList: return listStores(id, body, connection, into: &replies)
       case .storeDrop:
@@ -96,15 +109,16 @@ extension RequestProcessor {
         if let refused = rejectUnlessPermitted(operation, on: name, id, connection, into: &replies) { return refused }
         try server.stores.drop(name)
         return succeed(id, into: &replies)
-      default: return replies.fail(.malformed, id)
+      default: break
       }
+      return replies.fail(.malformed, id)
     } catch {
       return replies.fail(error, id)
     }
   }
 
   /// Appends a reply with an empty body.
-  private mutating func succeed(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+  mutating func succeed(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.bytes.endFrame(replies.bytes.beginReply(id: id))
     return RequestResult()
   }
@@ -124,9 +138,11 @@ extension RequestProcessor {
   private mutating func cancel(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard header.flags == 0, header.detail == 0, body.byteCount == 0, connection.endStream(id: header.id) else {
-      return RequestResult()
-    }
+    guard header.flags == 0, header.detail == 0, body.byteCount == 0,
+      let index = connection.streams.firstIndex(where: { $0.id == header.id }), connection.streams[index].tryCancel()
+    else { return RequestResult() }
+    recordEnd(of: connection.streams[index], .cancelled)
+    connection.endStream(at: index)
     return replies.fail(.cancelled, header.id)
   }
 
@@ -243,6 +259,7 @@ extension RequestProcessor {
       switch operation {
       case .storeCreate: "create"
       case .storeDrop: "drop"
+      case .indexEnsure, .indexDelete: "change the indexes of"
       default: operation.right == .read ? "read" : "write to"
       }
     return refuse("\(action) store \(store)", id, connection, into: &replies)

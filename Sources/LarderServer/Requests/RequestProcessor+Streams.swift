@@ -48,7 +48,7 @@ extension RequestProcessor {
     var handles: [UInt32] = []
     handles.reserveCapacity(keys.remaining)
     while let key = keys.next(body) { handles.append(map.handle(of: body.extracting(key), now: now) ?? 0) }
-    openStream(.entries(handles, next: 0), id, frameAt: start, &connection, store, &map, into: &replies)
+    openStream(.entries(handles, next: 0), .getMany, id, frameAt: start, &connection, store, &map, into: &replies)
     return RequestResult(shownRevision: shownRevision)
   }
 
@@ -75,7 +75,9 @@ extension RequestProcessor {
     let start = replies.bytes.beginReply(id: id)
     let (rest, newestRevision) = try appendEntries(of: scan, in: nil, toFrameAt: start, &map, of: &replies)
     replies.bytes.endFrame(start)
-    if !rest.ranks.isEmpty { openStream(.scan(rest), id, frameAt: start, &connection, store, &map, into: &replies) }
+    if !rest.ranks.isEmpty {
+      openStream(.scan(rest), operation, id, frameAt: start, &connection, store, &map, into: &replies)
+    }
     return RequestResult(shownRevision: max(revision, newestRevision))
   }
 
@@ -99,13 +101,13 @@ extension RequestProcessor {
 
   /// Opens a stream whose first frame has been appended.
   private mutating func openStream(
-    _ remainder: ReplyStream.Remainder, _ id: UInt32, frameAt start: Int, _ connection: inout Connection,
-    _ store: Store, _ map: inout EntryMap, into replies: inout ReplyBuffer
+    _ remainder: ReplyStream.Remainder, _ operation: Operation, _ id: UInt32, frameAt start: Int,
+    _ connection: inout Connection, _ store: Store, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) {
     replies.markMore(frameAt: start)
     connection.streams.append(
       ReplyStream(
-        id: id, store: store, snapshot: map.snapshot(now: now), remainder: remainder,
+        id: id, operation: operation, store: store, snapshot: map.snapshot(now: now), remainder: remainder,
         credit: connection.credit - (replies.bytes.count - start), now: now))
   }
 
@@ -146,8 +148,10 @@ extension RequestProcessor {
       defer { stream.remainder = .changes(watch) }
       return continueWatch(&stream, &watch, notifier, into: &replies)
     }
-    if case .found(let found, let next) = stream.remainder {
-      return continueFind(&stream, found, from: next, into: &replies)
+    switch stream.remainder {
+    case .found(let found, let next): return continueFind(&stream, found, from: next, into: &replies)
+    case .rows(let rows, let next): return continueRows(&stream, rows, from: next, into: &replies)
+    default: break
     }
     guard let snapshot = stream.snapshot else { preconditionFailure("a stream of entries has a snapshot") }
     let start = replies.bytes.beginReply(id: stream.id)
@@ -189,19 +193,23 @@ extension RequestProcessor {
     where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch
       && connection.streams[index].lastSent + timeout.wholeMilliseconds <= now
     {
+      recordEnd(of: connection.streams[index], .answerExpired)
       replies.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
       hasEnded = true
     }
     return hasEnded
   }
 
-  /// Ends the streams of stores that the connection may not read any more.
+  /// Ends the streams of stores that the connection may not use any more as the requests did.
   /// - Returns: whether there were any.
   mutating func endForbiddenStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
     var hasEnded = false
     for index in connection.streams.indices.reversed() {
-      let (id, store) = (connection.streams[index].id, connection.streams[index].store.name)
-      guard rejectUnlessPermitted(.get, on: store, id, connection, into: &replies) != nil else { continue }
+      let stream = connection.streams[index]
+      // A change that takes place before the rights change is told of.
+      if stream.operation.right <= connection.grants.right(on: stream.store.name) || !stream.tryCancel() { continue }
+      _ = rejectUnlessPermitted(stream.operation, on: stream.store.name, stream.id, connection, into: &replies)
+      recordEnd(of: stream, .notPermitted)
       connection.endStream(at: index)
       hasEnded = true
     }
@@ -232,7 +240,7 @@ extension RequestProcessor {
         next += 1
       }
       return (.entries(handles, next: next), newest)
-    case .changes, .finding, .found: preconditionFailure("the stream has frames of another kind")
+    case .changes, .running, .found, .rows: preconditionFailure("the stream has frames of another kind")
     }
   }
 

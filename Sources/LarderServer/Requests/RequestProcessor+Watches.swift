@@ -28,7 +28,7 @@ extension RequestProcessor {
       position: feed.position(of: from), throughRevision: from - 1)
     connection.streams.append(
       ReplyStream(
-        id: id, store: store, snapshot: nil, remainder: .changes(watch),
+        id: id, operation: .watch, store: store, snapshot: nil, remainder: .changes(watch),
         credit: connection.credit - (replies.bytes.count - start), now: now))
     return RequestResult(shownRevision: revision)
   }

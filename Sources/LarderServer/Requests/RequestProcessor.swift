@@ -10,7 +10,7 @@ import Wire
 ///
 /// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
 /// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several
-/// frames), `+Finds`, `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing,
+/// frames), `+Documents` (finds and the like), `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing,
 /// because the compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
   let server: ServerState
@@ -77,6 +77,7 @@ struct RequestProcessor: ~Copyable {
 
   @inline(__always)
   private mutating func record(_ result: RequestResult, of operation: UInt8) {
+    if result.isPending { return counts.countPending() }
     counts.count(operation)
     if result.outcome != .done { recordFailure(result.outcome, of: operation) }
   }
@@ -84,6 +85,33 @@ struct RequestProcessor: ~Copyable {
   @inline(never)
   private mutating func recordFailure(_ outcome: Outcome, of operation: UInt8) {
     counts.countFailure(operation, outcome, metrics)
+  }
+
+  /// Records the end of a request whose job took longer than the wakeup: how it ended, and how long it took.
+  func record(_ outcome: Outcome, of job: DocumentJob) {
+    let nanoseconds = job.elapsedTime
+    let operation = Int(job.operation.rawValue)
+    metrics.count(1, operation, outcome)
+    metrics.record(nanoseconds: nanoseconds, count: 1, of: operation)
+    recordWork(of: job)
+    guard nanoseconds >= limits.slowThreshold.wholeMilliseconds * 1_000_000 else { return }
+    let entry = SlowLog.Entry(
+      ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: 1,
+      receivedBytes: UInt64(job.requestByteCount), operations: 1 << UInt32(operation), store: job.store.name.text)
+    server.slowLog.withLock { $0.append(entry) }
+  }
+
+  /// Records what a job has looked at, if it has a result.
+  func recordWork(of job: DocumentJob) {
+    guard case .success(let result) = job.outcome else { return }
+    metrics.add(result.examined.documents, to: .examinedDocuments)
+    metrics.add(result.examined.keys, to: .examinedKeys)
+    metrics.add(1, to: job.isScan ? .scans : .indexedJobs)
+  }
+
+  /// Records the end of a job that its stream still waits for, if there is one.
+  func recordEnd(of stream: ReplyStream, _ code: ErrorCode) {
+    if let job = stream.runningJob { record(code.outcome, of: job) }
   }
 
   // MARK: Processing
@@ -264,20 +292,19 @@ struct RequestProcessor: ~Copyable {
     case .page: return try scan(.page, body, id, &connection, store, &map, into: &replies)
     case .all: return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
-    case .find: return find(body, id, &connection, store, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
     }
   }
 
   /// Whether an operation works on the entries of a store, and is executed under that store's lock.
   @inline(__always)
-  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.find.rawValue }
+  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue }
 
   /// Whether a request on entries changes nothing.
   @inline(__always)
   private static func isReadOnly(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all, .watch, .find: true
+    case .get, .getMany, .count, .page, .all, .watch: true
     default: false
     }
   }
@@ -310,11 +337,14 @@ struct RequestResult {
   let outcome: Outcome
   /// The newest commit that the reply reveals, which must be durable before the reply is sent; 0 for none.
   let shownRevision: UInt64
+  /// Whether the reply follows when a job has ended. The outcome is not known then.
+  let isPending: Bool
 
   @inline(__always)
-  init(outcome: Outcome = .done, shownRevision: UInt64 = 0) {
+  init(outcome: Outcome = .done, shownRevision: UInt64 = 0, isPending: Bool = false) {
     self.outcome = outcome
     self.shownRevision = shownRevision
+    self.isPending = isPending
   }
 
   /// The same result of a reply that reveals a commit.

@@ -8,10 +8,13 @@ extension ErrorCode {
   init(_ error: StorageError) {
     self =
       switch error {
-      case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory: .illegalArgument
+      case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory, .indexesTooLarge: .illegalArgument
       case .storeExists: .storeExists
       case .unknownStore, .storeDropped: .storeUnknown
       case .tooManyStores: .tooManyStores
+      case .indexExists: .indexExists
+      case .unknownIndex: .indexUnknown
+      case .tooManyIndexes: .tooManyIndexes
       case .snapshotEnded: .answerExpired
       case .storeFull, .outOfMemory, .diskFull: .storeFull
       case .overLimit: .valueTooLarge

@@ -170,7 +170,7 @@ struct EventLoop: ~Copyable {
         didServe(token.slot)
       }
     }
-    for job in mail.endedFinds where connections.contains(job.token) {
+    for job in mail.endedJobs where connections.contains(job.token) {
       handler.beginReply(to: job, &connections[job.token.slot], &spareReplies)
       didServe(job.token.slot)
     }

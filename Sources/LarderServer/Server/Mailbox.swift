@@ -21,8 +21,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var mustDrain = false
     /// The watched stores that have changed.
     fileprivate(set) var changedStores: [ObjectIdentifier] = []
-    /// The finds that have an outcome.
-    fileprivate(set) var endedFinds: [FindJob] = []
+    /// The jobs that have an outcome.
+    fileprivate(set) var endedJobs: [DocumentJob] = []
   }
 
   init() throws(SystemError) {
@@ -69,9 +69,9 @@ final class Mailbox: Sendable {
     wakeup.signal()
   }
 
-  /// Reports that a find has an outcome.
-  func post(endedFind job: FindJob) {
-    contents.withLock { $0.endedFinds.append(job) }
+  /// Reports that a job has an outcome.
+  func post(endedJob job: DocumentJob) {
+    contents.withLock { $0.endedJobs.append(job) }
     wakeup.signal()
   }
 

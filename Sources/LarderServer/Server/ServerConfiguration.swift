@@ -88,13 +88,14 @@ package struct ServerLimits: Sendable {
   /// with an error.
   package var maxTotalInputBytes = 512 << 20
 
-  /// The maximum number of finds of all clients whose replies are not sent yet.
+  /// The maximum number of finds, aggregations and changes of matching documents of all clients whose replies are not
+  /// sent yet. One connection may have a quarter of them.
   package var finds = 64
-  /// The maximum number of entries that a find may examine.
+  /// The maximum number of entries that one of them may examine.
   package var findDocuments = 10_000_000
-  /// The maximum memory, in bytes, of the sort keys and handles that a find keeps.
+  /// The maximum memory, in bytes, of what one of them keeps: handles, sort keys, groups, and new values.
   package var findMemory = 64 << 20
-  /// How long a find may take, without the time that it waits for other finds.
+  /// How long one of them may take, without the time that it waits for others.
   package var findTime: Duration = .seconds(2)
 
   /// How long a new connection may take to send its hello.

@@ -15,7 +15,7 @@ final class ServerState: Sendable {
   /// What each worker counts, by its index.
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
-  let finds = FindRunner()
+  let jobs = JobRunner()
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
@@ -76,6 +76,11 @@ final class ServerState: Sendable {
       Figure("input_bytes", buffers.inboxBytes),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
       Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
+      Figure("finds", UInt64(jobs.openCount)),
+      Figure("scans_total", workers.reduce(0) { $0 + $1[.scans] }),
+      Figure("indexed_finds_total", workers.reduce(0) { $0 + $1[.indexedJobs] }),
+      Figure("examined_documents_total", workers.reduce(0) { $0 + $1[.examinedDocuments] }),
+      Figure("examined_keys_total", workers.reduce(0) { $0 + $1[.examinedKeys] }),
       Figure("request_p50_nanoseconds", quantiles[0]),
       Figure("request_p99_nanoseconds", quantiles[1]),
       Figure("request_p999_nanoseconds", quantiles[2]),

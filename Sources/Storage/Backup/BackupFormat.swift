@@ -1,7 +1,17 @@
+import Documents
+
 /// The header of a backup: `Protocol/backup-format.md`, section 1.
+///
+/// It has version 2 if the store has indexes, and otherwise version 1, which older programs can read.
 package struct BackupHeader: Equatable, Sendable {
+  /// The size of the fields that every version has.
   static let fixedByteCount = 24
-  private static let version: UInt16 = 1
+  /// The size of the field for the size of the index definitions, in version 2.
+  private static let indexesSizeByteCount = 4
+  /// The number of bytes that reveal the size of any header.
+  static let maxFixedByteCount = fixedByteCount + indexesSizeByteCount
+  private static let plainVersion: UInt16 = 1
+  private static let indexesVersion: UInt16 = 2
   private static let magic: [UInt8] = Array("LARDRBAK".utf8)
   private static let checksumRange = 12..<16
 
@@ -10,53 +20,86 @@ package struct BackupHeader: Equatable, Sendable {
   package let store: String
   /// The kind of the store, as `StoreSpecification` parses it.
   package let specification: String
+  /// The definitions of the store's indexes.
+  package let indexes: [DocumentIndex]
 
   /// - Parameters:
   ///   - store: Up to 255 bytes.
   ///   - specification: Up to 255 bytes.
-  package init(made: UInt64, store: String, specification: String) {
+  ///   - indexes: Definitions that `fits` permits.
+  package init(made: UInt64, store: String, specification: String, indexes: [DocumentIndex] = []) {
     precondition(store.utf8.count <= 255 && specification.utf8.count <= 255, "a server has no such store")
+    precondition(Self.fits(indexes), "a server has no store with such indexes")
     self.made = made
     self.store = store
     self.specification = specification
+    self.indexes = indexes
+  }
+
+  /// Returns whether a header has space for these definitions: 64 of them, and 1 MiB.
+  package static func fits(_ indexes: [DocumentIndex]) -> Bool {
+    indexes.count <= Store.maxIndexCount
+      && IndexDefinitions.bytes(of: indexes).count <= IndexDefinitions.maxByteCount
   }
 
   var bytes: [UInt8] {
+    let definitions = IndexDefinitions.bytes(of: indexes)
     var bytes = Self.magic
-    bytes.append(littleEndian: Self.version)
+    bytes.append(littleEndian: definitions.isEmpty ? Self.plainVersion : Self.indexesVersion)
     bytes.append(UInt8(store.utf8.count))
     bytes.append(UInt8(specification.utf8.count))
     bytes.append(littleEndian: 0 as UInt32)
     bytes.append(littleEndian: made)
+    if !definitions.isEmpty { bytes.append(littleEndian: UInt32(definitions.count)) }
     bytes += store.utf8
     bytes += specification.utf8
+    bytes += definitions
     bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(excluding: Self.checksumRange))
     return bytes
   }
 
-  /// Returns the size of the header that starts with these bytes; nil if they don't start a header.
+  /// Returns the size of the header that starts with these bytes, or how many bytes it takes to know.
   /// - Parameter start: At least `fixedByteCount` bytes.
-  static func byteCount(_ start: [UInt8]) -> Int? {
-    guard start[..<8].elementsEqual(magic) else { return nil }
-    return fixedByteCount + Int(start[10]) + Int(start[11])
+  static func byteCount(_ start: [UInt8]) throws(BackupDamage) -> Int {
+    guard start[..<8].elementsEqual(magic) else {
+      throw BackupDamage(offset: 0, reason: "this is not a backup of a store")
+    }
+    let version = start.integer(at: 8, as: UInt16.self)
+    guard version == plainVersion || version == indexesVersion else {
+      throw BackupDamage(
+        offset: 8,
+        reason: "the format has version \(version), but this program only knows the versions \(plainVersion) and "
+          + "\(indexesVersion)")
+    }
+    let byteCount = fixedByteCount + Int(start[10]) + Int(start[11])
+    guard version == indexesVersion else { return byteCount }
+    guard start.count >= maxFixedByteCount else { return maxFixedByteCount }
+    let indexesByteCount = Int(start.integer(at: fixedByteCount, as: UInt32.self))
+    guard (1...IndexDefinitions.maxByteCount).contains(indexesByteCount) else {
+      throw BackupDamage(offset: fixedByteCount, reason: "the size of the index definitions is impossible")
+    }
+    return byteCount + indexesSizeByteCount + indexesByteCount
   }
 
   /// Decodes a header.
   /// - Parameter bytes: Exactly the number of bytes that `byteCount` returns.
   init(_ bytes: [UInt8]) throws(BackupDamage) {
-    let version = bytes.integer(at: 8, as: UInt16.self)
-    guard version == Self.version else {
-      throw BackupDamage(
-        offset: 8, reason: "the format has version \(version), but this program only knows version \(Self.version)")
-    }
-    let name = bytes[Self.fixedByteCount..<Self.fixedByteCount + Int(bytes[10])]
+    let hasIndexes = bytes.integer(at: 8, as: UInt16.self) == Self.indexesVersion
+    let start = Self.fixedByteCount + (hasIndexes ? Self.indexesSizeByteCount : 0)
+    let name = bytes[start..<start + Int(bytes[10])]
+    let definitions = bytes[(name.endIndex + Int(bytes[11]))...]
     guard
       bytes.integer(at: Self.checksumRange.lowerBound, as: UInt32.self)
         == bytes.checksum(excluding: Self.checksumRange),
       let store = String(validating: name, as: UTF8.self),
-      let specification = String(validating: bytes[name.endIndex...], as: UTF8.self)
+      let specification = String(validating: bytes[name.endIndex..<definitions.startIndex], as: UTF8.self)
     else { throw BackupDamage(offset: 0, reason: "the header's checksum is wrong") }
-    self.init(made: bytes.integer(at: 16, as: UInt64.self), store: store, specification: specification)
+    self.made = bytes.integer(at: 16, as: UInt64.self)
+    self.store = store
+    self.specification = specification
+    do throws(IndexDefinitions.ParseError) { indexes = try IndexDefinitions.indexes(in: definitions) } catch {
+      throw BackupDamage(offset: definitions.startIndex, reason: "the index definitions are invalid: \(error)")
+    }
   }
 }
 

@@ -66,9 +66,9 @@ package struct BackupReader {
 
   private mutating func readHeader(_ bytes: UnsafeRawBufferPointer) throws(ParseFailure) -> Event {
     guard bytes.count >= BackupHeader.fixedByteCount else { throw .needsBytes(BackupHeader.fixedByteCount) }
-    guard let count = BackupHeader.byteCount(unsafe Array(bytes[..<BackupHeader.fixedByteCount])) else {
-      throw damage("this is not a backup of a store")
-    }
+    let count: Int
+    let start = unsafe Array(bytes.prefix(BackupHeader.maxFixedByteCount))
+    do throws(BackupDamage) { count = try BackupHeader.byteCount(start) } catch { throw .damage(error) }
     guard bytes.count >= count else { throw .needsBytes(count) }
     do throws(BackupDamage) {
       let header = try BackupHeader(unsafe Array(bytes[..<count]))

@@ -1,3 +1,4 @@
+import Documents
 import Platform
 
 /// A check of the stores in a data directory, which can also copy what is intact. It holds the directory's lock and
@@ -65,6 +66,7 @@ package struct DataDirectoryCheck {
   package func check(_ store: FoundStore, onProgress: (Int) -> Void) -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
     guard let name = try? StoreName(store.name), let engine = store.engine?.fileEngine else { return report }
+    _ = indexes(of: name, &report)
     let path = data.filesFolder(of: name)
     do {
       report.add(try engine.checkStore(in: path, on: data.fileSystem, progress: onProgress))
@@ -72,6 +74,18 @@ package struct DataDirectoryCheck {
       report.addDamage(path, "can't be read: \(error)")
     }
     return report
+  }
+
+  /// Returns the definitions of a store's indexes, and adds them to the report, or why they can't be read.
+  private func indexes(of name: StoreName, _ report: inout StoreReport) -> [DocumentIndex] {
+    do throws(DataDirectoryError) {
+      let indexes = try data.indexes(of: name)
+      report.indexCount = indexes.count
+      return indexes
+    } catch {
+      report.addDamage(data.indexesPath(of: name), error.reason)
+      return []
+    }
   }
 
   /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose
@@ -87,6 +101,8 @@ package struct DataDirectoryCheck {
     }
     try other.create(
       StoreDescription(name: name, engine: kind, durability: store.description?.durability ?? .always))
+    let indexes = indexes(of: name, &report)
+    if !indexes.isEmpty { try other.setIndexes(indexes, of: name) }
     let (path, target) = (data.filesFolder(of: name), other.filesFolder(of: name))
     do {
       let (files, salvage) = try engine.salvageStore(in: path, to: target, on: data.fileSystem, progress: onProgress)

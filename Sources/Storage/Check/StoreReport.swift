@@ -49,6 +49,8 @@ package struct StoreReport: Equatable, Sendable {
   package private(set) var count = 0
   package private(set) var byteCount = 0
   package private(set) var revision: UInt64 = 0
+  /// The number of defined indexes.
+  package internal(set) var indexCount = 0
   package private(set) var damage: [Damage]
   /// Findings that are worth knowing, but are not damage.
   package private(set) var remarks: [String] = []

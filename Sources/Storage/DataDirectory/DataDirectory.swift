@@ -1,3 +1,4 @@
+import Documents
 import Glibc
 import Platform
 
@@ -12,6 +13,7 @@ package final class DataDirectory: Sendable {
   private static let storesName = "stores"
   static let descriptionName = "store"
   private static let filesName = "files"
+  private static let indexesName = "indexes"
   private static let formatText = "larder data directory 1\n"
   /// The prefixes of a store's folder while the store is being created or removed.
   private static let newPrefix = ".new-"
@@ -202,6 +204,46 @@ package final class DataDirectory: Sendable {
     try? fileSystem.removeAll(dropped)
   }
 
+  // MARK: Indexes
+
+  /// Returns the path of the file with the definitions of a store's indexes. A store without the file has no indexes.
+  func indexesPath(of name: StoreName) -> String { folder(of: name) + "/" + Self.indexesName }
+
+  /// Returns the definitions of a store's indexes, in the order in which they were recorded.
+  /// - Throws: `damagedIndexes`.
+  package func indexes(of name: StoreName) throws(DataDirectoryError) -> [DocumentIndex] {
+    let path = indexesPath(of: name)
+    let bytes: [UInt8]? = try calling(path) { () throws(SystemError) in
+      guard try fileSystem.kind(of: path) != nil else { return nil }
+      let file = try fileSystem.open(path, .reading)
+      // One byte more than the maximum reveals that the file is too long.
+      return try file.bytes(at: 0, count: min(file.byteCount(), IndexDefinitions.maxFileByteCount + 1))
+    }
+    guard let bytes else { return [] }
+    do throws(IndexDefinitions.ParseError) { return try IndexDefinitions.indexes(inFile: bytes) } catch {
+      throw .damagedIndexes(path: path, line: error.line, reason: error.reason)
+    }
+  }
+
+  /// Records the definitions of a store's indexes in place of the earlier ones. They are on disk when this returns.
+  ///
+  /// After a crash, the store has either these definitions or the earlier ones. The same is true of a failure, except
+  /// that a store whose folder can't be synced may have these definitions until the machine crashes.
+  /// - Throws: `unknownStore`.
+  package func setIndexes(_ indexes: [DocumentIndex], of name: StoreName) throws(DataDirectoryError) {
+    let (folder, path) = (folder(of: name), indexesPath(of: name))
+    guard try calling(folder, { () throws(SystemError) in try fileSystem.kind(of: folder) }) != nil else {
+      throw .unknownStore(name)
+    }
+    try calling(path) { () throws(SystemError) in
+      try fileSystem.writeFileAtomically(
+        path, through: folder + "/.new-" + Self.indexesName, IndexDefinitions.fileBytes(indexes))
+      try fileSystem.syncFolder(folder)
+    }
+  }
+
+  // MARK: Unfinished changes
+
   private func removeUnfinished() throws(DataDirectoryError) {
     try calling(storesPath) { () throws(SystemError) in
       for name in try fileSystem.list(storesPath) where Self.isUnfinished(name) {
@@ -237,6 +279,8 @@ package enum DataDirectoryError: Error, Equatable, Sendable {
   case notUsable(path: String, reason: String)
   /// A store's description can't be read. Line 0 means the file as a whole.
   case damagedDescription(path: String, line: Int, reason: String)
+  /// The definitions of a store's indexes can't be read. Line 0 means the file as a whole.
+  case damagedIndexes(path: String, line: Int, reason: String)
   case storeExists(StoreName)
   case unknownStore(StoreName)
   case system(path: String, SystemError)
@@ -244,8 +288,9 @@ package enum DataDirectoryError: Error, Equatable, Sendable {
   /// What is wrong, without the path.
   var reason: String {
     switch self {
-    case .damagedDescription(_, 0, let reason): reason
-    case .damagedDescription(_, let line, let reason): "line \(line): \(reason)"
+    case .damagedDescription(_, 0, let reason), .damagedIndexes(_, 0, let reason): reason
+    case .damagedDescription(_, let line, let reason), .damagedIndexes(_, let line, let reason):
+      "line \(line): \(reason)"
     case .notUsable(_, let reason): reason
     case .system(_, let error): "\(error)"
     case .inUse, .storeExists, .unknownStore: "\(self)"
@@ -254,6 +299,9 @@ package enum DataDirectoryError: Error, Equatable, Sendable {
 }
 
 extension DataDirectoryError: CustomStringConvertible {
+  private static let indexesAdvice =
+    "entries are not affected; move the file away, start the server, and create the store's indexes again"
+
   package var description: String {
     switch self {
     case .inUse(let path, let owner?):
@@ -264,6 +312,8 @@ extension DataDirectoryError: CustomStringConvertible {
     case .damagedDescription(let path, 0, let reason): "\(path): \(reason); correct the file, or move its folder away"
     case .damagedDescription(let path, let line, let reason):
       "\(path), line \(line): \(reason); correct the file, or move its folder away"
+    case .damagedIndexes(let path, 0, let reason): "\(path): \(reason); \(Self.indexesAdvice)"
+    case .damagedIndexes(let path, let line, let reason): "\(path), line \(line): \(reason); \(Self.indexesAdvice)"
     case .storeExists(let name): "there is a store \"\(name)\" in the data directory already"
     case .unknownStore(let name): "there is no store \"\(name)\" in the data directory"
     case .system(let path, let error): "\(path): \(error)"

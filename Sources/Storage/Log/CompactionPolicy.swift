@@ -111,7 +111,7 @@ struct LivenessScan {
   mutating func step(_ map: borrowing EntryMap) -> Bool {
     let ranks = min(rank, map.order.count)..<min(rank + Self.ranksPerStep, map.order.count)
     rank = ranks.upperBound
-    _ = map.order.visit(ranks, reverse: false, root: map.order.root, in: map.arena) { handle in
+    _ = map.order.visit(ranks, reverse: false, root: map.order.root, in: map.arena.records) { handle in
       add(map.record(handle).view)
       return true
     }

@@ -198,7 +198,7 @@ extension EntryMap {
     hashIndex.releaseUnusedReservation(in: arena)
     var keys = SortedKeys(commonPrefix: commonPrefix)
     arena.visitBlocks { handle in unsafe keys.append(handle, Record(at: arena.address(handle)).key) }
-    keys.sort(in: arena)
+    keys.sort(in: arena.records)
     try order.build(keys)
     changeCount &+= 1
   }

@@ -15,11 +15,12 @@ extension EntryMap {
   /// places in both indexes, which are sparse at worst, and its item in the expiry queue.
   private static let entryByteCount = 96
 
-  /// The bytes that count toward the limit: records and values, both indexes and the expiry queue. Free space between
+  /// The bytes that count toward the limit: records and values, hash and order, the indexes
+  /// of documents and the expiry queue. Free space between
   /// records doesn't count, nor does anything that only snapshots see.
   var limitedBytes: Int {
     arena.unitsInUse * 8 + externals.memoryBytes + hashIndex.memoryBytes + order.nodesInUse * OrderNode.byteCount
-      + expiryQueue.usedBytes - snapshots.retainedBytes
+      + expiryQueue.usedBytes + (indexes?.limitedBytes ?? 0) - snapshots.retainedBytes
   }
 
   /// Checks that `records` entries with `bytes` bytes of keys and values would fit into the empty map.

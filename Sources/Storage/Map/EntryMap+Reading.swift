@@ -46,14 +46,14 @@ extension EntryMap {
   private func ranks(prefix: RawSpan, after: RawSpan?, reverse: Bool, root: UInt32, count: Int) -> Range<Int> {
     var (lower, upper) = (0, count)
     if !prefix.isEmpty {
-      lower = order.rank(Key(prefix), .lower, root: root, in: arena)
-      upper = order.rank(Key(prefix), .prefixEnd, root: root, in: arena)
+      lower = order.rank(Key(prefix), .lower, root: root, in: arena.records)
+      upper = order.rank(Key(prefix), .prefixEnd, root: root, in: arena.records)
     }
     if let after {
       if reverse {
-        upper = min(upper, order.rank(Key(after), .lower, root: root, in: arena))
+        upper = min(upper, order.rank(Key(after), .lower, root: root, in: arena.records))
       } else {
-        lower = max(lower, order.rank(Key(after), .upper, root: root, in: arena))
+        lower = max(lower, order.rank(Key(after), .upper, root: root, in: arena.records))
       }
     }
     return lower..<max(lower, upper)
@@ -81,7 +81,7 @@ extension EntryMap {
     var (root, count) = (order.root, order.count)
     if let snapshot { (root, count) = try tree(of: snapshot) }
     precondition(ranks.lowerBound >= 0 && ranks.upperBound <= count, "ranks beyond the end of the view")
-    return order.visit(ranks, reverse: reverse, root: root, in: arena) { handle in
+    return order.visit(ranks, reverse: reverse, root: root, in: arena.records) { handle in
       let record = record(handle)
       return record.isExpired(at: now) || body(handle, record.view)
     }
@@ -90,7 +90,7 @@ extension EntryMap {
   /// Returns the rank of the first entry in a snapshot whose key comes after this one, which need not exist. O(log n).
   /// - Throws: `snapshotEnded` or `storeDropped`.
   package func rank(after key: RawSpan, in snapshot: Snapshot) throws(StorageError) -> Int {
-    order.rank(Key(key), .upper, root: try tree(of: snapshot).root, in: arena)
+    order.rank(Key(key), .upper, root: try tree(of: snapshot).root, in: arena.records)
   }
 
   /// Returns a handle for the entry with this key. A snapshot taken before the next change can find the entry by it.

@@ -45,7 +45,9 @@ extension EntryMap {
       {
         valueBytes += value.count - record.valueByteCount
         let oldExpiry = record.expiry
+        beginIndexChange(of: old)
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
+        endIndexChange(to: old)
         updateExpiry(expiry, hash: hash, replacing: oldExpiry)
         self.revision = max(self.revision, revision)
         changeCount &+= 1
@@ -87,17 +89,20 @@ extension EntryMap {
         free(handle)
         throw error
       }
-      order.insert(handle, key: key, in: arena)
+      order.insert(handle, key: key, in: arena.records)
       keyBytes += key.count
       valueBytes += value.count
       lastInsertion = revision
       updateExpiry(expiry, hash: hash, replacing: 0)
+      endIndexChange(to: handle)
     } else {
       let record = record(old)
+      beginIndexChange(of: old)
       hashIndex.replace(old, with: handle, hash: hash)
-      order.replace(old, with: handle, key: key, in: arena)
+      order.replace(old, with: handle, key: key, in: arena.records)
       valueBytes += value.count - record.valueByteCount
       updateExpiry(expiry, hash: hash, replacing: record.expiry)
+      endIndexChange(to: handle)
       retire(old)
     }
     retireReplacedNodes()
@@ -127,11 +132,13 @@ extension EntryMap {
   mutating func remove(_ handle: UInt32, hash: UInt32) throws(StorageError) {
     if !snapshots.isEmpty { try order.reserve() }
     let record = record(handle)
+    beginIndexChange(of: handle)
     hashIndex.remove(handle, hash: hash, in: arena)
-    order.remove(handle, key: record.key, in: arena)
+    order.remove(handle, key: record.key, in: arena.records)
     keyBytes -= record.key.count
     valueBytes -= record.valueByteCount
     if record.hasExpiry { expiryQueue.noteRemoval() }
+    endIndexChange(to: nil)
     retire(handle)
     retireReplacedNodes()
     changeCount &+= 1
@@ -165,6 +172,7 @@ extension EntryMap {
     retireReplacedNodes()
     hashIndex = HashIndex()
     expiryQueue = ExpiryQueue()
+    indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
   }

@@ -14,9 +14,11 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var arena = Arena()
   var externals = ExternalValues()
   var hashIndex = HashIndex()
-  var order = OrderIndex()
+  var order = OrderTree<Records>()
   var expiryQueue = ExpiryQueue()
   var snapshots = SnapshotTable()
+  /// The indexes of the map's documents; nil if there are none.
+  var indexes: MapIndexes?
   /// The number of changes so far. Two snapshots taken at the same count show the same state.
   var changeCount: UInt64 = 0
 
@@ -85,8 +87,9 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     arena = Arena()
     externals = ExternalValues()
     hashIndex = HashIndex()
-    order = OrderIndex()
+    order = OrderTree<Records>()
     expiryQueue = ExpiryQueue()
+    indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
   }
@@ -94,6 +97,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
   package mutating func drop() {
     discardContents()
+    indexes = nil
     snapshots.removeAll()
     changes.discardFeed()
     isDropped = true
@@ -137,6 +141,6 @@ extension EntryMap {
 
   private var memoryBytes: Int {
     arena.memoryBytes + externals.memoryBytes + hashIndex.memoryBytes + order.memoryBytes + expiryQueue.memoryBytes
-      + snapshots.memoryBytes
+      + snapshots.memoryBytes + (indexes?.memoryBytes ?? 0)
   }
 }

@@ -75,6 +75,23 @@ extension Key {
   }
 }
 
+extension Key {
+  /// Returns a negative number if this key comes before the other one, a positive number if it comes after it, and 0 if
+  /// they are equal.
+  @inline(__always)
+  func order(_ other: Key) -> Int {
+    let common = min(count, other.count)
+    var offset = 0
+    if common >= 8 {
+      let (own, others) = (word64(at: 0).bigEndian, other.word64(at: 0).bigEndian)
+      if own != others { return own < others ? -1 : 1 }
+      offset = 8
+    }
+    let difference = unsafe memcmp(start + offset, other.start + offset, common &- offset)
+    return difference != 0 ? Int(difference) : count &- other.count
+  }
+}
+
 /// The hash function of a store: 32 bits of a key.
 ///
 /// Each step multiplies two words of 64 bits in full and folds the product in half, so that every bit of the result

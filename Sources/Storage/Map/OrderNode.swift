@@ -1,13 +1,13 @@
 import Platform
 
-/// A node of the order index, in place.
+/// A node of an order tree, in place.
 ///
 ///     0   u64   epoch of its creation
 ///     8   u16   number of elements
 ///     10  u8    level: 0 for a leaf
-///     12        leaf: 125 x u32 handles of records
-///               inner node: 41 x u32 handles of children, 41 x u32 counts of the records below each,
-///                           41 x u32 first records
+///     12        leaf: 125 x u32 handles of blocks
+///               inner node: 41 x u32 handles of children, 41 x u32 counts of the blocks below each,
+///                           41 x u32 first blocks
 ///
 /// A leaf has one column of words and an inner node three; code that moves elements treats both alike.
 @safe
@@ -60,31 +60,31 @@ struct OrderNode {
     nonmutating set { unsafe base.storeBytes(of: newValue, as: UInt32.self) }
   }
 
-  /// The handles of a leaf's records.
+  /// The handles of a leaf's blocks.
   @inline(__always)
-  var records: UnsafeMutablePointer<UInt32> { unsafe (base + 12).assumingMemoryBound(to: UInt32.self) }
+  var handles: UnsafeMutablePointer<UInt32> { unsafe (base + 12).assumingMemoryBound(to: UInt32.self) }
 
   /// The handles of an inner node's children.
   @inline(__always)
-  var children: UnsafeMutablePointer<UInt32> { unsafe records }
+  var children: UnsafeMutablePointer<UInt32> { unsafe handles }
 
-  /// The number of records below each child.
+  /// The number of blocks below each child.
   @inline(__always)
-  var counts: UnsafeMutablePointer<UInt32> { unsafe records + Self.innerCapacity }
+  var counts: UnsafeMutablePointer<UInt32> { unsafe handles + Self.innerCapacity }
 
-  /// The first record below each child.
+  /// The first block below each child.
   @inline(__always)
-  var firsts: UnsafeMutablePointer<UInt32> { unsafe records + Self.innerCapacity &* 2 }
+  var firsts: UnsafeMutablePointer<UInt32> { unsafe handles + Self.innerCapacity &* 2 }
 
   @inline(__always)
-  func column(_ index: Int) -> UnsafeMutablePointer<UInt32> { unsafe records + index &* capacity }
+  func column(_ index: Int) -> UnsafeMutablePointer<UInt32> { unsafe handles + index &* capacity }
 
-  /// The first record of the subtree. The node must not be empty.
+  /// The first block of the subtree. The node must not be empty.
   @inline(__always)
-  var firstRecord: UInt32 { unsafe isLeaf ? records[0] : firsts[0] }
+  var firstBlock: UInt32 { unsafe isLeaf ? handles[0] : firsts[0] }
 
-  /// The number of records in the subtree.
-  var recordCount: Int {
+  /// The number of blocks in the subtree.
+  var blockCount: Int {
     if isLeaf { return count }
     return unsafe Self.sum(counts, count: count)
   }
@@ -113,40 +113,40 @@ struct OrderNode {
   /// Makes `child` the element at `index` of an inner node. The child must not be empty.
   func set(_ index: Int, child: UInt32, node: OrderNode) {
     unsafe children[index] = child
-    unsafe counts[index] = UInt32(node.recordCount)
-    unsafe firsts[index] = node.firstRecord
+    unsafe counts[index] = UInt32(node.blockCount)
+    unsafe firsts[index] = node.firstBlock
   }
 }
 
 // MARK: - Searching
 
 extension OrderNode {
-  /// Returns the child below which a key is or belongs: the last one whose first record doesn't come after it.
+  /// Returns the child below which a key is or belongs: the last one whose first block doesn't come after it.
   @inline(__always)
-  func childIndex(_ key: Key, in arena: borrowing Arena) -> Int {
-    max(0, childrenPreceding(key, .upper, in: arena) &- 1)
+  func childIndex<Blocks: OrderedBlocks>(_ key: Blocks.SearchKey, in blocks: Blocks) -> Int {
+    max(0, childrenPreceding(key, .upper, in: blocks) &- 1)
   }
 
-  /// Returns the number of children whose first records precede the bound.
+  /// Returns the number of children whose first blocks precede the bound.
   @inline(__always)
-  func childrenPreceding(_ key: Key, _ bound: Key.Bound, in arena: borrowing Arena) -> Int {
-    unsafe Self.partition(firsts, count: count, key, bound, in: arena)
+  func childrenPreceding<Blocks: OrderedBlocks>(_ key: Blocks.SearchKey, _ bound: Key.Bound, in blocks: Blocks) -> Int {
+    unsafe Self.partition(firsts, count: count, key, bound, in: blocks)
   }
 
-  /// Returns the number of a leaf's records that precede the bound.
+  /// Returns the number of a leaf's blocks that precede the bound.
   @inline(__always)
-  func recordsPreceding(_ key: Key, _ bound: Key.Bound, in arena: borrowing Arena) -> Int {
-    unsafe Self.partition(records, count: count, key, bound, in: arena)
+  func handlesPreceding<Blocks: OrderedBlocks>(_ key: Blocks.SearchKey, _ bound: Key.Bound, in blocks: Blocks) -> Int {
+    unsafe Self.partition(handles, count: count, key, bound, in: blocks)
   }
 
   @inline(__always)
-  private static func partition(
-    _ records: UnsafeMutablePointer<UInt32>, count: Int, _ key: Key, _ bound: Key.Bound, in arena: borrowing Arena
+  private static func partition<Blocks: OrderedBlocks>(
+    _ handles: UnsafeMutablePointer<UInt32>, count: Int, _ key: Blocks.SearchKey, _ bound: Key.Bound, in blocks: Blocks
   ) -> Int {
     var (low, high) = (0, count)
     while low < high {
       let middle = (low &+ high) >> 1
-      if unsafe Record(at: arena.address(records[middle])).key.precedes(key, bound) {
+      if unsafe blocks.precedes(handles[middle], key, bound) {
         low = middle &+ 1
       } else {
         high = middle
@@ -155,18 +155,18 @@ extension OrderNode {
     return low
   }
 
-  /// Returns the index of a record that is in this leaf. Compares handles, without reading the records.
+  /// Returns the index of a block that is in this leaf. Compares handles, without reading the blocks.
   @inline(__always)
-  func index(of record: UInt32) -> Int {
-    let (records, count) = unsafe (self.records, self.count)
-    for index in 0..<count where unsafe records[index] == record { return index }
-    preconditionFailure("a record is missing from the order index")
+  func index(of block: UInt32) -> Int {
+    let (handles, count) = unsafe (self.handles, self.count)
+    for index in 0..<count where unsafe handles[index] == block { return index }
+    preconditionFailure("a block is missing from its order")
   }
 
-  /// Calls `body` with these records of a leaf, in order or in reverse, and counts them in `visited`.
+  /// Calls `body` with these blocks of a leaf, in order or in reverse, and counts them in `visited`.
   /// - Returns: False once `body` has.
-  func visitRecords(
-    _ range: Range<Int>, reverse: Bool, in arena: borrowing Arena, visited: inout Int, _ body: (UInt32) -> Bool
+  func visitHandles(
+    _ range: Range<Int>, reverse: Bool, in blocks: some OrderedBlocks, visited: inout Int, _ body: (UInt32) -> Bool
   ) -> Bool {
     // Neighbors in the order lie anywhere in memory. Reading a few headers ahead, with loads that are independent of
     // one another, makes the processor fetch them in parallel.
@@ -177,13 +177,13 @@ extension OrderNode {
       var areAllocated = true
       for step in done..<done + next {
         let index = reverse ? range.upperBound - 1 - step : range.lowerBound + step
-        areAllocated = unsafe Record(at: arena.address(records[index])).isAllocated && areAllocated
+        areAllocated = unsafe blocks.isAllocated(handles[index]) && areAllocated
       }
-      precondition(areAllocated, "the order index refers to a freed record")
+      precondition(areAllocated, "the order index refers to a freed block")
       for step in done..<done + next {
         let index = reverse ? range.upperBound - 1 - step : range.lowerBound + step
         visited += 1
-        guard unsafe body(records[index]) else { return false }
+        guard unsafe body(handles[index]) else { return false }
       }
       done += next
     }
@@ -191,10 +191,10 @@ extension OrderNode {
   }
 }
 
-/// The memory of an order index: blocks of 512 bytes for its nodes, identified by 32-bit handles. Handle 0 is no node.
+/// The memory of an order tree: blocks of 512 bytes for its nodes, identified by 32-bit handles. Handle 0 is no node.
 ///
 /// The lower 11 bits of a handle are the node's place in a chunk of 1 MiB, whose pages cost nothing until they are
-/// touched. Free nodes are linked through their first word. Owned by one `OrderIndex` and used under its store's lock.
+/// touched. Free nodes are linked through their first word. Owned by one `OrderTree` and used under its store's lock.
 @safe
 struct NodePool: ~Copyable {
   private static let nodesInChunk = Pages.chunkByteCount / OrderNode.byteCount

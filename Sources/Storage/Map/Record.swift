@@ -199,3 +199,29 @@ extension Record {
     }
   }
 }
+
+/// The records of a map, in the order of their keys.
+struct Records: OrderedBlocks {
+  private let arena: Arena.View
+
+  @inline(__always)
+  fileprivate init(_ arena: Arena.View) { self.arena = arena }
+
+  @inline(__always)
+  func record(_ handle: UInt32) -> Record { unsafe Record(at: arena.address(handle)) }
+
+  @inline(__always)
+  func key(of handle: UInt32) -> Key { record(handle).key }
+
+  @inline(__always)
+  func precedes(_ record: UInt32, _ key: Key, _ bound: Key.Bound) -> Bool { self.key(of: record).precedes(key, bound) }
+
+  @inline(__always)
+  func isAllocated(_ record: UInt32) -> Bool { self.record(record).isAllocated }
+}
+
+extension Arena {
+  /// The blocks as records, until the arena's next change.
+  @inline(__always)
+  var records: Records { Records(view) }
+}

@@ -146,6 +146,7 @@ extension EntryMap {
     if let shared = snapshots.share(changeCount: changeCount) { return shared }
     let snapshot = snapshots.add(root: order.root, count: order.count, revision: revision, changeCount: changeCount)
     order.beginEpoch(after: snapshot.epoch)
+    indexes?.beginViews(epoch: snapshot.epoch, revision: revision)
     return snapshot
   }
 
@@ -153,6 +154,7 @@ extension EntryMap {
   package mutating func end(_ snapshot: Snapshot) {
     guard let ended = snapshots.release(snapshot) else { return }
     order.endEpochs(after: snapshots.newestEpoch)
+    indexes?.endViews(epoch: snapshot.epoch)
     for node in ended.nodes {
       if order.epoch(of: node) <= ended.olderEpoch {
         snapshots.pass(node: node, of: ended)

@@ -1,12 +1,15 @@
-/// The records of a map that is being loaded, sorted by their keys. Each comes with the 8 bytes of its key that most
-/// likely decide its place.
-///
-/// Owned by the function that finishes the loading.
+/// Blocks that a tree is built from, sorted by their keys; those with equal keys stay in the order in which they came.
+/// Each comes with the 8 bytes of its key that most likely decide its place.
 struct SortedKeys {
   struct Item {
     /// The 8 bytes of the key after the common prefix, as a number that orders like them.
     var word: UInt64
-    var handle: UInt32
+    let handle: UInt32
+    /// The number of items that came before.
+    let position: UInt32
+
+    @inline(__always)
+    func precedes(_ other: Item) -> Bool { (word, position) < (other.word, other.position) }
   }
 
   /// The number of items from which on a radix sort is faster.
@@ -22,7 +25,7 @@ struct SortedKeys {
   mutating func append(_ handle: UInt32, _ key: Key) {
     let word = Self.word(of: key, at: commonPrefix)
     if let last = items.last, last.word >= word { isSorted = false }
-    items.append(Item(word: word, handle: handle))
+    items.append(Item(word: word, handle: handle, position: UInt32(truncatingIfNeeded: items.count)))
   }
 
   /// Returns 8 bytes of the key as a number that orders like them. Bytes beyond its end count as zero.
@@ -35,39 +38,42 @@ struct SortedKeys {
     return word
   }
 
-  /// Sorts the records. O(n) for every 8 bytes that keys have in common.
-  mutating func sort(in arena: borrowing Arena) {
+  /// Sorts the blocks. O(n) for every 8 bytes that keys have in common.
+  mutating func sort(in blocks: some KeyedBlocks) {
     guard !isSorted else { return }
-    sort(0..<items.count, at: commonPrefix, in: arena)
+    sort(0..<items.count, at: commonPrefix, in: blocks)
   }
 
   /// Sorts items whose words are the bytes of their keys at this offset, and whose keys are equal before it.
-  private mutating func sort(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
+  private mutating func sort(_ range: Range<Int>, at offset: Int, in blocks: some KeyedBlocks) {
     if range.count >= Self.radixThreshold {
       sortByWords(range)
     } else {
-      items[range].sort { $0.word < $1.word }
+      items[range].sort { $0.precedes($1) }
     }
     var start = range.lowerBound
     while start < range.upperBound {
       var end = start + 1
       while end < range.upperBound, items[end].word == items[start].word { end += 1 }
-      if end - start > 1 { sortEqual(start..<end, at: offset + 8, in: arena) }
+      if end - start > 1 { sortEqual(start..<end, at: offset + 8, in: blocks) }
       start = end
     }
   }
 
   /// Sorts items whose keys are equal before this offset, except for zeroes at their ends.
-  private mutating func sortEqual(_ range: Range<Int>, at offset: Int, in arena: borrowing Arena) {
-    var maxLength = 0
+  private mutating func sortEqual(_ range: Range<Int>, at offset: Int, in blocks: some KeyedBlocks) {
+    var (minLength, maxLength) = (Int.max, 0)
     for index in range {
-      let key = unsafe Record(at: arena.address(items[index].handle)).key
+      let key = blocks.key(of: items[index].handle)
       items[index].word = Self.word(of: key, at: offset)
+      minLength = min(minLength, key.count)
       maxLength = max(maxLength, key.count)
     }
-    if maxLength > offset { return sort(range, at: offset, in: arena) }
+    if maxLength > offset { return sort(range, at: offset, in: blocks) }
+    // Every sort so far has left equal items in their order.
+    if minLength == maxLength { return }
     items[range].sort { left, right in
-      unsafe Record(at: arena.address(left.handle)).key.count < Record(at: arena.address(right.handle)).key.count
+      (blocks.key(of: left.handle).count, left.position) < (blocks.key(of: right.handle).count, right.position)
     }
   }
 

@@ -60,6 +60,27 @@ struct Arena: ~Copyable {
     unsafe chunks[Int(handle >> 17)].base.unsafelyUnwrapped + Int(handle & Self.unitMask) &* 8
   }
 
+  /// What the handles of the arena refer to, until its next change.
+  @inline(__always)
+  var view: View { unsafe View(chunks) }
+
+  /// The blocks of an arena, for code that can't borrow the arena itself.
+  ///
+  /// Safe because it is used only while its arena neither changes nor ends.
+  @safe
+  struct View {
+    private let chunks: UnsafeMutablePointer<Chunk>
+
+    @inline(__always)
+    fileprivate init(_ chunks: UnsafeMutablePointer<Chunk>) { unsafe self.chunks = chunks }
+
+    /// Returns the start of a block.
+    @inline(__always)
+    func address(_ handle: UInt32) -> UnsafeMutableRawPointer {
+      unsafe chunks[Int(handle >> 17)].base.unsafelyUnwrapped + Int(handle & Arena.unitMask) &* 8
+    }
+  }
+
   /// An estimate of the resident memory in bytes: everything up to the furthest block of each chunk.
   var memoryBytes: Int {
     touchedUnits * 8 + chunkCapacity * MemoryLayout<Chunk>.stride + ArenaBins.memoryBytes

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Basics
+import Documents
 import Larder
 import Platform
 import Storage
@@ -8,8 +9,8 @@ struct Backup: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes a snapshot of a store to a file that can be verified.",
     discussion: """
-      Does not block writers. The file contains keys, kinds, values, revisions and expiry times; 'larder restore' \
-      reads it and 'larder verify' checks it. larder writes to FILE.tmp first, and replaces FILE when the new backup \
+      Does not block writers. The file contains keys, kinds, values, revisions, expiry times and the definitions of \
+      indexes; 'larder restore' reads it and 'larder verify' checks it. larder writes to FILE.tmp first, and replaces FILE when the new backup \
       is complete and on disk.
 
       Example: larder backup sessions sessions.backup
@@ -29,10 +30,12 @@ struct Backup: AsyncParsableCommand {
     guard let description = try await client.stores().first(where: { $0.name == store.name }) else {
       throw CommandFailure(.refused, "there is no store \"\(store.name)\"; 'larder stores' lists the stores")
     }
+    let indexes = try await Self.indexes(of: client.store(store.name))
     let output = try BackupOutput(path: file)
     var progress = Progress(total: Int(description.entries))
     var writer = BackupWriter(
-      BackupHeader(made: wallMilliseconds(), store: description.name, specification: description.specification))
+      BackupHeader(
+        made: wallMilliseconds(), store: description.name, specification: description.specification, indexes: indexes))
     do {
       for try await entry in client.store(store.name).all() {
         let expiry = entry.expiresIn.map { wallMilliseconds() + max(1, $0.wholeMilliseconds) } ?? 0
@@ -48,6 +51,19 @@ struct Backup: AsyncParsableCommand {
       output.discard()
       throw error
     }
-    progress.finish("backed up", Int(writer.entries), bytes: output.byteCount)
+    progress.finish("backed up", Int(writer.entries), indexes: indexes.count, bytes: output.byteCount)
+  }
+
+  private static func indexes(of store: RemoteStore) async throws -> [DocumentIndex] {
+    let indexes: [DocumentIndex]
+    do throws(LarderError) { indexes = try await store.indexes().map(\.index) } catch {
+      // An older server has no indexes.
+      guard error.kind == .unknownOperation else { throw error }
+      return []
+    }
+    guard BackupHeader.fits(indexes) else {
+      throw CommandFailure(.refused, "the server has more or larger indexes than a backup can have; update larder")
+    }
+    return indexes
   }
 }

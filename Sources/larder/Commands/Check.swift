@@ -7,10 +7,10 @@ struct Check: ParsableCommand {
     abstract: "Checks the stores in a data directory for damage.",
     discussion: """
       No server may be using the directory. Nothing in it is changed. Prints a table on a terminal, otherwise one line \
-      of JSON for each store: {"store", "engine", "files", "records"|"entries", "bytes", "revision", "intact", \
-      "damage", "remarks"}. Each damage has a "file", the "offset" of its first byte if known, and "what" is wrong. An \
-      unfinished write that a crash left at the end of a log is a remark, not damage. If there is damage, the exit \
-      status is 5.
+      of JSON for each store: {"store", "engine", "files", "records"|"entries", "indexes", "bytes", \
+      "revision", "intact", "damage", "remarks"}. Each damage has a "file", the "offset" of its first byte if known, \
+      and "what" is wrong. An unfinished write that a crash left at the end of a log is a remark, not damage. If there \
+      is damage, the exit status is 5.
 
       With --salvage, copies everything intact to a new data directory OUT that larderd can start with. OUT is named \
       OUT.unfinished until it is complete. The lines of JSON then also report what was "copied" and, as far as known, \

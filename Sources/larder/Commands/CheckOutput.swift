@@ -24,11 +24,11 @@ enum CheckOutput {
   }
 
   private static func table(_ reports: [StoreReport]) -> String {
-    var table = Table("STORE", "ENGINE", "FILES", "CONTENTS", "BYTES", "REVISION", "STATE")
+    var table = Table("STORE", "ENGINE", "FILES", "CONTENTS", "INDEXES", "BYTES", "REVISION", "STATE")
     for report in reports {
       table.add(
         report.name, report.engine?.rawValue ?? "-", String(report.files),
-        amount(report.count, report.engine),
+        amount(report.count, report.engine), String(report.indexCount),
         HumanReadable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
     }
     return table.text
@@ -63,7 +63,8 @@ enum CheckOutput {
     bytes.append(",\"engine\":")
     bytes.append(report.engine.map { "\"\($0.rawValue)\"" } ?? "null")
     bytes.append(",\"files\":\(report.files),\"\(report.engine?.countedItem.plural ?? "entries")\":\(report.count)")
-    bytes.append(",\"bytes\":\(report.byteCount),\"revision\":\(report.revision),\"intact\":\(report.isIntact)")
+    bytes.append(",\"indexes\":\(report.indexCount),\"bytes\":\(report.byteCount)")
+    bytes.append(",\"revision\":\(report.revision),\"intact\":\(report.isIntact)")
     bytes.append(",\"damage\":[")
     for (index, damage) in report.damage.enumerated() {
       bytes.append(index == 0 ? "{\"file\":" : ",{\"file\":")

@@ -5,21 +5,45 @@ struct Delete: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Deletes entries atomically.",
     discussion: """
-      Prints the number of deleted entries. Ignores keys without an entry.
+      Deletes the entries of the KEYS, and ignores keys without an entry. With --where instead of KEYS, deletes the \
+      documents that match a selector, up to 65,536 of them. Prints the number of deleted entries.
 
       Example: larder delete items apple pear
+      Example: larder delete people --where '{"age":{"$lt":12}}' --dry-run
       """)
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
   @Argument(help: "The entries' keys.", transform: KeyLength.validate)
-  private var keys: [String]
+  private var keys: [String] = []
+
+  @Option(
+    name: .customLong("where"), parsing: .unconditional,
+    help: ArgumentHelp("Delete the documents that match this selector, as in 'larder find'.", valueName: "selector"))
+  private var selector: String?
+
+  @Flag(help: "Only print the number of documents that --where would delete.")
+  private var dryRun = false
+
+  func validate() throws {
+    guard selector == nil || keys.isEmpty else { throw ValidationError("keys and --where can't be combined") }
+    guard selector != nil || !keys.isEmpty else {
+      throw ValidationError("Missing expected argument '<keys> ...', or --where")
+    }
+    guard selector != nil || !dryRun else { throw ValidationError("--dry-run requires --where") }
+  }
 
   func run() async throws {
-    let count = try await connection.client().store(store.name).deleteMany(keys)
+    let selector = try selector.map(DocumentArguments(for: "delete").selector)
+    let store = try connection.client().store(store.name)
     var output = Output()
-    try output.writeLine(String(count))
+    if let selector {
+      let changes = try await store.delete(where: selector, dryRun: dryRun)
+      try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
+    } else {
+      try output.writeLine(String(try await store.deleteMany(keys)))
+    }
   }
 }
 

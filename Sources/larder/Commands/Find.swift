@@ -10,12 +10,21 @@ struct Find: AsyncParsableCommand {
     discussion: """
       A document is an entry whose value is a JSON object; other entries are skipped. A selector is JSON: \
       {"age":{"$gt":12}}. Its fields "_id" and "_rev" are the key and the revision. Prints a table on a terminal, \
-      otherwise each document as one line of JSON. The server examines the whole store.
+      otherwise each document as one line of JSON.
+
+      The server uses the store's indexes, and examines the whole store if none of them helps. An index never changes \
+      the result. --explain shows which are used and why, what was examined, and the index that would help.
 
       With --limit on a terminal, standard error says how to print the next page, if there is one: repeat the command \
-      with the --bookmark that it shows.
+      with the --bookmark that it shows. With --stats, standard error gets one line at the end; unless it is a \
+      terminal, that is {"examinedKeys","examinedDocuments","returned","nanoseconds"}, with "bookmark" if there is a \
+      next page.
+
+      --count, --distinct, --group-by and --explain replace the documents. Values of a field that is an array are its \
+      elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing.
 
       Example: larder find people '{"age":{"$gt":12}}' --sort name,-age --fields name,pet.species --limit 20
+      Example: larder find people --group-by pet.species --compute count,avg:age
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -28,12 +37,14 @@ struct Find: AsyncParsableCommand {
     parsing: .unconditional,
     help: ArgumentHelp(
       "The fields to sort by, such as name,-age or [\"name\",{\"age\":\"desc\"}]. (default: _id)",
-      valueName: "fields"))
+      valueName: "order"))
   private var sort: String?
 
   @Option(
     parsing: .unconditional,
-    help: "The fields to print, such as name,pet.species or a JSON array of them. (default: whole documents)")
+    help: ArgumentHelp(
+      "The fields to print, such as name,pet.species or a JSON array of them. (default: whole documents)",
+      valueName: "fields"))
   private var fields: String?
 
   @Option(help: "The number of matching documents to skip.")
@@ -45,45 +56,127 @@ struct Find: AsyncParsableCommand {
   @Option(parsing: .unconditional, help: "Where the last page of the same selector and sort ended.")
   private var bookmark: String?
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "The index to use, which must be complete and fit the query. (default: the server chooses)", valueName: "index"))
+  private var useIndex: String?
+
   @Flag(help: "Print only the number of all matching documents.")
   private var count = false
 
-  @Flag(help: "Print to standard error how many documents were examined and returned, and the time this took.")
+  @Flag(help: "Print how the server finds the documents: as text on a terminal, otherwise as JSON.")
+  private var explain = false
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Print the different values of this field, in order.", valueName: "field"))
+  private var distinct: String?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Print a line for each group of documents with the same values of these fields.", valueName: "fields"))
+  private var groupBy: String?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "What to compute from each group, such as count,sum:age,avg:age,min:age,max:age. (default: count)",
+      valueName: "list"))
+  private var compute: String?
+
+  @Flag(help: "Print to standard error what was examined and returned, and the time this took.")
   private var stats = false
 
   func validate() throws {
-    if count && (skip > 0 || limit != nil || bookmark != nil) {
-      throw ValidationError("--count can't be combined with --skip, --limit or --bookmark")
+    let replacements = [
+      (count, "--count"), (explain, "--explain"), (distinct != nil, "--distinct"),
+      (groupBy != nil || compute != nil, "--group-by"),
+    ].filter(\.0).map(\.1)
+    guard replacements.count < 2 || replacements == ["--count", "--explain"] else {
+      throw ValidationError("\(replacements[0]) can't be combined with \(replacements[1])")
+    }
+    if let replacement = replacements.first, !explain || count {
+      guard skip == 0, limit == nil, bookmark == nil else {
+        throw ValidationError("\(replacement) can't be combined with --skip, --limit or --bookmark")
+      }
+    }
+    if distinct != nil || groupBy != nil || compute != nil {
+      guard useIndex == nil, !stats, sort == nil, fields == nil else {
+        throw ValidationError("\(replacements[0]) can't be combined with --use-index, --sort, --fields or --stats")
+      }
     }
   }
 
   func run() async throws {
-    let query = try query()
-    // A query that can't be evaluated is refused before the server is asked.
-    _ = try Self.reading("selector") { () throws(SelectorError) in try DocumentFinder(query) }
+    let arguments = DocumentArguments(for: "find")
+    let query = try query(arguments)
+    try arguments.check(query)
     let store = try connection.client().store(store.name)
-    if count {
-      let (count, statistics) = try await store.countWithStatistics(query.selector)
-      var output = Output()
-      try output.writeLine(String(count))
-      if stats { logLine(Self.text(statistics)) }
-      return
+    do {
+      try await print(query, arguments, in: store)
+    } catch let error as LarderError where error.kind == .illegalArgument && useIndex != nil {
+      let list = "'larder index list \(self.store.name)' lists the indexes"
+      throw CommandFailure(.refused, "the query can't use the index: \(error.message); \(list)")
     }
-    var documents = store.find(query).makeAsyncIterator()
+  }
+
+  private func print(_ query: DocumentQuery, _ arguments: DocumentArguments, in store: RemoteStore) async throws {
+    if explain { return try await printExplanation(of: query, in: store) }
+    if count { return try await printCount(of: query.selector, in: store) }
+    if let distinct {
+      return try await print(store.distinct(arguments.field(distinct), query.selector), of: distinct)
+    }
+    if groupBy != nil || compute != nil {
+      let fields = try groupBy.map(arguments.fields) ?? []
+      return try await printGroups(
+        of: query.selector, by: fields, computing: compute.map(arguments.aggregates) ?? [.count], in: store)
+    }
+    try await printDocuments(of: query, in: store)
+  }
+
+  private func query(_ arguments: DocumentArguments) throws(CommandFailure) -> DocumentQuery {
+    var query = DocumentQuery()
+    if let selector { query.selector = try arguments.selector(selector) }
+    if let sort {
+      let fields = try arguments.sort(sort)
+      if !count { query.sort = fields }
+    }
+    if let fields {
+      let paths = try arguments.fields(fields)
+      if !count { query.fields = paths }
+    }
+    query.skip = Int(skip)
+    // Counting needs no documents.
+    query.limit = count && !explain ? 0 : limit.flatMap { $0 == 0 ? nil : Int($0) }
+    query.bookmark = bookmark
+    return query
+  }
+
+  // MARK: Documents
+
+  private func printDocuments(of query: DocumentQuery, in store: RemoteStore) async throws {
+    var documents = store.find(query, using: useIndex).makeAsyncIterator()
     if Output.showsTables {
       try await Self.writeTable(of: &documents, fields: query.fields)
     } else {
       try await Self.writeLines(of: &documents)
     }
     if let bookmark = documents.bookmark, isatty(STDERR_FILENO) == 1 { logLine("more: --bookmark \(bookmark)") }
-    if stats, let statistics = documents.statistics { logLine(Self.text(statistics)) }
+    if let statistics = documents.statistics { printStatistics(statistics, bookmark: documents.bookmark) }
   }
 
   private static func writeTable(of documents: inout RemoteStore.Find.AsyncIterator, fields: [FieldPath]) async throws {
     var output = Output()
     var table = DocumentTable(fields)
-    while let document = try await documents.next() { try table.add(document) }
-    try output.writeLine(table.isEmpty ? "No documents match." : table.text)
+    while let document = try await documents.next() {
+      try table.add(document)
+      if let block = table.takeBlock() { try output.writeLine(block) }
+    }
+    if table.isEmpty { return try output.writeLine("No documents match.") }
+    let rest = table.takeText()
+    if !rest.isEmpty { try output.writeLine(rest) }
   }
 
   private static func writeLines(of documents: inout RemoteStore.Find.AsyncIterator) async throws {
@@ -96,106 +189,64 @@ struct Find: AsyncParsableCommand {
     try output.flush()
   }
 
-  private static func text(_ statistics: DocumentStatistics) -> String {
-    let (seconds, attoseconds) = statistics.duration.components
-    let nanoseconds = UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds) / 1_000_000_000
-    let (examined, returned) = (statistics.examinedDocumentCount, statistics.returnedDocumentCount)
-    return "examined \(examined), returned \(returned), \(HumanReadable.duration(nanoseconds: nanoseconds))"
+  private func printStatistics(_ statistics: DocumentStatistics, bookmark: String? = nil) {
+    guard stats else { return }
+    let statistics = FindStatistics(statistics, bookmark: bookmark)
+    logLine(isatty(STDERR_FILENO) == 1 ? statistics.text : statistics.json.description)
   }
 
-  // MARK: The query
+  // MARK: What replaces the documents
 
-  private func query() throws(CommandFailure) -> DocumentQuery {
-    var query = DocumentQuery()
-    if let selector {
-      query.selector = try Self.reading("selector") { () throws(SelectorError) in try Selector(parsing: selector) }
-    }
-    if let sort {
-      let fields = try Self.reading("sort") { () throws(SelectorError) in try Self.sortFields(sort) }
-      if !count { query.sort = fields }
-    }
-    if let fields {
-      let paths = try Self.reading("fields") { () throws(SelectorError) in try Self.paths(fields) }
-      if !count { query.fields = paths }
-    }
-    query.skip = Int(skip)
-    // Counting needs no documents.
-    query.limit = count ? 0 : limit.flatMap { $0 == 0 ? nil : Int($0) }
-    query.bookmark = bookmark
-    return query
+  private func printCount(of selector: Selector, in store: RemoteStore) async throws {
+    let (count, statistics) = try await store.countWithStatistics(selector, using: useIndex)
+    var output = Output()
+    try output.writeLine(String(count))
+    printStatistics(statistics)
   }
 
-  /// Reads a part of the query.
-  /// - Parameter name: What is read, for the message.
-  private static func reading<Part>(
-    _ name: String, _ read: () throws(SelectorError) -> Part
-  ) throws(CommandFailure) -> Part {
-    do throws(SelectorError) { return try read() } catch {
-      let place = error.code == .badBookmark ? "bookmark" : "\(name) at \(error.path)"
-      throw CommandFailure(.usage, "bad \(place): \(error.reason); see 'larder find --help'")
+  private func printExplanation(of query: DocumentQuery, in store: RemoteStore) async throws {
+    let explanation = try await store.find(query, using: useIndex).explanation()
+    var output = Output()
+    if Output.showsTables {
+      try output.writeLine(ExplanationText(explanation.json, explanation.statistics, store: self.store.name).text)
+    } else {
+      var json = explanation.json
+      json["statistics"] = FindStatistics(explanation.statistics).json
+      try output.writeLine(json.description)
     }
   }
 
-  private static func sortFields(_ text: String) throws(SelectorError) -> [SortField] {
-    if let json = try json(text, orThrow: .badSort) { return try SortField.fields(json) }
-    return try SortField.fields(
-      .array(names(text).map { $0.hasPrefix("-") ? [String($0.dropFirst()): "desc"] : .string($0) }))
-  }
-
-  private static func paths(_ text: String) throws(SelectorError) -> [FieldPath] {
-    if let json = try json(text, orThrow: .badFields) { return try FieldPath.fields(json) }
-    return try FieldPath.fields(.array(names(text).map { .string($0) }))
-  }
-
-  private static func names(_ text: String) -> [String] {
-    text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-  }
-
-  /// Returns nil for text that can't be an array or object, but names with commas between them.
-  private static func json(_ text: String, orThrow code: SelectorError.Code) throws(SelectorError) -> JSONValue? {
-    guard text.hasPrefix("[") || text.hasPrefix("{") else { return nil }
-    do throws(JSONError) { return try JSONValue(parsing: text) } catch {
-      throw SelectorError(code, "\(error)")
+  private func print(_ values: [JSONValue], of field: String) throws {
+    var output = Output()
+    if Output.showsTables {
+      var table = Table(header: [field])
+      for value in values { table.add(value.cell) }
+      return try output.writeLine(values.isEmpty ? "No documents have the field." : table.text)
     }
-  }
-}
-
-/// A table of documents: one per line, with the fields that were asked for, or as much of the document as fits.
-private struct DocumentTable {
-  private static let id = FieldPath(names: ["_id"])
-
-  private let columns: [FieldPath]
-  private var table: Table
-  private(set) var isEmpty = true
-
-  init(_ fields: [FieldPath]) {
-    columns = fields.filter { $0 != Self.id }
-    table = Table(header: ["_id"] + (fields.isEmpty ? ["document"] : columns.map(\.description)))
-  }
-
-  mutating func add(_ document: Document) throws {
-    isEmpty = false
-    let id = document.id ?? ""
-    guard document.isProjection else {
-      return table.add(id, String(decoding: document.text.withoutLineBreaks, as: UTF8.self))
+    for value in values {
+      output.bytes += value.encoded()
+      output.bytes.append(UInt8(ascii: "\n"))
+      try output.flushIfLarge()
     }
-    let value = try document.value()
-    table.add([id] + columns.map { Self.text(of: $0, in: value) })
+    try output.flush()
   }
 
-  /// Returns nothing for a field that is missing.
-  private static func text(of path: FieldPath, in document: JSONValue) -> String {
-    let value = path.names.reduce(document as JSONValue?) { $0?[$1] }
-    return value?.string ?? value?.description ?? ""
-  }
-
-  var text: String { table.text }
-}
-
-extension [UInt8] {
-  /// JSON text on one line. Line breaks are white space in JSON: strings have escapes in their place.
-  fileprivate var withoutLineBreaks: [UInt8] {
-    contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
-      ? filter { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") } : self
+  private func printGroups(
+    of selector: Selector, by fields: [FieldPath], computing aggregates: [Aggregate], in store: RemoteStore
+  ) async throws {
+    let groups = try await store.groups(of: selector, by: fields, computing: aggregates)
+    let form = GroupOutput(fields, aggregates)
+    var output = Output()
+    if Output.showsTables {
+      var table = form.table
+      for group in groups { table.add(form.row(group)) }
+      return try output.writeLine(groups.isEmpty ? "No documents match." : table.text)
+    }
+    for group in groups {
+      output.bytes += form.json(group).encoded()
+      output.bytes.append(UInt8(ascii: "\n"))
+      try output.flushIfLarge()
+    }
+    try output.flush()
   }
 }

@@ -1,16 +1,18 @@
 import ArgumentParser
+import Documents
 import Larder
 import Platform
 import Storage
 
 struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Writes the entries of a backup to a store.",
+    abstract: "Writes the entries and indexes of a backup to a store.",
     discussion: """
       Creates the store if it does not exist, with the engine it had when the backup was made or the one given with \
       --engine. Refuses a store that has entries unless --merge is given: then entries of the backup replace those \
       with the same keys, and all others remain. Entries get new revisions, because a store never reuses one. Expired \
-      entries are skipped.
+      entries are skipped. Indexes of the backup are created before the entries are written. A store that has another \
+      index with the name of one of them is refused.
 
       A file is verified before anything is changed; if it is damaged, the exit status is 5. Input from a pipe is \
       checked while it is written, so everything before the first damage is restored.
@@ -33,6 +35,9 @@ struct Restore: AsyncParsableCommand {
   @Flag(help: "Restore into a store that has entries.")
   private var merge = false
 
+  @Flag(help: "Don't create the indexes of the backup.")
+  private var noIndexes = false
+
   func run() async throws {
     var input = try BackupInput(path: file)
     if file != "-", input.size != nil { try verify() }
@@ -41,8 +46,16 @@ struct Restore: AsyncParsableCommand {
       throw input.failure(damage, "nothing was changed")
     }
     let client = try connection.client()
-    try await prepareStore(client, header)
-    try await Self.restore(input, into: client.store(store.name))
+    let remote = client.store(store.name)
+    var indexes = noIndexes ? [] : header.indexes
+    if let existing = try await client.stores().first(where: { $0.name == store.name }) {
+      try check(existing)
+      indexes = try await missing(indexes, in: remote)
+    } else {
+      try await client.createStore(store.name, engine: engine ?? header.specification)
+    }
+    for index in indexes { try await remote.ensureIndex(index) }
+    try await Self.restore(input, into: remote, indexCount: indexes.count)
   }
 
   /// Reads the whole file before anything is changed.
@@ -57,11 +70,8 @@ struct Restore: AsyncParsableCommand {
     }
   }
 
-  /// Creates the store if it does not exist; otherwise checks that it may be restored into.
-  private func prepareStore(_ client: LarderClient, _ header: BackupHeader) async throws {
-    guard let existing = try await client.stores().first(where: { $0.name == store.name }) else {
-      return try await client.createStore(store.name, engine: engine ?? header.specification)
-    }
+  /// Checks that an existing store may be restored into.
+  private func check(_ existing: Larder.StoreDescription) throws {
     if let engine, engine != existing.specification, engine != existing.engine {
       throw CommandFailure(
         .refused,
@@ -76,9 +86,34 @@ struct Restore: AsyncParsableCommand {
     }
   }
 
+  /// Returns those indexes of the backup that an existing store doesn't have, and checks that it can have them.
+  private func missing(_ indexes: [DocumentIndex], in remote: RemoteStore) async throws -> [DocumentIndex] {
+    guard !indexes.isEmpty else { return [] }
+    let existing = try await remote.indexes().map(\.index)
+    for index in indexes {
+      guard let other = existing.first(where: { $0.name == index.name }), other != index else { continue }
+      throw CommandFailure(
+        .refused,
+        LarderCommand.oneLine(
+          "the store '\(store.name)' has another index '\(index.name)', \(other), and the backup has \(index); delete "
+            + "the store's index first, or omit those of the backup with --no-indexes"))
+    }
+    let missing = indexes.filter { !existing.contains($0) }
+    let count = existing.count + missing.count
+    guard count <= Store.maxIndexCount else {
+      throw CommandFailure(
+        .refused,
+        "the store '\(store.name)' would have \(count) indexes, but the limit is \(Store.maxIndexCount); delete some "
+          + "first, or omit those of the backup with --no-indexes")
+    }
+    return missing
+  }
+
   /// Runs on the main thread, which may block on the input while other threads send.
   @MainActor
-  private static func restore(_ input: consuming BackupInput, into store: RemoteStore) async throws {
+  private static func restore(
+    _ input: consuming BackupInput, into store: RemoteStore, indexCount: Int
+  ) async throws {
     var progress = Progress(total: input.size)
     var writer = BatchWriter(store, itemNoun: .entry)
     do {
@@ -107,6 +142,6 @@ struct Restore: AsyncParsableCommand {
       progress.clear()
       throw error
     }
-    progress.finish("restored", writer.acknowledgedCount, bytes: input.offset)
+    progress.finish("restored", writer.acknowledgedCount, indexes: indexCount, bytes: input.offset)
   }
 }

@@ -7,8 +7,8 @@ struct Verify: ParsableCommand {
     discussion: """
       Reads the whole file; needs no server. If the file is damaged or incomplete, reports the position of the damage, \
       and the exit status is 5. Prints what the backup contains: text on a terminal, otherwise one line of JSON, \
-      {"store","engine","made","entries","bytes","intact"}, where "bytes" counts keys and values. For a damaged \
-      backup, the numbers cover what precedes the "offset" of the damage.
+      {"store","engine","made","indexes","entries","bytes","intact"}, where "indexes" are definitions and "bytes" counts \
+      keys and values. For a damaged backup, the numbers cover what precedes the "offset" of the damage.
 
       Example: larder verify sessions.backup
       """)
@@ -40,6 +40,7 @@ struct Verify: ParsableCommand {
       let amount = "\(HumanReadable.number(input.entryCount)) entries (\(HumanReadable.bytes(UInt64(input.byteCount))))"
       try output.writeLine("Store     \(header.store), engine \(header.specification)")
       try output.writeLine("Made      \(made.date) \(made.time) UTC")
+      for index in header.indexes { try output.writeLine("Index     " + EscapedText.line("\(index)")) }
       try output.writeLine("Contains  \(amount)\(damage == nil ? "" : " before the damage")")
       return try output.writeLine(damage == nil ? "The backup is intact." : "The backup is damaged.")
     }
@@ -47,7 +48,9 @@ struct Verify: ParsableCommand {
     output.bytes.append(jsonString: header.store)
     output.bytes.append(",\"engine\":")
     output.bytes.append(jsonString: header.specification)
-    output.bytes.append(contentsOf: ",\"made\":\"\(made.date)T\(made.time)Z\",\"entries\":\(input.entryCount)".utf8)
+    let indexes = header.indexes.map { "\($0)" }.joined(separator: ",")
+    output.bytes.append(contentsOf: ",\"made\":\"\(made.date)T\(made.time)Z\",\"indexes\":[\(indexes)]".utf8)
+    output.bytes.append(contentsOf: ",\"entries\":\(input.entryCount)".utf8)
     output.bytes.append(contentsOf: ",\"bytes\":\(input.byteCount),\"intact\":\(damage == nil)".utf8)
     if let damage {
       output.bytes.append(contentsOf: ",\"offset\":\(damage.offset),\"damage\":".utf8)

@@ -116,6 +116,45 @@ struct CommandLinePosition {
     command.option(name) ?? CommandSyntax.larder.option(name)
   }
 
+  /// The positional argument that the next word would be, if the command takes another one.
+  var nextArgument: CommandSyntax.Argument? {
+    let (positionals, count) = (command.positionals, arguments.count)
+    return count < positionals.count ? positionals[count] : positionals.last.flatMap { $0.isRepeating ? $0 : nil }
+  }
+
+  // MARK: Descending fields
+
+  /// The name of arguments that are fields, which can have a dash for descending order.
+  static let fieldArgumentName = "field"
+
+  /// Returns a command line that the parser reads as it was meant, if an argument is a descending field, such as `-age`:
+  /// all arguments are after `--`. Returns other command lines as they are.
+  static func separatingFields(in words: [String]) -> [String] {
+    // Only these commands take fields. Reading the syntax of all commands takes longer than most commands.
+    guard words.contains(IndexCommand._commandName),
+      words.contains(where: { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.count > 1 })
+    else { return words }
+    var position = CommandLinePosition(after: [])
+    var (options, arguments): ([String], [String]) = ([], [])
+    var hasDescendingField = false
+    for word in words {
+      let isField = position.isDescendingField(word)
+      if isField { hasDescendingField = true }
+      let isSubcommand = position.pendingOption == nil && position.command.command(word) != nil
+      let isOption = position.pendingOption != nil || position.isOption(word) || isSubcommand
+      let isSeparator = position.pendingOption == nil && position.acceptsOptions && word == "--"
+      if isField { position.arguments.append(word) } else { position.advance(past: word) }
+      if isSeparator { continue }
+      if isOption && !isField { options.append(word) } else { arguments.append(word) }
+    }
+    return hasDescendingField ? options + ["--"] + arguments : words
+  }
+
+  private func isDescendingField(_ word: String) -> Bool {
+    isOption(word) && !word.hasPrefix("--") && option(word) == nil && !Self.builtInOptions.contains(word)
+      && nextArgument?.valueName == Self.fieldArgumentName
+  }
+
   // MARK: Built-in options
 
   /// The options that the parser answers itself instead of running a command.

@@ -1,10 +1,12 @@
+import Documents
 import Larder
 import Platform
 
-/// Finds the words that can complete a word in the console: commands, options, stores, keys and files.
+/// Finds the words that can complete a word in the console: commands, options, stores, keys, indexes, fields and files.
 struct Completer {
   private let session: ConsoleSession
   private let syntax = CommandSyntax.larder
+  private let fieldNames = FieldNames()
 
   /// Longer than a local server needs, but short enough not to annoy a person.
   private static let timeout = Duration.milliseconds(400)
@@ -18,8 +20,27 @@ struct Completer {
     case choice([String])
     case store
     case key(of: String)
+    case index(of: String)
+    /// Fields with commas between them, of which those that `hasDirections` can have a dash for descending order.
+    case fields(of: String, hasDirections: Bool)
+    /// A selector or an update in JSON.
+    case documentJSON(of: String, Operators)
     case file, folder
     case unknown
+  }
+
+  /// The operators in the JSON of a word.
+  enum Operators: Equatable {
+    case selector, update
+
+    /// The names of operators among the members of an object.
+    /// - Parameter path: The names that lead to the object.
+    func names(under path: [String]) -> [String] {
+      switch self {
+      case .update: path.isEmpty ? ["$set", "$unset", "$inc", "$push"] : []
+      case .selector: SelectorOperator.names(under: path)
+      }
+    }
   }
 
   init(session: ConsoleSession) {
@@ -38,6 +59,11 @@ struct Completer {
     case .option(let names), .choice(let names): found = names
     case .store: found = await stores()
     case .key(let store): found = await keys(of: store, prefix)
+    case .index(let store): found = await indexes(of: store)
+    case .fields(let store, let hasDirections):
+      let start = Self.start(ofLastFieldIn: prefix, hasDirections: hasDirections)
+      found = await fields(of: store).map { start + $0.description }
+    case .documentJSON(let store, let operators): found = await members(prefix, of: store, operators)
     case .file: found = Self.paths(prefix, foldersOnly: false)
     case .folder: found = Self.paths(prefix, foldersOnly: true)
     case .unknown: found = []
@@ -59,19 +85,16 @@ struct Completer {
     let store = position.argument(named: "store")
     if let option = position.pendingOption { return Self.wordKind(of: option, store) }
     let command = position.command
-    if position.acceptsOptions, prefix.hasPrefix("-") {
+    let argument = position.nextArgument
+    let canBeField = argument?.valueName == CommandLinePosition.fieldArgumentName && !prefix.hasPrefix("--")
+    if position.acceptsOptions, prefix.hasPrefix("-"), !canBeField {
       return .option(command.options.filter { $0.hasPrefix("--") })
     }
-    let count = position.arguments.count
     if !command.commands.isEmpty {
-      if count > 0 { return .unknown }
+      if !position.arguments.isEmpty { return .unknown }
       return command.commandName == syntax.commandName ? .command : .choice(command.commands.map(\.commandName))
     }
-    let positionals = command.positionals
-    guard let argument = count < positionals.count ? positionals[count] : positionals.last,
-      count < positionals.count || argument.isRepeating
-    else { return .unknown }
-    return Self.wordKind(of: argument, store)
+    return argument.map { Self.wordKind(of: $0, store) } ?? .unknown
   }
 
   private static func wordKind(of argument: CommandSyntax.Argument, _ store: String?) -> WordKind {
@@ -80,9 +103,38 @@ struct Completer {
     case (.file, _): return .file
     case (.directory, _): return .folder
     case (_, "store"): return .store
-    case (_, "key"), (_, "keys"), (_, "prefix"): return store.map { .key(of: $0) } ?? .unknown
-    default: return .unknown
+    default: return store.map { wordKind(of: argument, in: $0) } ?? .unknown
     }
+  }
+
+  /// Returns the kind of an argument whose values are in a store.
+  private static func wordKind(of argument: CommandSyntax.Argument, in store: String) -> WordKind {
+    switch argument.valueName {
+    case "key", "keys", "prefix": .key(of: store)
+    case "index": .index(of: store)
+    case CommandLinePosition.fieldArgumentName: .fields(of: store, hasDirections: argument.kind == .positional)
+    case "fields": .fields(of: store, hasDirections: false)
+    case "order": .fields(of: store, hasDirections: true)
+    case "selector": .documentJSON(of: store, .selector)
+    case "update": .documentJSON(of: store, .update)
+    default: .unknown
+    }
+  }
+
+  /// Returns the beginning of a word that its candidates have in common and that need not be shown: a folder, the
+  /// fields before the last one, the JSON before a name.
+  func sharedStart(of word: String, _ kind: WordKind) -> String {
+    switch kind {
+    case .file, .folder: word.lastIndex(of: "/").map { String(word[...$0]) } ?? ""
+    case .fields(_, let hasDirections): Self.start(ofLastFieldIn: word, hasDirections: hasDirections)
+    case .documentJSON: MemberPlace(atEndOf: word)?.head ?? ""
+    default: ""
+    }
+  }
+
+  private static func start(ofLastFieldIn fields: String, hasDirections: Bool) -> String {
+    let start = fields.lastIndex(of: ",").map { fields[...$0] } ?? ""
+    return start + (hasDirections && fields[start.endIndex...].hasPrefix("-") ? "-" : "")
   }
 
   // MARK: Candidates from the server
@@ -99,6 +151,28 @@ struct Completer {
     let hasMore = first.count == Self.maxKeyCount
     let last = hasMore ? try? await store.page(limit: 1, prefix: prefix, reverse: true, keysOnly: true) : nil
     return (first + (last ?? [])).map(\.key)
+  }
+
+  private func indexes(of store: String) async -> [String] {
+    let indexes = try? await session.client.with(timeout: Self.timeout).store(store).indexes()
+    return indexes?.map(\.index.name) ?? []
+  }
+
+  private func fields(of store: String) async -> [FieldPath] {
+    let metadata = ["_id", "_rev"].map { FieldPath(names: [$0]) }
+    let client = session.client.with(timeout: Self.timeout)
+    return metadata + (await fieldNames.paths(in: client.store(store), named: store, timeout: Self.timeout))
+  }
+
+  /// Returns the words that add the name of a field or an operator to JSON.
+  private func members(_ text: String, of store: String, _ operators: Operators) async -> [String] {
+    guard let place = MemberPlace(atEndOf: text) else { return [] }
+    let parents = place.path.filter { !$0.hasPrefix("$") }.compactMap { FieldPath($0)?.names }.joined()
+    let fields = await fields(of: store).filter { $0.names.count > parents.count && $0.names.starts(with: parents) }
+      .map { FieldPath(names: Array($0.names.dropFirst(parents.count))).description }
+    // Operators are in the way of the fields unless a dollar sign asks for them.
+    let names = place.name.hasPrefix("$") || fields.isEmpty ? operators.names(under: place.path) : fields
+    return names.filter { $0.hasPrefix(place.name) && !$0.contains("\"") }.map(place.text(naming:))
   }
 
   // MARK: Candidates from the file system
@@ -134,22 +208,22 @@ enum Completion: Equatable {
   ///   - word: The word at the end of the line; nil after white space.
   ///   - line: The line up to the cursor.
   ///   - candidates: The words that begin with the text of `word`.
-  ///   - arePaths: Whether to show only the last components of the candidates.
+  ///   - start: The beginning of the candidates not to show.
   ///   - width: The terminal's width in columns.
-  init(of word: CommandWords.Word?, in line: String, to candidates: [String], arePaths: Bool = false, width: Int) {
+  init(of word: CommandWords.Word?, in line: String, to candidates: [String], after start: String = "", width: Int) {
     guard let first = candidates.first else {
       self = .none
       return
     }
     let common = candidates.dropFirst().reduce(first) { Self.commonPrefix($0, $1) }
     if candidates.count == 1 || common.unicodeScalars.count > (word?.text ?? "").unicodeScalars.count {
-      let isComplete = candidates.count == 1 && !common.hasSuffix("/")
+      // A folder and the name of a member are only the beginning of what comes next.
+      let isComplete = candidates.count == 1 && !common.hasSuffix("/") && !common.hasSuffix("\":")
       let scalars = word.map { line.unicodeScalars[$0.start...].count } ?? 0
       let text = CommandWords.quoted(common, with: word?.quote, isComplete: isComplete)
       self = .replace(scalars: scalars, by: text + (isComplete ? " " : ""))
     } else {
-      let folder = arePaths ? common.lastIndex(of: "/").map { common[...$0] } ?? "" : ""
-      self = .show(Self.columns(candidates.map { String($0.dropFirst(folder.count)) }, width: width))
+      self = .show(Self.columns(candidates.map { String($0.dropFirst(start.count)) }, width: width))
     }
   }
 
@@ -174,5 +248,20 @@ enum Completion: Equatable {
   private static func commonPrefix(_ one: String, _ other: String) -> String {
     let common = zip(one.unicodeScalars, other.unicodeScalars).prefix { $0 == $1 }
     return String(String.UnicodeScalarView(common.map(\.0)))
+  }
+}
+
+extension SelectorOperator {
+  /// Returns the names of the operators that can be members of an object in a selector.
+  /// - Parameter path: The names that lead to the object.
+  static func names(under path: [String]) -> [String] {
+    let combining: Set<SelectorOperator> = [.and, .or, .nor]
+    let ofDocuments = combining.union([.not, .expression])
+    let isDocument = path.allSatisfy { name in combining.contains { $0.rawValue == name } || name == Self.not.rawValue }
+    // There are no text indexes.
+    return allCases.filter { $0 != .text }.filter {
+      isDocument ? ofDocuments.contains($0) : !ofDocuments.contains($0) || $0 == .not
+    }
+    .map(\.rawValue)
   }
 }

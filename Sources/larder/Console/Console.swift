@@ -122,8 +122,8 @@ struct Console {
     let typed = words.last?.text ?? ""
     let candidates = waitForResult { await completer.candidates(after: words.words, prefix: typed) }
     let kind = completer.wordKind(after: words.words, prefix: typed)
-    let arePaths = kind == .file || kind == .folder
-    return Completion(of: words.last, in: line, to: candidates, arePaths: arePaths, width: Terminal.width)
+    let start = completer.sharedStart(of: typed, kind)
+    return Completion(of: words.last, in: line, to: candidates, after: start, width: Terminal.width)
   }
 
   /// Runs a task on another thread and blocks this one, the line editor's, until the task ends. The task must end soon.
@@ -186,7 +186,7 @@ enum ConsoleCommand: String, CaseIterable {
     lines += description("format table|json", "Sets the format of results.")
     lines += description("quit", "Quits. Ctrl-D does the same.")
     lines.append("")
-    lines += wrapped("Tab completes commands, options, stores, keys and files. Ctrl-C interrupts a command.")
+    lines += wrapped("Tab completes commands, options, stores, keys, fields and files. Ctrl-C interrupts a command.")
     lines += wrapped("Quote words as in a shell: 'two words', \"it's one\", two\\ words.")
     lines += wrapped("The history omits lines that begin with a space.")
     return lines.joined(separator: "\n")

@@ -42,6 +42,9 @@ struct CommandFailure: Error {
     case .shuttingDown: "the server is shutting down"
     case .tooManyConnections: "the server has reached its connection limit"
     case .notPermitted: "the server's access rules don't permit this"
+    case .indexExists: "the store has an index of that name with another definition"
+    case .tooManyIndexes: "the store can't have more indexes"
+    case .indexUnknown: "there is no such index"
     default: "the server refused the request (\(kind))"
     }
   }
@@ -57,6 +60,9 @@ struct CommandFailure: Error {
     case .notPermitted:
       "nothing was changed; run it as a user with that right, or ask for a rule in larderd's setting access"
     case .queryStopped: "make the selector narrower, or raise the limit in larderd's settings"
+    case .indexExists: "nothing was changed; use another name, or delete the index with 'larder index delete'"
+    case .tooManyIndexes: "nothing was changed; delete an index that isn't used with 'larder index delete'"
+    case .indexUnknown: "'larder index list' lists the indexes"
     case .answerExpired: "the output is incomplete; write it to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "check that a larderd of this version is listening there"
     case .cancelled where error.isSafeToRetry: "nothing was changed"

@@ -23,23 +23,26 @@ struct Progress {
 
   /// Updates the line, at most ten times a second.
   /// - Parameters:
-  ///   - count: The number of items so far.
+  ///   - count: The number of items so far; nil if it isn't known.
   ///   - done: The part of the total that is done.
-  mutating func show(_ count: Int, done: Int) {
+  mutating func show(_ count: Int?, done: Int) {
     guard isShown else { return }
     let now = monotonicMilliseconds()
     guard now >= nextUpdate else { return }
     nextUpdate = now + Self.updateIntervalMilliseconds
     isOnScreen = true
     let elapsed = max(1, now - startTime)
-    var line = "\(HumanReadable.number(count)) \(noun), \(rate(count, elapsed))"
+    var parts = count.map { ["\(HumanReadable.number($0)) \(noun)", rate($0, elapsed)] } ?? []
+    var line = ""
     if let total, total > 0, done > 0 {
       let fraction = min(1, Double(done) / Double(total))
       let filled = Int(fraction * Double(Self.barWidth))
       let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: Self.barWidth - filled)
       let remaining = UInt64(Double(elapsed) * (1 - fraction) / fraction / 1_000)
-      line = "\(bar) \(Int(fraction * 100))%  \(line), \(HumanReadable.time(seconds: remaining)) left"
+      parts.append("\(HumanReadable.time(seconds: remaining)) left")
+      line = "\(bar) \(Int(fraction * 100))%  "
     }
+    line += parts.joined(separator: ", ")
     Terminal.write("\r\(line)\u{1B}[K", to: STDERR_FILENO)
   }
 
@@ -51,14 +54,17 @@ struct Progress {
   }
 
   /// Replaces the line with a summary.
-  /// - Parameter verb: What was done, such as loaded.
-  mutating func finish(_ verb: String, _ count: Int, bytes: Int) {
+  /// - Parameters:
+  ///   - verb: What was done, such as loaded.
+  ///   - indexes: The number of indexes that were part of it.
+  mutating func finish(_ verb: String, _ count: Int, indexes: Int = 0, bytes: Int) {
     clear()
     guard isShown else { return }
     let elapsed = max(1, monotonicMilliseconds() - startTime)
     let seconds = "\(elapsed / 1_000).\(elapsed / 100 % 10) s"
     let amount = "\(HumanReadable.number(count)) \(noun) (\(HumanReadable.bytes(UInt64(bytes))))"
-    logLine("\(verb) \(amount) in \(seconds), \(rate(count, elapsed))")
+    let others = indexes == 0 ? "" : indexes == 1 ? " and an index" : " and \(indexes) indexes"
+    logLine("\(verb) \(amount)\(others) in \(seconds), \(rate(count, elapsed))")
   }
 
   private func rate(_ count: Int, _ milliseconds: UInt64) -> String {

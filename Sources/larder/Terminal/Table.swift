@@ -10,6 +10,8 @@ struct Table {
 
   private let header: [String]
   private var rows: [[String]] = []
+  /// The widths of the columns in the rows that were taken, and which columns have numbers; nil if none were taken.
+  private var taken: (widths: [Int], isNumber: [Bool])?
 
   init(_ header: String...) {
     self.header = header
@@ -31,11 +33,37 @@ struct Table {
   var text: String { text(width: Terminal.width) }
 
   func text(width: Int) -> String {
-    let all = [header] + rows
-    let widths = header.indices.map { column in all.map { EscapedText.width($0[column]) }.max() ?? 0 }
+    text(widths, isNumber, width: width)
+  }
+
+  /// Returns the lines of the rows so far and removes the rows. Only the first text has the header. Rows that are added
+  /// later have the same columns, except that they can be wider.
+  mutating func takeText(width: Int = Terminal.width) -> String {
+    let (widths, isNumber) = (widths, isNumber)
+    let text = text(widths, isNumber, width: width)
+    taken = (widths, isNumber)
+    rows.removeAll(keepingCapacity: true)
+    return text
+  }
+
+  private var lines: [[String]] { taken == nil ? [header] + rows : rows }
+
+  private var widths: [Int] {
+    var widths = taken?.widths ?? header.map { _ in 0 }
+    for line in lines {
+      for (column, cell) in line.enumerated() { widths[column] = max(widths[column], EscapedText.width(cell)) }
+    }
+    return widths
+  }
+
+  private var isNumber: [Bool] {
+    taken?.isNumber
+      ?? header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
+  }
+
+  private func text(_ widths: [Int], _ isNumber: [Bool], width: Int) -> String {
     let maxWidth = Self.maxColumnWidth(widths, available: width - Self.columnGap.count * (header.count - 1))
-    let isNumber = header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
-    return all.map { row in
+    return lines.map { row in
       var line = ""
       for (column, cell) in row.enumerated() {
         let cell = EscapedText.cut(cell, to: maxWidth)

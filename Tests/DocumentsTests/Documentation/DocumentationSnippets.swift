@@ -74,6 +74,13 @@ import Testing
     let found = try collection.find(["age": ["$gt": 10]], limit: 1, fields: ["name"], sort: [["age": "desc"]])
     for document in found { print(document.id ?? "", try document.value()) }  // fred23 {"name":"fred"}
     // The next snippet.
+    let index = try DocumentIndex(["name", .descending("age")], where: .field("pet.species", .equal("cat")))
+    print(index.name)  // name,-age?a1be703e
+    print(index)
+    // {"name":"name,-age?a1be703e","fields":["name",{"age":"desc"}],"where":{"pet.species":"cat"}}
+    let fromJSON = try DocumentIndex(parsing: #"{"name": "ages", "fields": ["age"]}"#)
+    print(fromJSON == (try DocumentIndex(["age"], name: "ages")))  // true
+    // The next snippet.
     do {
       _ = try Selector(parsing: #"{"age": {"$gth": 12}}"#)
     } catch {
@@ -126,6 +133,15 @@ import Testing
     var aggregator = try DocumentAggregator(.field("city", .exists()), computing: [.count, .min("price")])
     for sale in sales { try aggregator.add(sale) }
     for group in aggregator.result() { print(group.values.map { $0 ?? "none" }) }  // [3, 2.5]
+    // The next snippet.
+    let aggregation = try DocumentAggregation(parsing: #"{"by": ["city"], "compute": ["count", {"avg": "price"}]}"#)
+    print(aggregation == DocumentAggregation(by: ["city"], computing: [.count, .average("price")]))  // true
+    var grouper = try DocumentAggregator(.all, aggregation)
+    for sale in sales { try grouper.add(sale) }
+    for group in grouper.result() { print(group.json) }
+    // {"by":[[]],"values":[[1],[]]}
+    // {"by":[["Paris"]],"values":[[2],[12.5]]}
+    // {"by":[["Rome"]],"values":[[1],[2.5]]}
     // End of the snippet.
     try expectOutput(of: "Aggregation")
   }

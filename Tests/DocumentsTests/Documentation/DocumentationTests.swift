@@ -118,6 +118,7 @@ import Testing
       let (expected, example) = (try code(row[0]), try code(row[2]))
       let isQuery = ["badSort", "badFields", "badSkipOrLimit", "badBookmark"].contains(expected)
       let error = #expect(throws: SelectorError.self, "\(example)") {
+        if expected == "badAggregation" { _ = try DocumentAggregation(parsing: example) }
         let query = try isQuery ? DocumentQuery(parsing: example) : DocumentQuery(Selector(parsing: example))
         _ = try [Document]().find(query)
       }

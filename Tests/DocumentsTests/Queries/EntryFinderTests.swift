@@ -9,7 +9,7 @@ import Testing
   private func find(
     _ query: DocumentQuery, in documents: [Document], isOrdered: Bool
   ) throws(SelectorError) -> (ids: [String], bookmark: String?, finder: EntryFinder) {
-    var finder = try EntryFinder(query, isOrdered: isOrdered)
+    var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
       finder.examine(
         document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position))
@@ -39,10 +39,9 @@ import Testing
       let (documents, query) = (documents(&generator), query(&generator))
       let expected = try documents.find(query)
       for isOrdered in [false, true] {
-        let (ids, bookmark, finder) = try find(query, in: documents, isOrdered: isOrdered)
+        let (ids, bookmark, _) = try find(query, in: documents, isOrdered: isOrdered)
         #expect(ids == expected.documents.map { $0.id! }, "\(query)")
         #expect(bookmark == expected.bookmark, "\(query)")
-        #expect(isOrdered || finder.examinedCount == documents.count)
       }
       let matchCount = try documents.find(query.selector).count
       #expect(try find(query, in: documents, isOrdered: false).finder.matchCount == matchCount, "\(query)")
@@ -70,8 +69,7 @@ import Testing
         ids += page.ids
         guard let bookmark = page.bookmark else { break }
         query.bookmark = bookmark
-        let start = try #require(EntryFinder(query, isOrdered: true).startKey)
-        #expect(start == Array(page.ids.last!.utf8))
+        let start = Array(page.ids.last!.utf8)
         rest = documents.drop { !start.lexicographicallyPrecedes($0.id!.utf8) }
       }
       #expect(ids == whole, "\(query)")

@@ -148,7 +148,7 @@ import Testing
       SelectorError.Code.allCases.map(\.rawValue) == [
         "notJSON", "notAnObject", "operatorWithoutField", "unknownOperator", "badOperand", "emptyClause", "badPath",
         "badSort", "badFields", "badSkipOrLimit", "tooLarge", "tooDeep", "textNotAllowed", "noTextIndex", "badOptions",
-        "badRegularExpression", "badExpression", "badBookmark",
+        "badRegularExpression", "badExpression", "badBookmark", "badIndex", "badAggregation",
       ])
   }
 }

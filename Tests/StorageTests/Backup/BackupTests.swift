@@ -1,3 +1,4 @@
+import Documents
 import Testing
 
 @testable import Storage
@@ -5,6 +6,14 @@ import Testing
 struct BackupTests {
   static let header = BackupHeader(
     made: 1_800_000_000_000, store: "orders", specification: "log?durability=interval:1s")
+
+  /// The header of a store with indexes, in version 2.
+  static let indexedHeader = BackupHeader(
+    made: header.made, store: header.store, specification: header.specification,
+    indexes: [
+      #"{"name": "byAge", "fields": ["name", {"age": "desc"}]}"#,
+      #"{"name": "é", "fields": ["pet.species"], "where": {"pet.age": {"$gte": 3}}}"#,
+    ].map { try! DocumentIndex(parsing: $0) })
 
   /// Entries of every kind: empty, expiring, a list, binary, and large.
   static let entries = [
@@ -14,7 +23,7 @@ struct BackupTests {
     BackupEntry(key: "é", kind: .single, value: [UInt8](repeating: 0x61, count: 40), expiry: 0, revision: .max),
   ]
 
-  static func written(_ entries: [BackupEntry] = entries) -> [UInt8] {
+  static func written(_ entries: [BackupEntry] = entries, _ header: BackupHeader = header) -> [UInt8] {
     var writer = BackupWriter(header)
     var bytes: [UInt8] = []
     for entry in entries {
@@ -52,6 +61,54 @@ struct BackupTests {
     #expect(header == Self.header)
     #expect(entries == Self.entries)
     #expect(try Self.read(Self.written([]), pieces: pieces).entries == [])
+    for entries in [Self.entries, []] {
+      let backup = try Self.read(Self.written(entries, Self.indexedHeader), pieces: pieces)
+      #expect(backup.header == Self.indexedHeader && backup.entries == entries)
+    }
+  }
+
+  @Test func `a store without indexes has a backup of version 1, and others one of version 2`() {
+    let (plain, indexed) = (Self.written(), Self.written(Self.entries, Self.indexedHeader))
+    #expect(plain[8..<10].elementsEqual([1, 0]) && indexed[8..<10].elementsEqual([2, 0]))
+  }
+
+  @Test func `a version that is unknown is refused at once`() {
+    var bytes = Array(Self.written()[..<24])
+    bytes[8] = 3
+    let damage = BackupDamage(
+      offset: 8, reason: "the format has version 3, but this program only knows the versions 1 and 2")
+    #expect(throws: damage) { try Self.read(bytes) }
+  }
+
+  /// Returns a header of version 2 with these bytes as definitions, and the right checksum.
+  private static func header(definitions: String) -> [UInt8] {
+    let plain = header.bytes
+    var bytes = Array(plain[..<24])
+    bytes.append(littleEndian: UInt32(definitions.utf8.count))
+    bytes += plain[24...] + Array(definitions.utf8)
+    bytes[8] = 2
+    bytes.replace(at: 12, littleEndian: bytes.checksum(excluding: 12..<16))
+    return bytes
+  }
+
+  @Test(arguments: [
+    "{}\n", "[]\n", "{\"fields\":[\"a\"]}", "\n", "{\"fields\":[\"a\"]}\n{\"fields\":[\"a\"]}\n",
+    (0..<65).map { "{\"fields\":[\"f\($0)\"]}\n" }.joined(),
+  ])
+  func `definitions that a store can't have are refused, even with the right checksum`(definitions: String) {
+    do throws(BackupDamage) {
+      _ = try Self.read(Self.header(definitions: definitions))
+      Issue.record("\(definitions) was accepted")
+    } catch { #expect(error.offset == 28 + 6 + 26 && error.reason.hasPrefix("the index definitions are invalid: ")) }
+  }
+
+  @Test(arguments: [0, 1 << 20 + 1, .max]) func `an impossible size of the definitions is refused at once`(
+    byteCount: UInt32
+  ) {
+    var bytes = Self.indexedHeader.bytes
+    bytes.replace(at: 24, littleEndian: byteCount)
+    let damage = BackupDamage(offset: 24, reason: "the size of the index definitions is impossible")
+    #expect(throws: damage) { try Self.read(Array(bytes[..<28])) }
   }
 
   @Test func `a separated value is read back`() throws {
@@ -61,27 +118,29 @@ struct BackupTests {
   }
 
   @Test func `every flipped bit is detected, no later than where it is`() throws {
-    let bytes = Self.written()
-    for bit in 0..<bytes.count * 8 {
-      var flipped = bytes
-      flipped[bit / 8] ^= 1 << UInt8(bit % 8)
-      do {
-        _ = try Self.read(flipped)
-        Issue.record("flipped bit \(bit) was not detected")
-      } catch { #expect(error.offset <= bit / 8) }
+    for bytes in [Self.written(), Self.written(Self.entries, Self.indexedHeader)] {
+      for bit in 0..<bytes.count * 8 {
+        var flipped = bytes
+        flipped[bit / 8] ^= 1 << UInt8(bit % 8)
+        do {
+          _ = try Self.read(flipped)
+          Issue.record("flipped bit \(bit) was not detected")
+        } catch { #expect(error.offset <= bit / 8) }
+      }
     }
   }
 
   @Test func `every truncation is detected, and so are bytes after the end`() throws {
-    let bytes = Self.written()
-    for count in 0..<bytes.count {
-      do {
-        _ = try Self.read(Array(bytes[..<count]))
-        Issue.record("\(count) bytes were accepted as a whole backup")
-      } catch { #expect(error.offset <= count) }
-    }
-    #expect(throws: BackupDamage(offset: bytes.count, reason: "something follows the end")) {
-      try Self.read(bytes + [0])
+    for bytes in [Self.written(), Self.written(Self.entries, Self.indexedHeader)] {
+      for count in 0..<bytes.count {
+        do {
+          _ = try Self.read(Array(bytes[..<count]))
+          Issue.record("\(count) bytes were accepted as a whole backup")
+        } catch { #expect(error.offset <= count) }
+      }
+      #expect(throws: BackupDamage(offset: bytes.count, reason: "something follows the end")) {
+        try Self.read(bytes + [0])
+      }
     }
   }
 

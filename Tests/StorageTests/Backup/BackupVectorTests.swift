@@ -27,6 +27,8 @@ struct BackupVectorTests {
     private var made: UInt64?
     private var store: String?
     private var specification: String?
+    /// The lines of the index definitions.
+    private var indexes: [String]?
     private var entries: [Value]?
     private var damagedAt: Int?
 
@@ -50,6 +52,7 @@ struct BackupVectorTests {
       } catch { damagedAt = error.offset }
       (made, store) = (reader.header?.made, reader.header?.store)
       specification = reader.header?.specification
+      if let header = reader.header, !header.indexes.isEmpty { indexes = header.indexes.map { "\($0)" } }
     }
 
     /// Returns the vector with the results of reading its bytes now.
@@ -60,13 +63,18 @@ struct BackupVectorTests {
 
   @Test func `golden backups are read as specified`() throws {
     let vectors = try ProjectFiles.vectors(Self.path, as: Vector.self)
-    #expect(vectors.count >= 6)
+    #expect(vectors.count >= 12)
     for vector in vectors { #expect(vector.readAgain() == vector) }
   }
 
   @Test func `written backups match the golden backups byte for byte`() throws {
     let written = try ProjectFiles.vectors(Self.path, as: Vector.self).filter { $0.written == true }
-    #expect(written.map(\.hex) == [BackupTests.written().hex, BackupTests.written([]).hex])
+    let backups = [
+      BackupTests.written(), BackupTests.written([]),
+      BackupTests.written(BackupTests.entries, BackupTests.indexedHeader),
+      BackupTests.written([], BackupTests.indexedHeader),
+    ]
+    #expect(written.map(\.hex) == backups.map(\.hex))
   }
 
   /// Rewrites the vectors. Use this only after a change of the format.
@@ -77,11 +85,21 @@ struct BackupVectorTests {
     header[30] ^= 1
     var record = whole
     record[120] ^= 16
+    let indexed = BackupTests.written(BackupTests.entries, BackupTests.indexedHeader)
+    var (definition, size, version) = (indexed, indexed, whole)
+    definition[80] ^= 2
+    size[27] = 1
+    version[8] = 3
     let vectors = [
       Vector("whole", whole, written: true), Vector("of-an-empty-store", BackupTests.written([]), written: true),
       Vector("header-flipped", header), Vector("record-flipped", record),
       Vector("without-a-trailer", whole.dropLast(BackupTrailer.byteCount)),
       Vector("cut-in-a-record", Array(whole[..<120])), Vector("with-a-byte-more", whole + [0]),
+      Vector("with-indexes", indexed, written: true),
+      Vector(
+        "with-indexes-of-an-empty-store", BackupTests.written([], BackupTests.indexedHeader), written: true),
+      Vector("index-definition-flipped", definition), Vector("cut-in-the-index-definitions", Array(indexed[..<100])),
+      Vector("with-definitions-that-are-too-large", size), Vector("of-an-unknown-version", version),
     ]
     try ProjectFiles.writeVectors(vectors, to: Self.path)
   }

@@ -52,7 +52,7 @@ extension EntryMap {
   /// Traps unless the order and the hash index agree.
   func validateOrder() {
     var previous: [UInt8]?
-    let visited = order.visit(0..<order.count, reverse: false, root: order.root, in: arena) { handle in
+    let visited = order.visit(0..<order.count, reverse: false, root: order.root, in: arena.records) { handle in
       let key = record(handle).key
       precondition(find(key, hash: hashIndex.hash(key)) == handle, "the indexes disagree about a record")
       let bytes = unsafe Array(UnsafeRawBufferPointer(start: key.start, count: key.count))

@@ -19,10 +19,7 @@ struct DocumentBatch: ~Copyable {
 
   /// An entry with a single value. Whether that is a document is not known.
   struct Entry {
-    let handle: UInt32
-    let revision: UInt64
-    /// When the entry expires, in milliseconds of the store's clock; 0 for never.
-    let expiry: UInt64
+    let head: EntryHead
     fileprivate let key: Range<Int>
     fileprivate let value: Value
   }
@@ -51,41 +48,39 @@ struct DocumentBatch: ~Copyable {
 
   // MARK: Copying
 
-  /// Copies the entries of the first ranks of a snapshot: those that have not expired and are no lists.
-  /// - Returns: The number of ranks that were looked at.
+  /// Whether no more entries should be copied under the same acquisition of the lock.
+  var isFull: Bool { entries.count >= Self.maxCount || bytes.count >= Self.maxByteCount }
+
+  /// Copies the entries of the first handles: those that have not expired and are no lists. The handle 0 has none.
+  /// - Returns: The number of handles that were looked at.
   mutating func copy(
-    ranks: Range<Int>, of store: Store, in snapshot: Snapshot, now: UInt64
+    _ handles: ArraySlice<UInt32>, of store: Store, in snapshot: Snapshot, now: UInt64
   ) throws(StorageError) -> Int {
     removeAll()
     return try store.access { map throws(StorageError) in
-      try map.scanHandles(ranks: ranks.prefix(Self.maxCount), reverse: false, in: snapshot, now: now) { handle, entry in
-        if entry.kind == .single { append(entry, handle) }
-        return bytes.count < Self.maxByteCount
-      }
-    }
-  }
-
-  /// Copies the entries of the first handles, expired or not.
-  mutating func copy(
-    _ handles: ArraySlice<UInt32>, of store: Store, in snapshot: Snapshot
-  ) throws(StorageError) {
-    removeAll()
-    try store.access { map throws(StorageError) in
       try map.check(snapshot)
-      for handle in handles.prefix(Self.maxCount) where bytes.count < Self.maxByteCount {
-        append(map.entry(at: handle), handle)
+      var next = handles.startIndex
+      while next < handles.endIndex, !isFull {
+        let handle = handles[next]
+        next += 1
+        guard handle != 0 else { continue }
+        let entry = map.entry(at: handle)
+        if entry.expiry == 0 || entry.expiry > now { append(entry, handle) }
       }
+      return next - handles.startIndex
     }
   }
 
-  private mutating func removeAll() {
+  mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     bytes.removeAll(keepingCapacity: true)
     byteCount = 0
     if readValue.capacity > Self.maxKeptByteCount { readValue.releaseStorage() }
   }
 
-  private mutating func append(_ entry: EntryView, _ handle: UInt32) {
+  /// Copies an entry, unless it is a list.
+  mutating func append(_ entry: EntryView, _ handle: UInt32) {
+    guard entry.kind == .single else { return }
     let start = bytes.count
     unsafe bytes.append(contentsOf: entry.key)
     let key = start..<bytes.count
@@ -101,7 +96,7 @@ struct DocumentBatch: ~Copyable {
       value = .inFile(separatedValue)
     }
     byteCount += key.count + entry.valueByteCount
-    entries.append(Entry(handle: handle, revision: entry.revision, expiry: entry.expiry, key: key, value: value))
+    entries.append(Entry(head: EntryHead(handle, entry), key: key, value: value))
   }
 
   /// Whether a value begins like an object or with white space. Others are no documents, and not worth copying.
@@ -115,7 +110,7 @@ struct DocumentBatch: ~Copyable {
   /// - Throws: If the value can't be read, or the snapshot has ended.
   mutating func withContents<Result>(
     of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
-  ) throws(FindFailure) -> Result {
+  ) throws(JobFailure) -> Result {
     let entry = entries[index]
     switch entry.value {
     case .copied(let range):
@@ -129,26 +124,26 @@ struct DocumentBatch: ~Copyable {
   /// Copies a large value in pieces, and unlocks the store in between.
   private mutating func copyLarge(
     _ entry: Entry, _ byteCount: Int, _ store: Store, in snapshot: Snapshot
-  ) throws(FindFailure) {
+  ) throws(JobFailure) {
     readValue.removeAll()
     while readValue.count < byteCount {
       var separatedValue: SeparatedValue?
       do throws(StorageError) {
         separatedValue = try store.access { map throws(StorageError) in
           try map.check(snapshot)
-          let view = map.entry(at: entry.handle)
+          let view = map.entry(at: entry.head.handle)
           // The commit writer may have moved the value to a file meanwhile.
           guard let value = unsafe view.value else { return view.separatedValue }
           let piece = readValue.count..<min(readValue.count + Self.pieceByteCount, byteCount)
           unsafe readValue.append(UnsafeRawBufferPointer(rebasing: value[piece]))
           return nil
         }
-      } catch { throw FindFailure(error) }
+      } catch { throw JobFailure(error) }
       if let separatedValue { return try read(separatedValue, of: entry) }
     }
   }
 
-  private mutating func read(_ value: SeparatedValue, of entry: Entry) throws(FindFailure) {
+  private mutating func read(_ value: SeparatedValue, of entry: Entry) throws(JobFailure) {
     readValue.removeAll()
     let offset = readValue.extend(by: value.byteCount)
     do throws(SeparatedValueError) {
@@ -157,7 +152,7 @@ struct DocumentBatch: ~Copyable {
       }
     } catch {
       let key = String(decoding: bytes[entry.key].prefix(128), as: UTF8.self)
-      throw FindFailure(.valueDamaged, "the value of \"\(key)\": \(error)")
+      throw JobFailure(.valueDamaged, "the value of \"\(key)\": \(error)")
     }
   }
 }

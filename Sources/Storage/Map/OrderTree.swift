@@ -1,15 +1,31 @@
-/// The order index of a map: the handles of all live records in the order of their keys, as a counted B+tree.
+/// Blocks of memory with keys, which are known by their handles.
+protocol KeyedBlocks {
+  func key(of block: UInt32) -> Key
+}
+
+/// Blocks of memory that an order tree orders: by their keys, and by more if there are equal keys.
+protocol OrderedBlocks: KeyedBlocks {
+  associatedtype SearchKey
+
+  /// Returns whether a block's key comes before the bound that another key sets.
+  func precedes(_ block: UInt32, _ key: SearchKey, _ bound: Key.Bound) -> Bool
+
+  /// Returns whether a block is in use, as it must be if the tree refers to it. Reads its first word only.
+  func isAllocated(_ block: UInt32) -> Bool
+}
+
+/// Handles of blocks in the order of the blocks' keys, as a counted B+tree: the order of a map's records, or of the
+/// entries of one of its indexes.
 ///
-/// Every inner node knows the number of records below each child, so that the n-th record and the rank of a key are
-/// found in O(log n), and the first record below each child, whose key guides a search. All leaves are at the same
-/// level.
+/// Every inner node knows the number of blocks below each child, so that the n-th block and the rank of a key are found
+/// in O(log n), and the first block below each child, whose key guides a search. All leaves are at the same level.
 ///
 /// Snapshots: a node remembers the epoch it was created in. A node that a snapshot can see (`epoch <= sharedEpoch`) is
 /// never written: a change copies it first, and adds the original to `replacedNodes` for the owner to free in time.
 ///
-/// Owned by one `EntryMap` and used under its store's lock. It refers to records but doesn't own them.
+/// Used under its store's lock. It refers to blocks but doesn't own them.
 @safe
-struct OrderIndex: ~Copyable {
+struct OrderTree<Blocks: OrderedBlocks>: ~Copyable {
   private var pool = NodePool()
   /// The root's handle; 0 while the index is empty.
   private(set) var root: UInt32 = 0
@@ -82,39 +98,48 @@ struct OrderIndex: ~Copyable {
 
   // MARK: Reading
 
-  /// Returns the number of records below a root that precede the bound.
-  func rank(_ key: Key, _ bound: Key.Bound, root: UInt32, in arena: borrowing Arena) -> Int {
+  /// Returns the number of blocks below a root that precede the bound.
+  func rank(_ key: Blocks.SearchKey, _ bound: Key.Bound, root: UInt32, in blocks: Blocks) -> Int {
     guard root != 0 else { return 0 }
     var (rank, node) = (0, pool.node(root))
     while !node.isLeaf {
-      let preceding = node.childrenPreceding(key, bound, in: arena)
+      let preceding = node.childrenPreceding(key, bound, in: blocks)
       if preceding == 0 { return rank }
       unsafe rank += OrderNode.sum(node.counts, count: preceding - 1)
       node = unsafe pool.node(node.children[preceding - 1])
     }
-    return rank + node.recordsPreceding(key, bound, in: arena)
+    return rank + node.handlesPreceding(key, bound, in: blocks)
   }
 
-  /// Calls `body` with the records of these ranks below a root, in order or in reverse, until it returns false.
+  /// Returns the last block that doesn't come after the key; 0 if there is none.
+  func last(notAfter key: Blocks.SearchKey, in blocks: Blocks) -> UInt32 {
+    guard root != 0 else { return 0 }
+    var node = pool.node(root)
+    while !node.isLeaf { node = unsafe pool.node(node.children[node.childIndex(key, in: blocks)]) }
+    let preceding = node.handlesPreceding(key, .upper, in: blocks)
+    return preceding == 0 ? 0 : unsafe node.handles[preceding - 1]
+  }
+
+  /// Calls `body` with the blocks of these ranks below a root, in order or in reverse, until it returns false.
   ///
-  /// - Returns: The number of records that `body` was called with.
+  /// - Returns: The number of blocks that `body` was called with.
   func visit(
-    _ ranks: Range<Int>, reverse: Bool, root: UInt32, in arena: borrowing Arena, _ body: (UInt32) -> Bool
+    _ ranks: Range<Int>, reverse: Bool, root: UInt32, in blocks: Blocks, _ body: (UInt32) -> Bool
   ) -> Int {
     guard root != 0, !ranks.isEmpty else { return 0 }
     var visited = 0
-    _ = visit(ranks, reverse: reverse, node: pool.node(root), in: arena, visited: &visited, body)
+    _ = visit(ranks, reverse: reverse, node: pool.node(root), in: blocks, visited: &visited, body)
     return visited
   }
 
   /// Returns false once `body` has.
   private func visit(
-    _ ranks: Range<Int>, reverse: Bool, node: OrderNode, in arena: borrowing Arena, visited: inout Int,
+    _ ranks: Range<Int>, reverse: Bool, node: OrderNode, in blocks: Blocks, visited: inout Int,
     _ body: (UInt32) -> Bool
   ) -> Bool {
-    if node.isLeaf { return node.visitRecords(ranks, reverse: reverse, in: arena, visited: &visited, body) }
+    if node.isLeaf { return node.visitHandles(ranks, reverse: reverse, in: blocks, visited: &visited, body) }
     // Whole children before the ranks (after them, in reverse) are skipped by their counts.
-    var start = reverse ? node.recordCount : 0
+    var start = reverse ? node.blockCount : 0
     for step in 0..<node.count {
       let index = reverse ? node.count - 1 - step : step
       let count = unsafe Int(node.counts[index])
@@ -123,7 +148,7 @@ struct OrderIndex: ~Copyable {
       if !wanted.isEmpty {
         let child = unsafe pool.node(node.children[index])
         let local = wanted.lowerBound - start..<wanted.upperBound - start
-        guard visit(local, reverse: reverse, node: child, in: arena, visited: &visited, body) else { return false }
+        guard visit(local, reverse: reverse, node: child, in: blocks, visited: &visited, body) else { return false }
       } else if reverse ? start + count <= ranks.lowerBound : start >= ranks.upperBound {
         break
       }
@@ -151,51 +176,51 @@ struct OrderIndex: ~Copyable {
   /// splitting at the end instead of in the middle leaves their nodes full.
   private enum Edge { case first, last, none }
 
-  /// Adds a record whose key has no record yet.
+  /// Adds a block whose key has no block yet.
   /// - Precondition: Nodes are reserved.
-  mutating func insert(_ record: UInt32, key: Key, in arena: borrowing Arena) {
-    let edge = self.edge(for: key, in: arena)
+  mutating func insert(_ block: UInt32, key: Blocks.SearchKey, in blocks: Blocks) {
+    let edge = self.edge(for: key, in: blocks)
     if root == 0 { root = makeNode(level: 0) }
     root = writable(root)
     if pool.node(root).isFull { addRoot() }
     var node = pool.node(root)
     while !node.isLeaf {
-      var index = self.index(below: node, key, edge, in: arena)
+      var index = self.index(below: node, key, edge, in: blocks)
       if unsafe pool.node(node.children[index]).isFull {
         reserveSpace(below: node, at: index, edge)
-        index = self.index(below: node, key, edge, in: arena)
+        index = self.index(below: node, key, edge, in: blocks)
       }
       let child = unsafe writable(node.children[index])
       unsafe node.children[index] = child
       unsafe node.counts[index] &+= 1
-      if edge == .first || pool.node(child).count == 0 { unsafe node.firsts[index] = record }
+      if edge == .first || pool.node(child).count == 0 { unsafe node.firsts[index] = block }
       node = pool.node(child)
     }
     let index =
       switch edge {
       case .first: 0
       case .last: node.count
-      case .none: node.recordsPreceding(key, .lower, in: arena)
+      case .none: node.handlesPreceding(key, .lower, in: blocks)
       }
     node.shift(from: index, by: 1)
-    unsafe node.records[index] = record
+    unsafe node.handles[index] = block
     count += 1
   }
 
-  private func edge(for key: Key, in arena: borrowing Arena) -> Edge {
+  private func edge(for key: Blocks.SearchKey, in blocks: Blocks) -> Edge {
     guard count > 0 else { return .last }
     var node = pool.node(root)
-    if unsafe !Record(at: arena.address(node.firstRecord)).key.precedes(key, .lower) { return .first }
+    if !blocks.precedes(node.firstBlock, key, .lower) { return .first }
     while !node.isLeaf { node = unsafe pool.node(node.children[node.count - 1]) }
-    return unsafe Record(at: arena.address(node.records[node.count - 1])).key.precedes(key, .lower) ? .last : .none
+    return unsafe blocks.precedes(node.handles[node.count - 1], key, .lower) ? .last : .none
   }
 
   @inline(__always)
-  private func index(below node: OrderNode, _ key: Key, _ edge: Edge, in arena: borrowing Arena) -> Int {
+  private func index(below node: OrderNode, _ key: Blocks.SearchKey, _ edge: Edge, in blocks: Blocks) -> Int {
     switch edge {
     case .first: 0
     case .last: node.count - 1
-    case .none: node.childIndex(key, in: arena)
+    case .none: node.childIndex(key, in: blocks)
     }
   }
 
@@ -226,7 +251,7 @@ struct OrderIndex: ~Copyable {
     }
   }
 
-  /// Puts a new node beside the outermost child. A new leaf is empty, because it is about to get its record. A new
+  /// Puts a new node beside the outermost child. A new leaf is empty, because it is about to get its block. A new
   /// inner node gets one child of the full one, because an inner node must not be empty.
   private mutating func splitEdge(below parent: OrderNode, at index: Int, atEnd: Bool) {
     let full = unsafe writable(parent.children[index])
@@ -251,11 +276,11 @@ struct OrderIndex: ~Copyable {
 
   // Removal walks down once: a sparse child is merged or balanced with its siblings before the walk enters it.
 
-  /// Removes a record that is in the index.
+  /// Removes a block that is in the tree.
   /// - Precondition: Nodes are reserved if a snapshot is alive.
-  mutating func remove(_ record: UInt32, key: Key, in arena: borrowing Arena) {
+  mutating func remove(_ block: UInt32, key: Blocks.SearchKey, in blocks: Blocks) {
     root = writable(root)
-    remove(record, key: key, from: pool.node(root), in: arena)
+    remove(block, key: key, from: pool.node(root), in: blocks)
     count -= 1
     while !pool.node(root).isLeaf, pool.node(root).count == 1 {
       let old = root
@@ -264,18 +289,18 @@ struct OrderIndex: ~Copyable {
     }
   }
 
-  private mutating func remove(_ record: UInt32, key: Key, from node: OrderNode, in arena: borrowing Arena) {
+  private mutating func remove(_ block: UInt32, key: Blocks.SearchKey, from node: OrderNode, in blocks: Blocks) {
     if node.isLeaf {
-      node.shift(from: node.index(of: record) + 1, by: -1)
+      node.shift(from: node.index(of: block) + 1, by: -1)
       return
     }
-    var index = node.childIndex(key, in: arena)
-    if rebalance(below: node, at: index) { index = node.childIndex(key, in: arena) }
+    var index = node.childIndex(key, in: blocks)
+    if rebalance(below: node, at: index) { index = node.childIndex(key, in: blocks) }
     let child = unsafe writable(node.children[index])
     unsafe node.children[index] = child
-    remove(record, key: key, from: pool.node(child), in: arena)
+    remove(block, key: key, from: pool.node(child), in: blocks)
     unsafe node.counts[index] -= 1
-    unsafe node.firsts[index] = pool.node(child).firstRecord
+    unsafe node.firsts[index] = pool.node(child).firstBlock
   }
 
   /// Merges a sparse child with its siblings if they fit into fewer nodes with some room to spare, and balances two of
@@ -300,34 +325,34 @@ struct OrderIndex: ~Copyable {
     return true
   }
 
-  /// Replaces a record that is in the index with another one of the same key.
+  /// Replaces a block that is in the tree with another one of the same key.
   /// - Precondition: Nodes are reserved if a snapshot is alive.
-  mutating func replace(_ old: UInt32, with new: UInt32, key: Key, in arena: borrowing Arena) {
+  mutating func replace(_ old: UInt32, with new: UInt32, key: Blocks.SearchKey, in blocks: Blocks) {
     root = writable(root)
     var node = pool.node(root)
     while !node.isLeaf {
-      let index = node.childIndex(key, in: arena)
+      let index = node.childIndex(key, in: blocks)
       let child = unsafe writable(node.children[index])
       unsafe node.children[index] = child
       if unsafe node.firsts[index] == old { unsafe node.firsts[index] = new }
       node = pool.node(child)
     }
-    unsafe node.records[node.index(of: old)] = new
+    unsafe node.handles[node.index(of: old)] = new
   }
 
-  /// Removes all records. Nodes that a snapshot sees go to `replacedNodes`.
-  /// - Returns: The records.
+  /// Removes all blocks. Nodes that a snapshot sees go to `replacedNodes`.
+  /// - Returns: The blocks.
   mutating func removeAll() -> [UInt32] {
-    var (records, nodes): ([UInt32], [UInt32]) = ([], [])
+    var (blocks, nodes): ([UInt32], [UInt32]) = ([], [])
     visitNodes(root: root) { handle, node in
       nodes.append(handle)
       guard node.isLeaf else { return }
-      for index in 0..<node.count { unsafe records.append(node.records[index]) }
+      for index in 0..<node.count { unsafe blocks.append(node.handles[index]) }
     }
     root = 0
     count = 0
     for node in nodes { discard(node) }
-    return records
+    return blocks
   }
 
   /// Distributes the elements of one to three adjacent children evenly over one to three nodes.
@@ -383,8 +408,8 @@ struct OrderIndex: ~Copyable {
 
 // MARK: - Bulk loading
 
-extension OrderIndex {
-  /// Builds the tree of an empty index bottom-up from all its records.
+extension OrderTree {
+  /// Builds the tree bottom-up from all its blocks, when it is empty.
   /// - Throws: `storeFull` or `outOfMemory`, with nothing changed.
   mutating func build(_ keys: SortedKeys) throws(StorageError) {
     precondition(root == 0, "the order isn't empty")
@@ -403,7 +428,7 @@ extension OrderIndex {
       let handle = makeNode(level: 0)
       let node = pool.node(handle)
       let share = (total - taken) / (leafCount - index)
-      for slot in 0..<share { unsafe node.records[slot] = keys.items[taken + slot].handle }
+      for slot in 0..<share { unsafe node.handles[slot] = keys.items[taken + slot].handle }
       node.count = share
       taken += share
       nodes.append(handle)

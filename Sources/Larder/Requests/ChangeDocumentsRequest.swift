@@ -1,0 +1,34 @@
+import Documents
+import Wire
+
+/// A request to update or delete the documents that match a selector.
+struct ChangeDocumentsRequest: Request {
+  static let operation = Wire.Operation.changeMatching
+  static let form = ReplyForm.body
+  static let isRead = false
+  static let requiredFeatures = Features.documents
+  private let isDryRun: Bool
+  private let selector: [UInt8]
+  /// nil to delete the documents.
+  private let update: [UInt8]?
+
+  /// - Parameter update: The changes in each document; nil to delete them.
+  init(_ selector: Selector, _ update: DocumentUpdate?, isDryRun: Bool) {
+    self.isDryRun = isDryRun
+    self.selector = selector.json.encoded()
+    self.update = update?.json.encoded()
+  }
+
+  var measure: RequestMeasure {
+    RequestMeasure(bodySize: ChangeMatchingRequest.headerSize + selector.count + (update?.count ?? 0))
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    if let update {
+      unsafe output.appendChangeMatching(
+        dryRun: isDryRun, selector: selector.span.bytes, update: update.span.bytes)
+    } else {
+      unsafe output.appendChangeMatching(dryRun: isDryRun, selector: selector.span.bytes, update: nil)
+    }
+  }
+}

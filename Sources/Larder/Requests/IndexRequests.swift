@@ -1,0 +1,42 @@
+import Documents
+import Wire
+
+struct IndexEnsureRequest: Request {
+  static let operation = Wire.Operation.indexEnsure
+  static let form = ReplyForm.body
+  static let isRead = false
+  static let requiredFeatures = Features.documents
+  private let definition: [UInt8]
+
+  init(_ index: DocumentIndex) {
+    definition = index.json.encoded()
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: definition.count) }
+  func encode(into output: inout ByteBuffer) { output.append(definition) }
+}
+
+struct IndexDeleteRequest: Request {
+  static let operation = Wire.Operation.indexDelete
+  static let form = ReplyForm.empty
+  static let isRead = false
+  static let requiredFeatures = Features.documents
+  private let name: String
+
+  init(name: String) {
+    self.name = name
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: name.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(name) }
+}
+
+struct IndexListRequest: Request {
+  static let operation = Wire.Operation.indexList
+  static let form = ReplyForm.body
+  static let isRead = true
+  static let requiredFeatures = Features.documents
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}

@@ -1,0 +1,201 @@
+import Documents
+import Platform
+import Storage
+import Wire
+
+/// An update or a deletion of all documents that match: keeps their keys and new values, and changes all of them in one
+/// commit.
+///
+/// The values are computed from a snapshot, without the store's lock. The commit takes place only if every document
+/// still has the revision that was seen. Those that have been written meanwhile are examined again; one that was added
+/// to the matching documents meanwhile is not changed, as if it had been written after the commit.
+final class ChangeTask: DocumentTask {
+  /// A document to change. Key and value are ranges of `bytes`.
+  private struct Change {
+    let key: Range<Int>
+    /// The new value; empty if the document is deleted.
+    let value: Range<Int>
+    /// What the document must have for the change to apply.
+    let revision: UInt64
+    let expiry: UInt64
+  }
+
+  /// The maximum number of documents that one commit changes.
+  static let maxChangeCount = 65_536
+  /// How many times the documents are examined again that others write meanwhile.
+  private static let maxRounds = 16
+  /// How many times the commit is tried while the store has no room for it.
+  private static let maxRoomRetries = 100
+
+  let query: DocumentQuery
+  private var selector: EntrySelector
+  /// nil to delete the documents.
+  private let update: DocumentUpdate?
+  private let isDryRun: Bool
+  private let valueLimits: JSONLimits
+  private var changes: [Change] = []
+  private var bytes: [UInt8] = []
+  private var matchCount = 0
+  private var rounds = 0
+  private var roomRetries = 0
+
+  init(_ request: ChangeMatchingRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
+    let bytes = body.span
+    let none = [UInt8]()
+    do throws(SelectorError) {
+      query = try DocumentQuery(
+        selector: bytes.extracting(request.selector), sort: none.span, fields: none.span, bookmark: none.span)
+      selector = try EntrySelector(query.selector)
+    } catch { throw JobFailure(error) }
+    do throws(DocumentUpdateError) {
+      update = request.isDelete ? nil : try DocumentUpdate(parsing: bytes.extracting(request.update))
+    } catch { throw JobFailure(.illegalArgument, "\(error)") }
+    isDryRun = request.isDryRun
+    valueLimits = JSONLimits(maxByteCount: limits.maxValueBytes)
+  }
+
+  var keptByteCount: Int { bytes.count + changes.count * MemoryLayout<Change>.stride }
+
+  // MARK: Examining
+
+  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
+    guard selector.matches(value, key: key, revision: entry.revision) else { return nil }
+    matchCount += 1
+    let start = bytes.count
+    if let update {
+      do throws(DocumentUpdateError) {
+        guard let changed = try update.change(of: value, limits: valueLimits) else { return nil }
+        unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+        bytes += changed
+      } catch { return failure(error, key) }
+    } else {
+      unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+    }
+    guard changes.count < Self.maxChangeCount else {
+      return JobFailure(
+        .queryStopped,
+        "more than \(Self.maxChangeCount) documents match, and one commit changes no more; use a narrower selector")
+    }
+    let keyEnd = start + key.count
+    changes.append(
+      Change(key: start..<keyEnd, value: keyEnd..<bytes.count, revision: entry.revision, expiry: entry.expiry))
+    return nil
+  }
+
+  private func failure(_ error: DocumentUpdateError, _ key: Span<UInt8>) -> JobFailure {
+    let name = unsafe key.withUnsafeBufferPointer { unsafe String(decoding: $0.prefix(128), as: UTF8.self) }
+    let code: ErrorCode = error.code == .resultTooLarge ? .valueTooLarge : .illegalArgument
+    return JobFailure(code, "the document \"\(name)\" can't be updated: \(error)")
+  }
+
+  // MARK: Changing
+
+  private enum CommitEnd: Sendable {
+    case committed(UInt64, [any ChangeWaiter])
+    /// These changes are of documents that have been written meanwhile. The handles, 0 for none, are of the snapshot.
+    case outdated([Int], [UInt32], Snapshot)
+    /// Documents have been written meanwhile, too many times.
+    case outpaced
+    case canceled
+  }
+
+  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+    guard !isDryRun, !changes.isEmpty else { return .result(result(job, revision: 0)) }
+    var isCommitting = false
+    let end: CommitEnd
+    do throws(StorageError) {
+      end = try job.store.access { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
+    } catch {
+      // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
+      if isCommitting { throw JobFailure(.failed, "\(error)") }
+      guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw JobFailure(error) }
+      roomRetries += 1
+      return .needsSpace
+    }
+    switch end {
+    case .committed(let revision, let waiters):
+      for waiter in waiters { waiter.storeDidChange() }
+      job.store.commitWriter?.wake()
+      return .result(result(job, revision: revision))
+    case .outdated(let outdated, let handles, let snapshot):
+      remove(outdated)
+      return .needsDocuments(handles, snapshot)
+    case .outpaced:
+      throw JobFailure(
+        .conditionFailed,
+        "nothing was changed: others have changed some of the documents \(Self.maxRounds) times meanwhile; try again")
+    case .canceled: return .canceled
+    }
+  }
+
+  private func result(_ job: DocumentJob, revision: UInt64) -> JobResult {
+    let changes = MatchingChanges(
+      matched: UInt64(matchCount), changed: UInt64(changes.count), revision: revision,
+      examinedDocuments: UInt64(job.examinedDocuments), examinedKeys: UInt64(job.examinedKeys),
+      nanoseconds: job.elapsedTime)
+    return .changed(changes, shownRevision: max(revision, job.newestRevision))
+  }
+
+  /// Changes all documents, unless some have been written since they were examined.
+  private func commit(
+    _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
+  ) throws(StorageError) -> CommitEnd {
+    guard !map.isDropped else { throw .storeDropped }
+    let (changes, bytes) = (changes, bytes)
+    let now = monotonicMilliseconds()
+    var outdated: [Int] = []
+    for (index, change) in changes.enumerated() {
+      let entry = unsafe map.get(bytes.span.bytes.extracting(change.key), now: now)
+      if entry?.revision != change.revision { outdated.append(index) }
+    }
+    guard outdated.isEmpty else {
+      rounds += 1
+      guard rounds <= Self.maxRounds else { return .outpaced }
+      let snapshot = map.snapshot(now: now)
+      let handles = outdated.map { index in
+        unsafe map.handle(of: bytes.span.bytes.extracting(changes[index].key), now: now) ?? 0
+      }
+      return .outdated(outdated, handles, snapshot)
+    }
+    if update == nil {
+      try map.checkCommit(operations: changes.count, bytes: bytes.count)
+    } else {
+      try map.reserve(records: changes.count, bytes: bytes.count)
+    }
+    guard job.beginCommit() else { return .canceled }
+    isCommitting = true
+    let revision = map.revision + 1
+    for change in changes {
+      let key = unsafe bytes.span.bytes.extracting(change.key)
+      if update == nil {
+        _ = try map.delete(key, revision: revision, now: now)
+      } else {
+        let value = unsafe bytes.span.bytes.extracting(change.value)
+        try map.put(key, value, expiry: change.expiry, revision: revision, now: now)
+      }
+    }
+    return .committed(revision, map.needsNotification ? map.drainChangeWaiters() : [])
+  }
+
+  /// Removes changes that don't apply any more.
+  /// - Parameter outdated: Their indexes, ascending.
+  private func remove(_ outdated: [Int]) {
+    var (kept, keptBytes) = ([Change](), [UInt8]())
+    var rest = outdated[...]
+    for (index, change) in changes.enumerated() {
+      if rest.first == index {
+        rest.removeFirst()
+        continue
+      }
+      let start = keptBytes.count
+      keptBytes += bytes[change.key]
+      let keyEnd = keptBytes.count
+      keptBytes += bytes[change.value]
+      kept.append(
+        Change(
+          key: start..<keyEnd, value: keyEnd..<keptBytes.count, revision: change.revision, expiry: change.expiry))
+    }
+    (changes, bytes) = (kept, keptBytes)
+    matchCount -= outdated.count
+  }
+}

@@ -1,0 +1,345 @@
+import Documents
+import Platform
+import Storage
+import Synchronization
+import Wire
+
+/// A request on all documents of a store that match a selector: a find, an aggregation or a change (`Protocol/wire.md`
+/// §6.7 to §6.9). It looks at the documents of a snapshot, a few in each turn that its `JobRunner` gives it.
+///
+/// The worker that makes it owns it together with the runner. Safe because the runner alone uses everything that
+/// changes until it posts the job to the worker, and the worker alone uses it after that; `phase` is atomic.
+final class DocumentJob: @unchecked Sendable {
+  /// The connection that waits for the result.
+  let token: ConnectionToken
+  let operation: Operation
+  let store: Store
+  /// The limits that the job is subject to.
+  let limits: ServerLimits
+  /// When the request was executed, in nanoseconds.
+  let startTime = monotonicNanoseconds()
+  /// The size of the request, in bytes.
+  var requestByteCount: Int { body.count + Frame.headerSize }
+  /// The job's result, or why it has none. Set when the job is posted.
+  private(set) var outcome: Result<JobResult, JobFailure>?
+
+  private enum Phase: UInt8, AtomicRepresentable {
+    case running, canceled, committed
+  }
+
+  private let request: DocumentRequest
+  /// The body of the request, which has its texts.
+  private let body: [UInt8]
+  private let snapshot: Snapshot
+  private let mailbox: Mailbox
+  /// When the request was executed, in milliseconds of the clock that expiries are measured with.
+  private let now: UInt64
+  private let phase = Atomic(Phase.running)
+  /// Whether the runner has the job. Used by the worker.
+  private var isRunning = false
+
+  /// nil before the first turn.
+  private var task: (any DocumentTask)?
+  private var search: DocumentSearch
+  /// A snapshot that is newer than the request, and that the job must end.
+  private var newerSnapshot: Snapshot?
+  /// The number of documents that were looked at.
+  private(set) var examinedDocuments = 0
+  /// The number of keys of indexes that were looked at.
+  var examinedKeys: Int { previousKeys + search.examinedKeys }
+  /// Those of earlier searches.
+  private var previousKeys = 0
+  /// Whether the plan is to look at all entries.
+  private(set) var isScan = false
+  /// Why the plan was chosen, as JSON, if the request wants to know.
+  private(set) var explanation = ""
+  /// The time that its turns took, in nanoseconds.
+  private var usedTime: UInt64 = 0
+  /// The number of entries that are examined at a time, so that a turn ends in time whatever an entry takes.
+  private var batchCount = 16
+
+  /// How long a turn takes, in nanoseconds, unless a single document takes longer.
+  private static let turnTime: UInt64 = 1_000_000
+
+  /// - Parameters:
+  ///   - body: The body of the request.
+  ///   - snapshot: Where the documents are. The caller ends it, after it has canceled the job or got its outcome.
+  init(
+    _ request: DocumentRequest, _ body: RawSpan, for token: ConnectionToken, of store: Store, in snapshot: Snapshot,
+    now: UInt64, limits: ServerLimits, _ mailbox: Mailbox
+  ) {
+    self.request = request
+    self.body = body.toArray()
+    self.token = token
+    self.store = store
+    self.snapshot = snapshot
+    self.now = now
+    self.limits = limits
+    self.mailbox = mailbox
+    operation = request.operation
+    search = DocumentSearch(all: snapshot)
+  }
+
+  /// The revision of the snapshot that the documents were found in.
+  var snapshotRevision: UInt64 { snapshot.revision }
+
+  /// The revision of the newest snapshot that documents were looked at in.
+  var newestRevision: UInt64 { search.snapshot.revision }
+
+  /// The time since the request was executed, in nanoseconds.
+  var elapsedTime: UInt64 { monotonicNanoseconds() - startTime }
+
+  // MARK: From the worker
+
+  /// Gives the job to the runner, unless it has it already.
+  func start(on runner: JobRunner) {
+    guard !isRunning else { return }
+    isRunning = true
+    runner.run(self)
+  }
+
+  /// Ends the job without an outcome, unless it has made its changes. From any thread.
+  /// - Returns: Whether the job changes nothing. It may still be about to notice, until the store is locked once.
+  @discardableResult
+  func cancel() -> Bool {
+    let (_, phase) = phase.compareExchange(expected: .running, desired: .canceled, ordering: .acquiringAndReleasing)
+    return phase != .committed
+  }
+
+  // MARK: From the task
+
+  /// Prevents that the job is canceled, because it is about to make its changes. Call it with the store locked.
+  /// - Returns: false if it has been canceled.
+  func beginCommit() -> Bool {
+    phase.compareExchange(expected: .running, desired: .committed, ordering: .acquiringAndReleasing).exchanged
+  }
+
+  /// Makes the error for a job that has reached a limit.
+  func stop(_ reason: String) -> JobFailure {
+    JobFailure(
+      .queryStopped,
+      "the \(request.noun) \(reason); it examined \(examinedDocuments) of \(snapshot.count) entries")
+  }
+
+  // MARK: Turns
+
+  enum TurnEnd {
+    case needsTurn, needsSpace, ended
+  }
+
+  /// Works for one turn. When the job has ended, posts it to the worker, unless it was canceled.
+  func takeTurn(_ batch: inout DocumentBatch) -> TurnEnd {
+    let start = monotonicNanoseconds()
+    do throws(JobFailure) {
+      let task = try preparedTask()
+      var end = start
+      while end - start < Self.turnTime {
+        if phase.load(ordering: .acquiring) == .canceled { return endTurns(nil) }
+        if search.isAtEnd || task.isFinished {
+          switch try task.end(self) {
+          case .result(let result): return endTurns(.success(result))
+          case .needsSpace: return .needsSpace
+          case .canceled: return endTurns(nil)
+          case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
+          }
+        } else {
+          try examineBatch(&batch, task)
+        }
+        let now = monotonicNanoseconds()
+        adaptBatch(to: now - end)
+        end = now
+      }
+      usedTime += end - start
+      if Duration.nanoseconds(usedTime) > limits.findTime {
+        throw stop("took longer than \(limits.findTime) (limits.find-time)")
+      }
+      return .needsTurn
+    } catch { return endTurns(.failure(error)) }
+  }
+
+  /// Blocks the thread until the store has room for a commit, or for a second.
+  func waitForSpace() { _ = store.commitWriter?.waitForSpace() }
+
+  private func endTurns(_ outcome: Result<JobResult, JobFailure>?) -> TurnEnd {
+    task = nil
+    if let newerSnapshot = newerSnapshot.take() { store.access { $0.end(newerSnapshot) } }
+    if let outcome {
+      self.outcome = outcome
+      mailbox.post(endedJob: self)
+    }
+    return .ended
+  }
+
+  /// Goes on with other documents.
+  private func examine(_ handles: [UInt32], in snapshot: Snapshot) {
+    let previous = newerSnapshot
+    newerSnapshot = snapshot
+    previousKeys += search.examinedKeys
+    search = DocumentSearch(handles, in: snapshot)
+    if let previous { store.access { $0.end(previous) } }
+  }
+
+  /// Makes the next batch smaller or larger so that it takes a fraction of a turn.
+  private func adaptBatch(to nanoseconds: UInt64) {
+    if nanoseconds > Self.turnTime / 2 {
+      batchCount = max(1, batchCount / 2)
+    } else if nanoseconds < Self.turnTime / 8 {
+      batchCount = min(DocumentBatch.maxCount, batchCount * 2)
+    }
+  }
+
+  // MARK: Planning
+
+  /// Returns the task, which has begun, with the documents that it must look at in `search`.
+  private func preparedTask() throws(JobFailure) -> any DocumentTask {
+    if let task { return task }
+    guard let task = try prepareTask(maxRanges: .max) else { preconditionFailure("planning isn't limited") }
+    return task
+  }
+
+  /// - Parameter maxRanges: The number of ranges that may be read to choose a plan.
+  /// - Returns: nil if choosing a plan takes more ranges.
+  private func prepareTask(maxRanges: Int) throws(JobFailure) -> (any DocumentTask)? {
+    let task = try request.makeTask(body, limits)
+    guard let plan = try plan(task, maxRanges) else { return nil }
+    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw JobFailure(error) }
+    self.task = task
+    return task
+  }
+
+  private func plan(_ task: any DocumentTask, _ maxRanges: Int) throws(JobFailure) -> FindPlan? {
+    let indexes: [IndexView]
+    do throws(StorageError) {
+      indexes = try store.access { map throws(StorageError) in try map.indexes(in: snapshot) }
+    } catch { throw JobFailure(error) }
+    var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
+    let (plan, explanation) = try choosePlan(task, indexes, &ranks)
+    guard !ranks.isExhausted else { return nil }
+    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw JobFailure(error) }
+    if request.isExplained { self.explanation = explanation.json.description }
+    if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
+      // A scan, or what it has left behind the last page.
+      isScan = true
+    }
+    return plan
+  }
+
+  private func choosePlan(
+    _ task: any DocumentTask, _ indexes: [IndexView], _ ranks: inout RankReader
+  ) throws(JobFailure) -> (FindPlan, PlanExplanation) {
+    do throws(SelectorError) {
+      let hint = request.hint.map { String(decoding: body[$0], as: UTF8.self) }
+      var planner = try Planner(
+        task.query, indexes: indexes.map(\.planned), entryCount: snapshot.count, ignoresOrder: task.ignoresOrder,
+        hint: hint)
+      let (plan, explanation) = planner.plan(&ranks)
+      guard plan.isExact, case .ids = plan.source, !areAllDocuments(indexes) else { return (plan, explanation) }
+      let evaluating = FindPlan(
+        plan.source, isReversed: plan.isReversed, isOrdered: plan.isOrdered, isExact: false)
+      return (evaluating, explanation)
+    } catch { throw JobFailure(error) }
+  }
+
+  /// Whether some index shows that all entries are documents. What is in an index without keys of its own may be none.
+  private func areAllDocuments(_ indexes: [IndexView]) -> Bool {
+    indexes.contains { index in
+      let planned = index.planned
+      return planned.isComplete && planned.index.selector == nil && planned.multiFields == 0
+        && planned.overflowCount == 0 && planned.entryCount == snapshot.count
+    }
+  }
+
+  // MARK: Examining
+
+  /// Examines the next entries.
+  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(JobFailure) {
+    let allowedCount = limits.findDocuments - examinedDocuments
+    guard allowedCount > 0 else { throw stop("examined as many documents as permitted (limits.find-documents)") }
+    batch.removeAll()
+    do throws(StorageError) {
+      if try !search.gather(from: store, now: now) {
+        try store.access { map throws(StorageError) in
+          try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { handle, entry in
+            batch.append(entry, handle)
+            return batch.isFull ? .stop : .next
+          }
+        }
+      }
+    } catch { throw JobFailure(error) }
+    try checkMemory(task)
+    for index in 0..<batch.count where !task.isFinished {
+      let head = batch[index].head
+      examinedDocuments += 1
+      let failure = try batch.withContents(of: index, store, in: search.snapshot) { key, value in
+        task.examine(value, key: key, of: head)
+      }
+      if let failure { throw failure }
+      try checkMemory(task)
+    }
+  }
+
+  private func checkMemory(_ task: any DocumentTask) throws(JobFailure) {
+    guard task.keptByteCount + search.keptByteCount > limits.findMemory else { return }
+    throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
+  }
+
+  // MARK: Brief jobs
+
+  /// The maximum size of the request and of the documents, in bytes, and the maximum number of documents of a job that
+  /// runs at once.
+  private static let maxBriefBodyByteCount = 1_024
+  private static let maxBriefByteCount = 16 << 10
+  private static let maxBriefCount = 64
+  /// The maximum number of ranges that are read to choose its plan.
+  private static let maxBriefRangeCount = 64
+
+  /// Runs the job at once if it takes a few microseconds. On the worker's thread, with no store locked.
+  /// - Returns: Whether it has ended. If not, the runner continues it.
+  func runBriefly() -> Bool {
+    guard operation == .find, body.count <= Self.maxBriefBodyByteCount else { return false }
+    do throws(JobFailure) {
+      guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
+      guard let count = search.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else { return false }
+      if let failure = try examineInPlace(task) { throw failure }
+      guard search.isAtEnd || task.isFinished, case .result(let result) = try task.end(self) else { return false }
+      outcome = .success(result)
+    } catch { outcome = .failure(error) }
+    task = nil
+    return true
+  }
+
+  /// Examines a few entries under the store's lock.
+  private func examineInPlace(_ task: any DocumentTask) throws(JobFailure) -> JobFailure? {
+    var (failure, byteCount, isRefused) = (JobFailure?.none, 0, false)
+    let maxCount = min(Self.maxBriefCount, limits.findDocuments)
+    // Of what is no document, there may be more.
+    var visits = 0
+    do throws(StorageError) {
+      try store.access { map throws(StorageError) in
+        while !search.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
+          visits < Self.maxBriefCount
+        {
+          visits += 1
+          try search.visitNext(maxCount - examinedDocuments, in: &map, now: now) { handle, entry in
+            guard entry.kind == .single else { return .next }
+            guard let value = unsafe entry.value, byteCount + value.count <= Self.maxBriefByteCount else {
+              isRefused = true
+              return .refuse
+            }
+            byteCount += value.count
+            examinedDocuments += 1
+            failure = unsafe task.examine(
+              value.bindMemory(to: UInt8.self).span, key: entry.key.bindMemory(to: UInt8.self).span,
+              of: EntryHead(handle, entry))
+            return failure == nil && !task.isFinished ? .next : .stop
+          }
+        }
+      }
+    } catch { throw JobFailure(error) }
+    return failure
+  }
+}
+
+extension JobFailure {
+  init(_ error: SelectorError) { self.init(.illegalArgument, "\(error)") }
+}

@@ -1,0 +1,58 @@
+import Wire
+
+/// A decoded request on documents. Its texts are ranges of its body.
+enum DocumentRequest: Sendable {
+  case find(FindRequest)
+  case aggregate(AggregateRequest)
+  case change(ChangeMatchingRequest)
+
+  /// Decodes the body of a request, or returns nil if it is malformed.
+  init?(_ operation: Operation, _ body: RawSpan) {
+    switch operation {
+    case .find:
+      guard let request = FindRequest(body) else { return nil }
+      self = .find(request)
+    case .aggregate:
+      guard let request = AggregateRequest(body) else { return nil }
+      self = .aggregate(request)
+    case .changeMatching:
+      guard let request = ChangeMatchingRequest(body) else { return nil }
+      self = .change(request)
+    default: return nil
+    }
+  }
+
+  var operation: Operation {
+    switch self {
+    case .find: .find
+    case .aggregate: .aggregate
+    case .change: .changeMatching
+    }
+  }
+
+  /// The name of the index to use, in the body; nil to choose.
+  var hint: Range<Int>? {
+    guard case .find(let request) = self, !request.index.isEmpty else { return nil }
+    return request.index
+  }
+
+  var isExplained: Bool { if case .find(let request) = self { request.isExplained } else { false } }
+
+  /// What it asks for, for messages.
+  var noun: String {
+    switch self {
+    case .find: "find"
+    case .aggregate: "aggregation"
+    case .change(let request): request.isDelete ? "deletion" : "update"
+    }
+  }
+
+  /// Reads the texts of the request.
+  func makeTask(_ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) -> any DocumentTask {
+    switch self {
+    case .find(let request): try FindTask(request, body)
+    case .aggregate(let request): try AggregateTask(request, body, limits)
+    case .change(let request): try ChangeTask(request, body, limits)
+    }
+  }
+}

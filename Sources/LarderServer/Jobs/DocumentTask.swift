@@ -1,0 +1,110 @@
+import Documents
+import Storage
+import Wire
+
+/// What a job does with the documents that it looks at: what differs between a find, an aggregation and a change.
+///
+/// Owned by a `DocumentJob`, and used by one thread at a time.
+protocol DocumentTask: AnyObject {
+  /// Which documents it is about and, of a find, their order and how many are needed.
+  var query: DocumentQuery { get }
+  /// Whether all documents are needed, in any order.
+  var ignoresOrder: Bool { get }
+  /// Whether further documents can't change the result.
+  var isFinished: Bool { get }
+  /// The size of what is kept, in bytes.
+  var keptByteCount: Int { get }
+  /// The number of documents that are needed if they come in the order of the query; nil for all.
+  var neededCount: Int? { get }
+
+  /// Begins to examine documents.
+  /// - Parameter search: Where the documents are. What needs no examination is left out of it.
+  func begin(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
+
+  /// Examines the value of an entry, which may be no document.
+  /// - Returns: Why the job fails; nil if it goes on.
+  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure?
+
+  /// Makes the result, after the documents have been examined.
+  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd
+}
+
+extension DocumentTask {
+  var ignoresOrder: Bool { true }
+  var isFinished: Bool { false }
+  var neededCount: Int? { nil }
+  func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
+}
+
+/// What is known of an entry apart from its key and value.
+struct EntryHead {
+  let handle: UInt32
+  let revision: UInt64
+  /// When the entry expires, in milliseconds of the store's clock; 0 for never.
+  let expiry: UInt64
+
+  init(_ handle: UInt32, _ entry: EntryView) {
+    self.handle = handle
+    revision = entry.revision
+    expiry = entry.expiry
+  }
+}
+
+/// What a task has come to.
+enum TaskEnd {
+  case result(JobResult)
+  /// The documents at these handles of a newer snapshot must be examined, too. 0 stands for no document.
+  case needsDocuments([UInt32], Snapshot)
+  /// The store has no room for a commit at the moment.
+  case needsSpace
+  /// The job was canceled just now.
+  case canceled
+}
+
+/// What a job has come to, which is sent to its client.
+enum JobResult: Sendable {
+  case found(FoundDocuments)
+  case rows(AggregatedRows)
+  /// - Parameter shownRevision: The newest commit that the reply reveals.
+  case changed(MatchingChanges, shownRevision: UInt64)
+
+  /// What was looked at, for the metrics.
+  var examined: (documents: UInt64, keys: UInt64) {
+    switch self {
+    case .found(let found): (found.result.examinedDocuments, found.result.examinedKeys)
+    case .rows(let rows): (rows.result.examinedDocuments, rows.result.examinedKeys)
+    case .changed(let changes, _): (changes.examinedDocuments, changes.examinedKeys)
+    }
+  }
+}
+
+/// What a find has found, in the order of its query.
+struct FoundDocuments: Sendable {
+  /// The handles of the documents in the find's snapshot.
+  let handles: [UInt32]
+  /// The fields to return; nil for whole documents.
+  let projection: EntryProjection?
+  /// What is sent after the documents.
+  let result: FindResult
+}
+
+/// The groups of an aggregation.
+struct AggregatedRows: Sendable {
+  /// Each group as JSON.
+  let rows: [[UInt8]]
+  /// What is sent after the rows.
+  let result: FindResult
+}
+
+/// Why a job has no result: what its client is told.
+struct JobFailure: Error {
+  let code: ErrorCode
+  let message: String
+
+  init(_ code: ErrorCode, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  init(_ error: StorageError) { self.init(ErrorCode(error), "\(error)") }
+}

@@ -1,0 +1,234 @@
+import Documents
+import Storage
+import Wire
+
+/// Requests on all documents of a store that match: `Protocol/wire.md` §6.7 to §6.9.
+///
+/// A request opens a reply stream that waits for a `DocumentJob`. Once the job has found the documents' handles, the
+/// stream of a find sends the documents like any other entries.
+extension RequestProcessor {
+  /// The number of frames with fields that are made in a row, so that their connections' worker gets to serve others.
+  static let maxProjectingFrames = 4
+  /// The size of the documents, in bytes, after which a frame with fields of them ends.
+  private static let maxProjectedBytes = 256 << 10
+  /// The number of documents that are looked at under one acquisition of the store's lock.
+  private static let maxHandlesPerAccess = 1_024
+
+  /// Starts a find, an aggregation or a change. No store is locked.
+  mutating func startJob(
+    _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard let request = DocumentRequest(operation, body) else { return replies.fail(.malformed, id) }
+    if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    guard let slot = openSlot(connection) else {
+      return replies.fail(
+        .tooManyRequests, id,
+        "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds)")
+    }
+    let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
+    guard let snapshot else { return replies.fail(.storeUnknown, id, "store \(store.name) was dropped") }
+    let job = DocumentJob(
+      request, body, for: connection.token, of: store, in: snapshot, now: now, limits: limits, mailbox)
+    var stream = ReplyStream(
+      id: id, operation: operation, store: store, snapshot: snapshot, remainder: .running(job), slot: slot,
+      credit: operation == .changeMatching ? ReplyStream.maxCredit : connection.credit, now: now)
+    let isPending = !job.runBriefly()
+    if !isPending {
+      recordWork(of: job)
+      switch job.outcome {
+      case .success(.found(let found)): stream.remainder = .found(found, next: 0)
+      case .failure(let failure):
+        stream.end()
+        return replies.fail(failure.code, id, failure.message)
+      default: preconditionFailure("only finds run at once")
+      }
+    }
+    connection.streams.append(stream)
+    return RequestResult(isPending: isPending)
+  }
+
+  /// Makes room for another job, unless the server or the connection has too many.
+  private func openSlot(_ connection: borrowing Connection) -> JobSlot? {
+    let openCount = connection.streams.count { $0.slot != nil }
+    guard openCount < (limits.finds + 3) / 4 else { return nil }
+    return server.jobs.open(limit: limits.finds)
+  }
+
+  /// Gives the new jobs of a connection to the runner. Call it without a store's lock, because it may wake a thread.
+  mutating func startJobs(of connection: inout Connection) {
+    for index in connection.streams.indices { connection.streams[index].runningJob?.start(on: server.jobs) }
+  }
+
+  /// Begins the reply to a job that has ended, if the connection still waits for it.
+  mutating func beginReply(
+    to job: DocumentJob, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) {
+    guard let index = connection.streams.firstIndex(where: { $0.runningJob === job }) else { return }
+    switch job.outcome {
+    case .success(.found(let found)): connection.streams[index].remainder = .found(found, next: 0)
+    case .success(.rows(let rows)): connection.streams[index].remainder = .rows(rows, next: 0)
+    case .success(.changed(let changes, let shownRevision)):
+      let start = replies.bytes.beginReply(id: connection.endStream(at: index))
+      replies.bytes.append(changes)
+      replies.bytes.endFrame(start)
+      if let commitWriter = job.store.commitWriter { replies.require(shownRevision, commitWriter) }
+    case .failure(let failure):
+      replies.appendError(failure.code, connection.endStream(at: index), failure.message)
+      return record(failure.code.outcome, of: job)
+    case nil: preconditionFailure("a job that was posted has an outcome")
+    }
+    record(.done, of: job)
+  }
+
+  // MARK: Rows
+
+  /// Appends the next frame of an aggregation's reply.
+  /// - Returns: Whether the stream has more to send.
+  mutating func continueRows(
+    _ stream: inout ReplyStream, _ rows: AggregatedRows, from first: Int, into replies: inout ReplyBuffer
+  ) -> Bool {
+    let start = replies.bytes.beginReply(id: stream.id)
+    var next = first
+    while next < rows.rows.count, fits(EntryRecord.headerSize + rows.rows[next].count, inFrameAt: start, of: replies) {
+      let key = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+      unsafe rows.rows[next].withUnsafeBytes { row in
+        unsafe replies.bytes.appendEntry(kind: .single, revision: 0, expiry: 0, key: key, value: row)
+      }
+      next += 1
+    }
+    if next == rows.rows.count, fits(rows.result.size, inFrameAt: start, of: replies) {
+      replies.bytes.append(rows.result)
+      next += 1
+    }
+    replies.bytes.endFrame(start)
+    if let snapshot = stream.snapshot, let commitWriter = stream.store.commitWriter {
+      replies.require(snapshot.revision, commitWriter)
+    }
+    stream.remainder = .rows(rows, next: next)
+    if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
+    stream.didSend(replies.bytes.count - start, now: now)
+    return !stream.remainder.isEmpty
+  }
+
+  // MARK: Documents
+
+  /// Appends the next frame of a find's reply.
+  /// - Returns: Whether the stream has more to send.
+  mutating func continueFind(
+    _ stream: inout ReplyStream, _ found: FoundDocuments, from first: Int, into replies: inout ReplyBuffer
+  ) -> Bool {
+    guard let snapshot = stream.snapshot else { preconditionFailure("a find has a snapshot") }
+    let start = replies.bytes.beginReply(id: stream.id)
+    var next: Int
+    do throws(JobFailure) {
+      next = try appendDocuments(found, from: first, of: stream.store, in: snapshot, toFrameAt: start, of: &replies)
+    } catch {
+      replies.truncate(to: start)
+      replies.appendError(error.code, stream.id, error.message)
+      return false
+    }
+    if next == found.handles.count, fits(found.result.size, inFrameAt: start, of: replies) {
+      replies.bytes.append(found.result)
+      next += 1
+    }
+    replies.bytes.endFrame(start)
+    if replies.lacksValues, replies.readValues(of: stream.id, from: start) != nil { return false }
+    // Even what did not match reveals the snapshot.
+    if let commitWriter = stream.store.commitWriter { replies.require(snapshot.revision, commitWriter) }
+    stream.remainder = .found(found, next: next)
+    if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
+    stream.didSend(replies.bytes.count - start, now: now)
+    return !stream.remainder.isEmpty
+  }
+
+  /// Appends the records of documents until there are no more, or the frame is full.
+  /// - Returns: The position of the first document among the handles that is left to send.
+  private mutating func appendDocuments(
+    _ found: FoundDocuments, from first: Int, of store: Store, in snapshot: Snapshot, toFrameAt start: Int,
+    of replies: inout ReplyBuffer
+  ) throws(JobFailure) -> Int {
+    if let projection = found.projection {
+      return try appendFields(
+        projection, found.handles, from: first, of: store, in: snapshot, toFrameAt: start, of: &replies)
+    }
+    let handles = found.handles
+    var next = first
+    var isFull = false
+    while next < handles.count, !isFull {
+      do throws(StorageError) {
+        try store.access { map throws(StorageError) in
+          try map.check(snapshot)
+          let end = min(next + Self.maxHandlesPerAccess, handles.count)
+          while next < end {
+            let entry = map.entry(at: handles[next])
+            if !entry.isExpired(at: now) {
+              let size = unsafe entry.headerSize + entry.key.count + entry.valueByteCount
+              isFull = !fits(size, inFrameAt: start, of: replies)
+              if isFull { return }
+              replies.appendEntry(entry, withKey: true, now: now)
+            }
+            next += 1
+          }
+        }
+      } catch { throw JobFailure(error) }
+    }
+    return next
+  }
+
+  /// Appends records with fields of documents until there are no more, the frame is full, or enough documents were
+  /// read.
+  /// - Returns: The position of the first document among the handles that is left to send.
+  private mutating func appendFields(
+    _ projection: EntryProjection, _ handles: [UInt32], from first: Int, of store: Store, in snapshot: Snapshot,
+    toFrameAt start: Int, of replies: inout ReplyBuffer
+  ) throws(JobFailure) -> Int {
+    var next = first
+    var byteCount = 0
+    while next < handles.count, byteCount < Self.maxProjectedBytes {
+      let copiedCount: Int
+      do throws(StorageError) {
+        copiedCount = try documents.copy(handles[next...], of: store, in: snapshot, now: now)
+      } catch { throw JobFailure(error) }
+      for index in 0..<documents.count {
+        let entry = documents[index]
+        let object = try documents.withContents(of: index, store, in: snapshot) { key, value in
+          projection.object(of: value, key: key, revision: entry.head.revision)
+        }
+        guard try appendRecord(of: entry, documents.key(of: index), object, toFrameAt: start, of: &replies) else {
+          return handles[next...].firstIndex(of: entry.head.handle) ?? next
+        }
+      }
+      next += copiedCount
+      byteCount += documents.byteCount
+    }
+    return next
+  }
+
+  /// Appends the record of a document of which some fields are sent.
+  /// - Returns: false, and appends nothing, if the frame is full.
+  private func appendRecord(
+    of entry: DocumentBatch.Entry, _ key: ArraySlice<UInt8>, _ object: [UInt8], toFrameAt start: Int,
+    of replies: inout ReplyBuffer
+  ) throws(JobFailure) -> Bool {
+    let lifetime = entry.head.expiry == 0 ? 0 : entry.head.expiry - now
+    let size = EntryRecord.headerSize + (lifetime == 0 ? 0 : 8) + key.count + object.count
+    guard size <= limits.maxFrameBytes - Frame.minLength else {
+      let name = String(decoding: key.prefix(128), as: UTF8.self)
+      throw JobFailure(
+        .valueTooLarge, "the fields of \"\(name)\" are larger than a frame (limits.frame-bytes); ask for fewer fields")
+    }
+    guard fits(size, inFrameAt: start, of: replies) else { return false }
+    unsafe key.withUnsafeBytes { key in
+      unsafe object.withUnsafeBytes { value in
+        unsafe replies.bytes.appendEntry(
+          kind: .single, revision: entry.head.revision, expiry: lifetime, key: key, value: value)
+      }
+    }
+    return true
+  }
+}
+
+extension EntryView {
+  fileprivate func isExpired(at now: UInt64) -> Bool { expiry != 0 && expiry <= now }
+}

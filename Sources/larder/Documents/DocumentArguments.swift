@@ -1,0 +1,91 @@
+import ArgumentParser
+import Documents
+
+/// Reads the parts of queries and changes of documents from the command line. What is wrong is a usage error that says
+/// where.
+struct DocumentArguments {
+  /// The command that they are for, such as `find`, for messages.
+  private let command: String
+
+  init(for command: String) {
+    self.command = command
+  }
+
+  /// Reads a selector in JSON.
+  func selector(_ text: String) throws(CommandFailure) -> Selector {
+    try reading("selector") { () throws(SelectorError) in try Selector(parsing: text) }
+  }
+
+  /// Checks that a query can be evaluated, before the server is asked.
+  func check(_ query: DocumentQuery) throws(CommandFailure) {
+    _ = try reading("selector") { () throws(SelectorError) in try DocumentFinder(query) }
+  }
+
+  /// Reads fields and their directions, such as `name,-age` or `["name",{"age":"desc"}]`.
+  func sort(_ text: String) throws(CommandFailure) -> [SortField] {
+    try reading("sort") { () throws(SelectorError) in
+      if let json = try Self.json(text, orThrow: .badSort) { return try SortField.fields(json) }
+      return try SortField.fields(
+        .array(Self.names(text).map { $0.hasPrefix("-") ? [String($0.dropFirst()): "desc"] : .string($0) }))
+    }
+  }
+
+  /// Reads paths of fields, such as `name,pet.species` or `["name","pet.species"]`.
+  func fields(_ text: String) throws(CommandFailure) -> [FieldPath] {
+    try reading("fields") { () throws(SelectorError) in
+      if let json = try Self.json(text, orThrow: .badFields) { return try FieldPath.fields(json) }
+      return try FieldPath.fields(.array(Self.names(text).map { .string($0) }))
+    }
+  }
+
+  /// Reads what to compute from groups, such as `count,avg:age`.
+  func aggregates(_ text: String) throws(CommandFailure) -> [Aggregate] {
+    var aggregates: [Aggregate] = []
+    for name in Self.names(text) {
+      guard let aggregate = Aggregate(argument: name) else {
+        throw failure("compute", "it is count, sum:FIELD, avg:FIELD, min:FIELD or max:FIELD, with commas between them")
+      }
+      aggregates.append(aggregate)
+    }
+    return aggregates
+  }
+
+  /// Reads the path of a field.
+  func field(_ text: String) throws(CommandFailure) -> FieldPath {
+    guard let path = FieldPath(text) else { throw failure("field", "a field's path has no empty names") }
+    return path
+  }
+
+  /// Reads an update in JSON: a merge patch, or operators.
+  func update(_ text: String) throws(CommandFailure) -> DocumentUpdate {
+    do throws(DocumentUpdateError) { return try DocumentUpdate(parsing: text) } catch {
+      throw failure("update at \(error.path)", error.reason)
+    }
+  }
+
+  /// Returns the failure of an argument.
+  /// - Parameter part: What is wrong, with its place.
+  func failure(_ part: String, _ reason: String) -> CommandFailure {
+    CommandFailure(.usage, "bad \(part): \(reason); see 'larder \(command) --help'")
+  }
+
+  private func reading<Part>(
+    _ name: String, _ read: () throws(SelectorError) -> Part
+  ) throws(CommandFailure) -> Part {
+    do throws(SelectorError) { return try read() } catch {
+      throw failure(error.code == .badBookmark ? "bookmark" : "\(name) at \(error.path)", error.reason)
+    }
+  }
+
+  private static func names(_ text: String) -> [String] {
+    text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
+  /// Returns nil for text that can't be an array or object, but names with commas between them.
+  private static func json(_ text: String, orThrow code: SelectorError.Code) throws(SelectorError) -> JSONValue? {
+    guard text.hasPrefix("[") || text.hasPrefix("{") else { return nil }
+    do throws(JSONError) { return try JSONValue(parsing: text) } catch {
+      throw SelectorError(code, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import Documents
+import LarderServer
+import Platform
+import Testing
+
+@testable import Larder
+
+/// Documents of a real server: indexes, finds that use them, groups and changes.
+@Suite(.serialized) struct DocumentTests {
+  private static let species = ["cat", "dog", "fish"]
+
+  /// Puts documents with the ages 0 to 49, and arrays of ages now and then.
+  private func putDocuments(_ count: Int, in store: RemoteStore) async throws {
+    for start in stride(from: 0, to: count, by: 500) {
+      try await store.putMany(
+        (start..<min(start + 500, count)).map { number in
+          let age = number % 10 == 0 ? "[\(number % 50),99]" : "\(number % 50)"
+          let text = #"{"age":\#(age),"pet":{"species":"\#(Self.species[number % 3])"},"n":\#(number)}"#
+          return Write("\(10_000 + number)", Array(text.utf8))
+        })
+    }
+  }
+
+  @Test func `an index is built, listed, used and deleted`() async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      try await putDocuments(1_000, in: store)
+      let selector = Selector.field("age", .greaterOrEqual(10) && .less(12))
+      let expected = try await store.find(selector).result().documents.map(\.id)
+      let name = try await store.ensureIndex(on: ["age"])
+      let status = try await store.waitForIndex(named: name)
+      #expect(status.state == .ready && status.progress == 1 && status.documents == 1_000)
+      #expect(status.entries > 1_000 && status.arrayFields == ["age"] && status.memoryBytes > 1_000)
+      #expect(try await store.indexes() == [status])
+      let result = try await store.find(DocumentQuery(selector), using: name).result()
+      #expect(result.documents.map(\.id) == expected)
+      #expect(result.statistics.examinedDocumentCount < 400 && result.statistics.examinedKeyCount > 0)
+      #expect(try await store.count(selector, using: name) == UInt64(expected.count))
+      let explanation = try await store.find(selector).explanation()
+      #expect(explanation.json["plan"]?["kind"] == "index" && explanation.json["plan"]?["index"] == "age")
+      #expect(explanation.statistics.returnedDocumentCount == expected.count)
+      #expect(try await store.deleteIndex(named: name))
+      #expect(try await store.deleteIndex(named: name) == false)
+      #expect(try await store.find(selector).explanation().json["plan"]?["kind"] == "scan")
+      #expect(try await store.find(selector).result().documents.map(\.id) == expected)
+    }
+  }
+
+  @Test func `definitions that don't go together are refused`() async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      let index = try DocumentIndex(["age"], where: .field("pet.species", .equal("cat")), name: "cats")
+      #expect(try await store.ensureIndex(index))
+      #expect(try await store.ensureIndex(index) == false)
+      let other = try DocumentIndex(["age"] as [String], name: "cats")
+      let (exists, _) = await failure { () async throws(LarderError) in try await store.ensureIndex(other) }
+      #expect(exists?.kind == .indexExists)
+      for number in 1..<64 { try await store.ensureIndex(on: [SortField(FieldPath(names: ["f\(number)"]))]) }
+      let (full, _) = await failure { () async throws(LarderError) in try await store.ensureIndex(on: ["more"]) }
+      #expect(full?.kind == .tooManyIndexes)
+      let (unknown, _) = await failure { () async throws(LarderError) in try await store.waitForIndex(named: "more") }
+      #expect(unknown?.kind == .indexUnknown)
+      #expect(try await store.indexes().count == 64)
+    }
+  }
+
+  @Test func `groups are those of the documents in memory`() async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      try await putDocuments(300, in: store)
+      let documents = try await store.find(.all).result().documents
+      let selector = Selector.field("n", .less(250))
+      let aggregates: [Aggregate] = [.count, .sum("age"), .average("age"), .min("n"), .max("none")]
+      for fields: [FieldPath] in [[], ["age"], ["pet.species", "age"], ["none"]] {
+        let groups = try await store.groups(of: selector, by: fields, computing: aggregates)
+        #expect(try groups == documents.groups(of: selector, by: fields, computing: aggregates))
+      }
+      #expect(try await store.distinct("age", selector) == documents.distinct("age", selector))
+    }
+  }
+
+  @Test func `documents that match are updated and deleted in one step`() async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      try await putDocuments(300, in: store)
+      try await store.put("other", Array("no document".utf8))
+      let revision = try #require(try await store.get("other")).revision
+      let cats = Selector.field("pet.species", .equal("cat"))
+      let update = try DocumentUpdate(changes: [.set("pet.species", to: "dog")])
+      let planned = try await store.update(where: cats, update, dryRun: true)
+      #expect(planned.matched == 100 && planned.changed == 100 && planned.revision == nil)
+      #expect(try await store.count(cats) == 100)
+      let updated = try await store.update(where: cats, update)
+      #expect(updated.matched == 100 && updated.changed == 100 && updated.revision == revision + 1)
+      #expect(updated.statistics.examinedDocumentCount == 301)
+      #expect(try await store.count(cats) == 0)
+      let dogs = Selector.field("pet.species", .equal("dog"))
+      let again = try await store.update(where: dogs, update)
+      #expect(again.matched == 200 && again.changed == 0 && again.revision == nil)
+      let deleted = try await store.delete(where: dogs)
+      #expect(deleted.matched == 200 && deleted.changed == 200 && deleted.revision == revision + 2)
+      #expect(try await store.count() == 101)
+    }
+  }
+
+  @Test func `an update that is impossible in one document changes none`() async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      try await putDocuments(20, in: store)
+      let update = try DocumentUpdate(changes: [.increment("age")])
+      for dryRun in [true, false] {
+        let (error, _) = await failure { () async throws(LarderError) in
+          try await store.update(where: .all, update, dryRun: dryRun)
+        }
+        #expect(error?.kind == .illegalArgument && error?.message.contains("10000") == true)
+      }
+      #expect(try await store.stats()["revision"] == 1)
+    }
+  }
+}
