@@ -92,9 +92,7 @@ package struct Planner {
 
   /// Returns the plan that is expected to take the least work, and why it was chosen.
   package mutating func plan(_ counter: inout some KeyCounter) -> (plan: FindPlan, explanation: PlanExplanation) {
-    guard !conjunction.isImpossible else {
-      return explained(.nothing)
-    }
+    guard !conjunction.isImpossible else { return explained(.nothing) }
     var candidates = candidates(&counter)
     let conditions = Candidate.Conditions(
       matchCount: candidates.map(\.keyCount).min() ?? 0, window: ignoresOrder ? nil : window, ignoresOrder: ignoresOrder
@@ -104,10 +102,8 @@ package struct Planner {
     let best = candidates.min { left, right in
       (left.work(conditions), -left.limitedFieldCount) < (right.work(conditions), -right.limitedFieldCount)
     }
-    guard let best else {
-      preconditionFailure("without a hint, a scan is a candidate, and a hint was checked")
-    }
-    return explained(best)
+    // The union of a hint's index can have too many ranges, which isn't known until keys are counted.
+    return explained(best ?? Candidate(.scan([.all]), keyCount: entryCount))
   }
 
   /// The number of matches after which the page is complete; nil if all are needed.

@@ -245,6 +245,24 @@ import Testing
     #expect(try plan(["sort": ["a"]], indexes, hint: "a").plan.isOrdered)
   }
 
+  @Test func `a hint whose union has too many ranges is a scan`() throws {
+    /// Counts no keys of single values, so that many of them seem to be better than one wide range.
+    struct PointCounter: KeyCounter {
+      mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int {
+        range.upper == IndexRange.successor(of: range.lower) ? 0 : 1_000
+      }
+    }
+    let alternatives = (0..<5).map { first in
+      let values = (0..<1_000).map { JSONValue.integer(Int64(first * 1_000 + $0)) }
+      return JSONValue.object(["a": ["$gt": 0, "$in": .array(values)]])
+    }
+    var planner = try Planner(
+      DocumentQuery(Selector(["$or": .array(alternatives)])),
+      indexes: [index(["fields": ["a"], "name": "a"], multiFields: 1)], entryCount: 10_000, hint: "a")
+    var counter = PointCounter()
+    #expect(planner.plan(&counter).plan.source == .ids([.all]))
+  }
+
   // MARK: Explanations
 
   @Test func `an explanation says what was chosen, what lost and what would help`() throws {
