@@ -183,4 +183,16 @@ import Testing
         == ["_id name pet.species", #"evil zoe\u001b[2J"#])
     #expect(try console.quit() == 0)
   }
+
+  @Test func `a long table has one header`() throws {
+    let server = try RunningServer(stores: ["people=memory"])
+    let lines = (0..<2_500).map { #"{"key":"p\#($0 + 1_000)","value":{"age":\#($0)}}"# }
+    try #require(server.larder("load", "people", "-", input: lines.joined(separator: "\n")).status == 0)
+    let console = try ConsoleProcess(server.address)
+    let rows = try console.run("find people --fields age").split(separator: "\n")
+    #expect(rows.filter { $0.hasPrefix("_id") }.count == 1)
+    #expect(rows.filter { $0.hasPrefix("p") }.count == 2_500)
+    #expect(rows.contains("p1000    0") && rows.contains("p3499  2499"), "\(rows.suffix(3))")
+    #expect(try console.quit() == 0)
+  }
 }

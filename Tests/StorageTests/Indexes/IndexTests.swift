@@ -46,6 +46,11 @@ import Testing
     while store.indexReports.contains(where: { $0.state != .complete }) { try await Task.sleep(for: .milliseconds(1)) }
   }
 
+  /// A build ends its snapshot after its indexes are complete.
+  private static func waitForEndOfSnapshots(of store: Store) async throws {
+    while store.access({ $0.snapshotCount }) > 0 { try await Task.sleep(for: .milliseconds(1)) }
+  }
+
   private static func validate(_ store: Store) throws -> Int {
     let (snapshot, copies) = try store.access { map in
       let snapshot = map.snapshot(now: 0)
@@ -65,7 +70,7 @@ import Testing
     for definition in try IndexRun.definitions() { try store.ensureIndex(definition) }
     try await Self.wait(for: store)
     #expect(try Self.validate(store) == IndexRun.definitions().count)
-    #expect(store.access { $0.snapshotCount } == 0)
+    try await Self.waitForEndOfSnapshots(of: store)
     // A build makes the keys of large documents, too.
     #expect(store.indexReports.allSatisfy { $0.overflowCount == 0 })
   }
@@ -101,7 +106,7 @@ import Testing
       writer.stop()
       try await group.waitForAll()
     }
-    #expect(store.access { $0.snapshotCount } == 0)
+    try await Self.waitForEndOfSnapshots(of: store)
   }
 
   @Test func `can be canceled, and ends when the store is cleared or dropped`() async throws {
@@ -120,7 +125,7 @@ import Testing
     try store.ensureIndex(DocumentIndex(["b"]))
     store.access { $0.drop() }
     #expect(store.indexReports.isEmpty)
-    while store.access({ $0.snapshotCount }) > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    try await Self.waitForEndOfSnapshots(of: store)
   }
 }
 
