@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 
 from larder import Client, LarderError
-from larder_wire import Code
+from larder_wire import Code, Outcome
 
 
 @dataclass
 class Figures:
     """The work of one process in one cycle, and the violations that it found."""
 
+    is_verified: bool = False
     acknowledged: int = 0
     survived: int = 0
     stores_changed: int = 0
+    indexes_changed: int = 0
+    finds_compared: int = 0
     compactions: int = 0
     violations: list[str] = field(default_factory=list)
 
@@ -29,22 +34,33 @@ class ClientProcess:
         self.address = address
         self.rng = random.Random(seed * 1_000 + number)
 
-    def serve(self, pipe: Connection) -> None:
-        """Runs one cycle for each true value from the pipe and sends its figures back."""
-        while pipe.recv():
-            pipe.send(self.run())
+    def serve(self, pipe: Connection, barrier: Barrier) -> None:
+        """Runs one cycle for each true value from the pipe and sends its figures back.
 
-    def run(self) -> Figures:
+        All processes meet at the barrier twice a cycle: when they are connected, and when none verifies any more.
+        """
+        while pipe.recv():
+            pipe.send(self.run(barrier))
+
+    def run(self, barrier: Barrier) -> Figures:
         figures = Figures()
-        try:
-            with self.connect() as client:
-                self.verify(client, figures)
-                while not figures.violations:
-                    self.work(client, figures)
-        except LarderError as error:
-            if error.code not in (None, Code.shuttingDown):
-                figures.violations.append(f"a request was refused: {error}")
+        with self.connect() as client:
+            barrier.wait(60)
+            figures.is_verified = self.call(self.verify, client, figures)
+            barrier.wait(60)
+            while figures.is_verified and not figures.violations and self.call(self.work, client, figures):
+                pass
         return figures
+
+    def call(self, step: Callable[[Client, Figures], None], client: Client, figures: Figures) -> bool:
+        """Returns whether the server still runs after a step."""
+        try:
+            step(client, figures)
+        except LarderError as error:
+            if error.code not in (None, Code.shuttingDown) or error.outcome == Outcome.rejected:
+                figures.violations.append(f"a request was refused: {error}")
+            return False
+        return True
 
     def connect(self) -> Client:
         deadline = time.monotonic() + 20
