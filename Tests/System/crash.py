@@ -6,7 +6,7 @@ Most cycles end with SIGKILL: at a random time, during a compaction, while index
 during recovery from it. Some end with SIGTERM, after which the server must exit cleanly. Each process owns some keys
 (`crash_owner.py`), one creates and drops stores (`crash_stores.py`), and one creates and deletes indexes
 (`crash_indexes.py`). Acknowledged writes must survive, nothing else may appear, revisions must keep increasing, and
-indexes must have what the documents have.
+indexes must have what the documents have: after each start, and when the load pauses before some of the ends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from crash_indexes import IndexMaker
 from crash_owner import Owner
-from crash_process import Figures
+from crash_process import Figures, Meeting
 from crash_stores import StoreMaker
 from server_process import Server
 
@@ -38,6 +37,7 @@ class Totals:
     during_start: int = 0
     during_verification: int = 0
     during_compaction: int = 0
+    pauses: int = 0
     clean_exits: int = 0
     acknowledged: int = 0
     survived: int = 0
@@ -65,21 +65,21 @@ class Totals:
             f" {self.during_compaction} during a compaction) and {self.clean_exits} clean exits,"
             f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
             f" {self.stores_changed:,} changes of other stores, {self.indexes_changed:,} changes of indexes,"
-            f" {self.finds_compared:,} finds by indexes compared,"
+            f" {self.finds_compared:,} finds by indexes compared, {self.pauses} pauses of the load,"
             f" {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
         )
 
 
-def run_owner(number: int, count: int, address: str, seed: int, pipe: Connection, barrier: Barrier) -> None:
-    Owner(number, count, address, seed).serve(pipe, barrier)
+def run_owner(number: int, count: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    Owner(number, count, address, seed).serve(pipe, meeting)
 
 
-def run_store_maker(number: int, address: str, seed: int, pipe: Connection, barrier: Barrier) -> None:
-    StoreMaker(number, address, seed).serve(pipe, barrier)
+def run_store_maker(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    StoreMaker(number, address, seed).serve(pipe, meeting)
 
 
-def run_index_maker(number: int, address: str, seed: int, pipe: Connection, barrier: Barrier) -> None:
-    IndexMaker(number, address, seed).serve(pipe, barrier)
+def run_index_maker(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    IndexMaker(number, address, seed).serve(pipe, meeting)
 
 
 class CrashTest:
@@ -93,13 +93,12 @@ class CrashTest:
         address = f"unix:{directory}/larder.sock"
         context = multiprocessing.get_context("spawn")
         count = options.processes
-        # The processes meet there, and this one.
-        self.barrier = context.Barrier(count + 3)
+        self.meeting = Meeting(context.Barrier(count + 3), context.Event())
         self.pipes: list[Connection] = []
         for number in range(count + 2):
             parent_end, child_end = context.Pipe()
             self.pipes.append(parent_end)
-            arguments = (number, address, options.seed, child_end, self.barrier)
+            arguments = (number, address, options.seed, child_end, self.meeting)
             if number < count:
                 process = context.Process(target=run_owner, args=(number, count, *arguments[1:]), daemon=True)
             else:
@@ -120,10 +119,8 @@ class CrashTest:
             print("\r\033[K", end="")
 
     def cycle(self, cycle: int, is_last: bool) -> None:
-        data = self.directory / "data"
-        server = Server(
-            self.options.server.resolve(), self.directory, "--data", str(data), "--store", f"{Owner.store_name}={self.options.engine}"
-        )
+        options = ["--data", str(self.directory / "data"), "--store", f"{Owner.store_name}={self.options.engine}"]
+        server = Server(self.options.server.resolve(), self.directory, *options)
         try:
             if not is_last and self.rng.random() < 0.15:
                 time.sleep(self.rng.uniform(0, max(0.02, self.totals.slowest_start)))
@@ -139,15 +136,21 @@ class CrashTest:
             self.totals.slowest_start = max(self.totals.slowest_start, time.monotonic() - start)
             for pipe in self.pipes:
                 pipe.send(True)
-            self.barrier.wait(60)
+            self.meeting.wait()
             is_early = not is_last and self.rng.random() < 0.15
             if is_early:
                 time.sleep(self.rng.uniform(0, 0.1))
                 self.kill(server)
                 self.totals.during_verification += 1
-            self.barrier.wait(60)
+            self.meeting.wait()
             if not is_early:
-                self.end_under_load(cycle, server, is_last)
+                self.let_work(is_last)
+                self.end(cycle, server, is_last)
+            if self.meeting.pause.is_set():
+                self.meeting.pause.clear()
+            else:
+                self.meeting.wait()
+                self.meeting.wait()
         finally:
             server.kill()
         all_figures = [pipe.recv() for pipe in self.pipes]
@@ -155,18 +158,28 @@ class CrashTest:
             self.totals.violations.append(f"cycle {cycle}: the data could not be verified: {server.log()}")
         self.totals.add(cycle, all_figures)
 
-    def end_under_load(self, cycle: int, server: Server, is_last: bool) -> None:
-        choice = self.rng.random()
-        if is_last or choice < 0.1:
-            time.sleep(self.rng.uniform(0.02, 0.4))
-            return self.terminate(cycle, server)
-        unfinished = self.directory / "data" / "stores" / Owner.store_name / "files" / "compaction.tmp"
-        if choice < 0.4 and self.options.engine.startswith("log"):
-            self.wait_for(unfinished)
+    def let_work(self, is_last: bool) -> None:
+        """Waits while the processes work, and sometimes until they have stopped and verified what they changed."""
+        if not is_last and self.rng.random() < 0.3 and self.options.engine.startswith("log"):
+            self.wait_for(self.compaction_file)
         else:
             time.sleep(self.rng.uniform(0.02, 0.4))
+            if is_last or self.rng.random() < 0.3:
+                self.meeting.pause.set()
+                self.meeting.wait()
+                self.meeting.wait()
+                self.totals.pauses += 1
+
+    def end(self, cycle: int, server: Server, is_last: bool) -> None:
+        if is_last or self.rng.random() < 0.1:
+            return self.terminate(cycle, server)
         self.kill(server)
-        self.totals.during_compaction += unfinished.exists()
+        self.totals.during_compaction += self.compaction_file.exists()
+
+    @property
+    def compaction_file(self) -> Path:
+        """The file that a compaction has not finished."""
+        return self.directory / "data" / "stores" / Owner.store_name / "files" / "compaction.tmp"
 
     def kill(self, server: Server) -> None:
         server.kill()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
+from multiprocessing.synchronize import Barrier, Event
 
 from larder import Client, LarderError
 from larder_wire import Code, Outcome
@@ -27,29 +27,47 @@ class Figures:
     violations: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Where the processes of a crash test wait for each other and for the test, four times a cycle: when all are connected,
+    when none verifies any more, when all have stopped working, and when none verifies again.
+    """
+
+    barrier: Barrier
+    # Set if the server still runs when the processes have to stop working.
+    pause: Event
+
+    def wait(self) -> None:
+        self.barrier.wait(60)
+
+
 class ClientProcess:
-    """Calls `work` until the server ends; `verify` compares the next server's data with the acknowledged writes."""
+    """Calls `work` until the server ends or the test pauses; `verify` compares the next server's data with the acknowledged
+    writes, and `verify_again` what was changed since.
+    """
 
     def __init__(self, number: int, address: str, seed: int) -> None:
         self.address = address
         self.rng = random.Random(seed * 1_000 + number)
 
-    def serve(self, pipe: Connection, barrier: Barrier) -> None:
-        """Runs one cycle for each true value from the pipe and sends its figures back.
-
-        All processes meet at the barrier twice a cycle: when they are connected, and when none verifies any more.
-        """
+    def serve(self, pipe: Connection, meeting: Meeting) -> None:
+        """Runs one cycle for each true value from the pipe and sends its figures back."""
         while pipe.recv():
-            pipe.send(self.run(barrier))
+            pipe.send(self.run(meeting))
 
-    def run(self, barrier: Barrier) -> Figures:
+    def run(self, meeting: Meeting) -> Figures:
         figures = Figures()
         with self.connect() as client:
-            barrier.wait(60)
+            meeting.wait()
             figures.is_verified = self.call(self.verify, client, figures)
-            barrier.wait(60)
-            while figures.is_verified and not figures.violations and self.call(self.work, client, figures):
-                pass
+            meeting.wait()
+            is_running = figures.is_verified
+            while is_running and not figures.violations and not meeting.pause.is_set():
+                is_running = self.call(self.work, client, figures)
+            meeting.wait()
+            if meeting.pause.is_set():
+                figures.is_verified = is_running and self.call(self.verify_again, client, figures)
+            meeting.wait()
         return figures
 
     def call(self, step: Callable[[Client, Figures], None], client: Client, figures: Figures) -> bool:
@@ -77,3 +95,6 @@ class ClientProcess:
 
     def work(self, client: Client, figures: Figures) -> None:
         raise NotImplementedError
+
+    def verify_again(self, client: Client, figures: Figures) -> None:
+        pass
