@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from typing import Any
 
 import larder_wire as wire
 from crash_documents import INDEXES, Document, Selector, decode_all, matching
@@ -46,14 +48,23 @@ class IndexMaker(ClientProcess):
         """Compares finds by each index with all documents. Nobody writes meanwhile."""
         documents = decode_all(self.store.all())
         for name in sorted(self.names):
-            index = self.store.wait_for_index(name)
+            count = len(matching(INDEXES[name].where or {}, documents))
+            index = self.wait_for_documents(name, count)
             definition = INDEXES[name].definition(name)
             if {member: index.get(member) for member in definition} != definition:
                 figures.violations.append(f"the index {name} is {index} instead of {definition}")
-            count = len(matching(INDEXES[name].where or {}, documents))
             if index["documents"] != count:
                 figures.violations.append(f"the index {name} has {index['documents']} documents instead of {count}")
             self.compare(name, documents, figures)
+
+    def wait_for_documents(self, name: str, count: int) -> dict[str, Any]:
+        """Waits until an index is ready and has a number of documents. Large values count until their keys are made."""
+        deadline = time.monotonic() + 10
+        while True:
+            index = self.store.wait_for_index(name)
+            if index["documents"] == count or time.monotonic() > deadline:
+                return index
+            time.sleep(0.005)
 
     def compare(self, name: str, documents: list[Document], figures: Figures) -> None:
         selectors = INDEXES[name].selectors(self.rng)
