@@ -8,7 +8,7 @@ struct DocumentsCommand: ParsableCommand {
     abstract: "Compares work on documents and their indexes with Foundation, SQLite and goals.",
     discussion: """
       Measures JSON, selectors, sorting and indexes in this process, and finds and gets by its own larderd. SQLite has \
-      indexes of expressions. Checks that both find the same documents. Takes up to four minutes and 2 GB of memory. A \
+      indexes of expressions. Checks that both find the same documents. Takes up to four minutes and 1 GB of memory. A \
       goal that is not reached does not make the command fail.
       """)
 
