@@ -28,6 +28,14 @@ package enum EngineKind: String, CaseIterable, Sendable {
     }
   }
 
+  /// A Boolean value that indicates whether large values are in files only.
+  var separatesValues: Bool {
+    switch self {
+    case .memory, .directory: false
+    case .log: true
+    }
+  }
+
   /// The option that the specification of a store takes.
   var option: StoreOption {
     switch self {

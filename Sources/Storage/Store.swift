@@ -12,6 +12,8 @@ package final class Store: Sendable {
   package let limit: MemoryLimit?
   /// What makes the store's commits durable; nil for a store in memory.
   package let commitWriter: CommitWriter?
+  /// The keys of documents whose values are in files; nil if none are.
+  let keptKeys: KeptKeys?
   private let mutex: Lock<EntryMap>
 
   /// Creates a store in memory.
@@ -20,19 +22,21 @@ package final class Store: Sendable {
     self.engine = engine
     self.limit = limit
     commitWriter = nil
+    keptKeys = nil
     mutex = Lock(EntryMap(limitBytes: limit?.bytes))
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
   package init(
     name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
-    durability: Durability
+    durability: Durability, keptKeys: KeptKeys? = nil
   ) {
     self.name = name
     self.engine = kind
     limit = nil
     let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
     self.commitWriter = commitWriter
+    self.keptKeys = keptKeys
     mutex = Lock(map)
     commitWriter.start(self)
   }
@@ -122,7 +126,8 @@ extension Store {
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
       name: description.name, engine: description.engine, map: map, writingTo: engine,
-      durability: description.durability)
+      durability: description.durability,
+      keptKeys: description.engine.separatesValues ? data.keptKeys(of: description.name) : nil)
     do {
       try store.restoreIndexes(indexes)
     } catch {

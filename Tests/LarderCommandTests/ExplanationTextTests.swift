@@ -33,6 +33,19 @@ import Testing
       ])
   }
 
+  @Test func `shows the plan that was given up`() throws {
+    let lines = try text(
+      """
+      {"selector": {}, "plan": {"kind": "index", "index": "a", "estimatedKeys": 10, "insteadOf": {"kind": "scan"}},
+       "candidates": []}
+      """)
+    #expect(
+      lines[1...2] == [
+        "Plan        index a (about 10 keys)",
+        "              instead of all documents of the store, where matches came later than expected",
+      ])
+  }
+
   @Test func `shows the parts of a plan, and only the first ranges`() throws {
     let ranges = (0..<20).map { #"{"a": {"$eq": \#($0)}}"# }.joined(separator: ",")
     let lines = try text(

@@ -58,6 +58,24 @@ extension ServerTests {
       }
     }
 
+    @Test func `a find whose matches come late goes on with an index`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      try client.putNumbered(20_000)
+      let selector = #"{"n":{"$gte":19000}}"#
+      let scanned = try client.find(selector, limit: 5)
+      #expect(scanned.result.examinedDocuments > 19_000)
+      #expect(try client.call(Request.make(.indexEnsure, id: 3, Array(#"{"fields":["n"]}"#.utf8))).isDone)
+      #expect(try eventually { try client.call(Request.make(.indexList, id: 4)).message.contains("ready") })
+      let found = try client.find(selector, limit: 5)
+      #expect(found.keys == (19_000..<19_005).map { "key\(1_000_000 + $0)" } && found.keys == scanned.keys)
+      #expect(found.result.text == scanned.result.text)
+      #expect((1_001...4_000).contains(found.result.examinedDocuments) && found.result.examinedKeys == 1_000)
+      try client.send(Request.find(id: 5, limit: 5, selector: selector, explain: true))
+      let explanation = try JSONValue(parsing: FoundReply(try client.receiveReplyStream(5)).result.text)
+      #expect(explanation["plan"]?["kind"] == "index" && explanation["plan"]?["insteadOf"]?["kind"] == "scan")
+    }
+
     @Test func `a find without a sort stops at its limit`() throws {
       let server = try TestServer()
       let client = try server.connect()

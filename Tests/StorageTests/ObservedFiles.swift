@@ -6,11 +6,15 @@ final class ObservedFiles: FileSystem {
   private let files = LocalFileSystem()
   private let readCount = Atomic(0)
   private let readByteCount = Atomic(0)
+  private let readCountsBySize = Lock<[Int: Int]>([:])
   private let diskIsFull = Atomic(false)
 
   /// The number of reads so far.
   var reads: Int { readCount.load(ordering: .relaxed) }
   var bytesRead: Int { readByteCount.load(ordering: .relaxed) }
+
+  /// Returns the number of reads so far that returned this many bytes.
+  func reads(ofByteCount byteCount: Int) -> Int { readCountsBySize.withLock { $0[byteCount] ?? 0 } }
 
   /// Makes allocations fail or succeed from now on.
   func setFull(_ isFull: Bool) { diskIsFull.store(isFull, ordering: .relaxed) }
@@ -40,6 +44,7 @@ final class ObservedFiles: FileSystem {
       let count = unsafe try file.read(at: offset, into: buffer)
       files.readCount.add(1, ordering: .relaxed)
       files.readByteCount.add(count, ordering: .relaxed)
+      files.readCountsBySize.withLock { $0[count, default: 0] += 1 }
       return count
     }
 

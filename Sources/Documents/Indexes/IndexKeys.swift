@@ -65,10 +65,31 @@ package struct IndexKeys: Sendable {
     for _ in 0..<count { appendOverflowKey() }
   }
 
-  mutating func removeAll() {
+  /// Removes the keys of all indexes.
+  package mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
     ends.removeAll(keepingCapacity: true)
     byteCount = 0
+  }
+
+  /// Adds an index with keys that were made before.
+  /// - Parameters:
+  ///   - keys: The keys, one after the other.
+  ///   - sizes: The size of each key. There are none if the document isn't in the index.
+  package mutating func append(_ keys: Span<UInt8>, sizes: [Int], multiFields: UInt32) {
+    var entry = Entry(count: sizes.count, firstEnd: ends.count, multiFields: multiFields)
+    reserve(keys.count)
+    for position in keys.indices { bytes[byteCount + position] = keys[position] }
+    entry.bytes = byteCount..<byteCount + keys.count
+    if sizes.count > 1 {
+      var end = byteCount
+      for size in sizes {
+        end += size
+        ends.append(end)
+      }
+    }
+    byteCount += keys.count
+    entries.append(entry)
   }
 
   /// Adds an index that the document isn't in.
@@ -142,8 +163,9 @@ package struct IndexKeys: Sendable {
     entries.append(entry)
   }
 
+  /// Adds an index with the overflow key.
   @inline(never)
-  private mutating func appendOverflowKey() {
+  package mutating func appendOverflowKey() {
     reserve(1)
     bytes[byteCount] = IndexRange.overflowKey[0]
     entries.append(Entry(bytes: byteCount..<byteCount + 1, count: 1, isOverflow: true))

@@ -91,21 +91,28 @@ struct Candidate: Sendable {
   }
 
   /// The expected work, in units of an examined key.
-  func work(_ conditions: Conditions) -> Double {
+  /// - Parameter endsEarly: Whether the plan ends when the page is complete, after as many keys as are expected if the
+  ///   matches are spread evenly. Otherwise, it examines all keys.
+  func work(_ conditions: Conditions, endsEarly: Bool = true) -> Double {
     let matchCount = Double(max(conditions.matchCount, 1))
     let window = conditions.window.map(Double.init)
     var examinedCount = Double(keyCount)
     var sorting = 0.0
     if isReversed != nil {
-      if let window { examinedCount = min(examinedCount, window * examinedCount / matchCount) }
+      if let window, endsEarly { examinedCount = min(examinedCount, window * examinedCount / matchCount) }
     } else if !conditions.ignoresOrder {
       // Each match is compared with those that are kept.
       let sortedCount = min(matchCount, examinedCount)
       sorting = sortedCount * (1 + Double.log2(min(window ?? sortedCount, sortedCount) + 1) / 4)
     }
+    return Double(gatheredCount) + examinedCount * workPerKey(conditions) + sorting
+  }
+
+  /// The work of examining a key, and the document that it stands for.
+  func workPerKey(_ conditions: Conditions) -> Double {
     // The keys to sort by are made of documents.
     let evaluates = !isExact || isReversed == nil && !conditions.ignoresOrder
-    return Double(gatheredCount) + examinedCount * (keyWork + (evaluates ? Self.evaluationWork : 0)) + sorting
+    return keyWork + (evaluates ? Self.evaluationWork : 0)
   }
 
   /// The work of evaluating a document.

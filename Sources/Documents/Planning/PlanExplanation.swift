@@ -25,6 +25,7 @@ package struct PlanExplanation: Sendable {
 
   private let query: DocumentQuery
   private let candidate: Candidate
+  private let abandoned: Candidate?
   private let indexes: [PlannedIndex]
   private let notes: [Note?]
   private let isHint: Bool
@@ -34,11 +35,16 @@ package struct PlanExplanation: Sendable {
 
   /// - Parameters:
   ///   - candidate: What was chosen.
+  ///   - abandoned: What was begun before, and didn't end as early as expected; nil if nothing was.
   ///   - notes: What became of each index.
   ///   - isHint: Whether the query asked for the index.
-  init(_ query: DocumentQuery, _ candidate: Candidate, _ indexes: [PlannedIndex], _ notes: [Note?], isHint: Bool) {
+  init(
+    _ query: DocumentQuery, _ candidate: Candidate, insteadOf abandoned: Candidate?, _ indexes: [PlannedIndex],
+    _ notes: [Note?], isHint: Bool
+  ) {
     self.query = query
     self.candidate = candidate
+    self.abandoned = abandoned
     self.indexes = indexes
     self.notes = notes
     self.isHint = isHint
@@ -51,6 +57,7 @@ package struct PlanExplanation: Sendable {
     plan["ordered"] = .bool(candidate.isReversed != nil)
     plan["reversed"] = .bool(candidate.isReversed ?? false)
     plan["covered"] = .bool(candidate.isExact)
+    if let abandoned { plan["insteadOf"] = .object(self.object(abandoned)) }
     var object: JSONObject = ["selector": query.selector.json, "plan": .object(plan), "candidates": .array(others)]
     if let suggestion { object["suggestion"] = ["fields": .array(suggestion.map(Self.json))] }
     return .object(object)

@@ -91,8 +91,8 @@ package struct Planner {
   }
 
   /// Returns the plan that is expected to take the least work, and why it was chosen.
-  package mutating func plan(_ counter: inout some KeyCounter) -> (plan: FindPlan, explanation: PlanExplanation) {
-    guard !conjunction.isImpossible else { return explained(.nothing) }
+  package mutating func plan(_ counter: inout some KeyCounter) -> PlanChoice {
+    guard !conjunction.isImpossible else { return choice(.nothing) }
     var candidates = candidates(&counter)
     let conditions = Candidate.Conditions(
       matchCount: candidates.map(\.keyCount).min() ?? 0, window: ignoresOrder ? nil : window, ignoresOrder: ignoresOrder
@@ -103,7 +103,25 @@ package struct Planner {
       (left.work(conditions), -left.limitedFieldCount) < (right.work(conditions), -right.limitedFieldCount)
     }
     // The union of a hint's index can have too many ranges, which isn't known until keys are counted.
-    return explained(best ?? Candidate(.scan([.all]), keyCount: entryCount))
+    guard let best else { return choice(Candidate(.scan([.all]), keyCount: entryCount)) }
+    return choice(best, fallback: fallback(from: best, candidates, conditions))
+  }
+
+  /// Returns what is done instead once a plan has taken as much work as that, because the page that it should complete
+  /// early is not complete. So no plan takes more than twice the work of the best one without luck.
+  /// - Returns: nil if nothing else takes much less work than the whole plan.
+  private func fallback(
+    from best: Candidate, _ candidates: [Candidate], _ conditions: Candidate.Conditions
+  ) -> PlanChoice.Fallback? {
+    let wholeWork = best.work(conditions, endsEarly: false)
+    guard best.work(conditions) < wholeWork,
+      let other = candidates.min(by: { $0.work(conditions, endsEarly: false) < $1.work(conditions, endsEarly: false) })
+    else { return nil }
+    let otherWork = other.work(conditions, endsEarly: false)
+    guard otherWork < wholeWork / 2 else { return nil }
+    return PlanChoice.Fallback(
+      plan: other.plan, explanation: explanation(of: other, insteadOf: best),
+      examinedCount: Int(max(otherWork, best.work(conditions)) / best.workPerKey(conditions)))
   }
 
   /// The number of matches after which the page is complete; nil if all are needed.
@@ -113,8 +131,12 @@ package struct Planner {
     return isTooLarge || sum == .max ? nil : sum + 1
   }
 
-  private func explained(_ candidate: Candidate) -> (plan: FindPlan, explanation: PlanExplanation) {
-    (candidate.plan, PlanExplanation(query, candidate, planned, notes, isHint: hint != nil))
+  private func choice(_ candidate: Candidate, fallback: PlanChoice.Fallback? = nil) -> PlanChoice {
+    PlanChoice(plan: candidate.plan, explanation: explanation(of: candidate), fallback: fallback)
+  }
+
+  private func explanation(of candidate: Candidate, insteadOf abandoned: Candidate? = nil) -> PlanExplanation {
+    PlanExplanation(query, candidate, insteadOf: abandoned, planned, notes, isHint: hint != nil)
   }
 
   // MARK: Candidates

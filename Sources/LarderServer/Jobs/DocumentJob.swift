@@ -41,6 +41,8 @@ final class DocumentJob: @unchecked Sendable {
   /// nil before the first turn.
   private var task: (any DocumentTask)?
   private var search: DocumentSearch
+  /// What is done instead if too many documents must be looked at.
+  private var fallback: (plan: PlanChoice.Fallback, indexes: [IndexView])?
   /// A snapshot that is newer than the request, and that the job must end.
   private var newerSnapshot: Snapshot?
   /// The number of documents that were looked at.
@@ -131,7 +133,7 @@ final class DocumentJob: @unchecked Sendable {
   func takeTurn(_ batch: inout DocumentBatch) -> TurnEnd {
     let start = monotonicNanoseconds()
     do throws(JobFailure) {
-      let task = try preparedTask()
+      var task = try preparedTask()
       var end = start
       while end - start < Self.turnTime {
         if phase.load(ordering: .acquiring) == .canceled { return endTurns(nil) }
@@ -144,6 +146,7 @@ final class DocumentJob: @unchecked Sendable {
           }
         } else {
           try examineBatch(&batch, task)
+          task = try continuedTask(after: task)
         }
         let now = monotonicNanoseconds()
         adaptBatch(to: now - end)
@@ -201,52 +204,55 @@ final class DocumentJob: @unchecked Sendable {
   /// - Returns: nil if choosing a plan takes more ranges.
   private func prepareTask(maxRanges: Int) throws(JobFailure) -> (any DocumentTask)? {
     let task = try request.makeTask(body, limits)
-    guard let plan = try plan(task, maxRanges) else { return nil }
-    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw JobFailure(error) }
-    self.task = task
-    return task
-  }
-
-  private func plan(_ task: any DocumentTask, _ maxRanges: Int) throws(JobFailure) -> FindPlan? {
     let indexes: [IndexView]
     do throws(StorageError) {
       indexes = try store.access { map throws(StorageError) in try map.indexes(in: snapshot) }
     } catch { throw JobFailure(error) }
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
-    let (plan, explanation) = try choosePlan(task, indexes, &ranks)
+    let choice = try choosePlan(task, indexes, &ranks)
     guard !ranks.isExhausted else { return nil }
-    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw JobFailure(error) }
-    if request.isExplained { self.explanation = explanation.json.description }
-    if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
-      // A scan, or what it has left behind the last page.
-      isScan = true
-    }
-    return plan
+    fallback = choice.fallback.map { ($0, indexes) }
+    try begin(task, choice.plan, choice.explanation, indexes, &ranks)
+    return task
   }
 
   private func choosePlan(
     _ task: any DocumentTask, _ indexes: [IndexView], _ ranks: inout RankReader
-  ) throws(JobFailure) -> (FindPlan, PlanExplanation) {
+  ) throws(JobFailure) -> PlanChoice {
     do throws(SelectorError) {
       let hint = request.hint.map { String(decoding: body[$0], as: UTF8.self) }
       var planner = try Planner(
         task.query, indexes: indexes.map(\.planned), entryCount: snapshot.count, ignoresOrder: task.ignoresOrder,
         hint: hint)
-      let (plan, explanation) = planner.plan(&ranks)
-      guard plan.isExact, case .ids = plan.source, !areAllDocuments(indexes) else { return (plan, explanation) }
-      let evaluating = FindPlan(
-        plan.source, isReversed: plan.isReversed, isOrdered: plan.isOrdered, isExact: false)
-      return (evaluating, explanation)
+      return planner.plan(&ranks)
     } catch { throw JobFailure(error) }
   }
 
-  /// Whether some index shows that all entries are documents. What is in an index without keys of its own may be none.
-  private func areAllDocuments(_ indexes: [IndexView]) -> Bool {
-    indexes.contains { index in
-      let planned = index.planned
-      return planned.isComplete && planned.index.selector == nil && planned.multiFields == 0
-        && planned.overflowCount == 0 && planned.entryCount == snapshot.count
+  /// Begins a task with the documents of a plan.
+  private func begin(
+    _ task: any DocumentTask, _ plan: FindPlan, _ explanation: PlanExplanation, _ indexes: [IndexView],
+    _ ranks: inout RankReader
+  ) throws(JobFailure) {
+    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw JobFailure(error) }
+    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw JobFailure(error) }
+    if request.isExplained { self.explanation = explanation.json.description }
+    if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
+      // A scan, or what it has left behind the last page.
+      isScan = true
     }
+    self.task = task
+  }
+
+  /// Begins anew with another plan, if the one that is followed has examined more documents than expected.
+  /// - Returns: The task that examines documents from now on.
+  private func continuedTask(after task: any DocumentTask) throws(JobFailure) -> any DocumentTask {
+    guard let (plan, indexes) = fallback, examinedDocuments >= plan.examinedCount, !task.isFinished else { return task }
+    fallback = nil
+    let task = try request.makeTask(body, limits)
+    var ranks = RankReader(store, indexes, in: snapshot, maxCount: .max)
+    previousKeys += search.examinedKeys
+    try begin(task, plan.plan, plan.explanation, indexes, &ranks)
+    return task
   }
 
   // MARK: Examining

@@ -242,6 +242,9 @@ package final class DataDirectory: Sendable {
     }
   }
 
+  /// Returns the keys that are kept of a store's large documents.
+  func keptKeys(of name: StoreName) -> KeptKeys { KeptKeys(in: folder(of: name), on: fileSystem) }
+
   // MARK: Unfinished changes
 
   private func removeUnfinished() throws(DataDirectoryError) {

@@ -1,3 +1,5 @@
+import Documents
+
 /// Copies of some entries of a snapshot, from which an index is built.
 struct BuildBatch {
   /// The limits of what is copied under one acquisition of the store's lock.
@@ -104,10 +106,27 @@ struct BuildBatch {
     }
   }
 
-  /// Calls `body` with the key and the value of an entry that was read.
-  func withContents(_ position: Int, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
+  // MARK: Keys
+
+  /// Finds the keys of an entry whose value is in a file.
+  /// - Returns: Whether they were kept. Otherwise, the keys are undefined.
+  func findKeys(of position: Int, in keptKeys: KeptKeys?, _ keys: inout IndexKeys) -> Bool {
+    let item = items[position]
+    guard let keptKeys, let file = item.separatedValue else { return false }
+    let value = KeptKeyRecord.Value(revision: item.revision, byteCount: file.byteCount, checksum: file.checksum)
+    return keptKeys.find(value, id: bytes.span.extracting(item.key), into: &keys)
+  }
+
+  /// Makes the keys of an entry whose value was read, and keeps them if the value may leave the memory.
+  func makeKeys(of position: Int, _ maker: IndexKeyMaker, keeping keptKeys: KeptKeys?, _ keys: inout IndexKeys) {
     let item = items[position]
     let isLarge = item.separatedValue != nil || item.largeByteCount != nil
-    body(bytes.span.extracting(item.key), isLarge ? largeValue.span : bytes.span.extracting(item.value))
+    let id = bytes.span.extracting(item.key)
+    let value = isLarge ? largeValue.span : bytes.span.extracting(item.value)
+    maker.makeKeys(of: value, key: id, revision: item.revision, into: &keys)
+    guard let keptKeys, item.isExternal else { return }
+    let checksum = unsafe value.withUnsafeBytes { unsafe $0.checksum() }
+    keptKeys.keep(
+      keys, of: KeptKeyRecord.Value(revision: item.revision, byteCount: value.count, checksum: checksum), id: id)
   }
 }

@@ -8,7 +8,7 @@ import Platform
 /// are copied in small batches under the store's lock. Sorting the keys and building the trees needs no lock. Meanwhile,
 /// the indexes note what changes, and take it over at the end. One thread of the process does all of this.
 struct IndexBuilder {
-  fileprivate static let queue = DispatchQueue(label: "larder.indexes")
+  static let queue = DispatchQueue(label: "larder.indexes")
   /// The number of changes that are taken over under one acquisition of the lock, which takes up to 0.5 ms.
   private static let changesPerAccess = 64
 
@@ -16,6 +16,7 @@ struct IndexBuilder {
   private let snapshot: Snapshot
   private let indexes: [MapIndex]
   private let maker: IndexKeyMaker
+  private let keptKeys: KeptKeys?
   private var keys = IndexKeys()
   private var trees: [IndexTree]
   private var unordered: [SortedKeys]
@@ -40,6 +41,8 @@ struct IndexBuilder {
     self.store = store
     (snapshot, indexes) = begun
     maker = MapIndexes.maker(of: indexes)
+    keptKeys = store.keptKeys
+    keptKeys?.use(indexes.map(\.definition), finding: true)
     trees = indexes.map { IndexTree(fieldCount: $0.definition.fields.count) }
     unordered = indexes.map { _ in SortedKeys(commonPrefix: 0) }
   }
@@ -56,6 +59,7 @@ struct IndexBuilder {
       }
     }
     store.access { $0.end(snapshot) }
+    keptKeys?.finish(store)
   }
 
   /// Makes the keys of all documents of the snapshot.
@@ -81,13 +85,13 @@ struct IndexBuilder {
 
   private mutating func append(_ position: Int, of batch: inout BuildBatch) throws(StorageError) {
     let document = batch.document(position)
-    if batch.readValue(position, of: store) {
-      batch.withContents(position) { key, value in
-        maker.makeKeys(of: value, key: key, revision: document.revision, into: &keys)
+    if !batch.findKeys(of: position, in: keptKeys, &keys) {
+      if batch.readValue(position, of: store) {
+        batch.makeKeys(of: position, maker, keeping: keptKeys, &keys)
+      } else {
+        // What is wrong with the value is told to those who read it.
+        keys.setOverflow(inIndexes: indexes.count)
       }
-    } else {
-      // What is wrong with the value is told to those who read it.
-      keys.setOverflow(inIndexes: indexes.count)
     }
     for number in indexes.indices { try trees[number].append(document, keys, number, to: &unordered[number]) }
   }
@@ -134,6 +138,7 @@ extension IndexBuilder {
       while let document = store.access({ map in map.indexes?.takeLargeDocument() }) {
         makeKeys(of: document, in: store)
       }
+      store.keptKeys?.finish(store)
     }
   }
 
@@ -149,9 +154,8 @@ extension IndexBuilder {
     if batch.readValue(0, of: store) {
       let maker = MapIndexes.maker(of: indexes)
       var keys = IndexKeys()
-      batch.withContents(0) { key, value in
-        maker.makeKeys(of: value, key: key, revision: large.revision, into: &keys)
-      }
+      store.keptKeys?.use(indexes.map(\.definition), finding: false)
+      batch.makeKeys(of: 0, maker, keeping: store.keptKeys, &keys)
       store.access { map in
         guard map.handle(of: large) == handle, let current = map.indexes else { return }
         guard current.indexes.elementsEqual(indexes, by: ===) else { return current.postpone(large) }
@@ -166,8 +170,6 @@ extension IndexBuilder {
 extension EntryMap {
   /// Returns the record of a large document; nil if it was replaced or removed.
   fileprivate func handle(of large: MapIndexes.LargeDocument) -> UInt32? {
-    let key = unsafe Key(large.key.span.bytes)
-    let handle = find(key, hash: hashIndex.hash(key))
-    return handle != 0 && record(handle).revision == large.revision ? handle : nil
+    unsafe handle(of: Key(large.key.span.bytes), revision: large.revision)
   }
 }

@@ -16,6 +16,12 @@ extension EntryMap {
     if let indexes { indexes.endChange(to: handle, in: arena.records) }
   }
 
+  /// Returns the record with a key if it has this revision.
+  func handle(of key: Key, revision: UInt64) -> UInt32? {
+    let handle = find(key, hash: hashIndex.hash(key))
+    return handle != 0 && record(handle).revision == revision ? handle : nil
+  }
+
   // MARK: The list
 
   /// Adds an index. It is complete at once if the map is empty; otherwise it waits to be built.

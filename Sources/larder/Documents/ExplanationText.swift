@@ -77,6 +77,9 @@ struct ExplanationText {
       add(detailsOf: part, depth: depth + 1)
     }
     guard depth == 1 else { return }
+    if let abandoned = plan["insteadOf"] {
+      add("instead of \(Self.title(abandoned)), where matches came later than expected", depth: depth)
+    }
     if plan["ordered"]?.bool == true { add("in the order of the result, without sorting", depth: depth) }
     if plan["covered"]?.bool == true { add("without evaluating documents: the keys are enough", depth: depth) }
   }

@@ -7,6 +7,7 @@ struct PlanComparison: CustomStringConvertible {
   private(set) var orderedCount = 0
   private(set) var exactCount = 0
   private(set) var matchCount = 0
+  private(set) var fallbackCount = 0
   private(set) var kinds: [String: Int] = [:]
   /// What to do with the description of a flaw.
   private let report: (String) -> Void
@@ -15,7 +16,8 @@ struct PlanComparison: CustomStringConvertible {
 
   var description: String {
     let kinds = kinds.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-    return "\(pairCount) pairs, \(orderedCount) ordered, \(exactCount) exact, \(matchCount) with matches: \(kinds)"
+    return "\(pairCount) pairs, \(orderedCount) ordered, \(exactCount) exact, \(fallbackCount) fallbacks, "
+      + "\(matchCount) with matches: \(kinds)"
   }
 
   /// Compares the plans of random queries with scans.
@@ -48,17 +50,27 @@ struct PlanComparison: CustomStringConvertible {
         var planner = try? Planner(query, indexes: model.indexes, entryCount: model.entries.count, hint: hint)
       else { continue }
       _ = random.next()
-      let (plan, explanation) = planner.plan(&counter)
-      pairCount += 1
-      if plan.isOrdered { orderedCount += 1 }
-      if plan.isExact { exactCount += 1 }
-      kinds[explanation.json["plan"]?["kind"]?.string ?? "", default: 0] += 1
-      if let flaw = try model.flaw(plan, query) {
-        let indexes = model.indexes.map { "\($0.index) \($0.multiFields) \($0.overflowCount)" }
-        report("LARDER_SEED=\(seed): \(query) \(flaw)\n\(plan)\n\(explanation.json)\n\(indexes)")
-      } else if try !model.entries.find(query.selector).isEmpty {
-        matchCount += 1
+      let choice = planner.plan(&counter)
+      try compare(choice.plan, choice.explanation, query, model, seed)
+      if let fallback = choice.fallback {
+        fallbackCount += 1
+        try compare(fallback.plan, fallback.explanation, query, model, seed)
       }
+    }
+  }
+
+  private mutating func compare(
+    _ plan: FindPlan, _ explanation: PlanExplanation, _ query: DocumentQuery, _ model: PlanModel, _ seed: UInt64
+  ) throws {
+    pairCount += 1
+    if plan.isOrdered { orderedCount += 1 }
+    if plan.isExact { exactCount += 1 }
+    kinds[explanation.json["plan"]?["kind"]?.string ?? "", default: 0] += 1
+    if let flaw = try model.flaw(plan, query) {
+      let indexes = model.indexes.map { "\($0.index) \($0.multiFields) \($0.overflowCount)" }
+      report("LARDER_SEED=\(seed): \(query) \(flaw)\n\(plan)\n\(explanation.json)\n\(indexes)")
+    } else if try !model.entries.find(query.selector).isEmpty {
+      matchCount += 1
     }
   }
 }

@@ -9,6 +9,7 @@ import Testing
     var comparison = PlanComparison { Issue.record("\($0)") }
     for seed in SeededGenerator.seeds(1) { try comparison.run(seed: seed) }
     print(comparison)
-    #expect(comparison.orderedCount > 0 && comparison.exactCount > 0 && comparison.kinds.count >= 6)
+    #expect(comparison.orderedCount > 0 && comparison.exactCount > 0 && comparison.fallbackCount > 0)
+    #expect(comparison.kinds.count >= 6)
   }
 }

@@ -27,8 +27,8 @@ import Testing
   ) throws -> (plan: FindPlan, explanation: JSONValue) {
     var counter = Counter()
     var planner = try Planner(DocumentQuery(query), indexes: indexes, entryCount: 1_001, hint: hint)
-    let (plan, explanation) = planner.plan(&counter)
-    return (plan, explanation.json)
+    let choice = planner.plan(&counter)
+    return (choice.plan, choice.explanation.json)
   }
 
   // MARK: Ranges
@@ -262,6 +262,42 @@ import Testing
     var counter = PointCounter()
     #expect(planner.plan(&counter).plan.source == .ids([.all]))
   }
+
+  // MARK: Plans that end early
+
+  /// Counts as many keys in every range of an index.
+  private struct FixedCounter: KeyCounter {
+    let keyCount: Int
+    mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int { keyCount }
+  }
+
+  private func choice(keyCount: Int, limit: Int?) throws -> PlanChoice {
+    let indexes = [try index(["fields": ["a"], "name": "a"])]
+    let query = DocumentQuery(Selector(["a": 5]), limit: limit)
+    var planner = try Planner(query, indexes: indexes, entryCount: 100_000)
+    var counter = FixedCounter(keyCount: keyCount)
+    return planner.plan(&counter)
+  }
+
+  @Test func `a scan that should end early has a fallback if it doesn't`() throws {
+    // 110 entries should have 11 matches. With matches at the end only, the index is much better.
+    let page = try choice(keyCount: 10_000, limit: 10)
+    #expect(page.plan.source == .ids([.all]))
+    let fallback = try #require(page.fallback)
+    guard case .index(0, _) = fallback.plan.source else { throw Failure.plan(fallback.plan) }
+    #expect((10_000..<20_000).contains(fallback.examinedCount))
+    let plan = fallback.explanation.json["plan"]
+    #expect(plan?["kind"] == "index" && plan?["insteadOf"]?["kind"] == "scan")
+    #expect(page.explanation.json["plan"]?["insteadOf"] == nil)
+  }
+
+  @Test func `a plan has no fallback that is hardly better, and none if it has no limit`() throws {
+    #expect(try choice(keyCount: 60_000, limit: 10).fallback == nil)
+    let whole = try choice(keyCount: 10_000, limit: nil)
+    #expect(whole.plan.source != .ids([.all]) && whole.fallback == nil)
+  }
+
+  private enum Failure: Error { case plan(FindPlan) }
 
   // MARK: Explanations
 
