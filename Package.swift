@@ -127,7 +127,9 @@ let package = Package(
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
     .testTarget(
       name: "LarderServerTests",
-      dependencies: ["Documents", "LarderServer", "Storage", "Wire", "Platform", "TestSupport", "larderd"],
+      dependencies: [
+        "Documents", "LarderServer", "Storage", "Wire", "Platform", "DocumentTestSupport", "TestSupport", "larderd",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "LarderServiceTests",
@@ -135,7 +137,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
     .testTarget(
-      name: "DocumentsTests", dependencies: ["Documents", "TestSupport"],
+      name: "DocumentsTests", dependencies: ["Documents", "DocumentTestSupport", "TestSupport"],
       exclude: [
         "JSON/JSONTestSuite", "Selectors/cases.json", "Selectors/reference.py", "Selectors/reference_queries.py",
       ], swiftSettings: settings),
@@ -151,6 +153,9 @@ let package = Package(
       name: "LarderCommandTests", dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "Platform"],
       swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
+    .target(
+      name: "DocumentTestSupport", dependencies: ["Documents", "TestSupport"], path: "Tests/DocumentTestSupport",
+      swiftSettings: settings),
     .testTarget(
       name: "StorageTests", dependencies: ["Documents", "Storage", "EntryFiles", "TestSupport", "Platform"],
       swiftSettings: settings),

@@ -262,18 +262,18 @@ extension ServerTests {
 }
 
 extension TestClient {
-  fileprivate func ensureIndex(_ definition: String) throws -> EnsuredIndex {
+  func ensureIndex(_ definition: String) throws -> EnsuredIndex {
     let reply = try call(Request.make(.indexEnsure, id: 910, Array(definition.utf8)))
     return try #require(unsafe EnsuredIndex(reply.body.span.bytes), "\(reply)")
   }
 
-  fileprivate func indexes() throws -> [JSONValue] {
+  func indexes() throws -> [JSONValue] {
     let reply = try call(Request.make(.indexList, id: 911))
     try #require(reply.isDone, "\(reply)")
     return try #require(JSONValue(parsing: reply.body.span).array)
   }
 
-  fileprivate func waitForIndexes() throws {
+  func waitForIndexes() throws {
     #expect(try eventually { try indexes().allSatisfy { $0["state"] == "ready" } })
   }
 

@@ -2,10 +2,11 @@
 
     python3 crash.py --server PATH [--cycles 50] [--engine log] [--processes 4] [--seed N] [--keep]
 
-Most cycles end with SIGKILL: at a random time, during a compaction, or during recovery from the previous kill. Some end
-with SIGTERM, after which the server must exit cleanly. Each process owns some keys (`crash_owner.py`), and one creates
-and drops stores (`crash_stores.py`). Acknowledged writes must survive, nothing else may appear, and revisions must keep
-increasing.
+Most cycles end with SIGKILL: at a random time, during a compaction, while indexes are built after the previous kill, or
+during recovery from it. Some end with SIGTERM, after which the server must exit cleanly. Each process owns some keys
+(`crash_owner.py`), one creates and drops stores (`crash_stores.py`), and one creates and deletes indexes
+(`crash_indexes.py`). Acknowledged writes must survive, nothing else may appear, revisions must keep increasing, and
+indexes must have what the documents have: after each start, and when the load pauses before some of the ends.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from crash_indexes import IndexMaker
 from crash_owner import Owner
-from crash_process import Figures
+from crash_process import Figures, Meeting
 from crash_stores import StoreMaker
 from server_process import Server
 
@@ -33,11 +35,15 @@ from server_process import Server
 class Totals:
     kills: int = 0
     during_start: int = 0
+    during_verification: int = 0
     during_compaction: int = 0
+    pauses: int = 0
     clean_exits: int = 0
     acknowledged: int = 0
     survived: int = 0
     stores_changed: int = 0
+    indexes_changed: int = 0
+    finds_compared: int = 0
     compactions: int = 0
     slowest_start: float = 0
     violations: list[str] = field(default_factory=list)
@@ -47,24 +53,33 @@ class Totals:
             self.acknowledged += figures.acknowledged
             self.survived += figures.survived
             self.stores_changed += figures.stores_changed
+            self.indexes_changed += figures.indexes_changed
+            self.finds_compared += figures.finds_compared
             self.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
         # All processes report the same store.
         self.compactions += max(figures.compactions for figures in all_figures)
 
     def __str__(self) -> str:
         return (
-            f"{self.kills} kills ({self.during_start} during a start, {self.during_compaction} during a compaction) and {self.clean_exits} clean exits,"
+            f"{self.kills} kills ({self.during_start} during a start, {self.during_verification} directly after it,"
+            f" {self.during_compaction} during a compaction) and {self.clean_exits} clean exits,"
             f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
-            f" {self.stores_changed:,} changes of other stores, {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
+            f" {self.stores_changed:,} changes of other stores, {self.indexes_changed:,} changes of indexes,"
+            f" {self.finds_compared:,} finds by indexes compared, {self.pauses} pauses of the load,"
+            f" {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
         )
 
 
-def run_owner(number: int, count: int, address: str, seed: int, pipe: Connection) -> None:
-    Owner(number, count, address, seed).serve(pipe)
+def run_owner(number: int, count: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    Owner(number, count, address, seed).serve(pipe, meeting)
 
 
-def run_store_maker(number: int, address: str, seed: int, pipe: Connection) -> None:
-    StoreMaker(number, address, seed).serve(pipe)
+def run_store_maker(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    StoreMaker(number, address, seed).serve(pipe, meeting)
+
+
+def run_index_maker(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    IndexMaker(number, address, seed).serve(pipe, meeting)
 
 
 class CrashTest:
@@ -77,14 +92,17 @@ class CrashTest:
         self.totals = Totals()
         address = f"unix:{directory}/larder.sock"
         context = multiprocessing.get_context("spawn")
+        count = options.processes
+        self.meeting = Meeting(context.Barrier(count + 3), context.Event())
         self.pipes: list[Connection] = []
-        for number in range(options.processes + 1):
+        for number in range(count + 2):
             parent_end, child_end = context.Pipe()
             self.pipes.append(parent_end)
-            if number < options.processes:
-                process = context.Process(target=run_owner, args=(number, options.processes, address, options.seed, child_end), daemon=True)
+            arguments = (number, address, options.seed, child_end, self.meeting)
+            if number < count:
+                process = context.Process(target=run_owner, args=(number, count, *arguments[1:]), daemon=True)
             else:
-                process = context.Process(target=run_store_maker, args=(number, address, options.seed, child_end), daemon=True)
+                process = context.Process(target=(run_store_maker, run_index_maker)[number - count], args=arguments, daemon=True)
             process.start()
 
     def run(self) -> None:
@@ -101,10 +119,8 @@ class CrashTest:
             print("\r\033[K", end="")
 
     def cycle(self, cycle: int, is_last: bool) -> None:
-        data = self.directory / "data"
-        server = Server(
-            self.options.server.resolve(), self.directory, "--data", str(data), "--store", f"{Owner.store_name}={self.options.engine}"
-        )
+        options = ["--data", str(self.directory / "data"), "--store", f"{Owner.store_name}={self.options.engine}"]
+        server = Server(self.options.server.resolve(), self.directory, *options)
         try:
             if not is_last and self.rng.random() < 0.15:
                 time.sleep(self.rng.uniform(0, max(0.02, self.totals.slowest_start)))
@@ -120,21 +136,50 @@ class CrashTest:
             self.totals.slowest_start = max(self.totals.slowest_start, time.monotonic() - start)
             for pipe in self.pipes:
                 pipe.send(True)
-            choice = self.rng.random()
-            if is_last or choice < 0.1:
-                time.sleep(self.rng.uniform(0.02, 0.4))
-                self.terminate(cycle, server)
-            else:
-                unfinished = data / "stores" / Owner.store_name / "files" / "compaction.tmp"
-                if choice < 0.4 and self.options.engine.startswith("log"):
-                    self.wait_for(unfinished)
-                else:
-                    time.sleep(self.rng.uniform(0.02, 0.4))
+            self.meeting.wait()
+            is_early = not is_last and self.rng.random() < 0.15
+            if is_early:
+                time.sleep(self.rng.uniform(0, 0.1))
                 self.kill(server)
-                self.totals.during_compaction += unfinished.exists()
+                self.totals.during_verification += 1
+            self.meeting.wait()
+            if not is_early:
+                self.let_work(is_last)
+                self.end(cycle, server, is_last)
+            if self.meeting.pause.is_set():
+                self.meeting.pause.clear()
+            else:
+                self.meeting.wait()
+                self.meeting.wait()
         finally:
             server.kill()
-        self.totals.add(cycle, [pipe.recv() for pipe in self.pipes])
+        all_figures = [pipe.recv() for pipe in self.pipes]
+        if not is_early and not all(figures.is_verified for figures in all_figures):
+            self.totals.violations.append(f"cycle {cycle}: the data could not be verified: {server.log()}")
+        self.totals.add(cycle, all_figures)
+
+    def let_work(self, is_last: bool) -> None:
+        """Waits while the processes work, and sometimes until they have stopped and verified what they changed."""
+        if not is_last and self.rng.random() < 0.3 and self.options.engine.startswith("log"):
+            self.wait_for(self.compaction_file)
+        else:
+            time.sleep(self.rng.uniform(0.02, 0.4))
+            if is_last or self.rng.random() < 0.3:
+                self.meeting.pause.set()
+                self.meeting.wait()
+                self.meeting.wait()
+                self.totals.pauses += 1
+
+    def end(self, cycle: int, server: Server, is_last: bool) -> None:
+        if is_last or self.rng.random() < 0.1:
+            return self.terminate(cycle, server)
+        self.kill(server)
+        self.totals.during_compaction += self.compaction_file.exists()
+
+    @property
+    def compaction_file(self) -> Path:
+        """The file that a compaction has not finished."""
+        return self.directory / "data" / "stores" / Owner.store_name / "files" / "compaction.tmp"
 
     def kill(self, server: Server) -> None:
         server.kill()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import larder_wire as wire
+from crash_documents import Document, decode, encode, matching, random_document
 from crash_process import ClientProcess, Figures
 from larder import Client, LarderError, Store
 from larder_wire import Entry, Operation, Write
@@ -14,7 +17,7 @@ Contents = dict[str, tuple[bytes, int]]
 
 
 class Owner(ClientProcess):
-    """Sends pipelined batches of writes and records which were acknowledged.
+    """Sends pipelined batches of writes, most of them of documents, and records which were acknowledged.
 
     After a restart its keys must show all acknowledged writes followed by a prefix of the unacknowledged ones, in order
     and with each multi-key write whole. No counter may be lower than any process has seen it.
@@ -86,6 +89,8 @@ class Owner(ClientProcess):
 
     def work(self, client: Client, figures: Figures) -> None:
         """Sends a batch of writes, then waits for the replies."""
+        if self.rng.random() < 0.1:
+            return self.change_matching(client, figures)
         if self.rng.random() < 0.2:
             # Overwrite a few keys, so that most of the log is soon garbage and compaction starts.
             sent = [self.send_large(client) for _ in range(16)]
@@ -96,9 +101,7 @@ class Owner(ClientProcess):
         for id, returns_revision in sent:
             number = wire.decode_integer(client.receive(id).body)
             if returns_revision:
-                if number <= self.last_revision:
-                    figures.violations.append(f"revision {number} follows {self.last_revision}")
-                self.last_revision = number
+                self.check_revision(number, figures)
             apply(self.pending.pop(0), self.model, number)
             figures.acknowledged += 1
         for name, id in zip(self.counters, reads):
@@ -110,6 +113,31 @@ class Owner(ClientProcess):
                 entry = None
             self.check_counter(name, entry, figures)
         figures.compactions = wire.decode_stats(client.receive(stats).body).get("log_compactions_total", 0)
+
+    def change_matching(self, client: Client, figures: Figures) -> None:
+        """Updates or deletes all its documents of some ages in one request."""
+        age = self.rng.randrange(100)
+        selector = {"_id": {"$beginsWith": self.prefix}, "age": {"$gte": age, "$lt": age + 5}}
+        update = {"$set": {"age": self.rng.randrange(100)}} if self.rng.random() < 0.8 else None
+        documents = [decode(key, value, revision) for key, (value, revision) in self.model.items()]
+        matches = matching(selector, [document for document in documents if document])
+        changed = {document["_id"]: updated(document, update) for document in matches}
+        effect: Effect = {key: value for key, value in changed.items() if value != self.model[key][0]}
+        self.pending.append(effect)
+        body = wire.encode_change_matching(json.dumps(selector), update and json.dumps(update))
+        id = client.send(Operation.change_matching, body, self.store.handle)
+        changes = wire.decode_document_changes(client.receive(id).body)
+        if (changes.matched, changes.changed) != (len(matches), len(effect)):
+            figures.violations.append(f"{changes} instead of {len(matches)} matches and {len(effect)} changes by {selector} {update}")
+        if effect:
+            self.check_revision(changes.revision, figures)
+        apply(self.pending.pop(0), self.model, changes.revision)
+        figures.acknowledged += 1
+
+    def check_revision(self, revision: int, figures: Figures) -> None:
+        if revision <= self.last_revision:
+            figures.violations.append(f"revision {revision} follows {self.last_revision}")
+        self.last_revision = revision
 
     def send_write(self, client: Client) -> tuple[int, bool]:
         """Sends one write. Returns its id and whether the reply contains a revision."""
@@ -129,7 +157,7 @@ class Owner(ClientProcess):
         return self.send_put(client, self.rng.choice(self.keys), self.value())
 
     def send_large(self, client: Client) -> tuple[int, bool]:
-        return self.send_put(client, self.rng.choice(self.large_keys), self.rng.randbytes(self.rng.randrange(4_000, 50_000)))
+        return self.send_put(client, self.rng.choice(self.large_keys), self.value_of(self.rng.randrange(4_000, 50_000)))
 
     def send_put(self, client: Client, key: str, value: bytes) -> tuple[int, bool]:
         self.pending.append({key: value})
@@ -137,7 +165,18 @@ class Owner(ClientProcess):
 
     def value(self) -> bytes:
         size = self.rng.choices((0, 10, 100, 2_000, 40_000), weights=(1, 5, 20, 5, 0.3))[0]
-        return self.rng.randbytes(size)
+        return self.value_of(size)
+
+    def value_of(self, size: int) -> bytes:
+        """Returns a document or, sometimes, something else."""
+        return encode(random_document(self.rng, size)) if self.rng.random() < 0.8 else self.rng.randbytes(size)
+
+
+def updated(document: Document, update: dict[str, Document] | None) -> bytes | None:
+    """Returns the new text of a document, or None if it is deleted."""
+    if update is None:
+        return None
+    return encode({name: value for name, value in (document | update["$set"]).items() if name not in ("_id", "_rev")})
 
 
 def apply(effect: Effect, model: Contents, revision: int) -> None:

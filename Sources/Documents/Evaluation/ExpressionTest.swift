@@ -4,6 +4,11 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
   private let left: Term
   private let right: Term
 
+  /// The maximum number of pairs of values that an operation combines. With more, it has no result.
+  private static let maxPairCount = 1 << 16
+  /// The number of pairs of values up to which each pair is compared.
+  private static let maxComparedPairCount = 64
+
   private indirect enum Term: Sendable {
     case literal(JSONValue)
     case field(path: Int)
@@ -36,8 +41,39 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
   /// Returns whether some pair of candidate values compares as asked for. Only values of the same type compare, and only
   /// numbers and strings have an order.
   override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    let rights = candidates(right, values)
-    return candidates(left, values).contains { left in rights.contains { holds(left, $0) } }
+    let (lefts, rights) = (candidates(left, values), candidates(right, values))
+    guard lefts.count > Self.maxComparedPairCount / max(rights.count, 1) else {
+      return lefts.contains { left in rights.contains { holds(left, $0) } }
+    }
+    switch comparison {
+    case .equal: return Self.haveEqual(lefts, rights)
+    case .less, .lessOrEqual: return holdsForExtremes({ $0.min() }, of: lefts, { $0.max() }, of: rights)
+    case .greater, .greaterOrEqual: return holdsForExtremes({ $0.max() }, of: lefts, { $0.min() }, of: rights)
+    }
+  }
+
+  private static func haveEqual(_ lefts: [JSONValue], _ rights: [JSONValue]) -> Bool {
+    let (lefts, rights) = (lefts.sorted(), rights.sorted())
+    var (left, right) = (0, 0)
+    while left < lefts.count, right < rights.count {
+      let order = JSONValue.order(lefts[left], rights[right])
+      if order == 0 { return true }
+      if order < 0 { left += 1 } else { right += 1 }
+    }
+    return false
+  }
+
+  /// Returns whether the pair of values compares as asked for that does if any pair does, for numbers or strings.
+  private func holdsForExtremes(
+    _ leftExtreme: ([JSONValue]) -> JSONValue?, of lefts: [JSONValue],
+    _ rightExtreme: ([JSONValue]) -> JSONValue?, of rights: [JSONValue]
+  ) -> Bool {
+    [JSONType.number, .string].contains { type in
+      guard let left = leftExtreme(lefts.filter { $0.type == type }),
+        let right = rightExtreme(rights.filter { $0.type == type })
+      else { return false }
+      return holds(left, right)
+    }
   }
 
   override func holds(forOne element: SourceValue?) -> Bool {
@@ -65,8 +101,10 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
       values.forEachElement(of: path) { trees.append($0.tree) }
       return trees
     case .operation(let operation, let left, let right):
+      let lefts = candidates(left, values).compactMap(\.number)
       let rights = candidates(right, values).compactMap(\.number)
-      return candidates(left, values).compactMap(\.number).flatMap { left in
+      guard lefts.count <= Self.maxPairCount / max(rights.count, 1) else { return [] }
+      return lefts.flatMap { left in
         rights.compactMap { operation.result(left, $0).flatMap(JSONValue.init(result:)) }
       }
     case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]

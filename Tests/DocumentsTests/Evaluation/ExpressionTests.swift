@@ -19,4 +19,32 @@ import Testing
       #expect(try !matches(selector, document), "\(selector)")
     }
   }
+
+  @Test func `long arrays compare as short ones do`() throws {
+    let numbers = (0..<1_000).map(String.init).joined(separator: ",")
+    let document =
+      #"{"n":[\#(numbers)],"s":[\#(numbers),"b","a",null,{}],"one":[999],"none":[true,"x",[]],"above":[1000]}"#
+    let cases: [(left: String, comparison: String, right: String, holds: Bool)] = [
+      ("n", "$eq", "one", true), ("n", "$eq", "above", false), ("n", "$eq", "none", false), ("n", "$ne", "s", false),
+      ("n", "$lt", "n", true), ("n", "$gt", "n", true), ("above", "$lt", "n", false), ("n", "$lt", "above", true),
+      ("n", "$gte", "above", false), ("n", "$gte", "one", true), ("above", "$lte", "n", false),
+      ("s", "$lt", "none", true), ("s", "$gt", "none", false), ("n", "$lt", "none", false), ("none", "$gt", "s", true),
+      ("s", "$eq", "s", true),
+    ]
+    for (left, comparison, right, holds) in cases {
+      let selector = #"{"$expr":{"\#(comparison)":[{"$field":"\#(left)"},{"$field":"\#(right)"}]}}"#
+      #expect(try matches(selector, document) == holds, "\(selector)")
+    }
+  }
+
+  @Test func `an operation combines up to 65,536 pairs of values`() throws {
+    func numbers(_ count: Int) -> String { "[\((0..<count).map { "\($0)" }.joined(separator: ","))]" }
+    let selector = #"{"$expr":{"$eq":[{"$add":[{"$field":"a"},{"$field":"b"}]},0]}}"#
+    #expect(try matches(selector, #"{"a":\#(numbers(256)),"b":\#(numbers(256))}"#))
+    #expect(try !matches(selector, #"{"a":\#(numbers(256)),"b":\#(numbers(257))}"#))
+    #expect(try matches(selector, #"{"a":\#(numbers(65_536)),"b":0}"#))
+    #expect(try !matches(selector, #"{"a":\#(numbers(65_537)),"b":0}"#))
+    let nested = (0..<20).reduce(#"{"$field":"a"}"#) { inner, _ in #"{"$add":[{"$field":"a"},\#(inner)]}"# }
+    #expect(try !matches(#"{"$expr":{"$gte":[\#(nested),0]}}"#, #"{"a":\#(numbers(200))}"#))
+  }
 }

@@ -1,3 +1,4 @@
+import DocumentTestSupport
 import Documents
 
 /// A store's documents and their keys in indexes, sorted in memory: what plans are run on.

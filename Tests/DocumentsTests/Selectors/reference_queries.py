@@ -1,7 +1,8 @@
 """Answers queries with reference.py.
 
 Usage: python3 reference_queries.py INPUT OUTPUT. Each line of the input is {"documents": [[id, object]…], "queries":
-[…]}. The output has, for each query, a line {"ids": […], "documents": the projections or null}, or {"error": true}.
+[…]}; an object may be followed by a revision. The output has, for each query, a line {"ids": […], "documents": the
+projections or null}, or {"error": true}.
 """
 import functools, json, math, sys
 import reference
@@ -62,6 +63,9 @@ reference.trunc, reference.crem, reference.operand = truncated, remainder, opera
 with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as output:
     for line in lines:
         batch = json.loads(line)
-        documents = [{**document, "_id": id} for id, document in batch["documents"]]
+        documents = [
+            {**document, "_id": id, **{"_rev": revision for revision in revisions}}
+            for id, document, *revisions in batch["documents"]
+        ]
         for query in batch["queries"]:
             output.write(json.dumps(answer(documents, query)).replace("Infinity", "1e999") + "\n")

@@ -1,9 +1,9 @@
 import Documents
 
 /// The order and the fields of documents, computed on trees in the plainest way.
-enum TreeOracle {
+package enum TreeOracle {
   /// The values that a path leads to, through objects, array indexes and the objects in arrays.
-  static func values(_ value: JSONValue, _ names: ArraySlice<String>) -> [JSONValue] {
+  package static func values(_ value: JSONValue, _ names: ArraySlice<String>) -> [JSONValue] {
     guard let name = names.first else { return [value] }
     switch value {
     case .object(let members): return members[name].map { values($0, names.dropFirst()) } ?? []
@@ -48,12 +48,12 @@ enum TreeOracle {
     return false
   }
 
-  static func sorted(_ documents: [JSONValue], _ sort: [SortField]) -> [JSONValue] {
+  package static func sorted(_ documents: [JSONValue], _ sort: [SortField]) -> [JSONValue] {
     documents.sorted { precedes($0, $1, sort) }
   }
 
   /// The part of a document that fields lead to, by names and indexes only.
-  static func projection(_ document: JSONValue, _ fields: [FieldPath]) -> JSONValue {
+  package static func projection(_ document: JSONValue, _ fields: [FieldPath]) -> JSONValue {
     var result = JSONValue.object([:])
     for field in fields.sorted(by: { $0.names.count > $1.names.count }) {
       var value: JSONValue? = document

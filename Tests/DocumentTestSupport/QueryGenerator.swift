@@ -2,22 +2,22 @@ import Documents
 import TestSupport
 
 /// Random documents and queries about them, of which some are malformed.
-struct QueryGenerator {
+package struct QueryGenerator {
   private var random: SeededGenerator
 
-  init(_ random: SeededGenerator) { self.random = random }
+  package init(_ random: SeededGenerator) { self.random = random }
 
   // MARK: Documents
 
   /// Returns the text of an object.
-  mutating func text() -> String {
+  package mutating func text() -> String {
     isLucky(0.3)
       ? RandomDocument(hasDuplicates: false, using: &random).text()
       : JSONValue.object(object(depth: 3, of: 2...6)).description
   }
 
   /// Returns different keys.
-  mutating func ids(_ count: Int) -> [String] {
+  package mutating func ids(_ count: Int) -> [String] {
     (0..<count).map { "\(pick(["d", "D", "é", "\u{1F600}", "\"", ""]))\($0)" }.shuffled(using: &random)
   }
 
@@ -29,7 +29,7 @@ struct QueryGenerator {
     return object
   }
 
-  mutating func value(depth: Int) -> JSONValue {
+  package mutating func value(depth: Int) -> JSONValue {
     switch number(depth > 0 ? 14 : 9) {
     case 0: return .null
     case 1: return .bool(isLucky(0.5))
@@ -52,7 +52,7 @@ struct QueryGenerator {
     return isLucky(0.5) ? .integer(pick(integers)) : .double(pick(doubles))
   }
 
-  mutating func string() -> String {
+  package mutating func string() -> String {
     pick([
       "", "a", "a", "A", "ab", "ba", "aab", "Ab\n", "é", "É", "e\u{301}", "stra\u{DF}e", "\u{130}", "\u{1F600}", "\0",
       "a\0b", "\"\\", "a*", "10", "null",
@@ -61,7 +61,7 @@ struct QueryGenerator {
 
   // MARK: Queries
 
-  mutating func query() -> JSONValue {
+  package mutating func query() -> JSONValue {
     var query = JSONObject()
     query["selector"] = selector()
     if isLucky(0.4) { query["sort"] = .array((0...number(2)).map { _ in sortField() }) }
@@ -72,7 +72,7 @@ struct QueryGenerator {
     return .object(query)
   }
 
-  mutating func selector() -> JSONValue {
+  package mutating func selector() -> JSONValue {
     isLucky(0.02) ? [:] : .object(selector(depth: 3, isInField: false, isInElement: false))
   }
 
@@ -80,7 +80,7 @@ struct QueryGenerator {
     isLucky(0.5) ? .string(path()) : [path(): .string(pick(["asc", "desc", "DESC"]))]
   }
 
-  mutating func path() -> String {
+  package mutating func path() -> String {
     let names = [
       "a", "a", "a", "a", "b", "b", "b", "b", "c", #"x\.y"#, "0", "1", "2", "é", #"\$z"#, "_id",
       "99999999999999999999", "01",
@@ -165,7 +165,7 @@ struct QueryGenerator {
 
   // MARK: Chance
 
-  mutating func number(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
-  mutating func isLucky(_ chance: Double) -> Bool { Double.random(in: 0..<1, using: &random) < chance }
-  mutating func pick<Element>(_ elements: [Element]) -> Element { elements[number(elements.count)] }
+  package mutating func number(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+  package mutating func isLucky(_ chance: Double) -> Bool { Double.random(in: 0..<1, using: &random) < chance }
+  package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[number(elements.count)] }
 }

@@ -1,6 +1,6 @@
 /// A random JSON value with its spelling: white space, escapes, how numbers are written.
-struct RandomDocument {
-  indirect enum Value {
+package struct RandomDocument {
+  package indirect enum Value {
     case scalar(String)
     /// Each element with the white space around it.
     case array([(before: String, value: Value, after: String)], whenEmpty: String)
@@ -8,24 +8,24 @@ struct RandomDocument {
     case object([(name: String, before: String, value: Value, after: String)], whenEmpty: String)
   }
 
-  let value: Value
+  package let value: Value
 
   /// Names that are often the same, with what they are in JSON text.
-  static let names = [
+  package static let names = [
     "a": ["\"a\"", #""\u0061""#], "b": ["\"b\""], "0": ["\"0\"", #""\u0030""#], "1": ["\"1\""], "2": ["\"2\""],
     "x.y": ["\"x.y\""], "$z": ["\"$z\"", #""\u0024z""#], "é": ["\"é\"", #""\u00E9""#], "_id": ["\"_id\""],
   ]
-  static let sortedNames = names.keys.sorted()
+  package static let sortedNames = names.keys.sorted()
 
   private static let scalars = [
     "null", "true", "false", "0", "-0", "1", "41", "-7", "1.50", "2e3", "1E-2", "9223372036854775807",
     "-9223372036854775808", "12345678901234567890", "1e308", #""""#, #""x""#, #""é""#, #""\u00e9\n\/""#,
   ]
 
-  init(value: Value) { self.value = value }
+  package init(value: Value) { self.value = value }
 
   /// - Parameter hasDuplicates: Whether objects can have members of equal names.
-  init(hasDuplicates: Bool, using random: inout some RandomNumberGenerator) {
+  package init(hasDuplicates: Bool, using random: inout some RandomNumberGenerator) {
     value = Self.object(hasDuplicates, 4, &random)
   }
 
@@ -33,7 +33,7 @@ struct RandomDocument {
     ["", "", "", " ", "\n", "\t \r"].randomElement(using: &random)!
   }
 
-  static func value(_ hasDuplicates: Bool, _ depth: Int, _ random: inout some RandomNumberGenerator) -> Value {
+  package static func value(_ hasDuplicates: Bool, _ depth: Int, _ random: inout some RandomNumberGenerator) -> Value {
     switch Int.random(in: 0..<(depth > 0 ? 5 : 2), using: &random) {
     case 0...1: return .scalar(scalars.randomElement(using: &random)!)
     case 2:
@@ -57,7 +57,7 @@ struct RandomDocument {
   }
 
   /// The text, with the value at a path replaced.
-  func text(replacing path: [String]? = nil, by replacement: String = "") -> String {
+  package func text(replacing path: [String]? = nil, by replacement: String = "") -> String {
     Self.text(value, path.map { $0[...] }, replacement)
   }
 
@@ -78,7 +78,7 @@ struct RandomDocument {
   }
 
   /// The paths of all values in the document.
-  var paths: [[String]] { Self.paths(value) }
+  package var paths: [[String]] { Self.paths(value) }
 
   private static func paths(_ value: Value) -> [[String]] {
     let inner: [(String, Value)] =

@@ -2,9 +2,9 @@ import Documents
 import TestSupport
 
 /// Random documents, indexes and queries of which many have a plan.
-struct PlanGenerator {
+package struct PlanGenerator {
   /// What documents are like.
-  enum Style: CaseIterable {
+  package enum Style: CaseIterable {
     /// Fields have single values.
     case flat
     /// Some fields have arrays, also of objects.
@@ -24,14 +24,14 @@ struct PlanGenerator {
   /// The paths of the indexes' fields.
   private var indexedPaths: [String] = []
 
-  init(_ random: SeededGenerator, _ style: Style) {
+  package init(_ random: SeededGenerator, _ style: Style) {
     generator = QueryGenerator(random)
     self.style = style
   }
 
   // MARK: Documents
 
-  mutating func documents(_ count: Int) -> [Document] {
+  package mutating func documents(_ count: Int) -> [Document] {
     let documents = generator.ids(count).map { id in
       Document(text(), id: id, revision: UInt64(generator.number(9)))
     }
@@ -88,7 +88,7 @@ struct PlanGenerator {
 
   // MARK: Indexes
 
-  mutating func indexes() throws -> [(index: DocumentIndex, isComplete: Bool)] {
+  package mutating func indexes() throws -> [(index: DocumentIndex, isComplete: Bool)] {
     try (0..<generator.number(5)).map { number in
       var fields: [SortField] = []
       for _ in 0...generator.pick([0, 0, 1, 1, 2]) {
@@ -110,7 +110,7 @@ struct PlanGenerator {
   // MARK: Queries
 
   /// Returns a query without a bookmark.
-  mutating func query(like indexes: [DocumentIndex]) -> DocumentQuery {
+  package mutating func query(like indexes: [DocumentIndex]) -> DocumentQuery {
     while true {
       indexedPaths = indexes.flatMap { $0.fields.map(\.path.description) }
       target = documents.isEmpty ? nil : generator.pick(documents).document
@@ -228,7 +228,7 @@ struct PlanGenerator {
 
   // MARK: Chance
 
-  mutating func number(_ count: Int) -> Int { generator.number(count) }
-  mutating func isLucky(_ chance: Double) -> Bool { generator.isLucky(chance) }
-  mutating func pick<Element>(_ elements: [Element]) -> Element { generator.pick(elements) }
+  package mutating func number(_ count: Int) -> Int { generator.number(count) }
+  package mutating func isLucky(_ chance: Double) -> Bool { generator.isLucky(chance) }
+  package mutating func pick<Element>(_ elements: [Element]) -> Element { generator.pick(elements) }
 }
