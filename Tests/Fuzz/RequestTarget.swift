@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import Storage
 import Wire
@@ -7,7 +8,8 @@ import Wire
 ///
 /// A run passes if nothing traps, the output consists of whole frames within the limits, nothing follows a notice, the
 /// same stream split in two gives the same frames, and a client that may only read changes nothing. The first byte
-/// selects where the stream is split.
+/// selects where the stream is split. Finds, aggregations and changes of matching documents run when the stream has
+/// ended, on this thread.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count > 0 else { return 0 }
@@ -29,7 +31,7 @@ private struct Exchange: ~Copyable {
   private var processor: RequestProcessor
   private var output = ReplyBuffer()
 
-  /// Nothing is mailed, because no finds run.
+  /// Where jobs go when they have ended.
   private static let mailbox: Mailbox = {
     do { return try Mailbox() } catch { fatalError("no mailbox: \(error)") }
   }()
@@ -42,8 +44,9 @@ private struct Exchange: ~Copyable {
     limits.maxRequestsInFlight = 4
     limits.maxKeysPerRequest = 64
     limits.maxFrameBytes = 1 << 16
-    // A find ends on another thread, at any time.
-    limits.finds = 0
+    // Four jobs for the connection, which end at the same point every time.
+    limits.finds = 16
+    limits.findTime = .seconds(3_600)
     server = ServerState(limits: limits, workerCount: 1)
     server.accessControl.change(Self.policy)
     processor = RequestProcessor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
@@ -76,15 +79,22 @@ private struct Exchange: ~Copyable {
   consuming func replies(to stream: RawSpan, splitAt split: Int) -> [UInt8] {
     var replies: [UInt8] = []
     var input = ByteBuffer()
+    let isGradual = createsIndexes(stream)
     for part in [0..<split, split..<stream.byteCount] {
       input.append(stream.extracting(part))
       var isAtEnd = false
       // Requests for which the output had no room are processed once it has been sent.
       while !isAtEnd {
-        let before = input.count
-        var consumed = 0
         // A copy, so that the buffer can be consumed while the copy is in use.
-        let bytes = input.toArray()
+        var bytes = input.toArray()
+        if isGradual {
+          waitForIndexes()
+          if case .frame(let header) = unsafe FrameScan(bytes.span.bytes, at: 0, maxLength: 1 << 16) {
+            bytes.removeLast(bytes.count - header.frameSize)
+          }
+        }
+        let before = bytes.count
+        var consumed = 0
         let prefetchEnd = unsafe processor.prefetch(bytes.span.bytes, of: connection)
         processor.prefetchRecords()
         unsafe consumed = processor.process(
@@ -92,24 +102,72 @@ private struct Exchange: ~Copyable {
         processor.unlockStore()
         guard consumed >= 0, consumed <= before else { fatalError("more bytes were consumed than there are") }
         input.consume(consumed)
-        isAtEnd = output.isEmpty || !connection.executes
+        isAtEnd = isGradual ? consumed == 0 : output.isEmpty || !connection.executes
         replies += takeOutput()
       }
     }
-    if connection.executes { replies += finishAnswers() }
+    if connection.executes {
+      replies += finishJobs()
+      replies += finishAnswers()
+    }
     connection.endAllStreams()
+    // What has been posted belongs to jobs that have ended.
+    _ = Self.mailbox.read()
+    waitForIndexes()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }
       let (snapshots, watchers, revision) = store.access {
         ($0.snapshotCount, $0.feed?.watcherCount ?? 0, $0.revision)
       }
       if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was not released") }
-      if right == .read, revision != 0 { fatalError("a client that may only read has written") }
+      if right == .read, revision != 0 || !store.indexReports.isEmpty {
+        fatalError("a client that may only read has written, or created an index")
+      }
     }
+    if server.jobs.openCount != 0 { fatalError("a job has not ended") }
     if right == .read, server.stores.list().count != 2 {
       fatalError("a client that may only read has created or dropped a store")
     }
     return replies
+  }
+
+  // MARK: Indexes
+
+  /// Whether a stream may create indexes. It is then processed frame by frame, so that each index is complete for the
+  /// frames after it: otherwise, replies would depend on how fast it is built.
+  private func createsIndexes(_ stream: RawSpan) -> Bool {
+    var offset = 0
+    while case .frame(let header) = FrameScan(stream, at: offset, maxLength: 1 << 16) {
+      if header.kind == Operation.indexEnsure.rawValue { return true }
+      offset += header.frameSize
+    }
+    return false
+  }
+
+  /// Waits until the indexes of all stores are complete, and what built them has ended.
+  private func waitForIndexes() {
+    for store in server.stores.list() where !store.indexReports.isEmpty {
+      while store.indexReports.contains(where: { $0.state != .complete }) { sched_yield() }
+      // A stream of this connection may hold a snapshot.
+      var rounds = 0
+      while store.access({ $0.snapshotCount }) > connection.streams.count, rounds < 1_000 {
+        usleep(100)
+        rounds += 1
+      }
+    }
+  }
+
+  // MARK: Replies
+
+  /// Runs the jobs to their end and begins their replies.
+  private mutating func finishJobs() -> [UInt8] {
+    var batch = DocumentBatch()
+    for index in connection.streams.indices.reversed() {
+      guard let job = connection.streams[index].runningJob else { continue }
+      while job.takeTurn(&batch) == .needsTurn {}
+      processor.beginReply(to: job, of: &connection, into: &output)
+    }
+    return takeOutput()
   }
 
   private mutating func finishAnswers() -> [UInt8] {
@@ -126,7 +184,7 @@ private struct Exchange: ~Copyable {
   }
 
   /// Returns and clears the output, which must consist of whole frames, none too long and none after a notice. Figures
-  /// are omitted, because some of them depend on time and chance.
+  /// are omitted, because some of them depend on time and chance, and so are the reports of indexes.
   private mutating func takeOutput() -> [UInt8] {
     let bytes = output.bytes.toArray()
     var kept: [UInt8] = []
@@ -136,8 +194,7 @@ private struct Exchange: ~Copyable {
         Outcome(rawValue: header.kind) != nil, ErrorCode(rawValue: header.detail) != nil
       else { fatalError("no frame in the output at \(offset)") }
       let body = bytes[header.body(at: offset)]
-      let isFigures = Self.firstFigures.contains { body.dropFirst().starts(with: $0.utf8) }
-      kept += isFigures ? bytes[offset + 4..<offset + Frame.headerSize] : bytes[offset..<offset + header.frameSize]
+      kept += bytes[offset + 4..<offset + Frame.headerSize] + Self.repeatable(Array(body))
       offset += header.frameSize
       if header.id == 0, offset != bytes.count { fatalError("something follows a notice") }
     }
@@ -146,4 +203,21 @@ private struct Exchange: ~Copyable {
   }
 
   private static let firstFigures = ["uptime_milliseconds", "entries"]
+
+  /// Returns the part of a reply that is the same every time.
+  private static func repeatable(_ body: [UInt8]) -> [UInt8] {
+    if firstFigures.contains(where: { body.dropFirst().starts(with: $0.utf8) }) { return [] }
+    if body.starts(with: "[{\"".utf8) { return [] }
+    let bytes = body.span.bytes
+    if unsafe MatchingChanges(bytes) != nil { return Array(body.dropLast(8)) }
+    var offset = 0
+    while let entry = unsafe EntryRecord(bytes, at: offset) { offset = entry.end }
+    guard let result = unsafe FindResult(bytes, at: offset) else { return body }
+    let steady = FindResult(
+      revision: result.revision, examinedDocuments: result.examinedDocuments, examinedKeys: result.examinedKeys,
+      found: result.found, nanoseconds: 0, text: result.text)
+    var buffer = ByteBuffer()
+    buffer.append(steady)
+    return body[..<offset] + buffer.toArray()
+  }
 }
