@@ -14,18 +14,20 @@ extension ServerTests {
       Store(name: try StoreName("small"), engine: .memory, limit: MemoryLimit("1MiB"))
     }
 
-    /// Checks that the index `n` has what the store has.
+    /// Checks that the index `n` has what the store has. Documents may expire meanwhile.
     /// - Returns: The number of documents.
     @discardableResult
     private func checkIndex(_ client: TestClient, _ context: String) throws -> Int {
-      let whole = try client.find(#"{"n":{"$gte":0}}"#, index: "n")
-      let count = try client.find(#"{"n":{"$gte":0}}"#, countOnly: true, index: "n")
+      let selector = #"{"n":{"$gte":0}}"#
+      let before = try client.find(selector, index: "n")
+      let count = try client.find(selector, countOnly: true, index: "n").result.found
       let scan = try client.find()
-      guard Set([whole, count, scan].map(\.result.revision)).count == 1 else { return try checkIndex(client, context) }
-      #expect(Set(whole.keys) == Set(scan.keys) && whole.keys.count == scan.keys.count, "\(context)")
-      #expect(count.result.found == UInt64(scan.keys.count), "\(context)")
-      #expect(whole.documents.allSatisfy { $0.value.starts(with: #"{"n":"#.utf8) }, "\(context)")
-      return scan.keys.count
+      let after = try client.find(selector, index: "n")
+      #expect(Set([before, scan, after].map(\.result.revision)).count == 1, "\(context)")
+      #expect(Set(before.keys).isSuperset(of: scan.keys) && Set(scan.keys).isSuperset(of: after.keys), "\(context)")
+      #expect(Set(before.keys).count == before.keys.count, "\(context)")
+      #expect(count >= scan.keys.count && count <= before.result.found, "\(context)")
+      return after.keys.count
     }
 
     @Test func `an index has what eviction leaves`() throws {
@@ -33,10 +35,10 @@ extension ServerTests {
       let server = try TestServer(serving: [Self.makeLimitedStore()]) { $0.findTime = .seconds(60) }
       let client = try server.connect(credit: 1 << 30, store: "small")
       #expect(try client.ensureIndex(#"{"fields":["n"]}"#).isCreated)
-      for round in 0..<30 {
+      for round in 0..<(SeededGenerator.isThorough ? 100 : 15) {
         let documents = (0..<200).map { _ in
           let key = Int.random(in: 0..<8_000, using: &random)
-          let filler = String(repeating: "x", count: .random(in: 0..<400, using: &random))
+          let filler = String(repeating: "x", count: .random(in: 0..<1_000, using: &random))
           return (key: "key\(key)", value: Array(#"{"n":\#(key),"x":"\#(filler)"}"#.utf8))
         }
         #expect(try client.call(Request.putMany(documents, id: 3)).isDone)
@@ -44,7 +46,7 @@ extension ServerTests {
         let figures = try client.figures(store: 1)
         #expect(figures["limited_bytes"]! <= figures["limit_bytes"]!, "\(figures)")
       }
-      #expect(try client.figures(store: 1)["evicted_total"]! > 500)
+      #expect(try client.figures(store: 1)["evicted_total"]! > 100)
     }
 
     @Test func `an index has no documents that have expired, on every engine`() throws {
@@ -75,7 +77,7 @@ extension ServerTests {
       let client = try server.connect(credit: 1 << 30, store: "small")
       #expect(try client.ensureIndex(#"{"fields":["n"]}"#).isCreated)
       #expect(try client.ensureIndex(#"{"fields":["t.v"]}"#).isCreated)
-      for round in 0..<5 {
+      for round in 0..<2 {
         let documents = (0..<80).map { number in
           let values = (0..<900).map { #"{"v":\#($0 + number + round)}"# }.joined(separator: ",")
           return (key: "key\(number)", value: Array(#"{"n":\#(number),"t":[\#(values)]}"#.utf8))

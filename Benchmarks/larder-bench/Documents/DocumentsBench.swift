@@ -3,8 +3,9 @@ import Foundation
 
 /// A measurement of documents: of each work, all contenders take turns.
 struct DocumentsBench {
-  private let rounds: Int
-  private let seed: UInt64
+  private let plan: DocumentsPlan
+  /// Where servers and logs have their files.
+  private let folder: TemporaryFolder
   private let display: LiveProgress
 
   static let orders = 1_000
@@ -13,7 +14,7 @@ struct DocumentsBench {
   static let sort: [SortField] = [.descending("age"), .ascending("docNumber")]
   static let page = 20
   /// Short, so that some turns are not interrupted by other processes.
-  private static let turnNanoseconds: UInt64 = 20_000_000
+  static let turnNanoseconds: UInt64 = 20_000_000
 
   /// Work on all documents of a sample.
   private struct Pass {
@@ -21,21 +22,32 @@ struct DocumentsBench {
     let run: () throws -> Void
   }
 
-  init(rounds: Int, seed: UInt64, display: LiveProgress) {
-    self.rounds = rounds
-    self.seed = seed
+  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+    self.plan = plan
+    self.folder = folder
     self.display = display
   }
 
   func run() throws -> DocumentsReport {
-    var samples = DocumentSamples(seed: seed)
-    let orders = (0..<Self.orders).map { Array(samples.order($0).utf8) }
-    let persons = samples.persons(Self.persons).map { Array($0.utf8) }
-    var report = DocumentsReport(rounds: rounds, seed: seed)
+    var samples = DocumentSamples(seed: plan.seed)
+    let orders = (0..<plan.orders).map { Array(samples.order($0).utf8) }
+    let documents = NumberedDocument.all(samples.persons(plan.persons))
+    let persons = documents.map(\.text)
+    var report = DocumentsReport(plan)
     try measure(.validate, orders, validation(of: orders), &report)
     try measure(.extract, orders, extraction(from: orders), &report)
     try measure(.evaluate, persons, evaluation(of: persons), &report)
     try measure(.sort, persons, sorting(of: persons), &report)
+
+    let builds = IndexBuildBench(plan, display: display)
+    report.add(try builds.run(documents))
+    report.add(try IndexedPutBench(plan, display: display).run(documents))
+    report.add(try IndexedFindBench(plan, in: folder, display: display).run(documents))
+    display.show("making \(plan.manyPersons) documents")
+    let many = NumberedDocument.all(samples.persons(plan.manyPersons))
+    report.add(try builds.runLarge(many))
+    report.add(try IndexReopenBench(plan, in: folder, display: display).run(many))
+    report.add(try GetsBesideFinds(plan, in: folder, display: display).run(many))
     return report
   }
 
@@ -89,9 +101,9 @@ struct DocumentsBench {
   /// - Parameter expected: The first column of the query's result.
   private func sqlite(_ texts: [[UInt8]], _ sql: String, _ expected: [String]?) throws -> [Pass] {
     #if SQLiteDataSource
-      let documents = try SQLiteDocuments(texts, sql)
-      if let expected, documents.firstColumn() != expected { throw BenchError("SQLite finds other documents: \(sql)") }
-      return [Pass(contender: DocumentsReport.sqlite) { keep(documents.run()) }]
+      let query = try SQLiteDocuments(texts).prepare(sql)
+      if let expected, query.firstColumn() != expected { throw BenchError("SQLite finds other documents: \(sql)") }
+      return [Pass(contender: DocumentsReport.sqlite) { keep(query.run()) }]
     #else
       return []
     #endif
@@ -102,9 +114,9 @@ struct DocumentsBench {
   ) throws {
     let counts = try passes.map(repetitions)
     var times = passes.map { _ in [Double]() }
-    for round in 0..<rounds {
+    for round in 0..<plan.rounds {
       for (index, pass) in passes.enumerated() {
-        display.show("\(work.rawValue): round \(round + 1) of \(rounds): \(pass.contender)")
+        display.show("\(work.rawValue): round \(round + 1) of \(plan.rounds): \(pass.contender)")
         let elapsed = try time(pass, counts[index])
         times[index].append(Double(elapsed) / Double(counts[index] * texts.count))
       }

@@ -10,7 +10,9 @@ enum DocumentsWork: String, Sendable {
 struct DocumentsReport: Encodable {
   private let surroundings = Surroundings()
   private let rounds: Int
+  private let longRounds: Int
   private let seed: UInt64
+  private let indexes: IndexesSection
   private var bytesPerDocument: [String: Double] = [:]
   private var figures: [MeasuredFigure] = []
 
@@ -18,9 +20,15 @@ struct DocumentsReport: Encodable {
   static let serialization = "JSONSerialization"
   static let sqlite = "SQLite"
 
-  init(rounds: Int, seed: UInt64) {
-    self.rounds = rounds
-    self.seed = seed
+  private enum CodingKeys: CodingKey {
+    case surroundings, rounds, longRounds, seed, bytesPerDocument, figures
+  }
+
+  init(_ plan: DocumentsPlan) {
+    rounds = plan.rounds
+    longRounds = plan.longRounds
+    seed = plan.seed
+    indexes = IndexesSection(plan)
   }
 
   mutating func add(_ work: DocumentsWork, bytesPerDocument count: Double) { bytesPerDocument[work.rawValue] = count }
@@ -30,6 +38,8 @@ struct DocumentsReport: Encodable {
     figures.append(
       MeasuredFigure(work.rawValue, "time a document", of: contender, unit: "ns", isBetterLower: true, times))
   }
+
+  mutating func add(_ figures: [MeasuredFigure]) { self.figures += figures }
 
   private func figure(_ work: DocumentsWork, _ contender: String) -> MeasuredFigure? {
     figures.first { $0.work == work.rawValue && $0.contender == contender }
@@ -43,6 +53,8 @@ extension DocumentsReport {
     # Documents
 
     \(surroundings.markdown())
+
+    ## JSON, selectors and sorting
 
     One thread. Cells show the best of \(rounds) rounds (–worst), in which the contenders take turns of about 20 ms; \
     ratios and goals are of the best. The documents are random (seed \(seed)).
@@ -59,6 +71,10 @@ extension DocumentsReport {
     - Sort: the same documents by \(DocumentsBench.sort.map(\.description).joined(separator: ", ")). SQLite \
     orders by two `json_extract`, and finds the same documents.
     \(sqliteRemark)
+
+    ## Indexes and finds
+
+    \(indexes.markdown(figures))
 
     """
   }
@@ -119,7 +135,7 @@ extension DocumentsReport {
 
 extension MeasuredFigure {
   /// The lowest value, with the highest one if it differs.
-  fileprivate var bestCell: String {
+  var bestCell: String {
     lowest < highest ? "\(grouped(lowest)) (–\(grouped(highest)))" : grouped(lowest)
   }
 }

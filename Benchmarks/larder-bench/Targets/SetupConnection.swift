@@ -5,10 +5,11 @@ import Wire
 /// A blocking connection with one request at a time, for handshakes and for checks before a run.
 struct SetupConnection: ~Copyable {
   let descriptor: Descriptor
-  /// The timeout for a reply.
-  private static let timeoutMicroseconds = 5_000_000
+  private let timeout: Duration
 
-  init(to address: Address) throws {
+  /// - Parameter timeout: How long the server may be silent while a reply is due.
+  init(to address: Address, timeout: Duration = .seconds(5)) throws {
+    self.timeout = timeout
     switch try Socket.connect(to: address) {
     case .connected(let socket): descriptor = socket
     case .pending(let socket):
@@ -52,7 +53,7 @@ struct SetupConnection: ~Copyable {
   }
 
   private func receive(into reply: inout ByteBuffer) throws {
-    guard descriptor.waitUntilReadable(microseconds: Self.timeoutMicroseconds) else {
+    guard descriptor.waitUntilReadable(microseconds: Int(timeout.seconds * 1e6)) else {
       throw BenchError("the server does not reply")
     }
     let transfer = unsafe reply.fill(65_536) { room -> (written: Int, result: Transfer) in

@@ -13,6 +13,8 @@ final class Program: Sendable {
     self.paths = PathTable(paths)
   }
 
+  /// Whether it matters which `_id` a document has.
+  var needsID: Bool { paths.idEdge >= 0 }
   /// Whether it matters which `_rev` a document has.
   var needsRevision: Bool { paths.revisionEdge >= 0 }
 

@@ -1,12 +1,14 @@
 /// Finds the documents of a query among the values of entries, which are passed to it one by one. Of a match, it keeps
 /// only a handle, by which its owner finds the entry again.
 ///
-///     var finder = try EntryFinder(query, isOrdered: true)
+///     let finder = try EntryFinder(query, isOrdered: true)
 ///     for entry in entries where !finder.isFinished {
 ///       finder.examine(entry.value, key: entry.key, revision: entry.revision, handle: entry.handle)
 ///     }
 ///     let page = finder.page()
-package struct EntryFinder: Sendable {
+///
+/// It is used by one thread at a time.
+package final class EntryFinder {
   private var finder: PageFinder<UInt32>
   private var metadata = EntryMetadata()
 
@@ -14,10 +16,12 @@ package struct EntryFinder: Sendable {
   package private(set) var matchCount = 0
 
   /// Creates a finder that has not examined any entries.
-  /// - Parameter isOrdered: Whether the entries will be examined in the order of the query, ties included.
+  /// - Parameters:
+  ///   - isOrdered: Whether the entries will be examined in the order of the query, ties included.
+  ///   - isExact: Whether all entries that will be examined are documents that are known to match.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
-  package init(_ query: DocumentQuery, isOrdered: Bool) throws(SelectorError) {
-    finder = try PageFinder(query, isOrdered: isOrdered)
+  package init(_ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false) throws(SelectorError) {
+    finder = try PageFinder(query, isOrdered: isOrdered, isExact: isExact)
   }
 
   /// Whether further entries can't change the page.
@@ -30,15 +34,15 @@ package struct EntryFinder: Sendable {
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no query.
   ///   - key: The key, in UTF-8.
-  package mutating func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
-    metadata.set(key: key, revision: finder.needsRevision ? revision : nil)
+  package func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
+    metadata.set(key: key, ifNeeded: finder.needsID, revision: finder.needsRevision ? revision : nil)
     if metadata.withSource(of: text, { source in finder.examine(source, handle) }) { matchCount += 1 }
   }
 
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of handles that are kept.
-  package consuming func page() -> (handles: [UInt32], bookmark: String?) {
+  package func page() -> (handles: [UInt32], bookmark: String?) {
     let page = finder.page()
     return (page.items, page.bookmark)
   }
@@ -72,7 +76,7 @@ package struct EntrySelector: Sendable {
   /// Returns whether an entry is a document and matches. Its value need not be JSON.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   package mutating func matches(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> Bool {
-    metadata.set(key: key, revision: program.needsRevision ? revision : nil)
+    metadata.set(key: key, ifNeeded: program.needsID, revision: program.needsRevision ? revision : nil)
     return metadata.withSource(of: text, program.holds)
   }
 }
@@ -83,10 +87,13 @@ struct EntryMetadata: Sendable {
   private var bytes: [UInt8] = []
   private var idCount = 0
 
-  /// - Parameter revision: nil if it doesn't matter.
-  mutating func set(key: Span<UInt8>, revision: UInt64?) {
+  /// - Parameters:
+  ///   - needsKey: Whether the key matters.
+  ///   - revision: nil if it doesn't matter.
+  @inline(__always)
+  mutating func set(key: Span<UInt8>, ifNeeded needsKey: Bool = true, revision: UInt64?) {
     bytes.removeAll(keepingCapacity: true)
-    JSONString.append(quoting: key, to: &bytes)
+    if needsKey { JSONString.append(quoting: key, to: &bytes) }
     idCount = bytes.count
     if let revision { bytes += JSONValue(revision: revision).encoded() }
   }

@@ -14,8 +14,12 @@ struct PageFinder<Item: Sendable>: Sendable {
   private let query: DocumentQuery
   private let program: Program
   private let order: SortOrder
+  /// The paths of the sort, if keys are made of few documents; nil if `program` finds their values in every document.
+  private let keyPaths: PathTable?
   /// Whether the documents come in the order of the page.
   private let isOrdered: Bool
+  /// Whether all documents are known to match.
+  private let isExact: Bool
   /// The number of documents to leave out at the start. Those before a bookmark were left out by the first page.
   private let skip: Int
   /// The number of documents to keep: those that are skipped, those of the page, and one more to know whether the page
@@ -38,18 +42,24 @@ struct PageFinder<Item: Sendable>: Sendable {
   private var keys: [UInt8] = []
 
   /// Creates a finder that has not examined any documents.
-  /// - Parameter isOrdered: Whether the documents will be examined in the order of the query, ties included.
+  /// - Parameters:
+  ///   - isOrdered: Whether the documents will be examined in the order of the query, ties included.
+  ///   - isExact: Whether all documents that will be examined are known to match.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
-  init(_ query: DocumentQuery, isOrdered: Bool) throws(SelectorError) {
+  init(_ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false) throws(SelectorError) {
     var paths = PathTrie()
     let order = SortOrder(query.sort, &paths)
-    let program = try Program(query.selector.checkedTree(), after: paths)
     var start: [UInt8]?
     if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
+    // In order and from the start, only the last document of the page needs a key.
+    let needsKeys = !isOrdered || start != nil
+    let tree = isExact ? .everything : try query.selector.checkedTree()
     self.query = query
     self.isOrdered = isOrdered
+    self.isExact = isExact
     self.order = order
-    self.program = program
+    program = try Program(tree, after: needsKeys ? paths : PathTrie())
+    keyPaths = needsKeys ? nil : PathTable(paths)
     self.start = start
     let skip = start == nil ? query.skip : 0
     self.skip = skip
@@ -68,8 +78,13 @@ struct PageFinder<Item: Sendable>: Sendable {
     items.count * MemoryLayout<Item>.stride + matches.count * MemoryLayout<Match>.stride + keys.count
   }
 
-  /// Whether it matters which `_rev` a document has.
-  var needsRevision: Bool { program.needsRevision }
+  /// Whether it matters which `_id` the next document has.
+  var needsID: Bool { program.needsID || needsKey && keyPaths?.idEdge ?? -1 >= 0 }
+  /// Whether it matters which `_rev` the next document has.
+  var needsRevision: Bool { program.needsRevision || needsKey && keyPaths?.revisionEdge ?? -1 >= 0 }
+
+  /// Whether the key of the next match is kept, if documents come in the order of the page: it is the page's last one.
+  private var needsKey: Bool { items.count &+ 1 == countThroughPage }
 
   /// Keeps the item of a document if it matches and can be on the page.
   /// - Returns: Whether it matches.
@@ -77,17 +92,28 @@ struct PageFinder<Item: Sendable>: Sendable {
   ///   number of documents to keep.
   @inline(__always)
   mutating func examine(_ source: DocumentSource, _ item: @autoclosure () -> Item) -> Bool {
+    if let keyPaths {
+      guard isExact || program.holds(for: source) else { return false }
+      if needsKey { makeKey(of: source, keyPaths) }
+      items.append(item())
+      return true
+    }
     guard source.isObject else { return false }
-    let needsKey = !isOrdered || start != nil || items.count &+ 1 == countThroughPage
     var isKept = false
     let isMatch =
       FieldValues.with(of: source, program.paths) { values in
         guard program.holds(values) else { return false }
-        isKept = !needsKey || order.makeKey(of: values, before: end, in: &key)
+        isKept = order.makeKey(of: values, before: end, in: &key)
         return true
       } ?? false
     if isKept { keep(item()) }
     return isMatch
+  }
+
+  /// Makes the key of the last document on the page.
+  @inline(never)
+  private mutating func makeKey(of source: DocumentSource, _ paths: PathTable) {
+    _ = FieldValues.with(of: source, paths) { values in order.makeKey(of: values, before: nil, in: &lastKey) }
   }
 
   private mutating func keep(_ item: Item) {
@@ -131,7 +157,7 @@ struct PageFinder<Item: Sendable>: Sendable {
   /// Returns the items of the page in its order, and the bookmark of the next page if there is one.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
-  consuming func page() -> (items: [Item], bookmark: String?) {
+  mutating func page() -> (items: [Item], bookmark: String?) {
     if !isOrdered { sort() }
     let count = isOrdered ? items.count : matches.count
     let first = min(skip, count)

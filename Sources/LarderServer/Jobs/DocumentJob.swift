@@ -272,7 +272,8 @@ final class DocumentJob: @unchecked Sendable {
         }
       }
     } catch { throw JobFailure(error) }
-    try checkMemory(task)
+    let searchByteCount = search.keptByteCount
+    try checkMemory(task, searchByteCount)
     for index in 0..<batch.count where !task.isFinished {
       let head = batch[index].head
       examinedDocuments += 1
@@ -280,12 +281,13 @@ final class DocumentJob: @unchecked Sendable {
         task.examine(value, key: key, of: head)
       }
       if let failure { throw failure }
-      try checkMemory(task)
+      try checkMemory(task, searchByteCount)
     }
   }
 
-  private func checkMemory(_ task: any DocumentTask) throws(JobFailure) {
-    guard task.keptByteCount + search.keptByteCount > limits.findMemory else { return }
+  /// - Parameter searchByteCount: The size of what `search` keeps, in bytes.
+  private func checkMemory(_ task: any DocumentTask, _ searchByteCount: Int) throws(JobFailure) {
+    guard task.keptByteCount + searchByteCount > limits.findMemory else { return }
     throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
   }
 

@@ -56,7 +56,8 @@ final class FindTask: DocumentTask {
         query.skip -= skippedCount
       }
     }
-    finder = try EntryFinder(query, isOrdered: plan.isOrdered && !request.isCountOnly)
+    finder = try EntryFinder(
+      query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil)
   }
 
   func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {

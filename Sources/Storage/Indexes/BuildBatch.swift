@@ -78,6 +78,7 @@ struct BuildBatch {
     let item = items[position]
     if let separatedValue = item.separatedValue { return read(separatedValue) }
     guard let byteCount = item.largeByteCount else { return true }
+    largeValue.reserveCapacity(byteCount)
     while largeValue.count < byteCount {
       // The snapshot lives, and so does the record.
       let moved: SeparatedValue? = store.access { map in

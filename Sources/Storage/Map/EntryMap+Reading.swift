@@ -75,6 +75,7 @@ extension EntryMap {
   /// the entry of a handle.
   /// - Returns: The number of ranks consumed.
   /// - Throws: `snapshotEnded` or `storeDropped`.
+  @inline(__always)
   package func scanHandles(
     ranks: Range<Int>, reverse: Bool, in snapshot: Snapshot?, now: UInt64, _ body: (UInt32, EntryView) -> Bool
   ) throws(StorageError) -> Int {

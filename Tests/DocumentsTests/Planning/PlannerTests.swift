@@ -273,7 +273,7 @@ import Testing
 
   private func choice(keyCount: Int, limit: Int?) throws -> PlanChoice {
     let indexes = [try index(["fields": ["a"], "name": "a"])]
-    let query = try DocumentQuery(Selector(["a": 5]), limit: limit)
+    let query = try DocumentQuery(Selector(["a": ["$gte": 5]]), limit: limit)
     var planner = try Planner(query, indexes: indexes, entryCount: 100_000)
     var counter = FixedCounter(keyCount: keyCount)
     return planner.plan(&counter)

@@ -10,7 +10,7 @@ import Testing
   private func find(
     _ query: DocumentQuery, in documents: [Document], isOrdered: Bool
   ) throws(SelectorError) -> (ids: [String], bookmark: String?, finder: EntryFinder) {
-    var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
+    let finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
       finder.examine(
         document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position))

@@ -1,0 +1,89 @@
+import Documents
+import Storage
+
+/// Measures how long a log store with indexes takes to open, and until its indexes are complete.
+struct IndexReopenBench {
+  private let plan: DocumentsPlan
+  private let folder: TemporaryFolder
+  private let display: LiveProgress
+  /// The number of documents that are put under one acquisition of the store's lock.
+  private static let batchCount = 256
+
+  /// The times since the start of an opening, in seconds.
+  private struct Opening {
+    let end: Double
+    let firstGet: Double
+    let complete: Double
+  }
+
+  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+    self.plan = plan
+    self.folder = folder
+    self.display = display
+  }
+
+  func run(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
+    let data = try DataDirectory.open(folder.makePath("data"))
+    let name = try StoreName("documents")
+    display.show("writing a log of \(documents.count) documents")
+    try fill(data, name, documents)
+    let indexes = try IndexWork.indexes.map { try DocumentIndex($0) }
+    var (without, with): ([Opening], [Opening]) = ([], [])
+    for round in 0..<plan.longRounds {
+      display.show("open \(documents.count) documents: round \(round + 1) of \(plan.longRounds)")
+      try data.setIndexes([], of: name)
+      without.append(try open(data, name, documents))
+      try data.setIndexes(indexes, of: name)
+      with.append(try open(data, name, documents))
+    }
+    let bare = IndexWork.open(indexCount: 0, documents: documents.count)
+    let indexed = IndexWork.open(indexCount: indexes.count, documents: documents.count)
+    return [
+      bare.figure(.firstGet, without.map(\.firstGet)), indexed.figure(.firstGet, with.map(\.firstGet)),
+      indexed.figure(.complete, with.map(\.complete)),
+      indexed.figure(.completeAfterOpening, with.map { $0.complete - $0.end }),
+    ]
+  }
+
+  private func fill(_ data: DataDirectory, _ name: StoreName, _ documents: [NumberedDocument]) throws {
+    let catalog = StoreCatalog(data: data)
+    defer { catalog.close() }
+    let store = try catalog.create(name, StoreSpecification(.log, durability: Durability("none")))
+    var next = 0
+    while next < documents.count {
+      let batch = documents[next..<min(next + Self.batchCount, documents.count)]
+      do {
+        try store.access { map throws(StorageError) in
+          for document in batch {
+            let revision = map.revision + 1
+            try unsafe map.put(document.key.span.bytes, document.text.span.bytes, revision: revision)
+          }
+        }
+        next = batch.endIndex
+      } catch StorageError.diskTooSlow {
+        // What is there already is put again.
+        guard store.commitWriter?.waitForSpace() == true else { throw StorageError.diskTooSlow }
+      }
+      store.commitWriter?.wake()
+    }
+  }
+
+  private func open(_ data: DataDirectory, _ name: StoreName, _ documents: [NumberedDocument]) throws -> Opening {
+    let document = documents[documents.count / 2]
+    let start = Clocks.now()
+    func elapsed() -> Double { Double(Clocks.now() - start) / 1e9 }
+    let catalog = StoreCatalog(data: data)
+    defer { catalog.close() }
+    try catalog.openAll { _, _ in }
+    let end = elapsed()
+    let store = try catalog.open(name)
+    let size = store.access { map in unsafe map.get(document.key.span.bytes, now: 0)?.valueByteCount }
+    let firstGet = elapsed()
+    try StoreTable(store).waitForIndexes()
+    let complete = elapsed()
+    guard size == document.text.count, store.indexReports.allSatisfy({ $0.documentCount == documents.count }) else {
+      throw BenchError("documents are missing after the store was opened")
+    }
+    return Opening(end: end, firstGet: firstGet, complete: complete)
+  }
+}
