@@ -16,6 +16,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 
 from brief_case import BriefCase, run
@@ -46,6 +47,16 @@ class MetricsChecks(BriefCase):
                     return found.value
         self.fail(f"no sample {sample} {labels}")
 
+    def counts(
+        self, families: dict[str, Metric], requests: Iterable[tuple[str, str]], durations: Iterable[str]
+    ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+        counted = {
+            (operation, outcome): self.value(families, "larder_requests_total", operation=operation, outcome=outcome)
+            for operation, outcome in requests
+        }
+        measured = {operation: self.value(families, "larder_request_duration_seconds_count", operation=operation) for operation in durations}
+        return counted, measured
+
     def test_names_types_and_help(self) -> None:
         for name, family in self.scrape().items():
             self.assertTrue(name.startswith(("larder_", "process_")), name)
@@ -69,15 +80,14 @@ class MetricsChecks(BriefCase):
                     store.put(f"secret{number}", b"value" * 10)
                 store.get("secret1")
                 store.get("nothing")
-        after = self.scrape()
+        requests = {("put", "done"): 100.0, ("get", "done"): 2.0, ("get", "rejected"): 2.0}
+        durations = {"put": 100.0, "get": 4.0}
+        # A request is counted shortly after its reply, and each family is read at a moment of its own.
         deadline = time.monotonic() + 5
-        while self.value(after, "larder_requests_total", operation="get", outcome="rejected") < 2 and time.monotonic() < deadline:
-            after = self.scrape()  # Requests are counted shortly after their replies.
-        for operation, outcome, count in (("put", "done", 100), ("get", "done", 2), ("get", "rejected", 2)):
-            labels = {"operation": operation, "outcome": outcome}
-            self.assertEqual(self.value(after, "larder_requests_total", **labels), count, f"{labels}")
-        for operation, count in (("put", 100), ("get", 4)):
-            self.assertEqual(self.value(after, "larder_request_duration_seconds_count", operation=operation), count)
+        while (seen := self.counts(after := self.scrape(), requests, durations)) != (requests, durations):
+            if time.monotonic() > deadline:
+                break
+        self.assertEqual(seen, (requests, durations))
         self.assertEqual(self.value(after, "larder_store_entries", store="lasting", engine="log"), 50)
         self.assertTrue(self.value(after, "larder_store_log_bytes", store="lasting", engine="log") > 50 * 50)
         self.assertTrue(self.value(after, "larder_store_commit_duration_seconds_count", store="lasting", engine="log") >= 50)

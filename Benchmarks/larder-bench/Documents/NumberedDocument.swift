@@ -1,4 +1,4 @@
-/// A document with its number, of which its key in Larder is the text and its id in SQLite the value.
+/// A document with a number. Its key in Larder is the number as text; its id in SQLite is the number.
 struct NumberedDocument: Sendable {
   let number: Int
   /// The number in eight digits, so that keys have the order of numbers.

@@ -16,8 +16,7 @@ public struct DocumentAggregator: Sendable {
   private let aggregates: [(aggregate: Aggregate, path: Int?)]
   /// By the order keys of the values that they are grouped by.
   private var groups: [[UInt8]: State] = [:]
-  /// The key as a JSON string, and the revision, of the entry that is added.
-  private var metadata: [UInt8] = []
+  private var metadata = EntryMetadata()
   /// The memory of the groups that were added, in bytes, approximately.
   package private(set) var keptByteCount = 0
   /// The memory beyond which nothing is added any more.
@@ -64,17 +63,9 @@ public struct DocumentAggregator: Sendable {
   package mutating func add(
     _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64
   ) throws(SelectorError) -> Bool {
-    metadata.removeAll(keepingCapacity: true)
-    JSONString.append(quoting: key, to: &metadata)
-    let idCount = metadata.count
-    if program.paths.revisionEdge >= 0 { metadata += JSONValue(revision: revision).encoded() }
+    metadata.set(key: key, revision: revision, for: program.paths)
     let metadata = metadata
-    let result = unsafe text.withUnsafeBufferPointer { text in
-      unsafe metadata.withUnsafeBufferPointer { metadata in
-        addSource(unsafe DocumentSource(text, metadata: metadata, idCount: idCount))
-      }
-    }
-    return try check(result)
+    return try check(metadata.withSource(of: text) { addSource($0) })
   }
 
   private enum Addition { case noMatch, added, tooLarge }

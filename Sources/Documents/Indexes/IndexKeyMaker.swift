@@ -29,8 +29,7 @@ package final class IndexKeyMaker {
   private let ancestors: [[Int]]
 
   private var fieldKeys = FieldKeys()
-  /// The key as a JSON string, and the revision, if there are paths that lead to them.
-  private var metadata: [UInt8] = []
+  private var metadata = EntryMetadata()
 
   /// - Throws: `SelectorError` if the selector of an index can't be evaluated.
   package init(_ definitions: [DocumentIndex]) throws(SelectorError) {
@@ -78,29 +77,15 @@ package final class IndexKeyMaker {
   ///   arrays of objects, or have several keys, are objects, or have escapes.
   package func makeKeys(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, into keys: inout IndexKeys) {
     keys.removeAll()
-    let idCount = makeMetadata(key, revision)
-    let isDocument = unsafe text.withUnsafeBufferPointer { text in
-      unsafe metadata.withUnsafeBufferPointer { metadata in
-        let source = unsafe DocumentSource(text, metadata: metadata, idCount: idCount)
-        guard source.isObject else { return false }
-        return FieldValues.with(of: source, paths) { values in
-          appendKeys(of: values, with: &fieldKeys, to: &keys)
-          return true
-        } ?? false
-      }
+    metadata.set(key: key, revision: revision, for: paths)
+    let isDocument = metadata.withSource(of: text) { source in
+      guard source.isObject else { return false }
+      return FieldValues.with(of: source, paths) { values in
+        appendKeys(of: values, with: &fieldKeys, to: &keys)
+        return true
+      } ?? false
     }
     if !isDocument { for _ in 0..<indexes.count { keys.appendNoKeys() } }
-  }
-
-  /// Returns the size of the key's string in the metadata.
-  @inline(__always)
-  private func makeMetadata(_ key: Span<UInt8>, _ revision: UInt64) -> Int {
-    guard paths.idEdge >= 0 || paths.revisionEdge >= 0 else { return 0 }
-    metadata.removeAll(keepingCapacity: true)
-    if paths.idEdge >= 0 { JSONString.append(quoting: key, to: &metadata) }
-    let idCount = metadata.count
-    if paths.revisionEdge >= 0 { metadata += JSONValue(revision: revision).encoded() }
-    return idCount
   }
 
   @inline(__always)

@@ -11,7 +11,7 @@ struct Conjunction: Sendable {
 
   private(set) var parts: [SelectorTree] = []
   private(set) var constraints: [Constraint] = []
-  /// Alternatives of which one has to hold.
+  /// Groups of alternatives. At least one of each group must hold.
   private(set) var disjunctions: [[SelectorTree]] = []
   /// The number of ranges in all constraints.
   private(set) var rangeCount = 0

@@ -29,8 +29,8 @@ final class UsableIndex: Sendable {
 
   private func isMulti(_ field: Int) -> Bool { multiFields >> UInt32(field) & 1 == 1 }
 
-  /// The number of ways to use the index for a conjunction, one for each constraint of a first field of which documents
-  /// have several keys: two keys can satisfy two constraints.
+  /// Returns the number of ways to use the index for a conjunction. If documents have several keys in the first field,
+  /// there is one way for each constraint on it, because different keys can satisfy different constraints.
   func alternativeCount(_ conjunction: Conjunction) -> Int {
     guard isMulti(0) else { return 1 }
     return max(1, min(Self.maxAlternativeCount, conjunction.constraints.count { $0.field == paths[0] }))

@@ -76,35 +76,7 @@ package struct EntrySelector: Sendable {
   /// Returns whether an entry is a document and matches. Its value need not be JSON.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   package mutating func matches(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> Bool {
-    metadata.set(key: key, ifNeeded: program.needsID, revision: program.needsRevision ? revision : nil)
+    metadata.set(key: key, revision: revision, for: program.paths)
     return metadata.withSource(of: text, program.holds)
-  }
-}
-
-/// The metadata of the entry that is examined, as JSON. Its memory is used again for the next entry.
-struct EntryMetadata: Sendable {
-  /// The key as a string, and the revision as a number.
-  private var bytes: [UInt8] = []
-  private var idCount = 0
-
-  /// - Parameters:
-  ///   - needsKey: Whether the key matters.
-  ///   - revision: nil if it doesn't matter.
-  @inline(__always)
-  mutating func set(key: Span<UInt8>, ifNeeded needsKey: Bool = true, revision: UInt64?) {
-    bytes.removeAll(keepingCapacity: true)
-    if needsKey { JSONString.append(quoting: key, to: &bytes) }
-    idCount = bytes.count
-    if let revision { bytes += JSONValue(revision: revision).encoded() }
-  }
-
-  /// Calls `body` with the places of the text and the metadata.
-  @inline(__always)
-  func withSource<Result>(of text: Span<UInt8>, _ body: (DocumentSource) -> Result) -> Result {
-    unsafe text.withUnsafeBufferPointer { text in
-      unsafe bytes.withUnsafeBufferPointer { bytes in
-        unsafe body(DocumentSource(text, metadata: bytes, idCount: idCount))
-      }
-    }
   }
 }

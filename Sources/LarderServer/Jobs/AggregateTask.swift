@@ -29,7 +29,7 @@ final class AggregateTask: DocumentTask {
       _ = try aggregator?.add(value, key: key, revision: entry.revision)
       return nil
     } catch {
-      // The job tells of the memory that is used up.
+      // The job reports that the memory is used up.
       return keptByteCount > maxKeptByteCount ? nil : JobFailure(.queryStopped, "\(error)")
     }
   }

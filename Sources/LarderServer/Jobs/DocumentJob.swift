@@ -42,7 +42,7 @@ final class DocumentJob: @unchecked Sendable {
   private var task: (any DocumentTask)?
   private var search: DocumentSearch
   /// What is done instead if too many documents must be looked at.
-  private var fallback: (plan: PlanChoice.Fallback, indexes: [IndexView])?
+  private var fallback: (PlanChoice.Fallback, [IndexView])?
   /// A snapshot that is newer than the request, and that the job must end.
   private var newerSnapshot: Snapshot?
   /// The number of documents that were looked at.
@@ -243,15 +243,17 @@ final class DocumentJob: @unchecked Sendable {
     self.task = task
   }
 
-  /// Begins anew with another plan, if the one that is followed has examined more documents than expected.
+  /// Starts over with another plan if this one has examined too many documents and isn't done.
   /// - Returns: The task that examines documents from now on.
   private func continuedTask(after task: any DocumentTask) throws(JobFailure) -> any DocumentTask {
-    guard let (plan, indexes) = fallback, examinedDocuments >= plan.examinedCount, !task.isFinished else { return task }
+    guard let (other, indexes) = fallback, examinedDocuments >= other.examinedCount,
+      !search.isAtEnd, !task.isFinished
+    else { return task }
     fallback = nil
     let task = try request.makeTask(body, limits)
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: .max)
     previousKeys += search.examinedKeys
-    try begin(task, plan.plan, plan.explanation, indexes, &ranks)
+    try begin(task, other.plan, other.explanation, indexes, &ranks)
     return task
   }
 

@@ -19,7 +19,7 @@ struct DocumentSearch {
   /// The view of the store that has the documents.
   let snapshot: Snapshot
   private let isReversed: Bool
-  /// What is left to look at, last ones first.
+  /// What is left to look at. The next segment is the last element.
   private var segments: [Segment] = []
   private var gatherer: HandleGatherer?
   /// The documents at these handles, 0 for none; nil if the segments are followed.
@@ -173,7 +173,7 @@ private struct HandleGatherer {
     case intersection(Int)
   }
 
-  /// The steps that are left, last ones first.
+  /// The steps that are left. The next one is the last element.
   private var steps: [Step] = []
   /// What each part has, sorted but for the last one while it is read.
   private var parts: [[UInt32]] = []

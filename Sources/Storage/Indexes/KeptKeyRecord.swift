@@ -123,7 +123,8 @@ enum KeptKeyRecord {
 
   /// The keys of a document in one index.
   struct Keys {
-    private let bytes: [UInt8]
+    /// The whole record.
+    let bytes: [UInt8]
     private let firstSize: Int
     private let firstKey: Int
     private let keyCount: Int

@@ -166,7 +166,7 @@ package final class KeptKeys: @unchecked Sendable {
     var definitions: [[UInt8]] = []
     file = try fileSystem.open(temporary, .creating)
     (end, unwritten) = (0, KeptKeyRecord.firstLine)
-    _ = try KeptKeyRecord.visit(old) { (contents, range) throws(SystemError) in
+    _ = try KeptKeyRecord.visit(old) { (contents, _) throws(SystemError) in
       switch contents {
       case .definition(let text):
         // Without its text, a definition keeps its number.
@@ -177,7 +177,7 @@ package final class KeptKeys: @unchecked Sendable {
         let isNeeded = store.access { map in
           unsafe map.handle(of: Key(keys.id.span.bytes), revision: keys.value.revision) != nil
         }
-        if isNeeded { unwritten += try old.bytes(at: range.lowerBound, count: range.count) }
+        if isNeeded { unwritten += keys.bytes }
       }
       if unwritten.count >= Self.chunkByteCount { try write() }
     }

@@ -40,19 +40,7 @@ struct KeptKeysTests {
 
   private func put(_ number: Int, seed: Int, padding: Int = padding, into store: Store) throws {
     var random = SeededGenerator(seed: UInt64(number * 1_000 + seed))
-    let (key, value) = (Array("key \(number)".utf8), DocumentMaker.large(padding, using: &random))
-    while true {
-      do throws(StorageError) {
-        try store.access { map throws(StorageError) in
-          unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
-        }
-        break
-      } catch {
-        // The disk may be busy with other work.
-        guard error == .diskTooSlow, store.commitWriter!.waitForSpace() else { throw error }
-      }
-    }
-    store.commitWriter!.wake()
+    try store.putWhenThereIsSpace(Array("key \(number)".utf8), DocumentMaker.large(padding, using: &random))
   }
 
   /// Creates the store with its documents and indexes.

@@ -34,21 +34,7 @@ struct LargeStoreTests {
     var peak = 0
     var store = try open(folder.file("log"), LocalFileSystem())
     for number in 0..<Self.valueCount {
-      let (key, value) = (Array("key \(number)".utf8), Self.value(number))
-      var waits = 0
-      while true {
-        do throws(StorageError) {
-          try store.access { map throws(StorageError) in
-            unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
-          }
-          break
-        } catch {
-          // The disk may be busy with other work.
-          guard error == .diskTooSlow, store.commitWriter!.waitForSpace() || waits < 60 else { throw error }
-          waits += 1
-        }
-      }
-      store.commitWriter!.wake()
+      try store.putWhenThereIsSpace(Array("key \(number)".utf8), Self.value(number))
       peak = max(peak, residentBytes - before)
     }
     store.close()
