@@ -50,7 +50,7 @@ public struct DocumentAggregator: Sendable {
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
   /// - Complexity: O(*n*) in the size of the document, times the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
-    _ = try check(document.withSource { addSource($0) })
+    _ = try Self.check(document.withSource { addSource($0) })
   }
 
   /// Adds the value of an entry to its groups if it is a document and matches.
@@ -65,14 +65,15 @@ public struct DocumentAggregator: Sendable {
   ) throws(SelectorError) -> Bool {
     metadata.set(key: key, revision: revision, for: program.paths)
     let metadata = metadata
-    return try check(metadata.withSource(of: text) { addSource($0) })
+    return try Self.check(metadata.withSource(of: text) { addSource($0) })
   }
 
   private enum Addition { case noMatch, added, tooLarge }
 
-  private func check(_ addition: Addition) throws(SelectorError) -> Bool {
+  /// Static, because a method would have a copy of the groups made before they change.
+  private static func check(_ addition: Addition) throws(SelectorError) -> Bool {
     guard addition != .tooLarge else {
-      throw SelectorError(.tooLarge, "documents can be in up to \(Self.maxGroupCount) groups")
+      throw SelectorError(.tooLarge, "documents can be in up to \(maxGroupCount) groups")
     }
     return addition == .added
   }
