@@ -258,8 +258,10 @@ extension ServerTests {
       let log = try client.call(Request.make(.slowLog, store: 0, id: 9))
       let finds = try #require(unsafe SlowLogRecord.decode(log.body.span.bytes))
         .filter { $0.operations == 1 << UInt32(Operation.find.rawValue) }
-      #expect(finds.count == 1 && finds[0].nanoseconds > 20_000_000 && finds[0].store == "test")
-      #expect(finds[0].requests == 1 && finds[0].receivedBytes > 4_000)
+      // The others are in the log, too, if the machine is slow.
+      let slowest = try #require(finds.max { $0.nanoseconds < $1.nanoseconds })
+      #expect(slowest.nanoseconds > 20_000_000 && slowest.store == "test")
+      #expect(slowest.requests == 1 && slowest.receivedBytes > 4_000)
     }
 
     // MARK: Limits

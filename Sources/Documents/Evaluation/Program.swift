@@ -5,6 +5,14 @@ final class Program: Sendable {
   /// The paths that the selector looks at.
   let paths: PathTable
 
+  private init() {
+    root = PairTest.all([])
+    paths = PathTable(PathTrie())
+  }
+
+  /// Matches every document.
+  static let everything = Program()
+
   /// - Parameter paths: Paths that the program finds values of for its caller. The selector's paths follow them.
   /// - Throws: `SelectorError` if the selector needs a text index.
   init(_ tree: SelectorTree, after paths: PathTrie = PathTrie()) throws(SelectorError) {

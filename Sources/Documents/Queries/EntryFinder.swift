@@ -1,14 +1,14 @@
 /// Finds the documents of a query among the values of entries, which are passed to it one by one. Of a match, it keeps
 /// only a handle, by which its owner finds the entry again.
 ///
-///     let finder = try EntryFinder(query, isOrdered: true)
+///     var finder = try EntryFinder(query, isOrdered: true)
 ///     for entry in entries where !finder.isFinished {
 ///       finder.examine(entry.value, key: entry.key, revision: entry.revision, handle: entry.handle)
 ///     }
 ///     let page = finder.page()
 ///
-/// It is used by one thread at a time.
-package final class EntryFinder {
+/// It isn't copyable, so that examining an entry counts no references.
+package struct EntryFinder: ~Copyable {
   private var finder: PageFinder<UInt32>
   private var metadata = EntryMetadata()
 
@@ -34,7 +34,8 @@ package final class EntryFinder {
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no query.
   ///   - key: The key, in UTF-8.
-  package func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
+  @inline(__always)
+  package mutating func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
     metadata.set(key: key, ifNeeded: finder.needsID, revision: finder.needsRevision ? revision : nil)
     if metadata.withSource(of: text, { source in finder.examine(source, handle) }) { matchCount += 1 }
   }
@@ -42,7 +43,7 @@ package final class EntryFinder {
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of handles that are kept.
-  package func page() -> (handles: [UInt32], bookmark: String?) {
+  package consuming func page() -> (handles: [UInt32], bookmark: String?) {
     let page = finder.page()
     return (page.items, page.bookmark)
   }

@@ -53,13 +53,17 @@ struct PageFinder<Item: Sendable>: Sendable {
     if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
     // In order and from the start, only the last document of the page needs a key.
     let needsKeys = !isOrdered || start != nil
-    let tree = isExact ? .everything : try query.selector.checkedTree()
     self.query = query
     self.isOrdered = isOrdered
     self.isExact = isExact
     self.order = order
-    program = try Program(tree, after: needsKeys ? paths : PathTrie())
-    keyPaths = needsKeys ? nil : PathTable(paths)
+    if isExact, !needsKeys {
+      program = .everything
+    } else {
+      let tree = isExact ? .everything : try query.selector.checkedTree()
+      program = try Program(tree, after: needsKeys ? paths : PathTrie())
+    }
+    keyPaths = needsKeys ? nil : query.sort.isEmpty ? SortOrder.tiePaths : PathTable(paths)
     self.start = start
     let skip = start == nil ? query.skip : 0
     self.skip = skip

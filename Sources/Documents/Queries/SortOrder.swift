@@ -7,6 +7,13 @@ struct SortOrder: Sendable {
 
   private let fields: [Field]
 
+  /// The paths of an order without fields: that of `_id`.
+  static let tiePaths: PathTable = {
+    var paths = PathTrie()
+    _ = SortOrder([], &paths)
+    return PathTable(paths)
+  }()
+
   /// Adds the paths of the fields to a trie. Ties are broken by `_id`, in the direction of the last field.
   init(_ sort: [SortField], _ paths: inout PathTrie) {
     let tie = SortField(FieldPath(names: [Document.idName]), sort.last?.direction ?? .ascending)

@@ -111,10 +111,12 @@ struct DocumentBatch: ~Copyable {
   mutating func withContents<Result>(
     of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
   ) throws(JobFailure) -> Result {
+    if case .copied(let range) = entries[index].value {
+      return body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range))
+    }
     let entry = entries[index]
     switch entry.value {
-    case .copied(let range):
-      return body(bytes.span.extracting(entry.key), bytes.span.extracting(range))
+    case .copied: break
     case .large(let byteCount): try copyLarge(entry, byteCount, store, in: snapshot)
     case .inFile(let value): try read(value, of: entry)
     }

@@ -274,23 +274,14 @@ final class DocumentJob: @unchecked Sendable {
         }
       }
     } catch { throw JobFailure(error) }
-    let searchByteCount = search.keptByteCount
-    try checkMemory(task, searchByteCount)
-    for index in 0..<batch.count where !task.isFinished {
-      let head = batch[index].head
-      examinedDocuments += 1
-      let failure = try batch.withContents(of: index, store, in: search.snapshot) { key, value in
-        task.examine(value, key: key, of: head)
-      }
-      if let failure { throw failure }
-      try checkMemory(task, searchByteCount)
+    let maxKeptByteCount = limits.findMemory - search.keptByteCount
+    if maxKeptByteCount >= 0 {
+      examinedDocuments += try task.examine(
+        &batch, of: store, in: search.snapshot, maxKeptByteCount: maxKeptByteCount)
     }
-  }
-
-  /// - Parameter searchByteCount: The size of what `search` keeps, in bytes.
-  private func checkMemory(_ task: any DocumentTask, _ searchByteCount: Int) throws(JobFailure) {
-    guard task.keptByteCount + searchByteCount > limits.findMemory else { return }
-    throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
+    guard task.keptByteCount <= maxKeptByteCount else {
+      throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
+    }
   }
 
   // MARK: Brief jobs

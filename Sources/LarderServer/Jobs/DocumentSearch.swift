@@ -130,7 +130,7 @@ struct DocumentSearch {
     var isRefused = false
     func visit(_ handle: UInt32, _ entry: EntryView) -> Bool {
       let visit = body(handle, entry)
-      isRefused = visit == .refuse
+      if visit == .refuse { isRefused = true }
       return visit == .next
     }
     var count: Int

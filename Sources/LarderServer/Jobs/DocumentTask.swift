@@ -25,6 +25,12 @@ protocol DocumentTask: AnyObject {
   /// - Returns: Why the job fails; nil if it goes on.
   func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure?
 
+  /// Examines the entries of a batch, until the task is finished or keeps more than that many bytes.
+  /// - Returns: The number of entries that were examined.
+  func examine(
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+  ) throws(JobFailure) -> Int
+
   /// Makes the result, after the documents have been examined.
   func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd
 }
@@ -34,6 +40,18 @@ extension DocumentTask {
   var isFinished: Bool { false }
   var neededCount: Int? { nil }
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
+
+  func examine(
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+  ) throws(JobFailure) -> Int {
+    for index in 0..<batch.count {
+      let head = batch[index].head
+      let failure = try batch.withContents(of: index, store, in: snapshot) { examine($1, key: $0, of: head) }
+      if let failure { throw failure }
+      if isFinished || keptByteCount > maxKeptByteCount { return index + 1 }
+    }
+    return batch.count
+  }
 }
 
 /// What is known of an entry apart from its key and value.

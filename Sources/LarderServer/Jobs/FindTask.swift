@@ -1,4 +1,5 @@
 import Documents
+import Storage
 import Wire
 
 /// A find: keeps the handles of the documents on the page, or counts.
@@ -63,6 +64,23 @@ final class FindTask: DocumentTask {
   func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
     finder?.examine(value, key: key, revision: entry.revision, handle: entry.handle)
     return nil
+  }
+
+  func examine(
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+  ) throws(JobFailure) -> Int {
+    // Taken out of this object, whose properties are slower.
+    guard var finder = finder.take() else { preconditionFailure("the find has begun") }
+    var count = 0
+    while count < batch.count, !finder.isFinished, finder.keptByteCount <= maxKeptByteCount {
+      let (handle, revision) = (batch[count].head.handle, batch[count].head.revision)
+      try batch.withContents(of: count, store, in: snapshot) { key, value in
+        finder.examine(value, key: key, revision: revision, handle: handle)
+      }
+      count += 1
+    }
+    self.finder = consume finder
+    return count
   }
 
   func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {

@@ -9,14 +9,15 @@ import Testing
   /// Finds with an `EntryFinder` whose handles are positions.
   private func find(
     _ query: DocumentQuery, in documents: [Document], isOrdered: Bool
-  ) throws(SelectorError) -> (ids: [String], bookmark: String?, finder: EntryFinder) {
-    let finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
+  ) throws(SelectorError) -> (ids: [String], bookmark: String?, matchCount: Int, keptByteCount: Int) {
+    var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
       finder.examine(
         document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position))
     }
+    let (matchCount, keptByteCount) = (finder.matchCount, finder.keptByteCount)
     let page = finder.page()
-    return (page.handles.map { documents[Int($0)].id! }, page.bookmark, finder)
+    return (page.handles.map { documents[Int($0)].id! }, page.bookmark, matchCount, keptByteCount)
   }
 
   /// Returns documents in the order of their ids' bytes.
@@ -40,12 +41,12 @@ import Testing
       let (documents, query) = (documents(&generator), query(&generator))
       let expected = try documents.find(query)
       for isOrdered in [false, true] {
-        let (ids, bookmark, _) = try find(query, in: documents, isOrdered: isOrdered)
-        #expect(ids == expected.documents.map { $0.id! }, "\(query)")
-        #expect(bookmark == expected.bookmark, "\(query)")
+        let found = try find(query, in: documents, isOrdered: isOrdered)
+        #expect(found.ids == expected.documents.map { $0.id! }, "\(query)")
+        #expect(found.bookmark == expected.bookmark, "\(query)")
       }
       let matchCount = try documents.find(query.selector).count
-      #expect(try find(query, in: documents, isOrdered: false).finder.matchCount == matchCount, "\(query)")
+      #expect(try find(query, in: documents, isOrdered: false).matchCount == matchCount, "\(query)")
       guard !query.fields.isEmpty else { continue }
       let projection = EntryProjection(query.fields)
       for found in expected.documents {
@@ -79,11 +80,11 @@ import Testing
 
   @Test func `without a sort, a handle is all that is kept of a document`() throws {
     let documents = (0..<100).map { Document("{}", id: "\($0)", revision: 1) }.sorted { $0.id! < $1.id! }
-    #expect(try find(DocumentQuery(), in: documents, isOrdered: true).finder.keptByteCount == 400)
+    #expect(try find(DocumentQuery(), in: documents, isOrdered: true).keptByteCount == 400)
     let sorted = DocumentQuery(sort: [.descending("_id")])
-    #expect(try find(sorted, in: documents, isOrdered: true).finder.keptByteCount > 2_000)
+    #expect(try find(sorted, in: documents, isOrdered: true).keptByteCount > 2_000)
     let limited = DocumentQuery(sort: [.descending("_id")], limit: 1)
-    #expect(try find(limited, in: documents, isOrdered: true).finder.keptByteCount < 400)
+    #expect(try find(limited, in: documents, isOrdered: true).keptByteCount < 400)
   }
 
   @Test func `a query is read from the texts of its parts`() throws {
