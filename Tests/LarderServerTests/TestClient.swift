@@ -92,7 +92,7 @@ final class TestClient {
   // MARK: Receiving
 
   /// Returns the next frame.
-  func receive(within seconds: Double = 5) throws -> Reply {
+  func receive(within seconds: Double = 30) throws -> Reply {
     let deadline = monotonicMilliseconds() + UInt64(seconds * 1_000)
     while true {
       if let reply = try next() { return reply }
@@ -102,7 +102,7 @@ final class TestClient {
   }
 
   /// Returns whether the server closes the connection within the given time without sending anything else.
-  func isClosed(within seconds: Double = 5) throws -> Bool {
+  func isClosed(within seconds: Double = 30) throws -> Bool {
     let deadline = monotonicMilliseconds() + UInt64(seconds * 1_000)
     while !hasEnded, received.count == 0 { try fill(before: deadline) }
     return hasEnded && received.count == 0
