@@ -29,6 +29,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case aggregate = 28
   case changeMatching = 29
   case indexList = 30
+  case apply = 31
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }

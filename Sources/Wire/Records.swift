@@ -1,8 +1,9 @@
-/// Flags of entry and write records: `Protocol/wire.md` §4.
+/// Flags of entry and write records (`Protocol/wire.md` §4), and of the operations of an apply request (§6.11).
 public enum RecordFlags {
   @inlinable public static var expiry: UInt8 { 1 }
   @inlinable public static var ifAbsent: UInt8 { 2 }
   @inlinable public static var ifRevision: UInt8 { 4 }
+  @inlinable public static var create: UInt8 { 8 }
 }
 
 /// The kinds of a value: `Protocol/wire.md` §4.

@@ -33,6 +33,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .find: decodeFind(body)
   case .aggregate: decodeAggregate(body)
   case .changeMatching: decodeChangeMatching(body)
+  case .apply: decodeOperations(body)
   case .indexEnsure: decodeEnsuredIndex(body)
   default: decodeEntries(body)
   }
@@ -113,6 +114,25 @@ private func decodeWrites(_ body: RawSpan) {
       check(encoded.toArray() == body.extracting(offset..<write.end).toArray())
     }
     offset = write.end
+  }
+}
+
+private func decodeOperations(_ body: RawSpan) {
+  var offset = 4
+  var encoded = ByteBuffer()
+  while let record = ApplyRecord(body, at: offset) {
+    check(record.key.lowerBound >= offset + 8 && record.key.upperBound == record.value.lowerBound)
+    check(record.end > offset && record.end <= body.byteCount)
+    if record.flags & RecordFlags.expiry == 0 || record.expiry != 0, record.key.count <= Key.maxSize {
+      encoded.removeAll()
+      encoded.appendApply(
+        record.kind, expiry: record.expiry, ifAbsent: record.flags & RecordFlags.ifAbsent != 0,
+        ifRevision: record.flags & RecordFlags.ifRevision != 0 ? record.revision : nil,
+        creates: record.flags & RecordFlags.create != 0, key: body.extracting(record.key),
+        value: body.extracting(record.value))
+      check(encoded.toArray() == body.extracting(offset..<record.end).toArray())
+    }
+    offset = record.end
   }
 }
 

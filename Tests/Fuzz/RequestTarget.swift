@@ -8,8 +8,8 @@ import Wire
 ///
 /// A run passes if nothing traps, the output consists of whole frames within the limits, nothing follows a notice, the
 /// same stream split in two gives the same frames, and a client that may only read changes nothing. The first byte
-/// selects where the stream is split. Finds, aggregations and changes of matching documents run when the stream has
-/// ended, on this thread.
+/// selects where the stream is split. Finds, aggregations, changes of matching documents and large applies run when the
+/// stream has ended, on this thread.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count > 0 else { return 0 }

@@ -31,6 +31,7 @@ extension ServerTests {
       case .indexList: Request.make(.indexList, id: 9)
       case .aggregate: Request.make(.aggregate, id: 9, [UInt8](repeating: 0, count: 8) + Array("{}".utf8))
       case .changeMatching: Request.make(.changeMatching, id: 9, [3, 0, 0, 0, 0, 0, 0, 0])
+      case .apply: Request.apply([.put("a", [1])], id: 9)
       case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
       case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
       }

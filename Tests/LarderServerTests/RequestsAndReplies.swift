@@ -94,6 +94,48 @@ extension [UInt8] {
   }
 }
 
+/// An operation of an apply request, as its record.
+struct TestOperation {
+  let record: [UInt8]
+
+  private init(
+    _ kind: ApplyRecord.Kind, _ key: String, _ value: [UInt8] = [], expiry: UInt64 = 0, ifAbsent: Bool = false,
+    ifRevision: UInt64? = nil, creates: Bool = false
+  ) {
+    var buffer = ByteBuffer()
+    unsafe buffer.appendApply(
+      kind, expiry: expiry, ifAbsent: ifAbsent, ifRevision: ifRevision, creates: creates,
+      key: Array(key.utf8).span.bytes, value: value.span.bytes)
+    record = buffer.toArray()
+  }
+
+  static func put(
+    _ key: String, _ value: [UInt8], expiry: UInt64 = 0, ifAbsent: Bool = false, ifRevision: UInt64? = nil
+  ) -> TestOperation {
+    TestOperation(.putSingle, key, value, expiry: expiry, ifAbsent: ifAbsent, ifRevision: ifRevision)
+  }
+
+  static func putList(_ key: String, _ elements: [[UInt8]]) -> TestOperation {
+    TestOperation(.putList, key, ListValue.encode(elements))
+  }
+
+  static func delete(_ key: String, ifRevision: UInt64? = nil) -> TestOperation {
+    TestOperation(.delete, key, ifRevision: ifRevision)
+  }
+
+  static func update(
+    _ key: String, _ update: String, ifRevision: UInt64? = nil, creates: Bool = false
+  ) -> TestOperation {
+    TestOperation(.update, key, Array(update.utf8), ifRevision: ifRevision, creates: creates)
+  }
+
+  static func check(_ key: String, revision: UInt64) -> TestOperation {
+    TestOperation(.check, key, ifRevision: revision)
+  }
+
+  static func checkAbsent(_ key: String) -> TestOperation { TestOperation(.check, key, ifAbsent: true) }
+}
+
 /// Builders of request frames. The default store handle is 1.
 enum Request {
   /// Returns a request with the given body.
@@ -213,6 +255,10 @@ enum Request {
       unsafe buffer.appendChangeMatching(dryRun: dryRun, selector: selector.span.bytes, update: nil)
     }
     return make(.changeMatching, id: id, buffer.toArray())
+  }
+
+  static func apply(_ operations: [TestOperation], id: UInt32, store: UInt16 = 1) -> [UInt8] {
+    make(.apply, store: store, id: id, bytes(UInt32(operations.count)) + operations.flatMap(\.record))
   }
 
   static func credit(_ amount: UInt32, id: UInt32) -> [UInt8] { make(.credit, store: 0, id: id, bytes(amount)) }

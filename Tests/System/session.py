@@ -19,6 +19,7 @@ import unittest
 from pathlib import Path
 
 import larder_wire as wire
+import session_apply
 import session_bad_input
 import session_changes
 import session_entries
@@ -35,7 +36,7 @@ from server_process import Server
 from session_case import Case
 
 MODULES = (session_stores, session_entries, session_reply_streams, session_bad_input, session_watches)
-DOCUMENT_MODULES = (session_finds, session_changes, session_indexes)
+DOCUMENT_MODULES = (session_finds, session_changes, session_indexes, session_apply)
 
 
 class ServerChecks(Case):

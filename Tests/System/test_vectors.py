@@ -12,7 +12,7 @@ from typing import Any
 
 import larder_wire as wire
 from brief_case import BriefCase, run
-from larder_wire import Code, Entry, FindResult, Operation, Outcome, Write
+from larder_wire import Check, Code, Delete, Entry, FindResult, Operation, Outcome, Update, Write
 
 Frame = dict[str, Any]
 VECTORS = Path(__file__).resolve().parents[2] / "Protocol" / "vectors"
@@ -47,6 +47,22 @@ def writes_of(frame: Frame) -> list[Write]:
         )
         for record in frame["records"]
     ]
+
+
+def operations_of(frame: Frame) -> list[Write | Delete | Update | Check]:
+    return [operation_of(record) for record in frame["records"]]
+
+
+def operation_of(record: Frame) -> Write | Delete | Update | Check:
+    key, if_revision = bytes.fromhex(record["keyHex"]), record.get("ifRevision")
+    match record["kind"]:
+        case "delete":
+            return Delete(key, if_revision)
+        case "update":
+            return Update(key, bytes.fromhex(record["valueHex"]), if_revision, record.get("create", False))
+        case "check":
+            return Check(key, record.get("ifAbsent", False), if_revision)
+    return writes_of({"records": [record]})[0]
 
 
 def range_of(frame: Frame) -> dict[str, Any]:
@@ -99,6 +115,8 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_aggregate(frame["selector"], frame["aggregation"])
         case Operation.change_matching:
             return wire.encode_change_matching(frame["selector"], frame.get("update"), frame.get("dryRun", False))
+        case Operation.apply:
+            return wire.encode_apply(operations_of(frame))
         case Operation.index_ensure:
             return frame["definition"].encode()
         case Operation.index_delete:
@@ -217,6 +235,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.index_list: lambda body: {"indexes": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
+    Operation.apply: integer_named("revision"),
     Operation.delete: integer_named("count"),
     Operation.delete_many: integer_named("count"),
     Operation.delete_all: integer_named("count"),

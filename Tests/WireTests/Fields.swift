@@ -90,6 +90,7 @@ struct RecordFields: Decodable, Equatable, Sendable {
   private var revision: UInt64?
   private var ifAbsent: Bool?
   private var ifRevision: UInt64?
+  private var create: Bool?
   private var examinedDocuments: UInt64?
   private var examinedKeys: UInt64?
   private var found: UInt64?
@@ -163,6 +164,9 @@ extension Fields {
       let (selector, update) = (Array(selector!.utf8), Array((update ?? "").utf8))
       unsafe buffer.appendChangeMatching(
         dryRun: dryRun ?? false, selector: selector.span.bytes, update: delete == true ? nil : update.span.bytes)
+    case .apply:
+      buffer.append(UInt32(records!.count))
+      for record in records! { record.appendOperation(to: &buffer) }
     case .indexEnsure: buffer.append(definition!)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList: break
     }
@@ -242,6 +246,7 @@ extension Fields {
       if request.isDryRun { dryRun = true }
       selector = body.extracting(request.selector).toString()
       if request.isDelete { delete = true } else { update = body.extracting(request.update).toString() }
+    case .apply: return decodeOperations(body)
     case .indexEnsure: definition = body.toString()
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
@@ -270,6 +275,19 @@ extension Fields {
       guard let write = WriteRecord(body, at: offset) else { return false }
       found.append(RecordFields(write, in: body))
       offset = write.end
+    }
+    records = found
+    return offset == body.byteCount
+  }
+
+  private mutating func decodeOperations(_ body: RawSpan) -> Bool {
+    guard let count = body.integer(at: 0, as: UInt32.self) else { return false }
+    var offset = 4
+    var found: [RecordFields] = []
+    for _ in 0..<count {
+      guard let record = ApplyRecord(body, at: offset) else { return false }
+      found.append(RecordFields(record, in: body))
+      offset = record.end
     }
     records = found
     return offset == body.byteCount
@@ -316,6 +334,31 @@ extension RecordFields {
     if write.flags & RecordFlags.expiry != 0 { expireAfterMilliseconds = write.expiry }
     if write.flags & RecordFlags.ifAbsent != 0 { ifAbsent = true }
     if write.flags & RecordFlags.ifRevision != 0 { ifRevision = write.revision }
+  }
+}
+
+extension RecordFields {
+  private static let operations: [(ApplyRecord.Kind, String)] = [
+    (.putSingle, "single"), (.putList, "list"), (.delete, "delete"), (.update, "update"), (.check, "check"),
+  ]
+
+  fileprivate func appendOperation(to buffer: inout ByteBuffer) {
+    let (key, value) = ([UInt8](hex: keyHex!), [UInt8](hex: valueHex!))
+    unsafe buffer.appendApply(
+      Self.operations.first { $0.1 == kind }!.0, expiry: expireAfterMilliseconds ?? 0, ifAbsent: ifAbsent ?? false,
+      ifRevision: ifRevision, creates: create ?? false, key: key.span.bytes, value: value.span.bytes)
+  }
+
+  fileprivate init(_ record: ApplyRecord, in body: RawSpan) {
+    self.init(kind: Self.operations.first { $0.0 == record.kind }!.1)
+    keyHex = body.extracting(record.key).toArray().hex
+    let value = body.extracting(record.value)
+    valueHex = value.toArray().hex
+    if record.valueKind == .list { elementsHex = ListValue.decode(value)?.map(\.hex) }
+    if record.flags & RecordFlags.expiry != 0 { expireAfterMilliseconds = record.expiry }
+    if record.flags & RecordFlags.ifAbsent != 0 { ifAbsent = true }
+    if record.flags & RecordFlags.ifRevision != 0 { ifRevision = record.revision }
+    if record.flags & RecordFlags.create != 0 { create = true }
   }
 }
 
@@ -397,7 +440,7 @@ extension Fields {
     case .storeList:
       stores = ListedStore.decode(body)?.map { StoreFields($0) }
       return stores != nil
-    case .put, .putMany:
+    case .put, .putMany, .apply:
       revision = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .delete, .deleteMany, .deleteAll, .count:

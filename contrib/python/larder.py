@@ -27,12 +27,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import larder_wire as wire
-from larder_wire import Change, Code, ConnectionStatistics, DocumentChanges, Entry, FindResult, Hello, Key, Operation, Outcome, Reply
-from larder_wire import SlowLogRecord, StoreDescription, Value, Write
+from larder_wire import Change, Check, Code, ConnectionStatistics, Delete, DocumentChanges, Entry, FindResult, Hello, Key, Operation
+from larder_wire import Outcome, Reply, SlowLogRecord, StoreDescription, Update, Value, Write
 
 __all__ = [
-    "ReplyStream", "Change", "Client", "Code", "DocumentChanges", "Entry", "FindResult", "FoundDocuments", "LarderError", "Outcome",
-    "Store", "StoreDescription", "Watch", "Write",
+    "ReplyStream", "Change", "Check", "Client", "Code", "Delete", "DocumentChanges", "Entry", "FindResult", "FoundDocuments",
+    "LarderError", "Outcome", "Store", "StoreDescription", "Update", "Watch", "Write",
 ]
 
 
@@ -373,6 +373,13 @@ class Store:
         """Deletes all documents that match a selector in one step, or returns what that would delete."""
         body = wire.encode_change_matching(_text(selector), None, dry_run)
         return wire.decode_document_changes(self._request(Operation.change_matching, body))
+
+    def apply(self, operations: Iterable[Write | Delete | Update | Check]) -> int:
+        """Executes all operations in one step, or none, and returns the revision; 0 if nothing was written.
+
+        If a condition does not hold, the error has the code `conditionFailed` and names the operation, counted from 1.
+        """
+        return wire.decode_integer(self._request(Operation.apply, wire.encode_apply(operations)))
 
     def ensure_index(self, fields: list[Any], where: dict[str, Any] | None = None, name: str | None = None) -> str:
         """Creates an index, unless it exists, and returns its name. The server builds it in the background.

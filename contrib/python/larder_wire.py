@@ -21,7 +21,7 @@ class Operation(IntEnum):
     hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
     get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(16, 28)
-    aggregate, change_matching, index_list = 28, 29, 30
+    aggregate, change_matching, index_list, apply = range(28, 32)
 
 
 class Outcome(IntEnum):
@@ -111,6 +111,33 @@ class Write:
     key: Key
     value: Value
     expire_after_milliseconds: int | None = None
+    if_absent: bool = False
+    if_revision: int | None = None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """§6.11: an operation of an apply request."""
+
+    key: Key
+    if_revision: int | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """§6.11: an operation of an apply request. `update` is JSON (§6.9); with `create`, an absent key counts as `{}`."""
+
+    key: Key
+    update: bytes
+    if_revision: int | None = None
+    create: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """§6.11: an operation of an apply request that writes nothing."""
+
+    key: Key
     if_absent: bool = False
     if_revision: int | None = None
 
@@ -273,6 +300,27 @@ def encode_write(write: Write) -> bytes:
 def encode_writes(writes: Iterable[Write]) -> bytes:
     encoded = [encode_write(write) for write in writes]
     return pack("I", len(encoded)) + b"".join(encoded)
+
+
+def encode_apply(operations: Iterable[Write | Delete | Update | Check]) -> bytes:
+    encoded = [_encode_operation(operation) for operation in operations]
+    return pack("I", len(encoded)) + b"".join(encoded)
+
+
+def _encode_operation(operation: Write | Delete | Update | Check) -> bytes:
+    if isinstance(operation, Write):
+        return encode_write(operation)
+    key, value, flags, condition = encode_key(operation.key), b"", 0, b""
+    match operation:
+        case Delete():
+            kind = 3
+        case Update():
+            kind, value, flags = 4, operation.update, operation.create << 3
+        case Check():
+            kind, flags = 5, operation.if_absent << 1
+    if operation.if_revision is not None:
+        flags, condition = flags | 4, pack("Q", operation.if_revision)
+    return pack("BBHI", kind, flags, len(key), len(value)) + condition + key + value
 
 
 def encode_delete(key: Key, if_revision: int | None = None) -> bytes:

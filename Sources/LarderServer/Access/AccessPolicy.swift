@@ -107,7 +107,7 @@ extension Operation {
     switch self {
     case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
     case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList: .read
-    case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching: .write
+    case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching, .apply: .write
     case .storeCreate, .storeDrop, .slowLog, .connections, .indexEnsure, .indexDelete: .admin
     }
   }

@@ -4,8 +4,9 @@ import Storage
 import Synchronization
 import Wire
 
-/// A request on all documents of a store that match a selector: a find, an aggregation or a change (`Protocol/wire.md`
-/// §6.7 to §6.9). It looks at the documents of a snapshot, a few in each turn that its `JobRunner` gives it.
+/// A request on all documents of a store that match a selector, such as a find (`Protocol/wire.md` §6.7 to §6.9), or on
+/// many documents that it names, an apply with updates (§6.11). It looks at the documents of a snapshot, a few in each
+/// turn that its `JobRunner` gives it.
 ///
 /// The worker that makes it owns it together with the runner. Safe because the runner alone uses everything that
 /// changes until it posts the job to the worker, and the worker alone uses it after that; `phase` is atomic.
@@ -143,6 +144,7 @@ final class DocumentJob: @unchecked Sendable {
           case .needsSpace: return .needsSpace
           case .canceled: return endTurns(nil)
           case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
+          case .unfinished: break
           }
         } else {
           try examineBatch(&batch, task)

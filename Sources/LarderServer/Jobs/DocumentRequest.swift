@@ -5,6 +5,8 @@ enum DocumentRequest: Sendable {
   case find(FindRequest)
   case aggregate(AggregateRequest)
   case change(ChangeMatchingRequest)
+  /// An apply request with updates, whose body is valid.
+  case apply
 
   /// Decodes the body of a request, or returns nil if it is malformed.
   init?(_ operation: Operation, _ body: RawSpan) {
@@ -27,6 +29,7 @@ enum DocumentRequest: Sendable {
     case .find: .find
     case .aggregate: .aggregate
     case .change: .changeMatching
+    case .apply: .apply
     }
   }
 
@@ -44,6 +47,7 @@ enum DocumentRequest: Sendable {
     case .find: "find"
     case .aggregate: "aggregation"
     case .change(let request): request.isDelete ? "deletion" : "update"
+    case .apply: "apply"
     }
   }
 
@@ -53,6 +57,7 @@ enum DocumentRequest: Sendable {
     case .find(let request): try FindTask(request, body)
     case .aggregate(let request): try AggregateTask(request, body, limits)
     case .change(let request): try ChangeTask(request, body, limits)
+    case .apply: ApplyTask(body, limits)
     }
   }
 }

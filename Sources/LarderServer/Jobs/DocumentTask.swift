@@ -73,6 +73,8 @@ enum TaskEnd {
   case result(JobResult)
   /// The documents at these handles of a newer snapshot must be examined, too. 0 stands for no document.
   case needsDocuments([UInt32], Snapshot)
+  /// There is more to do, in this turn or the next one.
+  case unfinished
   /// The store has no room for a commit at the moment.
   case needsSpace
   /// The job was canceled just now.
@@ -85,13 +87,18 @@ enum JobResult: Sendable {
   case rows(AggregatedRows)
   /// - Parameter shownRevision: The newest commit that the reply reveals.
   case changed(MatchingChanges, shownRevision: UInt64)
+  /// - Parameters:
+  ///   - revision: The revision of what was written; 0 if that is nothing.
+  ///   - shownRevision: The newest commit that the reply reveals.
+  case applied(revision: UInt64, shownRevision: UInt64)
 
-  /// What was looked at, for the metrics.
-  var examined: (documents: UInt64, keys: UInt64) {
+  /// What was looked at, for the metrics; nil if nothing was searched for.
+  var examined: (documents: UInt64, keys: UInt64)? {
     switch self {
     case .found(let found): (found.result.examinedDocuments, found.result.examinedKeys)
     case .rows(let rows): (rows.result.examinedDocuments, rows.result.examinedKeys)
     case .changed(let changes, _): (changes.examinedDocuments, changes.examinedKeys)
+    case .applied: nil
     }
   }
 }
@@ -118,10 +125,13 @@ struct AggregatedRows: Sendable {
 struct JobFailure: Error {
   let code: ErrorCode
   let message: String
+  /// The newest commit that the message reveals, which must be durable before it is sent; 0 for none.
+  let shownRevision: UInt64
 
-  init(_ code: ErrorCode, _ message: String) {
+  init(_ code: ErrorCode, _ message: String, shownRevision: UInt64 = 0) {
     self.code = code
     self.message = message
+    self.shownRevision = shownRevision
   }
 
   init(_ error: StorageError) { self.init(ErrorCode(error), "\(error)") }

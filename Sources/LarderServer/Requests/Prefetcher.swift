@@ -54,6 +54,17 @@ struct Prefetcher: ~Copyable {
     return prefetchRecords(&map)
   }
 
+  /// Prefetches everything that the next operations of an apply request need.
+  /// - Returns: the number of those operations.
+  mutating func prefetchOperations(in body: RawSpan, at start: Int, _ map: inout EntryMap) -> Int {
+    var position = start
+    while !isFull, let record = ApplyRecord(body, at: position) {
+      add(body.extracting(record.key), &map)
+      position = record.end
+    }
+    return prefetchRecords(&map)
+  }
+
   /// Prefetches the records of the keys that were added, and forgets the keys.
   /// - Returns: the number of those keys.
   @discardableResult

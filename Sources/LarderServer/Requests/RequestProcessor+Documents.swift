@@ -21,11 +21,7 @@ extension RequestProcessor {
   ) -> RequestResult {
     guard let request = DocumentRequest(operation, body) else { return replies.fail(.malformed, id) }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
-    guard let slot = openSlot(connection) else {
-      return replies.fail(
-        .tooManyRequests, id,
-        "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds)")
-    }
+    guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
     let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
     guard let snapshot else { return replies.fail(.storeUnknown, id, "store \(store.name) was dropped") }
     let job = DocumentJob(
@@ -46,6 +42,29 @@ extension RequestProcessor {
     }
     connection.streams.append(stream)
     return RequestResult(isPending: isPending)
+  }
+
+  /// Starts an apply with updates, whose body is valid. Its store is locked.
+  mutating func startApply(
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
+    let snapshot = map.snapshot(now: now)
+    let job = DocumentJob(
+      .apply, body, for: connection.token, of: store, in: snapshot, now: now, limits: limits, mailbox)
+    connection.streams.append(
+      ReplyStream(
+        id: id, operation: .apply, store: store, snapshot: snapshot, remainder: .running(job), slot: slot,
+        credit: ReplyStream.maxCredit, now: now))
+    return RequestResult(isPending: true)
+  }
+
+  private func failForSlots(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+    replies.fail(
+      .tooManyRequests, id,
+      "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds)")
   }
 
   /// Makes room for another job, unless the server or the connection has too many.
@@ -73,8 +92,14 @@ extension RequestProcessor {
       replies.bytes.append(changes)
       replies.bytes.endFrame(start)
       if let commitWriter = job.store.commitWriter { replies.require(shownRevision, commitWriter) }
+    case .success(.applied(let revision, let shownRevision)):
+      replies.bytes.appendReply(id: connection.endStream(at: index), number: revision)
+      if let commitWriter = job.store.commitWriter { replies.require(shownRevision, commitWriter) }
     case .failure(let failure):
       replies.appendError(failure.code, connection.endStream(at: index), failure.message)
+      if failure.shownRevision > 0, let commitWriter = job.store.commitWriter {
+        replies.require(failure.shownRevision, commitWriter)
+      }
       return record(failure.code.outcome, of: job)
     case nil: preconditionFailure("a job that was posted has an outcome")
     }

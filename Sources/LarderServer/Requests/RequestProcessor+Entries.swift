@@ -180,7 +180,7 @@ extension RequestProcessor {
     return .valid(keys)
   }
 
-  private func failTooManyKeys(_ count: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+  func failTooManyKeys(_ count: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.fail(.illegalArgument, id, "the request has \(count) keys; the limit is \(limits.maxKeysPerRequest)")
   }
 }

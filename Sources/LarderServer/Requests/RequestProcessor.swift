@@ -9,9 +9,9 @@ import Wire
 /// until a request needs another store. A handler returns a `RequestResult`; it leaves nothing behind for the next one.
 ///
 /// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
-/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Streams` (replies of several
-/// frames), `+Documents` (finds and the like), `+Watches`, and `+Server` (everything else). They are `mutating`, even if they change nothing,
-/// because the compiler copies a large struct that it lends to a function.
+/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Apply`, `+Streams` (replies of
+/// several frames), `+Documents` (finds and the like), `+Watches`, and `+Server` (everything else). They are
+/// `mutating`, even if they change nothing, because the compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
   let server: ServerState
   /// The limits in force. The worker has a copy of its own, because every request reads them.
@@ -103,9 +103,9 @@ struct RequestProcessor: ~Copyable {
 
   /// Records what a job has looked at, if it has a result.
   func recordWork(of job: DocumentJob) {
-    guard case .success(let result) = job.outcome else { return }
-    metrics.add(result.examined.documents, to: .examinedDocuments)
-    metrics.add(result.examined.keys, to: .examinedKeys)
+    guard case .success(let result) = job.outcome, let examined = result.examined else { return }
+    metrics.add(examined.documents, to: .examinedDocuments)
+    metrics.add(examined.keys, to: .examinedKeys)
     metrics.add(1, to: job.isScan ? .scans : .indexedJobs)
   }
 
@@ -292,13 +292,16 @@ struct RequestProcessor: ~Copyable {
     case .page: return try scan(.page, body, id, &connection, store, &map, into: &replies)
     case .all: return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
+    case .apply: return try apply(body, id, &connection, store, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
     }
   }
 
   /// Whether an operation works on the entries of a store, and is executed under that store's lock.
   @inline(__always)
-  static func isOnEntries(_ kind: UInt8) -> Bool { kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue }
+  static func isOnEntries(_ kind: UInt8) -> Bool {
+    kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+  }
 
   /// Whether a request on entries changes nothing.
   @inline(__always)

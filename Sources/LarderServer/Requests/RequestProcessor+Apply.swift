@@ -1,0 +1,146 @@
+import Documents
+import Storage
+import Wire
+
+/// Apply, several operations as one commit: `Protocol/wire.md` §6.11. It runs under the store's lock, except that
+/// updates that may take long are left to a `DocumentJob`.
+extension RequestProcessor {
+  /// The maximum number of updates that are made under the store's lock, the maximum size of their request in bytes,
+  /// and the maximum size of the documents in bytes, where one that is updated twice counts twice.
+  private static let maxBriefUpdateCount = 64
+  private static let maxBriefBodyByteCount = 64 << 10
+  private static let maxBriefDocumentByteCount = 16 << 10
+
+  /// What an apply request consists of, once it is known to be valid.
+  private struct Contents {
+    var putCount = 0
+    /// The size of the keys and values of the puts, in bytes.
+    var putByteCount = 0
+    var deleteCount = 0
+    var updateCount = 0
+    /// The first operation whose condition doesn't hold, and its position among all.
+    var failed: (record: ApplyRecord, position: Int)?
+  }
+
+  mutating func apply(
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    guard let count = body.integer(at: 0, as: UInt32.self) else { return replies.fail(.malformed, id) }
+    guard count <= limits.maxKeysPerRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
+    var contents = Contents()
+    var offset = 4
+    var prefetchedCount = 0
+    for position in 0..<Int(count) {
+      guard let record = ApplyRecord(body, at: offset) else { return replies.fail(.malformed, id) }
+      if let code = error(in: record, of: body) {
+        return replies.fail(code, id, record.message("the operation is not valid", position, in: body))
+      }
+      if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchOperations(in: body, at: offset, &map) }
+      prefetchedCount -= 1
+      if record.hasCondition, contents.failed == nil,
+        unsafe !map.satisfies(WriteCondition(record), body.extracting(unchecked: record.key), now: now)
+      {
+        contents.failed = (record, position)
+      }
+      switch record.kind {
+      case .putSingle, .putList:
+        contents.putCount += 1
+        contents.putByteCount += record.key.count + record.value.count
+      case .delete: contents.deleteCount += 1
+      case .update: contents.updateCount += 1
+      case .check: break
+      }
+      offset = record.end
+    }
+    guard offset == body.byteCount else { return replies.fail(.malformed, id) }
+    if let (record, position) = contents.failed {
+      let revision = map.get(body.extracting(record.key), now: now)?.revision
+      return replies.fail(.conditionFailed, id, record.conditionMessage(position, actual: revision, in: body))
+    }
+    if contents.updateCount > 0 {
+      return try applyUpdates(contents, body, id, &connection, store, &map, into: &replies)
+    }
+    try map.checkCommit(operations: contents.putCount + contents.deleteCount, bytes: body.byteCount)
+    if contents.putCount > 0 { try map.reserve(records: contents.putCount, bytes: contents.putByteCount) }
+    let revision = map.revision + 1
+    do throws(StorageError) {
+      try write(body, revision: revision, &map)
+    } catch {
+      // As in put-many.
+      return replies.fail(.failed, id, "\(error)")
+    }
+    replies.bytes.appendReply(id: id, number: map.revision == revision ? revision : 0)
+    return RequestResult()
+  }
+
+  /// Executes the puts and deletes of a request without updates.
+  private func write(_ body: RawSpan, revision: UInt64, _ map: inout EntryMap) throws(StorageError) {
+    var offset = 4
+    while let record = ApplyRecord(body, at: offset) {
+      let key = unsafe body.extracting(unchecked: record.key)
+      if let kind = record.valueKind {
+        unsafe try map.put(
+          key, body.extracting(unchecked: record.value), kind: EntryKind(kind),
+          expiry: record.expiry == 0 ? 0 : now &+ record.expiry, revision: revision, now: now)
+      } else if record.kind == .delete {
+        _ = try map.delete(key, revision: revision, now: now)
+      }
+      offset = record.end
+    }
+  }
+
+  /// Executes a request with updates whose conditions hold, or starts a job that does.
+  private mutating func applyUpdates(
+    _ contents: Contents, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
+    _ map: inout EntryMap, into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult {
+    guard contents.updateCount <= Self.maxBriefUpdateCount, body.byteCount <= Self.maxBriefBodyByteCount,
+      var changes = briefChanges(body, &map)
+    else { return startApply(body, id, &connection, store, &map, into: &replies) }
+    do throws(JobFailure) {
+      let limits = JSONLimits(maxByteCount: maxValueSize)
+      while try changes.applyNext(limits) {}
+    } catch { return replies.fail(error.code, id, error.message) }
+    try changes.reserve(in: &map)
+    let revision = map.revision + 1
+    do throws(StorageError) {
+      try changes.write(to: &map, revision: revision, now: now)
+    } catch { return replies.fail(.failed, id, "\(error)") }
+    replies.bytes.appendReply(id: id, number: map.revision == revision ? revision : 0)
+    return RequestResult()
+  }
+
+  /// Returns the changes of a request, with the current values of the entries that it updates, or nil if the values are
+  /// too large or not in memory.
+  private func briefChanges(_ body: RawSpan, _ map: inout EntryMap) -> ApplyChanges? {
+    let body = body.toArray()
+    var changes = ApplyChanges(body)
+    var byteCount = 0
+    for position in 0..<changes.entryCount {
+      let key = unsafe body.span.bytes.extracting(changes.key(ofEntry: position))
+      guard let view = map.get(key, now: now) else { continue }
+      changes.setBase(view, ofEntry: position)
+      guard view.kind == .single else { continue }
+      byteCount += view.valueByteCount * changes.updateCount(ofEntry: position)
+      guard byteCount <= Self.maxBriefDocumentByteCount, let value = unsafe view.value else { return nil }
+      unsafe changes.setValue(Array(value), ofEntry: position)
+    }
+    return changes
+  }
+
+  /// The error in an operation whose form is valid; nil if there is none.
+  private func error(in record: ApplyRecord, of body: RawSpan) -> ErrorCode? {
+    guard unsafe Key.isValid(body.extracting(unchecked: record.key)) else { return .keyInvalid }
+    if record.value.count > maxValueSize { return .valueTooLarge }
+    if record.kind == .putList, !ListValue.isValid(body.extracting(record.value)) { return .dataSerialization }
+    if record.flags != 0 {
+      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
+      if record.flags & both == both { return .illegalArgument }
+      if record.flags & RecordFlags.expiry != 0, record.expiry == 0 || record.expiry > 1 << 53 {
+        return .illegalArgument
+      }
+    }
+    return record.kind == .check && !record.hasCondition ? .illegalArgument : nil
+  }
+}
