@@ -26,7 +26,15 @@ import Testing
     #expect(cats.map(\.id) == ["fred23"])
   }
 
-  @Test(arguments: ["let client", "let people", "let books = CacheRepository"])
+  @Test func `the README's transfer moves money`() async throws {
+    let server = try TestServer.start(stores: ["accounts": "memory"])
+    try await Self.transfer(on: server.client)
+    let accounts = server.client.store("accounts")
+    #expect(try await accounts.get("bob")?.bytes == Array(#"{"balance":30}"#.utf8))
+    #expect(try await accounts.get("statistics")?.bytes == Array(#"{"count":1}"#.utf8))
+  }
+
+  @Test(arguments: ["let client", "let people", "let accounts", "let books = CacheRepository"])
   func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
     let readme = here.deletingLastPathComponent().appendingPathComponent("../../README.md")
@@ -71,6 +79,30 @@ import Testing
 
     let cats = try people.find(Selector(parsing: #"{"pet.species":"cat"}"#))
     return (try people.find(query).documents.first?.value(), cats)
+  }
+
+  private struct Account: Codable {
+    var balance: Int
+  }
+
+  private struct UnknownAccount: Error {}
+
+  private static func transfer(on client: LarderClient) async throws {
+    let accounts = client.store("accounts")
+    try await accounts.apply { batch in
+      batch.put("alice", Array(#"{"balance":100}"#.utf8), if: .absent)
+      try batch.increment("count", of: "statistics", by: 1, orCreate: true)
+    }
+    let rest = try await accounts.perform(retries: 10) { context in
+      guard var alice = try await context.get("alice", as: Account.self) else { throw UnknownAccount() }
+      var bob = try await context.get("bob", as: Account.self) ?? Account(balance: 0)
+      alice.balance -= 30
+      bob.balance += 30
+      try context.put("alice", alice)
+      try context.put("bob", bob)
+      return alice.balance
+    }
+    #expect(rest == 70)
   }
 
   private struct Book: Codable, Equatable, Sendable {

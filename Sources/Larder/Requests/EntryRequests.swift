@@ -34,23 +34,8 @@ struct PutRequest: Request {
   init(_ write: Write) throws(LarderError) {
     key = write.key
     condition = write.condition
-    switch write.value {
-    case .single(let bytes):
-      kind = .single
-      value = bytes
-    case .list(let elements):
-      kind = .list
-      value = ListValue.encode(elements)
-    }
-    expiry =
-      try write.expiresIn.map { duration throws(LarderError) in
-        let milliseconds = duration.wholeMilliseconds
-        guard milliseconds > 0 else {
-          throw LarderError(
-            .illegalArgument, outcome: .rejected, "the expiry is \(duration); it must be at least 1 ms")
-        }
-        return milliseconds
-      } ?? 0
+    (kind, value) = write.value.encoded
+    expiry = try write.expiryMilliseconds()
   }
 
   var measure: RequestMeasure {
@@ -70,6 +55,29 @@ struct PutRequest: Request {
       unsafe output.appendWrite(
         kind: kind, expiry: expiry, ifAbsent: isAbsent, ifRevision: revision, key: key, value: value.span.bytes)
     }
+  }
+}
+
+extension EntryValue {
+  /// The kind of the value, and the bytes of a single value or a list in its wire format.
+  var encoded: (kind: ValueKind, bytes: [UInt8]) {
+    switch self {
+    case .single(let bytes): (.single, bytes)
+    case .list(let elements): (.list, ListValue.encode(elements))
+    }
+  }
+}
+
+extension Write {
+  /// Returns when the entry expires, in milliseconds from now; 0 for never.
+  /// - Throws: `illegalArgument` for less than a millisecond.
+  func expiryMilliseconds() throws(LarderError) -> UInt64 {
+    guard let expiresIn else { return 0 }
+    let milliseconds = expiresIn.wholeMilliseconds
+    guard milliseconds > 0 else {
+      throw LarderError(.illegalArgument, outcome: .rejected, "the expiry is \(expiresIn); it must be at least 1 ms")
+    }
+    return milliseconds
   }
 }
 

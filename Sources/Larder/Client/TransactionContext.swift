@@ -1,0 +1,252 @@
+import Documents
+import Foundation
+import Platform
+
+/// Reads and writes of a store that take effect together: what `RemoteStore.perform` passes to its closure.
+///
+/// A read notes the revision of every entry that it returns, and every key that it finds absent. A write is kept until
+/// the closure returns. Then one request checks what was read and writes everything. The context can be used by several
+/// tasks at a time, but not after the closure has returned.
+///
+/// Reads throw the errors of `RemoteStore`. If two reads return different revisions of an entry, the second one throws
+/// the error of a conflict right away.
+public final class TransactionContext: Sendable {
+  private let store: RemoteStore
+  private let state = Lock(TransactionState())
+
+  init(_ store: RemoteStore) {
+    self.store = store
+  }
+
+  // MARK: Reading by key
+
+  /// Returns the value of a key, or nil if there is none. Sees the context's own writes.
+  public func get(_ key: String) async throws(LarderError) -> EntryValue? {
+    if let write = pendingWrite(of: key) { return write.value }
+    let entry = try await store.get(key)
+    try note([(key, entry?.revision ?? 0)])
+    return entry?.value
+  }
+
+  /// Returns the value of a key, converted from its bytes, or nil if there is none. Bytes, data and strings are kept as
+  /// they are, any other type as JSON. Sees the context's own writes.
+  /// - Throws: Also what the decoder throws; `dataSerialization` if the value is a list.
+  public func get<T: Codable & Sendable>(_ key: String, as type: T.Type) async throws -> T? {
+    try await get(key).map { try Self.decode($0, key) }
+  }
+
+  /// Returns the values of several keys, in their order, with nil for those that have none. What isn't one of the
+  /// context's own writes is read at one point in time.
+  /// - Throws: `illegalArgument` for more keys than the server takes in one call.
+  public func getAll(_ keys: [String]) async throws(LarderError) -> [EntryValue?] {
+    let pending = keys.map { pendingWrite(of: $0) }
+    let missing = zip(keys, pending).filter { $1 == nil }.map(\.0)
+    var entries: ArraySlice<Entry?> = []
+    if !missing.isEmpty {
+      entries = try await store.getMany(missing)[...]
+      try note(zip(missing, entries).map { ($0, $1?.revision ?? 0) })
+    }
+    return pending.map { write in if let write { write.value } else { entries.removeFirst()?.value } }
+  }
+
+  /// Returns the values of several keys as `getAll(_:)` does, converted as `get(_:as:)` does.
+  public func getAll<T: Codable & Sendable>(_ keys: [String], as type: T.Type) async throws -> [T?] {
+    try zip(keys, await getAll(keys)).map { key, value in try value.map { try Self.decode($0, key) } }
+  }
+
+  // MARK: Finding
+
+  /// Returns the documents that a query finds, as the store was at one point in time, without the context's own writes.
+  ///
+  /// Each of the documents is noted. What does not match is not: another client's write by which a document begins to
+  /// match is no conflict.
+  public func find(_ query: DocumentQuery) async throws(LarderError) -> [Document] {
+    let documents = try await store.find(query).result().documents
+    try note(documents.compactMap { document in document.id.map { ($0, document.revision ?? 0) } })
+    return documents
+  }
+
+  /// Returns the documents that match a selector, in the order of their keys' bytes; see `find(_:)` for a query.
+  public func find(_ selector: Selector) async throws(LarderError) -> [Document] {
+    try await find(DocumentQuery(selector))
+  }
+
+  /// Returns the documents that match a selector as values of a type, which sees the members of each document, `_id`
+  /// and `_rev`; see `find(_:)` for a query.
+  /// - Throws: Also what the decoder throws.
+  public func find<T: Decodable>(_ selector: Selector, as type: T.Type) async throws -> [T] {
+    let decoder = JSONDecoder()
+    return try await find(selector).map { try decoder.decode(T.self, from: Data($0.json())) }
+  }
+
+  // MARK: Writing
+
+  /// Writes an entry.
+  /// - Parameters:
+  ///   - expiresIn: The time until the entry expires, from the end of the closure on, to the millisecond and at least
+  ///     1 ms; nil for an entry that does not expire.
+  public func put(_ key: String, _ value: EntryValue, expiresIn: Duration? = nil) {
+    write(key, .put(Write(key, value, expiresIn: expiresIn)))
+  }
+
+  /// Writes a value, converted to bytes: bytes, data and strings as they are, any other type as JSON.
+  /// - Throws: What the encoder throws.
+  public func put<T: Codable & Sendable>(_ key: String, _ value: T, expiresIn: Duration? = nil) throws {
+    put(key, .single(try defaultCodec(of: T.self).encode(value)), expiresIn: expiresIn)
+  }
+
+  /// Writes an entry for a key that has none. Reads the key, unless it was read before.
+  /// - Throws: `conditionFailed` if the key has an entry, which is no conflict.
+  public func insert(_ key: String, _ value: EntryValue, expiresIn: Duration? = nil) async throws(LarderError) {
+    guard try await !contains(key) else {
+      throw LarderError(.conditionFailed, outcome: .rejected, "the key \(key.debugDescription) has an entry already")
+    }
+    put(key, value, expiresIn: expiresIn)
+  }
+
+  /// Writes a value, converted as in `put`, for a key that has none.
+  /// - Throws: `conditionFailed` if the key has an entry, which is no conflict; and what the encoder throws.
+  public func insert<T: Codable & Sendable>(_ key: String, _ value: T, expiresIn: Duration? = nil) async throws {
+    try await insert(key, .single(try defaultCodec(of: T.self).encode(value)), expiresIn: expiresIn)
+  }
+
+  /// Deletes the entry of a key, if there is one.
+  public func delete(_ key: String) { write(key, .delete) }
+
+  /// Returns whether a key has an entry. Asks the server only if that isn't known.
+  private func contains(_ key: String) async throws(LarderError) -> Bool {
+    if let write = pendingWrite(of: key) { return write.value != nil }
+    if let revision = state.withLock({ $0.revisions[key] }) { return revision != 0 }
+    return try await get(key) != nil
+  }
+
+  // MARK: State
+
+  /// What a pending write makes of its key: the value, or nil.
+  private struct PendingValue {
+    let value: EntryValue?
+  }
+
+  private func pendingWrite(of key: String) -> PendingValue? {
+    state.withLock { state in
+      state.requireOpen()
+      return switch state.writes[key] {
+      case .put(let write): PendingValue(value: write.value)
+      case .delete: PendingValue(value: nil)
+      case nil: nil
+      }
+    }
+  }
+
+  private func write(_ key: String, _ write: TransactionState.PendingWrite) {
+    state.withLock { state in
+      state.requireOpen()
+      if state.writes.updateValue(write, forKey: key) == nil { state.writtenKeys.append(key) }
+    }
+  }
+
+  /// Notes what one request has read.
+  /// - Throws: The error of a conflict if an entry had another revision when it was read before.
+  private func note(_ entries: [(key: String, revision: UInt64)]) throws(LarderError) {
+    let changedKey: String? = state.withLock { state in
+      state.requireOpen()
+      state.readCount += 1
+      var changedKey: String?
+      for (key, revision) in entries {
+        guard let earlier = state.revisions[key] else {
+          state.revisions[key] = revision
+          state.readKeys.append(key)
+          continue
+        }
+        if earlier != revision { changedKey = key }
+      }
+      if changedKey != nil { state.hasConflict = true }
+      return changedKey
+    }
+    guard let changedKey else { return }
+    throw Self.conflict("the entry of \(changedKey.debugDescription) was written between two reads")
+  }
+
+  private static func decode<T: Codable & Sendable>(_ value: EntryValue, _ key: String) throws -> T {
+    guard let bytes = value.bytes else {
+      throw LarderError(
+        .dataSerialization, outcome: .rejected, "the value of \(key.debugDescription) is a list, not a single value")
+    }
+    return try defaultCodec(of: T.self).decode(bytes)
+  }
+
+  // MARK: Ending
+
+  /// Whether others have written what was read.
+  var hasConflict: Bool { state.withLock { $0.hasConflict } }
+
+  /// Ends the context without writing anything.
+  func cancel() { state.withLock { $0.hasEnded = true } }
+
+  /// Ends the context: checks what was read, and writes what was written.
+  func commit() async throws(LarderError) {
+    let batch = state.withLock { state in
+      state.requireOpen()
+      state.hasEnded = true
+      return state.batch
+    }
+    guard let batch else { return }
+    do throws(LarderError) { try await store.apply(batch) } catch {
+      guard error.kind == .conditionFailed else { throw error }
+      state.withLock { $0.hasConflict = true }
+      throw Self.conflict(error.message)
+    }
+  }
+
+  /// The error of a conflict. It says that the same call may succeed later.
+  private static func conflict(_ message: String) -> LarderError {
+    LarderError(.conditionFailed, outcome: .notExecuted, "others have changed what was read: \(message)")
+  }
+}
+
+/// What the closure of a transaction has read and written so far. Guarded by the lock of its context.
+private struct TransactionState {
+  enum PendingWrite {
+    case put(Write)
+    case delete
+  }
+
+  /// The revisions of the entries that were read, 0 for absent ones, and their keys in the order of their first reads.
+  var revisions: [String: UInt64] = [:]
+  var readKeys: [String] = []
+  /// The writes, and their keys in the order of their first writes.
+  var writes: [String: PendingWrite] = [:]
+  var writtenKeys: [String] = []
+  /// The number of requests that have read.
+  var readCount = 0
+  var hasConflict = false
+  var hasEnded = false
+
+  func requireOpen() {
+    precondition(!hasEnded, "The context of a transaction is used after its closure has returned.")
+  }
+
+  /// What is left to do; nil for nothing. What a single request has read is consistent by itself.
+  var batch: WriteBatch? {
+    if writes.isEmpty, readCount <= 1 { return nil }
+    var batch = WriteBatch()
+    for key in readKeys {
+      // A write has the condition itself.
+      guard writes[key] == nil, let revision = revisions[key] else { continue }
+      if revision == 0 { batch.checkAbsent(key) } else { batch.check(key, hasRevision: revision) }
+    }
+    for key in writtenKeys {
+      guard let write = writes[key] else { continue }
+      switch (write, revisions[key]) {
+      case (.put(let write), nil): batch.put(write)
+      case (.put(var write), let revision?):
+        write.condition = revision == 0 ? .absent : .revision(revision)
+        batch.put(write)
+      case (.delete, nil): batch.delete(key)
+      case (.delete, 0?): batch.checkAbsent(key)
+      case (.delete, let revision?): batch.delete(key, ifRevision: revision)
+      }
+    }
+    return batch.isEmpty ? nil : batch
+  }
+}
