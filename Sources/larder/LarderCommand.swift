@@ -44,7 +44,7 @@ struct LarderCommand: AsyncParsableCommand {
         subcommands: [Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
         name: "Entries",
-        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Watch.self]),
+        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Apply.self, Count.self, Page.self, Watch.self]),
       CommandGroup(name: "Documents", subcommands: [Find.self, Update.self, IndexCommand.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
       CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self]),
