@@ -14,7 +14,7 @@ import Wire
       ("*3\r\n$10\r\n\(value)\r\n$-1\r\n$10\r\n\(value)\r\n", 2, 1, nil), ("*0\r\n", 0, 0, nil),
     ] as [(String, Int32, Int32, Reply.Failure?)])
   func `RESP replies are found at any split`(text: String, entries: Int32, misses: Int32, failure: Reply.Failure?) {
-    let target = RespTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = RespTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(Array(text.utf8), target, entries, misses, failure)
   }
 
@@ -28,24 +28,24 @@ import Wire
   func `memcached replies are found at any split`(
     text: String, entries: Int32, misses: Int32, failure: Reply.Failure?
   ) {
-    let target = MemcachedTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = MemcachedTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(Array(text.utf8), target, entries, misses, failure)
   }
 
   @Test func `Values that memcached leaves out of a reply are misses`() {
-    let target = MemcachedTarget(store: "", valueSize: 10, keysInGetMany: 5)
+    let target = MemcachedTarget(store: "", valueSize: 10, keysPerRequest: 5)
     let text = "VALUE a 0 10\r\n\(Self.value)\r\nVALUE b 0 10\r\n\(Self.value)\r\nEND\r\n"
     check(Array(text.utf8), target, 2, 3, nil)
   }
 
   @Test(arguments: ["X\r\n", "$10\r\n\(value)..", "*x\r\n"])
   func `Invalid RESP is malformed`(text: String) {
-    let target = RespTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = RespTarget(store: "", valueSize: 10, keysPerRequest: 1)
     #expect(unsafe target.scan(Array(text.utf8).span.bytes, at: 0) == .malformed)
   }
 
   @Test func `Larder replies are found at any split`() {
-    let target = LarderTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = LarderTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(frame { $0.appendReply(id: 8, number: 5) }, target, 0, 0, nil, sequence: 7)
     check(entries(id: 1, sizes: [10], missing: 0), target, 1, 0, nil, sequence: 0)
     check(entries(id: 2, sizes: [10, 10, 10], missing: 2), target, 3, 2, nil, sequence: 1)
@@ -55,7 +55,7 @@ import Wire
   }
 
   @Test func `A reply stream is one reply`() {
-    let target = LarderTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = LarderTarget(store: "", valueSize: 10, keysPerRequest: 1)
     let part = frame {
       let start = $0.beginReply(id: 9, more: true)
       $0.endFrame(start)
@@ -68,7 +68,7 @@ import Wire
   }
 
   @Test func `A notice closes the connection`() {
-    let target = LarderTarget(store: "", valueSize: 10, keysInGetMany: 1)
+    let target = LarderTarget(store: "", valueSize: 10, keysPerRequest: 1)
     let notice = frame { $0.appendError(.shuttingDown, id: 0) }
     #expect(unsafe target.scan(notice.span.bytes, at: 0) == .malformed)
   }

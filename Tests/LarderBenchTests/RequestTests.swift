@@ -64,6 +64,36 @@ import Wire
     }
   }
 
+  @Test func `An apply has the puts of a put-many, and as many checks of absent keys`() throws {
+    let frames = try [
+      bytes("put-many:2", LarderTarget.self, session: 7), bytes("apply:2", LarderTarget.self, session: 7),
+    ]
+    let bodies = try frames.map { frame in
+      let header = try #require(frameHeader(of: frame))
+      #expect(header.frameSize == frame.count && header.detail == 7)
+      return Array(frame[header.body(at: 0)])
+    }
+    #expect(frames.map { $0[4] } == [Wire.Operation.putMany.rawValue, Wire.Operation.apply.rawValue])
+    #expect(bodies.map { Int($0[0]) } == [2, 4])
+    var offsets = (4, 4)
+    for _ in 0..<2 {
+      let (many, apply) = (bodies[0], bodies[1])
+      guard let write = unsafe WriteRecord(many.span.bytes, at: offsets.0),
+        let put = unsafe ApplyRecord(apply.span.bytes, at: offsets.1),
+        let check = unsafe ApplyRecord(apply.span.bytes, at: put.end)
+      else {
+        Issue.record("a record is malformed")
+        return
+      }
+      #expect(put.kind == .putSingle && put.value.count == write.value.count && put.flags == write.flags)
+      #expect(check.kind == .check && check.flags == RecordFlags.ifAbsent)
+      // Keys 10 to 19 are absent.
+      #expect(String(decoding: apply[check.key], as: UTF8.self).hasPrefix("key:00000000001"))
+      offsets = (write.end, check.end)
+    }
+    #expect(offsets == (bodies[0].count, bodies[1].count))
+  }
+
   @Test func `In YCSB F, a write of the same key follows a read`() throws {
     let text = try first("ycsb-f", MemcachedTarget.self, count: 200)
     let lines = text.split(separator: "\r\n").filter { $0.hasPrefix("get") || $0.hasPrefix("set") }
@@ -74,14 +104,16 @@ import Wire
   }
 
   @Test func `A workload with an unsupported operation is refused`() throws {
-    for workload in ["page", "ycsb-e"] {
+    for workload in ["page", "ycsb-e", "put-many:2", "apply:2"] {
       #expect(throws: BenchError.self) { try first(workload, RespTarget.self) }
       #expect(throws: BenchError.self) { try first(workload, MemcachedTarget.self) }
     }
     #expect(throws: BenchError.self) { try first("get-many:3", EchoTarget.self) }
   }
 
-  @Test(arguments: ["", "gets", "mixed", "mixed:101", "get-many:0", "get-many:x", "ycsb-g", "get:1", "ycsb-a:1"])
+  @Test(arguments: [
+    "", "gets", "mixed", "mixed:101", "get-many:0", "get-many:x", "put-many:0", "apply", "ycsb-g", "get:1", "ycsb-a:1",
+  ])
   func `An invalid workload is refused`(text: String) {
     #expect(throws: BenchError.self) { try Workload(text) }
   }
@@ -90,6 +122,11 @@ import Wire
     let text = try first("mixed:75", MemcachedTarget.self, count: 10_000)
     let gets = text.split(separator: "\r\n").count { $0.hasPrefix("get") }
     #expect((7_200...7_800).contains(gets))
+  }
+
+  private func frameHeader(of frame: [UInt8]) -> FrameHeader? {
+    guard case .frame(let header) = unsafe FrameScan(frame.span.bytes, at: 0, maxLength: 4_096) else { return nil }
+    return header
   }
 
   private func first<T: Target>(
@@ -102,7 +139,7 @@ import Wire
     _ workload: String, _ type: T.Type, session: T.Session, count: Int = 1
   ) throws -> [UInt8] {
     let workload = try Workload(workload)
-    let target = T(store: "bench", valueSize: 5, keysInGetMany: workload.keysInGetMany)
+    let target = T(store: "bench", valueSize: 5, keysPerRequest: workload.keysPerRequest)
     var writer = try RequestWriter(
       target, workload, keys: KeyChooser(workload.distribution, keys: 10, seed: 3), keyCount: 10)
     var output = ByteBuffer()

@@ -7,8 +7,9 @@ struct RunCommand: ParsableCommand {
     abstract: "Generates load on one server and reports latency, throughput and CPU cost.",
     discussion: """
       A TARGET is larder:, resp: (Redis, Valkey), memcached: or echo:, followed by unix:/path or tcp:HOST:PORT.
-      A WORKLOAD is get, put, mixed:N (N percent gets), get-many:N, page, or one of ycsb-a to ycsb-f. Keys are drawn \
-      uniformly; for YCSB A, B, C, E and F from a Zipf distribution; YCSB D prefers the latest inserts.
+      A WORKLOAD is get, put, mixed:N (N percent gets), get-many:N, put-many:N, apply:N (N puts and N checks), page, \
+      or one of ycsb-a to ycsb-f. Keys are drawn uniformly; for YCSB A, B, C, E and F from a Zipf distribution; YCSB \
+      D prefers the latest inserts.
 
       Without --rate, each connection sends its next requests after the replies to the previous ones. With --rate, \
       requests are scheduled at a constant rate, and latency counts from the scheduled time, so that a server can't \

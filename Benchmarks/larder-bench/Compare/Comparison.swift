@@ -77,7 +77,7 @@ struct Comparison {
       }
     }
     for work in works {
-      let keys = try Workload(work.workload).keysInGetMany
+      let keys = try Workload(work.workload).keysPerRequest
       for server in servers {
         guard let outcomes = samples[work.name]?[server.contender.name] else { continue }
         report.add(work.name, server.contender.name, outcomes, keys: keys)

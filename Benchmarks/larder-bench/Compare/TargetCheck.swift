@@ -20,11 +20,11 @@ struct TargetCheck {
 
   private func check<T: Target>(_ type: T.Type) throws {
     let connection = try SetupConnection(to: address)
-    let session = try T(store: "bench", valueSize: 1, keysInGetMany: 1).handshake(connection)
+    let session = try T(store: "bench", valueSize: 1, keysPerRequest: 1).handshake(connection)
     var random = Random(seed: 7)
     var written: [(key: UInt64, value: [UInt8])] = []
     for size in Self.sizes {
-      let target = T(store: "bench", valueSize: size, keysInGetMany: 1)
+      let target = T(store: "bench", valueSize: size, keysPerRequest: 1)
       for _ in 0..<Self.keysPerSize {
         let key = BenchKey.limit - 1 - UInt64(written.count)
         let value = (0..<size).map { _ in UInt8(97 + random.below(26)) }
@@ -34,13 +34,13 @@ struct TargetCheck {
       }
     }
     for (key, value) in written {
-      let target = T(store: "bench", valueSize: value.count, keysInGetMany: 1)
+      let target = T(store: "bench", valueSize: value.count, keysPerRequest: 1)
       let reply = try exchange(connection, target, .get, session, key: key)
       guard unsafe target.value(in: reply.bytes.span.bytes) == value else {
         throw BenchError("the value of \(value.count) bytes differs from the one that was written")
       }
     }
-    let target = T(store: "bench", valueSize: 1, keysInGetMany: 1)
+    let target = T(store: "bench", valueSize: 1, keysPerRequest: 1)
     let missing = try exchange(connection, target, .get, session, key: BenchKey.limit / 2).reply
     guard missing.misses == 1, missing.failure == nil else { throw BenchError("a missing key was found") }
   }
@@ -49,8 +49,8 @@ struct TargetCheck {
   /// recovering.
   func canRead(_ key: UInt64, valueSize: Int, _ protocolName: TargetProtocol) -> Bool {
     switch protocolName {
-    case .larder: canRead(key, LarderTarget(store: "bench", valueSize: valueSize, keysInGetMany: 1))
-    case .resp: canRead(key, RespTarget(store: "bench", valueSize: valueSize, keysInGetMany: 1))
+    case .larder: canRead(key, LarderTarget(store: "bench", valueSize: valueSize, keysPerRequest: 1))
+    case .resp: canRead(key, RespTarget(store: "bench", valueSize: valueSize, keysPerRequest: 1))
     case .memcached, .echo: false
     }
   }
@@ -64,7 +64,7 @@ struct TargetCheck {
 
   private func checkEcho() throws {
     let connection = try SetupConnection(to: address)
-    let target = EchoTarget(store: "bench", valueSize: 100, keysInGetMany: 1)
+    let target = EchoTarget(store: "bench", valueSize: 100, keysPerRequest: 1)
     let session = try target.handshake(connection)
     let reply = try exchange(connection, target, .put, session, key: 1)
     guard reply.bytes == reply.request else { throw BenchError("the echo differs from what was sent") }

@@ -25,7 +25,7 @@ struct DocumentConnection: ~Copyable {
 
   init(to server: DocumentAddress) throws {
     let connection = try SetupConnection(to: server.address, timeout: .seconds(60))
-    handle = try LarderTarget(store: server.store, valueSize: 0, keysInGetMany: 1).handshake(connection)
+    handle = try LarderTarget(store: server.store, valueSize: 0, keysPerRequest: 1).handshake(connection)
     self.connection = connection
   }
 

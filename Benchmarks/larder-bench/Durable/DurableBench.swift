@@ -306,7 +306,7 @@ extension DurableBench {
   private func rewriteFile(of server: RunningServer) throws {
     show("rewriting the append-only file of \(server.contender.name)")
     let connection = try SetupConnection(to: server.address)
-    let target = RespTarget(store: "", valueSize: 0, keysInGetMany: 1)
+    let target = RespTarget(store: "", valueSize: 0, keysPerRequest: 1)
     func ask(_ command: String) throws -> String {
       let answer = try connection.exchange(Array("\(command)\r\n".utf8)) { bytes in
         if case .reply(let reply) = target.scan(bytes, at: 0) { reply.end } else { nil }

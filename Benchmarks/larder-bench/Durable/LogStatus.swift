@@ -14,7 +14,7 @@ struct LogStatus {
   /// - Throws: `BenchError` if the server does not reply or the store has no log.
   init(of server: RunningServer) throws {
     let connection = try SetupConnection(to: server.address)
-    let target = LarderTarget(store: server.contender.stores[0], valueSize: 0, keysInGetMany: 1)
+    let target = LarderTarget(store: server.contender.stores[0], valueSize: 0, keysPerRequest: 1)
     let figures = try target.figures(connection, target.handshake(connection))
     func figure(_ name: String) throws -> Int {
       guard let value = figures[name] else { throw BenchError("the store's stats have no \(name)") }

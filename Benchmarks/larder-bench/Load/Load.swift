@@ -12,7 +12,7 @@ struct Load<T: Target> {
   init(_ plan: LoadPlan) {
     self.plan = plan
     targets = plan.stores.map {
-      T(store: $0, valueSize: plan.valueSize, keysInGetMany: plan.workload.keysInGetMany)
+      T(store: $0, valueSize: plan.valueSize, keysPerRequest: plan.workload.keysPerRequest)
     }
   }
 

@@ -40,6 +40,8 @@ struct RequestWriter<T: Target> {
     case .update: append(.put, to: &output, sequence, session) { $0.next() }
     case .insert: append(.put, to: &output, sequence, session) { $0.insert() }
     case .getMany: append(.getMany, to: &output, sequence, session) { $0.next() }
+    case .putMany: append(.putMany, to: &output, sequence, session) { $0.next() }
+    case .apply: append(.apply, to: &output, sequence, session) { $0.next() }
     case .page: append(.page, to: &output, sequence, session) { $0.next() }
     case .scan: append(.scan, to: &output, sequence, session) { $0.next() }
     case .readModifyWrite:
@@ -71,6 +73,9 @@ struct RequestWriter<T: Target> {
     output.append(templates[operation.rawValue].bytes)
     for offset in templates[operation.rawValue].keyOffsets {
       BenchKey.patch(&output, at: start &+ offset, key(&keys))
+    }
+    for offset in templates[operation.rawValue].absentKeyOffsets {
+      BenchKey.patch(&output, at: start &+ offset, keyCount &+ keys.random.below(keyCount))
     }
     if let offset = templates[operation.rawValue].pageOffsetField {
       output.replace(at: start &+ offset, with: keys.random.below(keyCount))

@@ -148,7 +148,7 @@ extension RunReport {
     latencyMicroseconds = tally.latencyReport
     errors = Errors(tally)
     server = outcome.server.map {
-      ServerReport($0, requests: tally.answered, keys: plan.workload.keysInGetMany)
+      ServerReport($0, requests: tally.answered, keys: plan.workload.keysPerRequest)
     }
     generator = GeneratorReport(outcome)
     warnings = outcome.warnings(plan)

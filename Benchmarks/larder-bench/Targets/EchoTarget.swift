@@ -5,8 +5,8 @@ struct EchoTarget: Target {
   typealias Session = UInt16
   private let larder: LarderTarget
 
-  init(store: String, valueSize: Int, keysInGetMany: Int) {
-    larder = LarderTarget(store: store, valueSize: valueSize, keysInGetMany: keysInGetMany)
+  init(store: String, valueSize: Int, keysPerRequest: Int) {
+    larder = LarderTarget(store: store, valueSize: valueSize, keysPerRequest: keysPerRequest)
   }
 
   func handshake(_ connection: borrowing SetupConnection) throws -> UInt16 {
@@ -21,7 +21,7 @@ struct EchoTarget: Target {
   func template(for operation: Operation) -> RequestTemplate? {
     switch operation {
     case .get, .put: larder.template(for: operation)
-    case .getMany, .page, .scan: nil
+    case .getMany, .putMany, .apply, .page, .scan: nil
     }
   }
 

@@ -7,17 +7,17 @@ struct LarderTarget: Target {
 
   private let store: String
   private let valueSize: Int
-  private let keysInGetMany: Int
+  private let keysPerRequest: Int
   /// The maximum credit, so that reply streams never wait.
   private static let credit = UInt32(Int32.max)
   private static let idOffset = 8
   private static let storeOffset = 6
   private static let maxFrameSize = Int(Int32.max)
 
-  init(store: String, valueSize: Int, keysInGetMany: Int) {
+  init(store: String, valueSize: Int, keysPerRequest: Int) {
     self.store = store
     self.valueSize = valueSize
-    self.keysInGetMany = keysInGetMany
+    self.keysPerRequest = keysPerRequest
   }
 
   func handshake(_ connection: borrowing SetupConnection) throws -> UInt16 {
@@ -83,15 +83,26 @@ struct LarderTarget: Target {
       request.appendKey()
     case .put:
       request.bytes[4] = Wire.Operation.put.rawValue
-      request.bytes += [ValueKind.single.rawValue, 0, UInt8(BenchKey.size), 0] + littleEndian(UInt32(valueSize))
-      request.appendKey()
-      request.bytes += BenchValue.bytes(size: valueSize)
+      appendPut(to: &request)
     case .getMany:
       request.bytes[4] = Wire.Operation.getMany.rawValue
-      request.bytes += littleEndian(UInt32(keysInGetMany))
-      for _ in 0..<keysInGetMany {
+      request.bytes += littleEndian(UInt32(keysPerRequest))
+      for _ in 0..<keysPerRequest {
         request.bytes += [UInt8(BenchKey.size), 0]
         request.appendKey()
+      }
+    case .putMany:
+      request.bytes[4] = Wire.Operation.putMany.rawValue
+      request.bytes += littleEndian(UInt32(keysPerRequest))
+      for _ in 0..<keysPerRequest { appendPut(to: &request) }
+    case .apply:
+      request.bytes[4] = Wire.Operation.apply.rawValue
+      request.bytes += littleEndian(UInt32(2 * keysPerRequest))
+      for _ in 0..<keysPerRequest {
+        // A put has the form of a write record.
+        appendPut(to: &request)
+        request.bytes += [ApplyRecord.Kind.check.rawValue, RecordFlags.ifAbsent, UInt8(BenchKey.size), 0, 0, 0, 0, 0]
+        request.appendAbsentKey()
       }
     case .page:
       request.bytes[4] = Wire.Operation.page.rawValue
@@ -107,6 +118,12 @@ struct LarderTarget: Target {
     }
     request.bytes.replaceSubrange(0..<4, with: littleEndian(UInt32(request.bytes.count - Frame.lengthSize)))
     return request
+  }
+
+  private func appendPut(to request: inout RequestTemplate) {
+    request.bytes += [ValueKind.single.rawValue, 0, UInt8(BenchKey.size), 0] + littleEndian(UInt32(valueSize))
+    request.appendKey()
+    request.bytes += BenchValue.bytes(size: valueSize)
   }
 
   @inline(__always)

@@ -5,11 +5,11 @@ struct MemcachedTarget: Target {
   struct Session: Sendable, BitwiseCopyable {}
 
   private let valueSize: Int
-  private let keysInGetMany: Int
+  private let keysPerRequest: Int
 
-  init(store: String, valueSize: Int, keysInGetMany: Int) {
+  init(store: String, valueSize: Int, keysPerRequest: Int) {
     self.valueSize = valueSize
-    self.keysInGetMany = keysInGetMany
+    self.keysPerRequest = keysPerRequest
   }
 
   func handshake(_ connection: borrowing SetupConnection) throws -> Session {
@@ -30,14 +30,14 @@ struct MemcachedTarget: Target {
     var request = RequestTemplate()
     switch operation {
     case .get: appendGet(of: 1, to: &request)
-    case .getMany: appendGet(of: keysInGetMany, to: &request)
+    case .getMany: appendGet(of: keysPerRequest, to: &request)
     case .put:
       request.append("set ")
       request.appendKey()
       request.append(" 0 0 \(valueSize)\r\n")
       request.bytes += BenchValue.bytes(size: valueSize)
       request.append("\r\n")
-    case .page, .scan:
+    case .putMany, .apply, .page, .scan:
       return nil
     }
     return request
@@ -75,7 +75,7 @@ struct MemcachedTarget: Target {
           reply.entries &+= 1
           reply.end = next
           continue
-        case .end: reply.misses = Int32(truncatingIfNeeded: keysInGetMany) &- reply.entries
+        case .end: reply.misses = Int32(truncatingIfNeeded: keysPerRequest) &- reply.entries
         case .stored: break
         case .error: reply.failure = .refused
         }

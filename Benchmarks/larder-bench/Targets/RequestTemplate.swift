@@ -5,6 +5,8 @@ struct RequestTemplate: Equatable {
   var bytes: [UInt8]
   /// The offsets of the twelve digits of each key.
   var keyOffsets: [Int] = []
+  /// The offsets of the twelve digits of each key that no entry has.
+  var absentKeyOffsets: [Int] = []
   /// The offset of a page request's 8-byte offset field.
   var pageOffsetField: Int?
   /// The offset of a scan request's 4-byte limit field.
@@ -17,6 +19,12 @@ struct RequestTemplate: Equatable {
   /// Appends a key whose digits will be patched.
   mutating func appendKey() {
     keyOffsets.append(bytes.count + BenchKey.digitsOffset)
+    bytes += BenchKey.bytes(0)
+  }
+
+  /// Appends a key that no entry has, and whose digits will be patched.
+  mutating func appendAbsentKey() {
+    absentKeyOffsets.append(bytes.count + BenchKey.digitsOffset)
     bytes += BenchKey.bytes(0)
   }
 

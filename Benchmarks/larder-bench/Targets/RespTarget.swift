@@ -5,11 +5,11 @@ struct RespTarget: Target {
   struct Session: Sendable, BitwiseCopyable {}
 
   private let valueSize: Int
-  private let keysInGetMany: Int
+  private let keysPerRequest: Int
 
-  init(store: String, valueSize: Int, keysInGetMany: Int) {
+  init(store: String, valueSize: Int, keysPerRequest: Int) {
     self.valueSize = valueSize
-    self.keysInGetMany = keysInGetMany
+    self.keysPerRequest = keysPerRequest
   }
 
   func handshake(_ connection: borrowing SetupConnection) throws -> Session {
@@ -38,9 +38,9 @@ struct RespTarget: Target {
       request.bytes += BenchValue.bytes(size: valueSize)
       request.append("\r\n")
     case .getMany:
-      request.append("*\(1 + keysInGetMany)\r\n$4\r\nMGET\r\n")
-      for _ in 0..<keysInGetMany { appendKey(to: &request) }
-    case .page, .scan:
+      request.append("*\(1 + keysPerRequest)\r\n$4\r\nMGET\r\n")
+      for _ in 0..<keysPerRequest { appendKey(to: &request) }
+    case .putMany, .apply, .page, .scan:
       return nil
     }
     return request

@@ -8,7 +8,7 @@ protocol Target: Sendable {
   /// State that a connection's handshake yields and its requests need.
   associatedtype Session: Sendable, BitwiseCopyable
 
-  init(store: String, valueSize: Int, keysInGetMany: Int)
+  init(store: String, valueSize: Int, keysPerRequest: Int)
 
   /// Performs the protocol's handshake, if any, and checks that this kind of server replies.
   func handshake(_ connection: borrowing SetupConnection) throws -> Session
@@ -33,6 +33,10 @@ enum Operation: Int, CaseIterable, Sendable {
   case put
   /// A get of as many keys as the workload specifies.
   case getMany
+  /// A put of as many existing keys, in one step.
+  case putMany
+  /// The same puts, and checks that as many other keys are absent, in one step.
+  case apply
   /// A page at an offset.
   case page
   /// A page that starts after a key.
