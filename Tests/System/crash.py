@@ -4,9 +4,10 @@
 
 Most cycles end with SIGKILL: at a random time, during a compaction, while indexes are built after the previous kill, or
 during recovery from it. Some end with SIGTERM, after which the server must exit cleanly. Each process owns some keys
-(`crash_owner.py`), one creates and drops stores (`crash_stores.py`), and one creates and deletes indexes
-(`crash_indexes.py`). Acknowledged writes must survive, nothing else may appear, revisions must keep increasing, and
-indexes must have what the documents have: after each start, and when the load pauses before some of the ends.
+(`crash_owner.py`), one creates and drops stores (`crash_stores.py`), one creates and deletes indexes
+(`crash_indexes.py`), and two transfer money between the same accounts (`crash_bank.py`). Acknowledged writes must
+survive, nothing else may appear, revisions must keep increasing, indexes must have what the documents have, and the sum
+of all accounts must stay the same: after each start, and when the load pauses before some of the ends.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from crash_bank import Teller
 from crash_indexes import IndexMaker
 from crash_owner import Owner
 from crash_process import Figures, Meeting
@@ -44,6 +46,8 @@ class Totals:
     stores_changed: int = 0
     indexes_changed: int = 0
     finds_compared: int = 0
+    transfers: int = 0
+    conflicts: int = 0
     compactions: int = 0
     slowest_start: float = 0
     violations: list[str] = field(default_factory=list)
@@ -55,6 +59,8 @@ class Totals:
             self.stores_changed += figures.stores_changed
             self.indexes_changed += figures.indexes_changed
             self.finds_compared += figures.finds_compared
+            self.transfers += figures.transfers
+            self.conflicts += figures.conflicts
             self.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
         # All processes report the same store.
         self.compactions += max(figures.compactions for figures in all_figures)
@@ -65,7 +71,8 @@ class Totals:
             f" {self.during_compaction} during a compaction) and {self.clean_exits} clean exits,"
             f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
             f" {self.stores_changed:,} changes of other stores, {self.indexes_changed:,} changes of indexes,"
-            f" {self.finds_compared:,} finds by indexes compared, {self.pauses} pauses of the load,"
+            f" {self.finds_compared:,} finds by indexes compared, {self.transfers:,} transfers and {self.conflicts:,} conflicts,"
+            f" {self.pauses} pauses of the load,"
             f" {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
         )
 
@@ -82,6 +89,10 @@ def run_index_maker(number: int, address: str, seed: int, pipe: Connection, meet
     IndexMaker(number, address, seed).serve(pipe, meeting)
 
 
+def run_teller(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    Teller(number, address, seed).serve(pipe, meeting)
+
+
 class CrashTest:
     """Starts a server, makes all processes work, and ends the server, once per cycle."""
 
@@ -93,16 +104,17 @@ class CrashTest:
         address = f"unix:{directory}/larder.sock"
         context = multiprocessing.get_context("spawn")
         count = options.processes
-        self.meeting = Meeting(context.Barrier(count + 3), context.Event())
+        others = [run_store_maker, run_index_maker, run_teller, run_teller]
+        self.meeting = Meeting(context.Barrier(count + len(others) + 1), context.Event())
         self.pipes: list[Connection] = []
-        for number in range(count + 2):
+        for number in range(count + len(others)):
             parent_end, child_end = context.Pipe()
             self.pipes.append(parent_end)
             arguments = (number, address, options.seed, child_end, self.meeting)
             if number < count:
                 process = context.Process(target=run_owner, args=(number, count, *arguments[1:]), daemon=True)
             else:
-                process = context.Process(target=(run_store_maker, run_index_maker)[number - count], args=arguments, daemon=True)
+                process = context.Process(target=others[number - count], args=arguments, daemon=True)
             process.start()
 
     def run(self) -> None:
@@ -119,7 +131,9 @@ class CrashTest:
             print("\r\033[K", end="")
 
     def cycle(self, cycle: int, is_last: bool) -> None:
-        options = ["--data", str(self.directory / "data"), "--store", f"{Owner.store_name}={self.options.engine}"]
+        options = ["--data", str(self.directory / "data")]
+        for name in (Owner.store_name, Teller.store_name):
+            options += ["--store", f"{name}={self.options.engine}"]
         server = Server(self.options.server.resolve(), self.directory, *options)
         try:
             if not is_last and self.rng.random() < 0.15:

@@ -23,6 +23,8 @@ class Figures:
     stores_changed: int = 0
     indexes_changed: int = 0
     finds_compared: int = 0
+    transfers: int = 0
+    conflicts: int = 0
     compactions: int = 0
     violations: list[str] = field(default_factory=list)
 
