@@ -251,7 +251,7 @@ extension ServerTests {
       let store = Store(name: try StoreName("small"), engine: .memory, limit: MemoryLimit("1MiB"))
       let server = try TestServer(serving: [store])
       let client = try server.connect(store: "small")
-      try client.putNumbered(5_000, size: 100)
+      try client.putNumbered(2_000, size: 300)
       let puts = (0..<100).map { TestOperation.put("new\($0)", Self.document(-1, size: 4_000)) }
       let grown =
         puts + (0..<100).map { TestOperation.update("new\($0)", #"{"y":"\#(String(repeating: "y", count: 2_000))"}"#) }
