@@ -163,13 +163,14 @@ let package = Package(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "DataSourceFutures", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder",
-        "LarderTesting", "Storage", "Platform", "TestSupport", "TopLevelSnippets", "TopLevelFutures",
+        "LarderTesting", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
+        "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],
       swiftSettings: settings),
     .executableTarget(
       name: "TopLevelSnippets",
-      dependencies: ["DataSources", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting"],
+      dependencies: ["DataSources", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder", "LarderTesting"],
       path: "Tests/TopLevelSnippets", swiftSettings: settings),
     // Some seeds ignore the futures of their calls, which is a warning.
     .executableTarget(

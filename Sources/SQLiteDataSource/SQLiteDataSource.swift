@@ -1,20 +1,23 @@
 import DataSources
+import Documents
 import Foundation
 import GRDB
 
-/// A key-value source over a database, which also answers queries about the content of its values.
+/// A key-value source over a database.
 ///
 /// The database stores entities, as JSON; callers get and put values of `T`. Two functions convert between them. The
-/// source answers every key-value query as all other key-value sources do, and a `PredicateQuery` with `get` (the first
-/// match), `getAll` and `delete`:
+/// source answers every query as all other key-value sources do. A `SelectorQuery` is about the JSON of the entities:
 ///
 /// ```swift
-/// let cheap = try await books.getAll(EntityQuery { $0.price < 20 && $0.title.hasPrefix("The") })
+/// let cheap = SelectorQuery(.field("price", .less(20)), sort: ["price"], limit: 10)
+/// let found = try await books.getAll(cheap)
 /// ```
 ///
-/// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A predicate examines
-/// every value, unless it compares a field that has an index. Calls throw `DataSourceError.failed` if the database
-/// reports an error, and `.dataSerialization` for a value that can't be encoded as JSON or that isn't an `Entity`.
+/// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A selector examines
+/// every value, unless it needs the values of an indexed field only: those that equal something, are in a range or
+/// begin with a prefix. What SQL can't say exactly, it selects generously, and the selector is evaluated on these
+/// documents. Calls throw `DataSourceError.failed` if the database reports an error, and `.dataSerialization` for a value that
+/// can't be encoded as JSON or that isn't an `Entity`.
 public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValueDataSource {
   private let database: SQLiteDatabase
   private let tables: SQLiteTables
@@ -24,16 +27,25 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   /// Creates the store's tables if they don't exist, and blocks for as long as the database takes.
   /// - Parameters:
   ///   - store: Stores with different names share nothing but the file.
-  ///   - indexes: Fields of entities to index; existing indexes stay. `author.name` is a nested field.
+  ///   - indexes: Fields of entities to index; existing indexes stay. `author.name` is a nested field, and `_id` needs
+  ///     no index.
   ///   - toDomain: Converts an entity to a value.
   ///   - toEntity: Converts a value to an entity.
+  /// - Throws: `DataSourceError.illegalArgument` for a field that can't be indexed, because its name has a quote, a
+  ///   slash, a backslash or a control character, or because it has more than 16 names.
   public init(
-    _ database: SQLiteDatabase, store: String, indexes: [String] = [],
+    _ database: SQLiteDatabase, store: String, indexes: [FieldPath] = [],
     toDomain: @escaping @Sendable (Entity) throws -> T,
     toEntity: @escaping @Sendable (T) throws -> Entity
   ) throws {
+    let fields = try indexes.map { path in
+      guard let field = SQLField(path) else {
+        throw DataSourceError(.illegalArgument, "the field \(path.description.debugDescription) can't be indexed")
+      }
+      return field
+    }
     self.database = database
-    tables = try database.tables(of: store, indexes: indexes.map(EntityField.init(path:)))
+    tables = try database.tables(of: store, indexes: fields)
     self.toDomain = toDomain
     self.toEntity = toEntity
   }
@@ -42,12 +54,12 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     let rows = try await database.read { database in try keys.map { try tables.rows(of: $0, database) } }
-    return try rows.map { try $0.map(value) }
+    return try rows.map { try $0.map { try domain(entities($0)) } }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
     let rows = try await database.read { try tables.rows(in: range, $0) }
-    return try rows.map { KeyValueEntry(key: $0.key, value: try value($0)) }
+    return try rows.map { KeyValueEntry(key: $0.key, value: try domain(entities($0))) }
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
@@ -65,55 +77,65 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     try await database.write { try tables.removeAll($0) }
   }
 
-  // MARK: - Queries
+  // MARK: - Documents
 
-  public func get(_ query: any Query) async throws -> T {
-    guard let query = query as? any PredicateQuery else { return try await keyValueGet(query) }
-    let selection = try SQLSelection(query, limit: min(query.limit ?? 1, 1))
-    guard let json = try await database.read({ try tables.values(selection, $0) }).first else {
-      throw DataSourceError(.notFound, "no value satisfies the predicate")
+  public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
+    guard !isJSONText else {
+      let rows = try await database.read { try tables.rows(in: .all, $0) }
+      let entries = try rows.map { KeyValueEntry(key: $0.key, value: try entities($0)) }.find(query)
+      return try entries.map { KeyValueEntry(key: $0.key, value: try domain($0.value)) }
     }
-    return try domain(json)
+    let selection = try SQLSelection(query)
+    let documents = try await database.read { try tables.documents(selection, $0) }
+    return try documents.map { document in
+      KeyValueEntry(key: document.id!, value: .single(try toDomain(entity(Data(document.text)))))
+    }
   }
 
-  public func getAll(_ query: any Query) async throws -> [T] {
-    guard let query = query as? any PredicateQuery else { return try await keyValueGetAll(query) }
-    let selection = try SQLSelection(query, limit: query.limit)
-    return try await database.read { try tables.values(selection, $0) }.map(domain)
+  /// Deletes the single values that match a selector, in one step.
+  /// - Returns: The number of values that were deleted.
+  /// - Throws: `DataSourceError.illegalArgument` if the selector exceeds a limit or needs a text index;
+  ///   `.queryNotSupported` if the entities are bytes or texts.
+  @discardableResult
+  public func delete(where selector: Selector) async throws -> Int {
+    let query = SelectorQuery(selector)
+    guard !isJSONText else { throw query.notSupported(.delete, self) }
+    do {
+      let selection = try SQLSelection(query.query)
+      return try await database.write { database in
+        let documents = try tables.documents(selection, database)
+        for document in documents { try tables.remove(document.id!, database) }
+        return documents.count
+      }
+    } catch let error as SelectorError {
+      throw DataSourceError(.illegalArgument, "\(error)")
+    }
   }
 
-  /// Deletes what the query addresses. A predicate deletes the single values, and the elements of lists, that satisfy
-  /// it. A list without elements remains as an empty list.
-  public func delete(_ query: any Query) async throws {
-    try await delete(query, .delete)
-  }
-
-  public func deleteAll(_ query: any Query) async throws {
-    try await delete(query, .deleteAll)
-  }
-
-  private func delete(_ query: any Query, _ operation: DataSourceOperation) async throws {
-    guard let query = query as? any PredicateQuery else { return try await keyValueDelete(query, operation) }
-    let selection = try SQLSelection(query, limit: query.limit)
-    try await database.write { try tables.removeValues(selection, $0) }
-  }
+  /// Whether entities are JSON text themselves, as in all sources, so that documents are in them. Stored as JSON, they
+  /// are strings or arrays.
+  private var isJSONText: Bool { Entity.self == String.self || Entity.self == Data.self || Entity.self == [UInt8].self }
 
   // MARK: - Values
 
-  private func domain(_ json: String) throws -> T {
-    let entity: Entity
-    do {
-      entity = try JSONDecoder().decode(Entity.self, from: Data(json.utf8))
-    } catch {
+  private func entity(_ json: Data) throws -> Entity {
+    do { return try JSONDecoder().decode(Entity.self, from: json) } catch {
       throw DataSourceError(.dataSerialization, "a stored value is not a \(Entity.self): \(error)")
     }
-    return try toDomain(entity)
   }
 
-  private func value(_ rows: EntryRows) throws -> StoredValue<T> {
-    if rows.isList { return .list(try rows.values.map(domain)) }
-    guard rows.values.count == 1 else { throw DataSourceError(.failed, "a single value has \(rows.values.count) rows") }
-    return .single(try domain(rows.values[0]))
+  private func entities(_ rows: EntryRows) throws -> StoredValue<Entity> {
+    let entities = try rows.values.map { try entity(Data($0.utf8)) }
+    if rows.isList { return .list(entities) }
+    guard entities.count == 1 else { throw DataSourceError(.failed, "a single value has \(entities.count) rows") }
+    return .single(entities[0])
+  }
+
+  private func domain(_ entities: StoredValue<Entity>) throws -> StoredValue<T> {
+    switch entities {
+    case .single(let entity): .single(try toDomain(entity))
+    case .list(let entities): .list(try entities.map(toDomain))
+    }
   }
 
   private func json(_ value: T) throws -> String {
@@ -128,7 +150,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
 
 extension SQLiteDataSource where Entity == T {
   /// Creates a source that stores values without converting them.
-  public init(_ database: SQLiteDatabase, store: String, of type: T.Type = T.self, indexes: [String] = []) throws {
+  public init(_ database: SQLiteDatabase, store: String, of type: T.Type = T.self, indexes: [FieldPath] = []) throws {
     try self.init(database, store: store, indexes: indexes, toDomain: { $0 }, toEntity: { $0 })
   }
 }

@@ -45,7 +45,7 @@ public final class SQLiteDatabase: Sendable {
   }
 
   /// Returns the tables of a store. Creates them if they don't exist.
-  func tables(of store: String, indexes: [EntityField]) throws -> SQLiteTables {
+  func tables(of store: String, indexes: [SQLField]) throws -> SQLiteTables {
     do {
       return try pool.write { try SQLiteTables(of: store, indexes: indexes, $0) }
     } catch let error as DatabaseError {

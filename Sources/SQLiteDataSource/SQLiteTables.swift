@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Foundation
 import GRDB
 
@@ -10,7 +11,7 @@ struct SQLiteTables: Sendable {
 
   /// Finds or creates the tables, and creates missing indexes. Stores are named by bytes: names differ if their case or
   /// Unicode form differs.
-  init(of store: String, indexes: [EntityField], _ database: Database) throws {
+  init(of store: String, indexes: [SQLField], _ database: Database) throws {
     let name = Data(store.utf8)
     try database.execute(sql: "INSERT INTO store (name) VALUES (?) ON CONFLICT DO NOTHING", arguments: [name])
     let id = try Int64.fetchOne(database, sql: "SELECT id FROM store WHERE name = ?", arguments: [name]) ?? 0
@@ -28,8 +29,9 @@ struct SQLiteTables: Sendable {
           PRIMARY KEY (entry, position)) WITHOUT ROWID
         """)
     for field in indexes {
-      let index = "\(element)_\(field.indexName)"
-      try database.execute(sql: "CREATE INDEX IF NOT EXISTS \(index) ON \(element) (\(field.sql))")
+      for index in field.indexes(on: element) {
+        try database.execute(sql: "CREATE INDEX IF NOT EXISTS \(element)_\(index.name) ON \(index.definition)")
+      }
     }
   }
 
@@ -93,25 +95,18 @@ struct SQLiteTables: Sendable {
     try database.execute(sql: "DELETE FROM \(entry)")
   }
 
-  // MARK: - Values by predicate
+  // MARK: - Documents
 
-  func values(_ selection: SQLSelection, _ database: Database) throws -> [String] {
-    try String.fetchAll(database, sql: select("value", selection), arguments: selection.arguments)
-  }
-
-  func removeValues(_ selection: SQLSelection, _ database: Database) throws {
-    try database.execute(
-      sql: "DELETE FROM \(element) WHERE (entry, position) IN (\(select("entry, position", selection)))",
-      arguments: selection.arguments)
-    try database.execute(
-      sql: "DELETE FROM \(entry) WHERE NOT isList AND id NOT IN (SELECT entry FROM \(element))")
-  }
-
-  private func select(_ columns: String, _ selection: SQLSelection) -> String {
-    """
-    SELECT \(columns) FROM \(element) JOIN \(entry) ON id = entry WHERE \(selection.condition)
-    ORDER BY \(selection.order)key, position LIMIT ? OFFSET ?
-    """
+  /// Returns the documents that a query finds, in its order.
+  /// - Throws: `SelectorError` if the query can't be evaluated.
+  func documents(_ selection: SQLSelection, _ database: Database) throws -> [Document] {
+    var finder = try DocumentFinder(selection.rest, isOrdered: true)
+    let rows = try Row.fetchCursor(database, sql: selection.sql(entry, element), arguments: selection.arguments)
+    while !finder.isFinished, let row = try rows.next() {
+      let (key, value): (Data, String) = (row[0], row[1])
+      finder.examine(Document(value, id: String(decoding: key, as: UTF8.self)))
+    }
+    return finder.result().documents
   }
 }
 
@@ -120,22 +115,4 @@ struct EntryRows: Sendable {
   let key: String
   let isList: Bool
   fileprivate(set) var values: [String]
-}
-
-/// The values that a query selects, in SQL.
-struct SQLSelection: Sendable {
-  fileprivate let condition: String
-  fileprivate let order: String
-  fileprivate let arguments: StatementArguments
-
-  init(_ query: any PredicateQuery, limit: Int?) throws {
-    guard query.offset >= 0, limit ?? 0 >= 0 else {
-      throw DataSourceError(
-        .illegalArgument, "offset \(query.offset) and limit \(limit ?? 0): neither may be negative")
-    }
-    let predicate = try query.predicate.sql()
-    condition = predicate.sql
-    order = query.order.map { $0.sql + ", " }.joined()
-    arguments = StatementArguments(predicate.arguments + [limit ?? .max, query.offset].map(\.databaseValue))
-  }
 }

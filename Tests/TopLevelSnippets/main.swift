@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Foundation
 import Larder
 import LarderTesting
@@ -174,13 +175,13 @@ do {
   let database = try SQLiteDatabase(file: file)
   let stock = try SQLiteDataSource(database, store: "stock", of: Product.self, indexes: ["price"])
   try await stock.put(Product(name: "Lamp", price: 40), forId: "lamp")
-  let cheap = try await stock.getAll(EntityQuery { $0.price < 50 && $0.name.hasPrefix("La") })
-  let same = try await stock.getAll(EntityQuery("price < %@ AND name BEGINSWITH 'La'", 50))
+  let cheap = SelectorQuery(.field("price", .less(50)) && .field("name", .beginsWith("La")), sort: ["price"])
+  let products = try await stock.getAll(cheap)
   // The next snippet.
   let names = try SQLiteDataSource<Product, String>(
     database, store: "names", toDomain: { $0.name }, toEntity: { Product(name: $0, price: 0) })
   // End of the snippet.
-  print("database:", cheap.map(\.name), same == cheap, try await names.put("Chair", forId: 1))
+  print("database:", products.map(\.name), try await names.put("Chair", forId: 1))
 }
 
 // MARK: - Composing Sources
@@ -246,9 +247,9 @@ do {
 
 // MARK: - Migrating from Harmony
 
-struct ItemsCheaperThan: PredicateQuery {
-  let price: Int
-  var predicate: EntityPredicate { EntityPredicate { $0.price < price } }
+struct ItemsCheaperThan: Query {
+  let price: Int64
+  var keyValueAddress: KeyValueAddress { .documents(SelectorQuery(.field("price", .less(.integer(price))))) }
 }
 
 struct Item: Codable, Sendable {
@@ -277,7 +278,7 @@ do {
     SQLiteDatabase(file: temporary.url.appendingPathComponent("items")), store: "items", of: Item.self)
   try await items.put(item, forId: 1)
   let cheap = try await items.getAll(ItemsCheaperThan(price: 20))
-  let inWords = try await items.getAll(EntityQuery("price < %d AND title CONTAINS[c] %@", 20, "lamp"))
+  let lamps = try await items.getAll(SelectorQuery(.field("title", .contains("lamp", .ignoringCase))))
   // End of the snippet.
-  print("predicates:", cheap.count, inWords.count)
+  print("selectors:", cheap.count, lamps.count)
 }

@@ -36,7 +36,7 @@ extension KeyValueDataSource {
 extension Array {
   /// Returns the entries whose single values, as JSON, a query finds, in its order.
   /// - Precondition: The entries are in the order of their keys' bytes, and each key occurs once.
-  func find<T>(_ query: DocumentQuery) throws -> [KeyValueEntry<T>] where Element == KeyValueEntry<T> {
+  package func find<T>(_ query: DocumentQuery) throws -> [KeyValueEntry<T>] where Element == KeyValueEntry<T> {
     var finder = try DocumentFinder(query, isOrdered: true)
     let encoder = try ValueEncoder<T>()
     var values: [EntryKey: T] = [:]

@@ -10,9 +10,10 @@ import Documents
 /// the source has one, the revision as `_rev`.
 ///
 /// `getAll` returns all matches, in the order of the query, and `get` the first one. The source reads all of its
-/// entries for that; with a remote source, the server does. A query that can't be evaluated, or that asks for fields instead of whole values, is an
-/// `illegalArgument`. A source of values without JSON throws `queryNotSupported`. So does every source in all other
-/// operations: in particular, `delete` can't find and remove values in one step.
+/// entries for that; with a remote source, the server does, and with one over SQLite, the database. A query that can't be
+/// evaluated, or that asks for fields instead of whole values, is an `illegalArgument`. A source of values without JSON
+/// throws `queryNotSupported`. So does every source in all other operations: in particular, `delete` can't find and
+/// remove values in one step.
 public struct SelectorQuery: Query {
   /// What to find.
   public let query: DocumentQuery

@@ -174,7 +174,7 @@ extension JSONValue {
     }
   }
 
-  var type: JSONType {
+  package var type: JSONType {
     switch self {
     case .null: .null
     case .bool: .boolean

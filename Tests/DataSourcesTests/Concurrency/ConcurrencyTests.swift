@@ -1,5 +1,6 @@
 import DataSourceFutures
 import DataSources
+import Documents
 import Foundation
 import SQLiteDataSource
 import SecretDataSource
@@ -65,19 +66,21 @@ import Testing
     #expect(left == [30, 30])
   }
 
-  @Test func `predicates see a write completely or not at all`() async throws {
+  @Test func `selectors see a write completely or not at all`() async throws {
     let directory = try TemporaryFolder()
     let database = try SQLiteDatabase(file: directory.url.appendingPathComponent("d"))
-    let source = try SQLiteDataSource(database, store: "n", of: Int.self)
+    let source = try SQLiteDataSource(database, store: "n", of: [String: Int].self)
     try await withThrowingTaskGroup { group in
       group.addTask {
-        for round in 1...50 { try await source.putAll([round, round, round], forId: ["a", "b", "c"]) }
-        try await source.delete(EntityQuery(.all))
+        for round in 1...50 {
+          try await source.putAll(Array(repeating: ["n": round], count: 3), forId: ["a", "b", "c"])
+        }
+        try await source.delete(where: .all)
       }
       for _ in 0..<3 {
         group.addTask {
           for _ in 0..<50 {
-            let values = try await source.getAll(EntityQuery { $0 > 0 })
+            let values = try await source.getAll(SelectorQuery(.field("n", .greater(0))))
             #expect(values.isEmpty || values.count == 3 && Set(values).count == 1)
           }
         }

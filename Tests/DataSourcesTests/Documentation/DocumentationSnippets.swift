@@ -1,5 +1,6 @@
 import DataSourceFutures
 import DataSources
+import Documents
 import Foundation
 import SQLiteDataSource
 import SecretDataSource
@@ -156,13 +157,13 @@ extension ShelfQuery: KeyQuery {
     let database = try SQLiteDatabase(file: file)
     let stock = try SQLiteDataSource(database, store: "stock", of: Product.self, indexes: ["price"])
     try await stock.put(Product(name: "Lamp", price: 40), forId: "lamp")
-    let cheap = try await stock.getAll(EntityQuery { $0.price < 50 && $0.name.hasPrefix("La") })
-    let same = try await stock.getAll(EntityQuery("price < %@ AND name BEGINSWITH 'La'", 50))
+    let cheap = SelectorQuery(.field("price", .less(50)) && .field("name", .beginsWith("La")), sort: ["price"])
+    let products = try await stock.getAll(cheap)
     // The next snippet.
     let names = try SQLiteDataSource<Product, String>(
       database, store: "names", toDomain: { $0.name }, toEntity: { Product(name: $0, price: 0) })
     // End of the snippet.
-    #expect(cheap == [Product(name: "Lamp", price: 40)] && same == cheap)
+    #expect(products == [Product(name: "Lamp", price: 40)])
     #expect(try await names.put("Lamp", forId: 1) == "Lamp")
   }
 }
@@ -283,17 +284,17 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
     let items = try SQLiteDataSource(database, store: "items", of: Item.self)
     try await items.put(Item("Desk lamp", price: 15), forId: 1)
     let cheap = try await items.getAll(ItemsCheaperThan(price: 20))
-    let inWords = try await items.getAll(EntityQuery("price < %d AND title CONTAINS[c] %@", 20, "lamp"))
-    #expect(cheap.count == 1 && inWords == cheap)
+    let lamps = try await items.getAll(SelectorQuery(.field("title", .contains("lamp", .ignoringCase))))
+    #expect(cheap.count == 1 && lamps == cheap)
   }
 
   @Test func `custom ids`() {
     #expect(IdQuery(Shelf.poems).key == "poems" && IdQuery(Place(row: 1, column: 2)).key == "1:2")
   }
 
-  struct ItemsCheaperThan: PredicateQuery {
-    let price: Int
-    var predicate: EntityPredicate { EntityPredicate { $0.price < price } }
+  struct ItemsCheaperThan: Query {
+    let price: Int64
+    var keyValueAddress: KeyValueAddress { .documents(SelectorQuery(.field("price", .less(.integer(price))))) }
   }
 
   enum Shelf: String, StableKey {

@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Foundation
 import GRDB
 import SQLiteDataSource
@@ -61,7 +62,7 @@ import Testing
       database, store: "items", toDomain: { Item($0.name, price: $0.pence / 100) },
       toEntity: { Entity(name: $0.title, pence: ($0.price ?? 0) * 100) })
     try await source.put(Item("one", price: 2), forId: "a")
-    #expect(try await source.get(EntityQuery { $0.pence == 200 }) == Item("one", price: 2))
+    #expect(try await source.get(SelectorQuery(.field("pence", .equal(200)))) == Item("one", price: 2))
     #expect(try await SQLiteDataSource(database, store: "items", of: Entity.self).get("a").pence == 200)
   }
 
