@@ -34,7 +34,17 @@ import Testing
     #expect(try await accounts.get("statistics")?.bytes == Array(#"{"count":1}"#.utf8))
   }
 
-  @Test(arguments: ["let client", "let people", "let accounts", "let books = CacheRepository"])
+  @Test func `the README's changes are observed`() async throws {
+    let server = try TestServer.start(stores: ["people": "memory"])
+    let people = server.client.store("people")
+    try await people.put("a", Array(#"{"age":20}"#.utf8))
+    let observing = Task { try await Self.observe(people) }
+    while try await people.stats()["watches"] != 1 { try await Task.sleep(for: .milliseconds(1)) }
+    observing.cancel()
+    await #expect(throws: LarderError.self) { try await observing.value }
+  }
+
+  @Test(arguments: ["let client", "let people", "let accounts", "let changes", "let books = CacheRepository"])
   func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
     let readme = here.deletingLastPathComponent().appendingPathComponent("../../README.md")
@@ -103,6 +113,21 @@ import Testing
       return alice.balance
     }
     #expect(rest == 70)
+  }
+
+  private struct Person: Codable {
+    let age: Int
+  }
+
+  private static func observe(_ store: RemoteStore) async throws {
+    let changes = store.observe(.field("age", .greater(17)), as: Person.self)
+    for try await change in changes {
+      switch change {
+      case .initial(let people): print(people.count, "adults")
+      case .inserted(let person), .updated(let person): print(person.key, person.value.age)
+      case .removed(let key): print("no longer an adult, or gone:", key)
+      }
+    }
   }
 
   private struct Book: Codable, Equatable, Sendable {

@@ -116,7 +116,7 @@ extension RemoteStore {
 
 extension LarderError {
   /// Whether the server, or its successor, may do better soon.
-  fileprivate var isTemporary: Bool {
+  var isTemporary: Bool {
     switch kind {
     case .disconnected, .connectFailed, .timedOut, .shuttingDown, .serverTimedOut, .tooManyConnections: true
     default: false
