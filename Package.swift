@@ -43,6 +43,7 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
     .library(name: "Documents", targets: ["Documents"]),
+    .library(name: "TypedQueries", targets: ["TypedQueries"]),
     .library(name: "DataSources", targets: ["DataSources"]),
     .library(name: "DataSourceFutures", targets: ["DataSourceFutures"]),
     .library(name: "SecretDataSource", targets: ["SecretDataSource"]),
@@ -91,6 +92,7 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["Documents", "EntryFiles"], swiftSettings: settings),
+    .target(name: "TypedQueries", dependencies: ["DataSources", "Documents"], swiftSettings: settings),
     .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(
       name: "SecretDataSource",
@@ -105,7 +107,7 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(
-      name: "Larder", dependencies: ["Basics", "DataSources", "Documents", "Wire", "Platform"],
+      name: "Larder", dependencies: ["Basics", "DataSources", "Documents", "TypedQueries", "Wire", "Platform"],
       swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .executableTarget(
@@ -114,12 +116,15 @@ let package = Package(
       swiftSettings: settings),
     .executableTarget(
       name: "larder",
-      dependencies: ["Basics", "Documents", "Larder", "Storage", "Platform", "CLibedit", "CLinux", argumentParser],
+      dependencies: [
+        "Basics", "Documents", "Larder", "Storage", "Platform", "TypedQueries", "CLibedit", "CLinux", argumentParser,
+      ],
       swiftSettings: settings),
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting", argumentParser,
+        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting", "TypedQueries",
+        argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqliteDataSource),
       ],
@@ -145,8 +150,8 @@ let package = Package(
     .testTarget(
       name: "LarderTests",
       dependencies: [
-        "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "Wire", "Platform",
-        "TestSupport",
+        "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "TypedQueries", "Wire",
+        "Platform", "TestSupport",
       ],
       swiftSettings: settings),
     .testTarget(
@@ -155,6 +160,12 @@ let package = Package(
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
     .target(
       name: "DocumentTestSupport", dependencies: ["Documents", "TestSupport"], path: "Tests/DocumentTestSupport",
+      swiftSettings: settings),
+    .testTarget(
+      name: "TypedQueriesTests",
+      dependencies: [
+        "TypedQueries", "Documents", "DataSources", "Larder", "LarderTesting", "DocumentTestSupport", "TestSupport",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "StorageTests", dependencies: ["Documents", "Storage", "EntryFiles", "TestSupport", "Platform"],

@@ -34,6 +34,19 @@ import Testing
     #expect(try find(selector, "--count", on: server) == [String(keys.count)])
   }
 
+  @Test func `a predicate finds what a selector finds, and narrows it`() throws {
+    let server = try makeServer()
+    #expect(
+      try find("--where", "age > 12 AND pet.species = 'cat'", "--sort", "name", "--fields", "_id", on: server)
+        == [#"{"_id":"fred23"}"#])
+    #expect(try find("--where", "age BETWEEN {12, 30}", "--count", on: server) == ["2"])
+    #expect(try find(#"{"name":"mike"}"#, "--where", "pet.species == 'cat'", "--count", on: server) == ["1"])
+    #expect(try find("--where", "TRUEPREDICATE", "--count", on: server) == ["3"])
+    let wrong = try server.larder(["find", "people", "--where", "age >"], input: [])
+    #expect(wrong.status == 2)
+    #expect(wrong.error.contains("bad predicate: the predicate needs a field or a value at offset 5"), "\(wrong.error)")
+  }
+
   @Test func `a document is printed with its key and revision, on one line`() throws {
     let server = try makeServer()
     let revision = try server.larder("put", "people", "new", "{\n  \"_id\": 7,\r\n  \"pets\": [\n1]\n}").lines[0]

@@ -4,6 +4,7 @@ import Foundation
 import Larder
 import LarderTesting
 import Testing
+import TypedQueries
 
 @Suite struct ReadmeExample {
   @Test func `the README's example does what it says`() async throws {
@@ -44,7 +45,21 @@ import Testing
     await #expect(throws: LarderError.self) { try await observing.value }
   }
 
-  @Test(arguments: ["let client", "let people", "let accounts", "let changes", "let books = CacheRepository"])
+  @Test func `the README's query finds the same in three ways`() async throws {
+    let server = try TestServer.start(stores: ["people": "memory"])
+    let people = server.client.store("people")
+    try await people.put("mike12", #"{"name":"mike","age":12,"pet":{"species":"cat"}}"#.utf8)
+    try await people.put("mike34", #"{"name":"mike","age":34,"pet":{"species":"dog"}}"#.utf8)
+    try await people.put("fred23", #"{"name":"fred","age":23,"pet":{"species":"cat"}}"#.utf8)
+    let (names, ids, same) = try await Self.threeWays(server.client)
+    #expect(names == ["fred"])
+    #expect(ids == ["fred23"])
+    #expect(same == ["fred"])
+  }
+
+  @Test(arguments: [
+    "let client", "let people", "struct Person", "let accounts", "let changes", "let books = CacheRepository",
+  ])
   func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
     let readme = here.deletingLastPathComponent().appendingPathComponent("../../README.md")
@@ -128,6 +143,32 @@ import Testing
       case .removed(let key): print("no longer an adult, or gone:", key)
       }
     }
+  }
+
+  private static func threeWays(
+    _ client: LarderClient
+  ) async throws -> (names: [String], ids: [String], same: [String]) {
+    struct Person: Codable, Queryable {
+      var name: String
+      var age: Int
+      var pet: Pet
+
+      struct Pet: Codable {
+        var species: String
+      }
+    }
+    let typed = Person.all.where(\Person.age > 12 && \Person.pet.species == "cat").sort(\.name)
+    let selector = try Selector(parsing: #"{"age":{"$gt":12,"$type":"number"},"pet.species":"cat"}"#)
+    let predicate = Person.all.where("age > 12 AND pet.species = 'cat'").sort(\.name)
+
+    let people = client.store("people")
+    let names = try await people.fetch(typed, \.name)
+    let documents = try await people.find(DocumentQuery(selector, sort: ["name"])).result().documents
+    let same = try await people.fetch(predicate).map(\.name)
+    print(names, documents.compactMap(\.id), same)  // ["fred"] ["fred23"] ["fred"]
+    #expect(try typed.query.selector == selector)
+    #expect(try predicate.query.selector == selector)
+    return (names, documents.compactMap(\.id), same)
   }
 
   private struct Book: Codable, Equatable, Sendable {

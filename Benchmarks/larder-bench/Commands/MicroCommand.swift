@@ -4,7 +4,7 @@ import Platform
 struct MicroCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "micro",
-    abstract: "Measures frame coding, the memory engine, data sources and documents in this process.",
+    abstract: "Measures frame coding, the memory engine, data sources, documents and typed requests in this process.",
     discussion:
       "Prints nanoseconds of CPU time per operation. contrib/microbench counts instructions instead, which don't vary."
   )

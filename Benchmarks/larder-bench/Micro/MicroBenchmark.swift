@@ -12,7 +12,7 @@ struct MicroBenchmark {
     self.prepare = prepare
   }
 
-  static var all: [MicroBenchmark] { wire + storage + dataSources + documents }
+  static var all: [MicroBenchmark] { wire + storage + dataSources + documents + typedQueries }
 }
 
 /// The parameters of microbenchmarks.

@@ -15,7 +15,7 @@ public enum Aggregate: Equatable, Sendable {
   /// The greatest value; missing if there is none.
   case max(FieldPath)
 
-  var path: FieldPath? {
+  package var path: FieldPath? {
     switch self {
     case .count: nil
     case .sum(let path), .average(let path), .min(let path), .max(let path): path

@@ -107,3 +107,16 @@ extension Sequence<Document> {
     try find(DocumentQuery(selector)).documents
   }
 }
+
+extension Sequence where Element: Sendable {
+  /// Returns the elements that a query finds, in its order. Those that are equal in it keep their order.
+  /// - Parameter text: Returns the text of the document that an element stands for.
+  package func find(_ query: DocumentQuery, _ text: (Element) throws -> [UInt8]) throws -> [Element] {
+    var finder = try PageFinder<Element>(query, isOrdered: query.sort.isEmpty)
+    for element in self where !finder.isFinished {
+      let text = try text(element)
+      _ = unsafe text.withUnsafeBufferPointer { bytes in finder.examine(unsafe DocumentSource(bytes), element) }
+    }
+    return finder.page().items
+  }
+}

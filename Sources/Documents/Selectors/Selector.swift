@@ -22,7 +22,7 @@ public struct Selector: Sendable {
   /// Whether the parser made the tree, so that it is within all limits.
   private let isChecked: Bool
 
-  init(_ tree: SelectorTree) {
+  package init(_ tree: SelectorTree) {
     self.tree = tree
     isChecked = false
   }

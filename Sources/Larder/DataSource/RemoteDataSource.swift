@@ -82,7 +82,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
   // MARK: Calls
 
   /// Makes a call, and repeats it if the store had to be created first.
-  private func call<R: Sendable>(_ body: (RemoteStore) async throws(LarderError) -> R) async throws -> R {
+  func call<R: Sendable>(_ body: (RemoteStore) async throws(LarderError) -> R) async throws -> R {
     do { return try await body(store) } catch { try await createStore(after: error) }
     do { return try await body(store) } catch { throw error.asDataSourceError }
   }

@@ -24,6 +24,7 @@ struct Find: AsyncParsableCommand {
       elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing.
 
       Example: larder find people '{"age":{"$gt":12}}' --sort name,-age --fields name,pet.species --limit 20
+      Example: larder find people --where "age BETWEEN {12, 40} AND name BEGINSWITH[c] 'm'"
       Example: larder find people --group-by pet.species --compute count,avg:age
       """)
 
@@ -32,6 +33,12 @@ struct Find: AsyncParsableCommand {
 
   @Argument(help: "Which documents to print, as JSON. (default: all)")
   private var selector: String?
+
+  @Option(
+    name: .customLong("where"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "A predicate that documents match, too, such as \"age > 12 AND pet.species = 'cat'\".", valueName: "predicate"))
+  private var predicate: String?
 
   @Option(
     parsing: .unconditional,
@@ -139,6 +146,10 @@ struct Find: AsyncParsableCommand {
   private func query(_ arguments: DocumentArguments) throws(CommandFailure) -> DocumentQuery {
     var query = DocumentQuery()
     if let selector { query.selector = try arguments.selector(selector) }
+    if let predicate {
+      let condition = try arguments.predicate(predicate)
+      query.selector = selector == nil ? condition : query.selector && condition
+    }
     if let sort {
       let fields = try arguments.sort(sort)
       if !count { query.sort = fields }

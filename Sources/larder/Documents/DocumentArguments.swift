@@ -1,5 +1,6 @@
 import ArgumentParser
 import Documents
+import TypedQueries
 
 /// Reads the parts of queries and changes of documents from the command line. What is wrong is a usage error that says
 /// where.
@@ -14,6 +15,11 @@ struct DocumentArguments {
   /// Reads a selector in JSON.
   func selector(_ text: String) throws(CommandFailure) -> Selector {
     try reading("selector") { () throws(SelectorError) in try Selector(parsing: text) }
+  }
+
+  /// Reads a raw predicate.
+  func predicate(_ text: String) throws(CommandFailure) -> Selector {
+    do { return try Selector(predicate: text) } catch { throw failure("predicate", "\(error)") }
   }
 
   /// Checks that a query can be evaluated, before the server is asked.

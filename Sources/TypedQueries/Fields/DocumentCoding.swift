@@ -1,0 +1,104 @@
+import Documents
+import Foundation
+
+/// The encoder and the decoder of documents of a type, and between values and JSON.
+package struct DocumentCoding: Sendable {
+  static let defaultEncoder: JSONEncoder = {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .withoutEscapingSlashes
+    return encoder
+  }()
+  static let defaultDecoder = JSONDecoder()
+
+  private let type: (any Queryable.Type)?
+
+  /// - Parameter type: The type of documents, or of elements of their arrays. Unless it is `Queryable`, its values are
+  ///   coded as JSON by default.
+  package init(of type: Any.Type) { self.type = type as? any Queryable.Type }
+
+  /// Returns what a value is in documents of a type.
+  /// - Throws: `FilterError` if the value can't be encoded.
+  package static func json<Value: Encodable>(of value: Value, in type: Any.Type) throws -> JSONValue {
+    // What every encoder writes the same way needs none. The most common types come first.
+    if Value.self == Int.self, let value = value as? Int { return .integer(Int64(value)) }
+    if Value.self == String.self, let value = value as? String { return .string(value) }
+    if let json = (value as? any PlainValue)?.plainJSON { return json }
+    return try DocumentCoding(of: type).encoded(value)
+  }
+
+  /// Returns what a value is in documents.
+  /// - Throws: `FilterError` if the value can't be encoded.
+  package func json(of value: some Encodable) throws -> JSONValue {
+    if let json = (value as? any PlainValue)?.plainJSON { return json }
+    return try encoded(value)
+  }
+
+  private func encoded(_ value: some Encodable) throws -> JSONValue {
+    do { return try JSONValue(parsing: Array((type?.encoder ?? Self.defaultEncoder).encode(value)).span) } catch {
+      throw FilterError(.badValue, "\(value) can't be encoded as JSON: \(error)")
+    }
+  }
+
+  /// Returns the document that a value is encoded as.
+  /// - Throws: The errors of the encoder.
+  package func bytes(of value: some Encodable) throws -> [UInt8] {
+    Array(try (type?.encoder ?? Self.defaultEncoder).encode(value))
+  }
+
+  /// Returns the value that JSON in a document stands for; null for a missing field.
+  /// - Throws: The errors of the decoder.
+  package func value<Value: Decodable>(_ type: Value.Type = Value.self, of json: JSONValue?) throws -> Value {
+    if let value = json as? Value { return value }
+    return try value(type, in: (json ?? .null).encoded())
+  }
+
+  /// Returns the value that the text of a document stands for.
+  /// - Throws: The errors of the decoder.
+  package func value<Value: Decodable>(_ type: Value.Type = Value.self, in text: [UInt8]) throws -> Value {
+    try (self.type?.decoder ?? Self.defaultDecoder).decode(Value.self, from: Data(text))
+  }
+}
+
+/// A value that every `JSONEncoder` writes the same way.
+private protocol PlainValue {
+  /// The value as JSON; nil if the encoder is needed.
+  var plainJSON: JSONValue? { get }
+}
+
+extension PlainValue where Self: BinaryInteger {
+  fileprivate var plainJSON: JSONValue? { Int64(exactly: self).map(JSONValue.integer) ?? .double(Double(self)) }
+}
+
+extension Int: PlainValue {}
+extension Int8: PlainValue {}
+extension Int16: PlainValue {}
+extension Int32: PlainValue {}
+extension Int64: PlainValue {}
+extension UInt: PlainValue {}
+extension UInt8: PlainValue {}
+extension UInt16: PlainValue {}
+extension UInt32: PlainValue {}
+extension UInt64: PlainValue {}
+
+extension String: PlainValue {
+  fileprivate var plainJSON: JSONValue? { .string(self) }
+}
+
+extension Bool: PlainValue {
+  fileprivate var plainJSON: JSONValue? { .bool(self) }
+}
+
+extension Double: PlainValue {
+  fileprivate var plainJSON: JSONValue? { isFinite ? .double(self) : nil }
+}
+
+extension Optional: PlainValue {
+  fileprivate var plainJSON: JSONValue? {
+    guard let self else { return .null }
+    return (self as? any PlainValue)?.plainJSON
+  }
+}
+
+extension JSONValue: PlainValue {
+  fileprivate var plainJSON: JSONValue? { self }
+}
