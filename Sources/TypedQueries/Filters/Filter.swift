@@ -29,26 +29,21 @@ public struct Filter<Root>: Sendable {
   /// The tree that the filter is lowered to.
   package var tree: SelectorTree { get throws { try lowered.get() } }
 
-  /// The selector that the filter is lowered to.
-  /// - Throws: `FilterError`, `PredicateSyntaxError` or `SelectorError` if a part of the filter can't be lowered.
-  public var selector: Selector {
-    get throws {
-      let selector = Selector(try tree)
-      _ = try selector.checkedTree()
-      return selector
-    }
-  }
+  /// The selector that the filter is lowered to. Like every selector that is built in Swift, it is checked against the
+  /// limits of selectors where it is first used.
+  /// - Throws: `FilterError` or `PredicateSyntaxError` if a part of the filter can't be lowered.
+  public var selector: Selector { get throws { Selector(try tree) } }
 
   /// Returns a Boolean value that indicates whether a document matches.
-  /// - Throws: As `selector` does.
+  /// - Throws: As `selector` does; `SelectorError` if the selector exceeds a limit.
   public func matches(_ document: Document) throws -> Bool {
-    try CompiledSelector(Selector(tree)).matches(document)
+    try CompiledSelector(selector).matches(document)
   }
 }
 
 extension Filter where Root: Codable {
   /// Returns a Boolean value that indicates whether a value matches, as the document that it is encoded as.
-  /// - Throws: As `selector` does; errors of the encoder.
+  /// - Throws: As `matches(_:)` for a document does; errors of the encoder.
   public func matches(_ value: Root) throws -> Bool {
     try matches(Document(DocumentCoding(of: Root.self).bytes(of: value)))
   }
@@ -85,6 +80,10 @@ extension Filter: Codable {
   public init(from decoder: any Decoder) throws { self.init(try Selector(from: decoder)) }
 
   /// Encodes the filter as the JSON of its selector.
-  /// - Throws: As `selector` does; errors of the encoder.
-  public func encode(to encoder: any Encoder) throws { try selector.encode(to: encoder) }
+  /// - Throws: As `selector` does; `SelectorError` if the selector exceeds a limit; errors of the encoder.
+  public func encode(to encoder: any Encoder) throws {
+    let selector = try selector
+    _ = try selector.checkedTree()
+    try selector.encode(to: encoder)
+  }
 }

@@ -92,8 +92,8 @@ public struct Request<T: Queryable>: Sendable {
   // MARK: Lowering
 
   /// The query that the request is lowered to. A limit of 0 is one of no documents.
-  /// - Throws: `FilterError`, `PredicateSyntaxError` or `SelectorError` if a part of the request can't be lowered, or if
-  ///   the limit or the offset is negative.
+  /// - Throws: `FilterError` or `PredicateSyntaxError` if a part of the request can't be lowered, or if the limit or the
+  ///   offset is negative.
   public var query: DocumentQuery {
     get throws {
       guard offset >= 0, limit ?? 0 >= 0 else {
