@@ -164,7 +164,8 @@ let package = Package(
     .testTarget(
       name: "TypedQueriesTests",
       dependencies: [
-        "TypedQueries", "Documents", "DataSources", "Larder", "LarderTesting", "DocumentTestSupport", "TestSupport",
+        "TypedQueries", "Documents", "DataSources", "SQLiteDataSource", "Larder", "LarderTesting",
+        "DocumentTestSupport", "TestSupport",
       ],
       swiftSettings: settings),
     .testTarget(

@@ -43,6 +43,34 @@ private struct Account: Codable, Equatable {
     }
   }
 
+  @Test func `a query finds the context's own writes`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      for number in 0..<6 { try await items.put("k\(number)", #"{"n":\#(number)}"#.utf8) }
+      try await items.perform { context in
+        try context.put("k1", ["n": 10])
+        try context.put("k2", "no document")
+        context.delete("k3")
+        try context.put("k9", ["n": 3])
+        func ids(_ query: DocumentQuery) async throws -> [String] { try await context.find(query).compactMap(\.id) }
+        let all = DocumentQuery(.all, sort: ["n"])
+        #expect(try await ids(all) == ["k0", "k9", "k4", "k5", "k1"])
+        #expect(try await ids(DocumentQuery(.field("n", .less(5)))) == ["k0", "k4", "k9"])
+        for skip in 0..<6 {
+          for limit in [0, 1, 2, 3, .max] {
+            let page = DocumentQuery(.all, sort: ["n"], skip: skip, limit: limit, fields: ["n"])
+            #expect(try await ids(page) == Array(try await ids(all).dropFirst(skip).prefix(limit)), "\(skip) \(limit)")
+          }
+        }
+        let own = try #require(try await context.find(.field("n", .equal(10))).first)
+        #expect(own.id == "k1" && own.revision == nil)
+        await #expect(throws: LarderError.self) { try await ids(DocumentQuery(.all, skip: -1)) }
+        await #expect(throws: LarderError.self) { try await ids(DocumentQuery(.all, bookmark: "b")) }
+      }
+      #expect(try await items.find(.all).result().documents.compactMap(\.id) == ["k0", "k1", "k4", "k5", "k9"])
+    }
+  }
+
   @Test func `a closure that throws writes nothing, and its error is thrown`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")

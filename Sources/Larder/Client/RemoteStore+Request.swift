@@ -60,6 +60,21 @@ extension RemoteStore {
     RequestPages(store: self, request: request, size: max(1, size))
   }
 
+  /// Returns the documents that a request asks for, and then each change of this set as it happens; see
+  /// `observe(_:as:decoder:)`.
+  ///
+  ///     for try await change in try people.observe(Person.all.where(\Person.age > 17)) {
+  ///       switch change {
+  ///       case .initial(let people): print(people.count)
+  ///       case .inserted(let person), .updated(let person): print(person.key, person.value.name)
+  ///       case .removed(let key): print("no longer", key)
+  ///       }
+  ///     }
+  /// - Throws: What `Request.query` throws; `FilterError` if the request has an order, a limit or an offset.
+  public func observe<T>(_ request: TypedQueries.Request<T>) throws -> Observation<T> {
+    observe(try request.unorderedSelector, as: T.self, decoder: T.decoder)
+  }
+
   /// Changes fields of all documents that a request asks for, in one step.
   /// - Throws: `FilterError` if the request has a limit or an offset; as `update(where:_:dryRun:)`.
   @discardableResult

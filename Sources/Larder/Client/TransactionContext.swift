@@ -22,10 +22,20 @@ public final class TransactionContext: Sendable {
 
   /// Returns the value of a key, or nil if there is none. Sees the context's own writes.
   public func get(_ key: String) async throws(LarderError) -> EntryValue? {
-    if let write = pendingWrite(of: key) { return write.value }
+    try await read(key).value
+  }
+
+  /// Returns the document of a key, or nil if there is none. One of the context's own writes has no revision yet.
+  func document(_ key: String) async throws(LarderError) -> Document? {
+    let (value, revision) = try await read(key)
+    return value?.bytes.map { Document($0, id: key, revision: revision) }
+  }
+
+  private func read(_ key: String) async throws(LarderError) -> (value: EntryValue?, revision: UInt64?) {
+    if let write = pendingWrite(of: key) { return (write.value, nil) }
     let entry = try await store.get(key)
     try note([(key, entry?.revision ?? 0)])
-    return entry?.value
+    return (entry?.value, entry?.revision)
   }
 
   /// Returns the value of a key, converted from its bytes, or nil if there is none. Bytes, data and strings are kept as
@@ -56,14 +66,32 @@ public final class TransactionContext: Sendable {
 
   // MARK: Finding
 
-  /// Returns the documents that a query finds, as the store was at one point in time, without the context's own writes.
+  /// Returns the documents that a query finds, as the store was at one point in time, and with the context's own
+  /// writes, which have no revision yet.
   ///
   /// Each of the documents is noted. What does not match is not: another client's write by which a document begins to
   /// match is no conflict.
+  /// - Throws: Also `illegalArgument` for a bookmark after a write of the context.
   public func find(_ query: DocumentQuery) async throws(LarderError) -> [Document] {
-    let documents = try await store.find(query).result().documents
-    try note(documents.compactMap { document in document.id.map { ($0, document.revision ?? 0) } })
-    return documents
+    let writes = state.withLock { state in
+      state.requireOpen()
+      return state.writes
+    }
+    // A negative number is an error of the request.
+    guard !writes.isEmpty, query.skip >= 0, query.limit ?? 0 >= 0 else { return try await storedDocuments(query) }
+    guard query.bookmark == nil else {
+      throw LarderError(
+        .illegalArgument, outcome: .rejected, "a transaction finds nothing after a bookmark once it has written")
+    }
+    // Any of them may have been written since, so that others are found in its place.
+    var storedQuery = query
+    (storedQuery.skip, storedQuery.fields) = (0, [])
+    storedQuery.limit = query.limit.map { min($0, .max / 4) + min(query.skip, .max / 4) + writes.count }
+    let stored = try await storedDocuments(storedQuery).filter { document in writes[document.id ?? ""] == nil }
+    let written = writes.compactMap { key, write in write.value?.bytes.map { Document($0, id: key) } }
+    do throws(SelectorError) { return try (stored + written).find(query).documents } catch {
+      throw LarderError(.illegalArgument, outcome: .rejected, "\(error)")
+    }
   }
 
   /// Returns the documents that match a selector, in the order of their keys' bytes; see `find(_:)` for a query.
@@ -77,6 +105,13 @@ public final class TransactionContext: Sendable {
   public func find<T: Decodable>(_ selector: Selector, as type: T.Type) async throws -> [T] {
     let decoder = JSONDecoder()
     return try await find(selector).map { try decoder.decode(T.self, from: Data($0.json())) }
+  }
+
+  /// Returns the documents that a query finds in the store, and notes them.
+  private func storedDocuments(_ query: DocumentQuery) async throws(LarderError) -> [Document] {
+    let documents = try await store.find(query).result().documents
+    try note(documents.compactMap { document in document.id.map { ($0, document.revision ?? 0) } })
+    return documents
   }
 
   // MARK: Writing
@@ -130,11 +165,7 @@ public final class TransactionContext: Sendable {
   private func pendingWrite(of key: String) -> PendingValue? {
     state.withLock { state in
       state.requireOpen()
-      return switch state.writes[key] {
-      case .put(let write): PendingValue(value: write.value)
-      case .delete: PendingValue(value: nil)
-      case nil: nil
-      }
+      return state.writes[key].map { PendingValue(value: $0.value) }
     }
   }
 
@@ -209,6 +240,9 @@ private struct TransactionState {
   enum PendingWrite {
     case put(Write)
     case delete
+
+    /// What the key has then; nil for nothing.
+    var value: EntryValue? { if case .put(let write) = self { write.value } else { nil } }
   }
 
   /// The revisions of the entries that were read, 0 for absent ones, and their keys in the order of their first reads.

@@ -1,5 +1,6 @@
 import DataSources
 import Foundation
+import TypedQueries
 
 /// Converts the values of a remote data source to the bytes that a store keeps, and back.
 ///
@@ -65,12 +66,13 @@ public struct JSONCodec<Value: Codable & Sendable>: ValueCodec {
   }
 }
 
-/// Returns the default codec of a type: bytes, data and strings are kept as they are, any other type as JSON. The
-/// result does not depend on whether the caller is generic code.
+/// Returns the default codec of a type: bytes, data and strings are kept as they are, any other type as JSON, with its
+/// own encoder and decoder if it is `Queryable`. The result does not depend on whether the caller is generic code.
 func defaultCodec<T: Codable & Sendable>(of type: T.Type) -> any ValueCodec<T> {
   let raw: [any ValueCodec] = [BytesCodec(), DataCodec(), TextCodec()]
   for codec in raw {
     if let codec = codec as? any ValueCodec<T> { return codec }
   }
-  return JSONCodec<T>()
+  guard let type = type as? any Queryable.Type else { return JSONCodec<T>() }
+  return JSONCodec<T>(encoder: type.encoder, decoder: type.decoder)
 }

@@ -4,12 +4,16 @@ import Documents
 public struct Fetched<T: Queryable>: Sendable {
   /// The document as it is stored.
   public let document: Document
+  /// The key of the entry.
+  public let id: String
 
-  package init(_ document: Document) { self.document = document }
+  /// - Precondition: The document has an id.
+  package init(_ document: Document) {
+    guard let id = document.id else { preconditionFailure("What is found has an id.") }
+    (self.document, self.id) = (document, id)
+  }
 
-  /// The key of the entry; nil for a document that has no entry.
-  public var id: String? { document.id }
-  /// The revision of the entry; nil for a document that has no entry.
+  /// The revision of the entry; nil for what a transaction has written itself.
   public var revision: UInt64? { document.revision }
 
   /// Returns the value. The type sees the members of the document, and `_id` and `_rev`.

@@ -109,10 +109,19 @@ public struct Request<T: Queryable>: Sendable {
   /// - Throws: As `query`, and if the request has a limit or an offset.
   package var unlimitedSelector: Selector {
     get throws {
-      guard limit == nil, offset == 0 else {
-        throw FilterError(.badRequest, "documents are changed and deleted without a limit and an offset")
+      guard isUnlimited else {
+        throw FilterError(.badRequest, "a request for this call must not have a limit or an offset")
       }
       return try query.selector
+    }
+  }
+
+  /// The selector of a request for all documents that match, in no order of its own.
+  /// - Throws: As `query`, and if the request has an order, a limit or an offset.
+  package var unorderedSelector: Selector {
+    get throws {
+      guard sort.isEmpty else { throw FilterError(.badRequest, "a request for this call must not be sorted") }
+      return try unlimitedSelector
     }
   }
 

@@ -1,5 +1,7 @@
 import DataSources
 import Foundation
+import Larder
+import LarderTesting
 import TestSupport
 import Testing
 import TypedQueries
@@ -19,7 +21,8 @@ import TypedQueries
     Person(name: "Ada", age: 36, city: "Zürich"), Person(name: "Bob", age: 12), Person(name: "Cleo", age: 40),
   ]
 
-  struct Person: Codable, Queryable {
+  struct Person: Codable, Queryable, Identifiable {
+    var id: String { name }
     var name: String
     var age: Int
     var city: String?
@@ -109,6 +112,17 @@ import TypedQueries
     print(try await source.fetch(Person.all.where(\Person.age < 40).sort(\.age), \.name))  // ["Bob", "Ada"]
     print(try await source.count(of: Person.all.offset(1)))  // 2
     print(try await source.delete(Person.all.where(\Person.age < 18)))  // 1
+    let server = try TestServer.start(stores: ["people": "memory"])
+    let store = server.client.store("people")
+    for person in people { try await store.put(person.name, JSONEncoder().encode(person)) }
+    // The next snippet.
+    let names = try await store.perform(retries: 10) { context in
+      try await context.insert(Person(name: "Dora", age: 101))
+      let old = try await context.fetch(Person.all.where(\Person.age > 35).sort(\.name))
+      for person in old { try context.update(person) { $0.city = "Chur" } }
+      return try old.map { try $0.decode().name }
+    }
+    print(names)  // ["Ada", "Cleo", "Dora"]
     // The next snippet.
     let json = try JSONEncoder().encode(Person.all.where(\Person.age == 12))
     print(try JSONDecoder().decode(Request<Person>.self, from: json))  // Person.all.where({"age":12})

@@ -1,10 +1,12 @@
 import Foundation
+import Larder
+import LarderTesting
 import Testing
 import TypedQueries
 
 /// The queries that the interface was designed for, as they were written.
 @Suite struct SeedTests {
-  struct T: Codable, Queryable, Equatable {
+  struct T: Codable, Queryable, Equatable, Identifiable {
     var id: Int
     var count = 0
     var date = Date(timeIntervalSinceReferenceDate: 0)
@@ -84,17 +86,39 @@ import TypedQueries
     #expect(try authors.fetch(query).map(\.age) == [3, 2, 1, 1])
   }
 
+  private static let exampleRows = [
+    T(id: 1, name: "z", marker: "a"), T(id: 2, name: "y", amount: 11), T(id: 3, name: "Index"), T(id: 4, name: "x"),
+    T(id: 5, name: "b", marker: "d"), T(id: 6, name: "c", marker: "d"), T(id: 7, name: "d", marker: "d"),
+  ]
+
   @Test func `the example at the end finds what it says`() throws {
-    let rows = [
-      T(id: 1, name: "z", marker: "a"), T(id: 2, name: "y", amount: 11), T(id: 3, name: "Index"), T(id: 4, name: "x"),
-      T(id: 5, name: "b", marker: "d"), T(id: 6, name: "c", marker: "d"), T(id: 7, name: "d", marker: "d"),
-    ]
     let query =
       T
       .all
       .where(\T.marker === ["a", "d"] || \T.amount > 10 || Query.endsWith(\T.name, "ex"))
       .sort(\.name)
       .limit(5)
-    #expect(try rows.fetch(query, \.id) == [3, 5, 6, 7, 2])
+    #expect(try Self.exampleRows.fetch(query, \.id) == [3, 5, 6, 7, 2])
+  }
+
+  /// A call for the server waits, which Swift marks with `await`. Everything else is as it was written.
+  @Test func `the example at the end runs in a transaction`() async throws {
+    let server = try TestServer.start(stores: ["t": "memory"])
+    let db = server.client.store("t")
+    try await db.perform { ctx in
+      for row in Self.exampleRows { try await ctx.insert(row) }
+    }
+    let query =
+      T
+      .all
+      .where(\T.marker === ["a", "d"] || \T.amount > 10 || Query.endsWith(\T.name, "ex"))
+      .sort(\.name)
+      .limit(5)
+
+    let result = try await db.perform { ctx in
+      try await ctx.fetch(query).map { try $0.decode() }
+    }
+    #expect(result.map(\.id) == [3, 5, 6, 7, 2])
+    #expect(try await db.fetch(query) == result)
   }
 }

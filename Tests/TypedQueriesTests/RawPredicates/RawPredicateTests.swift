@@ -1,5 +1,7 @@
 import Documents
 import Foundation
+import Larder
+import LarderTesting
 import Testing
 import TypedQueries
 
@@ -116,8 +118,10 @@ import TypedQueries
   }
 
   @Test func `a request with a syntax error is refused before anything is sent`() async throws {
-    let runner = try await Runner<Row>.make([], on: .scan)
-    let store = try #require(runner.store).with(timeout: .milliseconds(1))
+    // The server would say that there is no such store.
+    let server = try TestServer.start()
+    let store = server.client.store("none")
+    await #expect(throws: LarderError.self) { try await store.fetch(Row.all.where(raw: "a = 1")) }
     await #expect(throws: PredicateSyntaxError(at: 3, "a field or a value")) {
       try await store.fetch(Row.all.where(raw: "a ="))
     }

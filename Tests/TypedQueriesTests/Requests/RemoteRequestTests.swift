@@ -119,4 +119,79 @@ import TypedQueries
     #expect(try await source.delete(old.limit(1)) == 1)
     #expect(try await source.delete(old) == 4)
   }
+
+  @Test func `requests read and write in transactions`() async throws {
+    struct Item: Codable, Queryable, Identifiable, Equatable {
+      var id: Int
+      var date: Date
+      static let encoder: JSONEncoder = {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .secondsSince1970
+        return encoder
+      }()
+      static let decoder: JSONDecoder = {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .secondsSince1970
+        return decoder
+      }()
+    }
+    func date(_ second: Int) -> Date { Date(timeIntervalSince1970: Double(second)) }
+    let server = try TestServer.start(stores: ["items": "memory"])
+    let store = server.client.store("items")
+    let late = Item.all.where(\Item.date >= date(3)).sort(\.id)
+    try await store.perform { context in
+      for number in 0..<6 { try await context.insert(Item(id: number, date: date(number))) }
+      #expect(try await context.count(of: late) == 3)
+    }
+    #expect(try await store.get("4")?.bytes.map { try JSONValue(parsing: $0.span) } == ["id": 4, "date": 4])
+    try await store.perform { context in
+      #expect(try await context.fetch(late, \.id) == [3, 4, 5])
+      #expect(try await context.fetchOne(late.offset(1))?.decode() == Item(id: 4, date: date(4)))
+      #expect(try await context.fetchOne(late.limit(0)) == nil)
+      let third = try #require(try await context.find(Item.self, id: 3))
+      #expect(third.id == "3" && third.revision != nil)
+      try context.update(third) { $0.date = date(0) }
+      context.delete(try #require(try await context.find(Item.self, id: 5)))
+      #expect(try await context.find(Item.self, id: 5) == nil)
+      #expect(try await context.fetch(late, \.id) == [4])
+      #expect(try await context.delete(Item.all.where(\Item.date < date(2))) == 3)
+    }
+    #expect(try await store.fetch(Item.all, \.id) == [2, 4])
+    await #expect(throws: LarderError.self) {
+      try await store.perform { context in try await context.insert(Item(id: 4, date: date(9))) }
+    }
+    await #expect(throws: LarderError.self) {
+      try await store.perform { context in
+        for item in try await context.fetch(late) {
+          try await store.put("4", Item.encoder.encode(Item(id: 4, date: date(7))))
+          try context.update(item) { $0.date += 1 }
+        }
+      }
+    }
+    #expect(try await store.fetch(late) == [Item(id: 4, date: date(7))])
+  }
+
+  @Test func `requests are observed`() async throws {
+    try await withStore { store in
+      let adults = Person.all.where(\Person.age >= 18)
+      var changes = try store.observe(adults).makeAsyncIterator()
+      let first = try await changes.next()
+      guard case .initial(let people) = first else {
+        Issue.record("\(String(describing: first))")
+        return
+      }
+      #expect(people.map(\.value.age) == Array(18...24))
+      try await store.put("new", JSONEncoder().encode(Person(name: "new", age: 30)))
+      let second = try await changes.next()
+      guard case .inserted(let new) = second else {
+        Issue.record("\(String(describing: second))")
+        return
+      }
+      #expect(new.key == "new" && new.value == Person(name: "new", age: 30))
+      try await store.update(Person.all.where(\Person.name == "new"), .set(\.age, to: 3))
+      #expect(try await changes.next() == .removed(key: "new"))
+      #expect(throws: FilterError.self) { try store.observe(adults.limit(3)) }
+      #expect(throws: FilterError.self) { try store.observe(adults.sort(\.age)) }
+    }
+  }
 }

@@ -1,64 +1,101 @@
+import DataSources
 import Documents
 import Foundation
 import Larder
 import LarderTesting
+import SQLiteDataSource
+import TestSupport
 import Testing
 import TypedQueries
 
 /// Where requests run.
 enum Backend: String, CaseIterable, CustomTestStringConvertible {
   case memory = "in memory"
+  case decoded = "in memory, encoded and decoded"
+  case table = "in SQLite"
+  case indexedTable = "in SQLite with indexes"
   case scan = "on the server by scan"
   case indexed = "on the server with indexes"
 
   var testDescription: String { rawValue }
+  fileprivate var hasIndexes: Bool { self == .indexed || self == .indexedTable }
 }
 
-/// Runs requests over the same values in memory or on a server.
+/// Runs requests over the same values in memory, in a database or on a server.
 struct Runner<T: Queryable> {
-  private let rows: [T]
-  private let server: TestServer?
-  let store: RemoteStore?
+  private enum Values {
+    case array([T], decodesRequests: Bool)
+    case table(SQLiteDataSource<T, T>, TemporaryFolder)
+    case store(RemoteStore, TestServer)
+  }
+
+  private let values: Values
 
   /// - Parameter fields: The fields that have indexes, with them.
   init(_ rows: [T], on backend: Backend, indexing fields: [FieldPath] = []) async throws {
-    self.rows = rows
-    guard backend != .memory else {
-      (server, store) = (nil, nil)
-      return
+    let fields = backend.hasIndexes ? fields : []
+    switch backend {
+    case .memory, .decoded: values = .array(rows, decodesRequests: backend == .decoded)
+    case .table, .indexedTable:
+      let folder = try TemporaryFolder()
+      let database = try SQLiteDatabase(file: folder.url.appendingPathComponent("rows"))
+      let source = try SQLiteDataSource(database, store: "rows", of: T.self, indexes: fields)
+      try await source.store(
+        rows.enumerated().map { KeyValueEntry(key: String($0 + 1_000), value: .single($1)) })
+      values = .table(source, folder)
+    case .scan, .indexed:
+      let server = try TestServer.start(stores: ["rows": "memory"])
+      let store = server.client.store("rows")
+      for (number, row) in rows.enumerated() { try await store.put(String(number + 1_000), T.encoder.encode(row)) }
+      for field in fields { try await store.waitForIndex(named: store.ensureIndex(on: [.ascending(field)])) }
+      values = .store(store, server)
     }
-    let server = try TestServer.start(stores: ["rows": "memory"])
-    let store = server.client.store("rows")
-    for (number, row) in rows.enumerated() {
-      let key = String(number + 1_000)
-      try await store.put(key, T.encoder.encode(row))
-    }
-    if backend == .indexed {
-      for field in fields {
-        try await store.waitForIndex(named: store.ensureIndex(on: [.ascending(field)]))
-      }
-    }
-    (self.server, self.store) = (server, store)
   }
 
   func fetch(_ request: Request<T>) async throws -> [T] {
-    if let store { try await store.fetch(request) } else { try rows.fetch(request) }
+    switch values {
+    case .array(let rows, let decodesRequests): try rows.fetch(decodesRequests ? Self.decoded(request) : request)
+    case .table(let source, _): try await source.fetch(request)
+    case .store(let store, _): try await store.fetch(request)
+    }
   }
 
   func fetch<Value: Decodable>(_ request: Request<T>, _ field: KeyPath<T, Value>) async throws -> [Value] {
-    if let store { try await store.fetch(request, field) } else { try rows.fetch(request, field) }
+    switch values {
+    case .array(let rows, let decodesRequests):
+      try rows.fetch(decodesRequests ? Self.decoded(request) : request, field)
+    case .table(let source, _): try await source.fetch(request, field)
+    case .store(let store, _): try await store.fetch(request, field)
+    }
   }
 
   func fetch<Value>(_ aggregation: Aggregation<T, Value>) async throws -> Value {
-    if let store { try await store.fetch(aggregation) } else { try rows.fetch(aggregation) }
+    switch values {
+    case .array(let rows, _): try rows.fetch(aggregation)
+    case .table(let source, _): try await source.fetch(aggregation)
+    case .store(let store, _): try await store.fetch(aggregation)
+    }
   }
 
   func fetchOne(_ request: Request<T>) async throws -> T? {
-    if let store { try await store.fetchOne(request) } else { try rows.fetchOne(request) }
+    switch values {
+    case .array(let rows, let decodesRequests): try rows.fetchOne(decodesRequests ? Self.decoded(request) : request)
+    case .table(let source, _): try await source.fetchOne(request)
+    case .store(let store, _): try await store.fetchOne(request)
+    }
   }
 
   func count(of request: Request<T>) async throws -> Int {
-    if let store { try await store.count(of: request) } else { try rows.count(of: request) }
+    switch values {
+    case .array(let rows, let decodesRequests):
+      try rows.count(of: decodesRequests ? Self.decoded(request) : request)
+    case .table(let source, _): try await source.count(of: request)
+    case .store(let store, _): try await store.count(of: request)
+    }
+  }
+
+  private static func decoded(_ request: Request<T>) throws -> Request<T> {
+    try JSONDecoder().decode(Request<T>.self, from: JSONEncoder().encode(request))
   }
 }
 
