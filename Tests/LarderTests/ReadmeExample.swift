@@ -157,9 +157,9 @@ import TypedQueries
         var species: String
       }
     }
-    let typed = Person.all.where(\Person.age > 12 && \Person.pet.species == "cat").sort(\.name)
-    let selector = try Selector(parsing: #"{"age":{"$gt":12,"$type":"number"},"pet.species":"cat"}"#)
-    let predicate = Person.all.where("age > 12 AND pet.species = 'cat'").sort(\.name)
+    let typed = Person.all.where(\Person.age > 20 && \Person.pet.species == "cat").sort(\.name)
+    let selector = try Selector(parsing: #"{"age":{"$gt":20,"$type":"number"},"pet.species":"cat"}"#)
+    let predicate = Person.all.where("age > 20 AND pet.species = 'cat'").sort(\.name)
 
     let people = client.store("people")
     let names = try await people.fetch(typed, \.name)
