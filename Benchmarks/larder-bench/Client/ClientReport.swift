@@ -8,6 +8,8 @@ struct ClientReport: Codable, Sendable {
 
   static let rate = "calls"
   static let cpu = "client CPU a call"
+  static let delay = "a change arrives after"
+  static let longestDelay = "the slowest of 1,000 changes arrives after"
 
   init(rounds: Int, keys: Int, valueSize: Int) {
     self.rounds = rounds
@@ -24,11 +26,23 @@ struct ClientReport: Codable, Sendable {
         row.work, Self.cpu, of: row.contender, unit: "µs", isBetterLower: true, outcomes.map(\.cpuMicrosecondsPerCall)))
   }
 
+  mutating func add(_ outcomes: [ObservationBench.Outcome]) {
+    for (figure, values) in [(Self.delay, outcomes.map(\.median)), (Self.longestDelay, outcomes.map(\.longest))] {
+      figures.append(
+        MeasuredFigure(
+          "observe \(ObservationBench.documentCount) documents", figure, of: Contender.larder, unit: "µs",
+          isBetterLower: true, values))
+    }
+  }
+
   var markdown: String {
     let rates = figures.filter { $0.figure == Self.rate }
     let rows = rates.map { rate in
       let cpu = figures.first { $0.contender == rate.contender && $0.work == rate.work && $0.figure == Self.cpu }
       return "| \(rate.contender) | \(rate.work) | \(rate.cell) | \(cpu?.cell ?? "–") |"
+    }
+    let delays = figures.filter { [Self.delay, Self.longestDelay].contains($0.figure) }.map {
+      "| \($0.contender) | \($0.work) | \($0.figure) | \($0.cell) |"
     }
     return """
       # The client library
@@ -41,6 +55,13 @@ struct ClientReport: Codable, Sendable {
       | Client | Calls | Calls per second | Client CPU per call, in µs |
       |---|---|---:|---:|
       \(rows.joined(separator: "\n"))
+
+      One document after the other is written while a task observes \(ObservationBench.documentCount) that match. Times are from the beginning \
+      of a put to its change.
+
+      | Client | Work | | µs |
+      |---|---|---|---:|
+      \(delays.joined(separator: "\n"))
 
       """
   }

@@ -8,7 +8,7 @@ import Synchronization
 struct ClientCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "client",
-    abstract: "Measures the client library: many tasks call get over one connection.",
+    abstract: "Measures the client library: many tasks call get over one connection, and one observes documents.",
     discussion: """
       Starts its own larderd and, if they are installed, redis-server and redis-benchmark with one connection for \
       comparison.
@@ -107,6 +107,11 @@ struct ClientCommand: ParsableCommand {
     }
     var report = ClientReport(rounds: repeats, keys: keys, valueSize: valueSize)
     for (row, outcomes) in zip(rows, outcomes) { report.add(row, outcomes) }
+    display.show("observing documents")
+    let observation = ObservationBench(client.store("bench"))
+    var observed: [ObservationBench.Outcome] = []
+    for _ in 0..<repeats { observed.append(try blocking { try await observation.run(changes: 1_000) }) }
+    report.add(observed)
     return report
   }
 
