@@ -1,7 +1,8 @@
 import Documents
 
-// Each operator has three forms, for the value of a field, of an optional field, and of another field. They take plain
-// key paths and return filters, so that the compiler has few ways to read an expression.
+// An operator compares a field with a value, or with a field of the same type; where nil has no order, optional fields
+// have forms of their own. They take plain key paths and return filters, so that the compiler has few ways to read an
+// expression.
 
 // MARK: Equality
 
@@ -56,6 +57,13 @@ public func < <Root: Codable, Value: Encodable & Comparable>(
   .ordered(left, .less, right)
 }
 
+/// Returns a filter that matches where two optional fields have values, and the first is less than the second.
+public func < <Root: Codable, Value: Encodable & Comparable>(
+  left: KeyPath<Root, Value?>, right: KeyPath<Root, Value?>
+) -> Filter<Root> {
+  .ordered(left, .less, right)
+}
+
 /// Returns a filter that matches where a field is less than or equal to a value.
 public func <= <Root: Codable, Value: Encodable & Comparable>(
   field: KeyPath<Root, Value>, value: Value
@@ -73,6 +81,13 @@ public func <= <Root: Codable, Value: Encodable & Comparable>(
 /// Returns a filter that matches where a field is less than or equal to another field.
 public func <= <Root: Codable, Value: Encodable & Comparable>(
   left: KeyPath<Root, Value>, right: KeyPath<Root, Value>
+) -> Filter<Root> {
+  .ordered(left, .lessOrEqual, right)
+}
+
+/// Returns a filter that matches where two optional fields have values, and the first is less than or equal to the second.
+public func <= <Root: Codable, Value: Encodable & Comparable>(
+  left: KeyPath<Root, Value?>, right: KeyPath<Root, Value?>
 ) -> Filter<Root> {
   .ordered(left, .lessOrEqual, right)
 }
@@ -98,6 +113,13 @@ public func > <Root: Codable, Value: Encodable & Comparable>(
   .ordered(left, .greater, right)
 }
 
+/// Returns a filter that matches where two optional fields have values, and the first is greater than the second.
+public func > <Root: Codable, Value: Encodable & Comparable>(
+  left: KeyPath<Root, Value?>, right: KeyPath<Root, Value?>
+) -> Filter<Root> {
+  .ordered(left, .greater, right)
+}
+
 /// Returns a filter that matches where a field is greater than or equal to a value.
 public func >= <Root: Codable, Value: Encodable & Comparable>(
   field: KeyPath<Root, Value>, value: Value
@@ -115,6 +137,13 @@ public func >= <Root: Codable, Value: Encodable & Comparable>(
 /// Returns a filter that matches where a field is greater than or equal to another field.
 public func >= <Root: Codable, Value: Encodable & Comparable>(
   left: KeyPath<Root, Value>, right: KeyPath<Root, Value>
+) -> Filter<Root> {
+  .ordered(left, .greaterOrEqual, right)
+}
+
+/// Returns a filter that matches where two optional fields have values, and the first is greater than or equal to the second.
+public func >= <Root: Codable, Value: Encodable & Comparable>(
+  left: KeyPath<Root, Value?>, right: KeyPath<Root, Value?>
 ) -> Filter<Root> {
   .ordered(left, .greaterOrEqual, right)
 }

@@ -44,6 +44,8 @@ import TypedQueries
     #expect(try await runner.a(\Row.c != "foo") == [10, 50, 70])
     #expect(try await runner.a(!(\Row.c == "foo")) == [10, 50, 70])
     #expect(try await runner.a(\Row.c > "a") == [30, 70])
+    #expect(try await runner.a(\Row.c >= \Row.c) == [30, 70])
+    #expect(try await runner.a(\Row.c < \Row.c) == [])
     #expect(try await runner.a(\Row.c < "z") == [30, 70])
     #expect(try await runner.a(!(\Row.c < "z")) == [10, 50])
     #expect(try await runner.a(\Row.c === ["foo", nil]) == [10, 30, 50])
