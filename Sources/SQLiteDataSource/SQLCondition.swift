@@ -28,6 +28,8 @@ struct SQLCondition: Equatable, Sendable {
 
   /// SQLite accepts more, but takes quadratic time.
   private static let maxTermCount = 1_000
+  /// SQLite accepts 32,766 in a statement, which has two more.
+  private static let maxArgumentCount = 32_000
   /// The parser of SQLite has a stack of 100 tokens, of which each pair of parentheses can take three.
   private static let maxDepth = 24
 
@@ -69,10 +71,12 @@ struct SQLCondition: Equatable, Sendable {
 
   /// Returns the first parts that fit into a statement, and whether there are others.
   private static func fitting(_ parts: [SQLCondition]) -> (kept: [SQLCondition], isCut: Bool) {
-    var (kept, termCount) = ([SQLCondition](), 0)
-    for part in parts where termCount + part.termCount <= maxTermCount {
+    var (kept, termCount, argumentCount) = ([SQLCondition](), 0, 0)
+    for part in parts
+    where termCount + part.termCount <= maxTermCount && argumentCount + part.arguments.count <= maxArgumentCount {
       kept.append(part)
       termCount += part.termCount
+      argumentCount += part.arguments.count
     }
     return (kept, kept.count < parts.count)
   }

@@ -169,6 +169,20 @@ import Testing
     #expect(try await titles(nested) == expected.map(\.title))
   }
 
+  @Test func `lists with more values than SQLite accepts as arguments are answered`() async throws {
+    let all = ["The Name of the Rose", "Invisible Cities", "Ça ira", "50% [off]", "THE END"]
+    let lists: [Selector] = (1...40).map { number in
+      .field("title", .in((1...999).map { .string("\($0)") } + [.string(all[number % 5])]))
+    }
+    #expect(try await titles(.or(lists)) == all)
+    #expect(try await titles(.nor(lists)) == [])
+    #expect(try await titles(.and(lists)) == [])
+    #expect(try await titles(.and(Array(repeating: .or([lists[0], lists[1]]), count: 20))) == [all[1], all[2]])
+    #expect(try await titles(!.and(lists.map { !$0 })) == all)
+    let keys: Selector = .field("_id", .in((3...1_002).map { .string("\($0)") }))
+    #expect(try await titles(.and(Array(repeating: keys, count: 40))).count == 3)
+  }
+
   @Test func `results are sorted and paged`() async throws {
     let byPrice = SortField.descending("price")
     #expect(try await titles(SelectorQuery(.all, sort: [byPrice], limit: 2)) == ["THE END", "The Name of the Rose"])
