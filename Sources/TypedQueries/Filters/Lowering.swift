@@ -47,18 +47,29 @@ enum Lowering {
   static func equal(
     _ path: FieldPath?, _ value: JSONValue, _ options: Selector.StringOptions = []
   ) -> SelectorTree {
-    if case .null = value { return isNil(path) }
-    return .field(path, .equal(value, options))
+    switch value {
+    case .null: isNil(path)
+    case .array: isWhole(path, .equal(value, options))
+    default: .field(path, .equal(value, options))
+    }
   }
 
   /// The field has one of the values.
   static func isIn(
     _ path: FieldPath?, _ values: [JSONValue], _ options: Selector.StringOptions = []
   ) -> SelectorTree {
-    let others = values.filter { if case .null = $0 { false } else { true } }
-    let isOther = SelectorTree.field(path, .in(others, options))
-    if others.count == values.count { return isOther }
-    return others.isEmpty ? isNil(path) : .any(of: [isOther, isNil(path)])
+    let others = values.filter { $0.type != .null && $0.type != .array }
+    // Arrays of the same depth are no elements of each other.
+    let arrays = Dictionary(grouping: values.filter { $0.type == .array }, by: \.depth).sorted { $0.key < $1.key }
+    var parts = arrays.map { isWhole(path, .in($0.value, options)) }
+    if values.contains(where: { $0.type == .null }) { parts.append(isNil(path)) }
+    if !others.isEmpty || parts.isEmpty { parts.insert(.field(path, .in(others, options)), at: 0) }
+    return .any(of: parts)
+  }
+
+  /// The field satisfies a condition on arrays as a whole, and not by an element.
+  private static func isWhole(_ path: FieldPath?, _ condition: SelectorTree.Condition) -> SelectorTree {
+    .all(of: [.field(path, condition), .complement(of: any(path, .field(nil, condition)))])
   }
 
   /// The field is of the type of the value, and before or behind it.
@@ -143,5 +154,16 @@ enum Lowering {
     .any(of: [
       .expression(.equal, .field(left), .field(right)), .all(of: [isNil(left), isNil(right)]),
     ])
+  }
+}
+
+extension JSONValue {
+  /// The number of arrays and objects that are in each other.
+  fileprivate var depth: Int {
+    switch self {
+    case .array(let elements): 1 + (elements.map(\.depth).max() ?? 0)
+    case .object(let members): 1 + (members.map(\.value.depth).max() ?? 0)
+    default: 0
+    }
   }
 }
