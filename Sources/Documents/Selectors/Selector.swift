@@ -33,6 +33,11 @@ public struct Selector: Sendable {
     isChecked = true
   }
 
+  /// The limit of levels of nesting.
+  package static let maxDepth = SelectorParser.maxDepth
+  /// The limit of conditions and operators.
+  package static let maxNodeCount = SelectorParser.maxNodeCount
+
   /// Returns the tree of a selector that is to be used.
   /// - Throws: `SelectorError` if the selector was built in Swift and exceeds a limit, has `text` more than once, or
   ///   has `text` or `compare` in a place where they can't be, such as inside of `elemMatch`. The error names the place

@@ -12,15 +12,22 @@ extension Filter {
   public init(raw text: String, arguments: [any Encodable]) {
     self.init {
       let coding = DocumentCoding(of: Root.self)
-      return try PredicateParser.tree(of: text, arguments: arguments.map { .value(try coding.json(of: $0)) })
+      return try Self.tree(of: text, arguments.map { .value(try coding.json(of: $0)) })
     }
+  }
+
+  private static func tree(
+    of text: String, _ arguments: [PredicateParser.Argument], interpolations: Set<Int>? = nil
+  ) throws -> SelectorTree {
+    try PredicateParser.tree(
+      of: text, arguments: arguments, interpolations: interpolations, isAboutDocuments: Root.self is any Queryable.Type)
   }
 }
 
 extension Filter: ExpressibleByStringInterpolation {
   /// Creates a filter from the text of a predicate: `"pets.@count > 0"`.
   public init(stringLiteral text: String) {
-    self.init { try PredicateParser.tree(of: text, arguments: [], interpolations: []) }
+    self.init { try Self.tree(of: text, [], interpolations: []) }
   }
 
   /// Creates a filter from the text of a predicate with interpolated values, which are bound and never become text, and
@@ -56,7 +63,7 @@ extension Filter: ExpressibleByStringInterpolation {
     }
 
     fileprivate func tree() throws -> SelectorTree {
-      try PredicateParser.tree(of: text, arguments: try arguments.map { try $0.get() }, interpolations: offsets)
+      try Filter.tree(of: text, arguments.map { try $0.get() }, interpolations: offsets)
     }
   }
 }

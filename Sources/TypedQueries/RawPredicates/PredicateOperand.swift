@@ -8,214 +8,60 @@ enum PredicateOperand {
   case field(FieldPath?)
   /// What is computed from fields, in a document only.
   case computed(SelectorTree.Expression)
-}
 
-/// A comparison of a raw predicate, lowered to the tree of the typed filter that means the same.
-struct PredicateComparison {
-  enum Operator: Equatable {
-    case equal, notEqual
-    case ordered(Lowering.Order)
-    case `in`, between, contains, beginsWith, endsWith, like, matches
+  /// The longest chain of operations, each on the result of another: each is a level of the selector.
+  private static let maxOperationDepth = Selector.maxDepth - 2
 
-    /// A Boolean value that indicates whether `[cd]` can follow.
-    var takesOptions: Bool {
-      switch self {
-      case .ordered, .between: false
-      default: true
-      }
-    }
-  }
-
-  enum Quantifier {
-    case any, all, none
-  }
-
-  let left: PredicateOperand
-  let operation: Operator
-  let options: Selector.StringOptions
-  let right: PredicateOperand
-  /// Whether the comparison is about an element of an array, from which nothing can be computed.
-  let isAboutElement: Bool
-
-  /// What can't be compared, for people.
-  struct Mismatch: Error {
-    let expected: String
-
-    init(_ expected: String) { self.expected = expected }
-  }
-
-  /// - Throws: `Mismatch` if the operands can't be compared in this way; `FilterError` for a value without an order, or
-  ///   a malformed pattern.
-  func tree(_ quantifier: Quantifier?) throws -> SelectorTree {
-    guard let quantifier else { return try plainTree() }
-    guard case .field(let path?) = left else { throw Mismatch("a field on the left") }
-    let element = try with(left: .field(nil)).plainTree()
-    switch quantifier {
-    case .any: return try anyTree(path, element)
-    case .none: return .complement(of: try anyTree(path, element))
-    case .all: return allTree(path, element)
-    }
-  }
-
-  private func with(left: PredicateOperand) -> PredicateComparison {
-    PredicateComparison(
-      left: left, operation: operation, options: options, right: right, isAboutElement: isAboutElement)
-  }
-
-  // MARK: Quantifiers
-
-  private func anyTree(_ path: FieldPath, _ element: SelectorTree) throws -> SelectorTree {
-    if isAboutElement { return Lowering.any(path, element) }
-    // Where a condition on a field is about its elements, indexes can serve it.
-    if case .field(nil, let condition) = element {
-      switch condition {
-      case .equal, .in, .beginsWith, .endsWith, .like, .regex: return .field(path, condition)
-      case .type(.null): return .field(path, .equal(.null, []))
-      default: break
-      }
-    }
-    let some = SelectorTree.expression(.greater, .countWhere(path, element.forElements), .literal(0))
-    // Elements that are null don't count.
-    return acceptsNull ? .any(of: [some, .field(path, .equal(.null, []))]) : some
-  }
-
-  private func allTree(_ path: FieldPath, _ element: SelectorTree) -> SelectorTree {
-    if isAboutElement { return Lowering.all(path, element) }
-    let complement = SelectorTree.complement(of: element).forElements
-    let all = SelectorTree.expression(.equal, .countWhere(path, complement), .literal(0))
-    return acceptsNull ? all : .all(of: [all, .complement(of: .field(path, .equal(.null, [])))])
-  }
-
-  /// Whether the comparison holds for an element that is null.
-  private var acceptsNull: Bool {
-    func isNull(_ value: JSONValue) -> Bool { if case .null = value { true } else { false } }
-    switch (operation, right) {
-    case (.equal, .value(let value)): return isNull(value)
-    case (.notEqual, .value(let value)): return !isNull(value)
-    case (.notEqual, .list): return true
-    case (.in, .list(let values)): return values.contains(where: isNull)
-    default: return false
-    }
-  }
-
-  // MARK: Operands
-
-  private func plainTree() throws -> SelectorTree {
-    switch (left, right) {
-    case (.field(let path), .value(let value)): try tree(path, value)
-    case (.field(let path), .list(let values)): try tree(path, values)
-    case (.value, .field), (.list, .field): try flipped()
-    case (.field(let left), .field(let right)): try tree(left, right)
-    default: try computedTree()
-    }
-  }
-
-  private func tree(_ path: FieldPath?, _ value: JSONValue) throws -> SelectorTree {
-    switch operation {
-    case .equal: return Lowering.equal(path, value, options)
-    case .notEqual: return .complement(of: Lowering.equal(path, value, options))
-    case .ordered(let order): return try Lowering.ordered(path, order, value)
-    case .contains: return containsTree(path, value)
-    case .in: throw Mismatch("a list such as {1, 2}")
-    case .between: throw Mismatch("a list of two values")
-    case .beginsWith, .endsWith, .like, .matches: break
-    }
-    guard let text = value.string else { throw Mismatch("a string") }
-    switch operation {
-    case .beginsWith: return .field(path, .beginsWith(text, options))
-    case .endsWith: return .field(path, .endsWith(text, options))
-    case .like: return try Lowering.like(path, text, options)
-    default:
-      return try Lowering.matches(
-        path, text, ignoresCase: options.contains(.ignoringCase), options.intersection(.ignoringDiacritics))
-    }
-  }
-
-  /// The field is a string with a part, or an array with an element.
-  private func containsTree(_ path: FieldPath?, _ value: JSONValue) -> SelectorTree {
-    let element = Lowering.any(path, Lowering.equal(nil, value, options))
-    guard let text = value.string else { return element }
-    return .any(of: [
-      .all(of: [.field(path, .contains(text, options)), .field(path, .type(.string))]), element,
-    ])
-  }
-
-  private func tree(_ path: FieldPath?, _ values: [JSONValue]) throws -> SelectorTree {
-    switch operation {
-    case .equal: return Lowering.equal(path, .array(values), options)
-    case .notEqual: return .complement(of: Lowering.equal(path, .array(values), options))
-    case .in: return Lowering.isIn(path, values, options)
-    case .between:
-      guard values.count == 2 else { throw Mismatch("a list of two values") }
-      return try Lowering.isBetween(path, [(.greaterOrEqual, values[0]), (.lessOrEqual, values[1])])
-    case .contains: return containsTree(path, .array(values))
-    case .ordered, .beginsWith, .endsWith, .like, .matches: throw Mismatch("a single value")
-    }
-  }
-
-  private func tree(_ left: FieldPath?, _ right: FieldPath?) throws -> SelectorTree {
-    guard !isAboutElement, let left, let right else { return try computedTree() }
-    switch operation {
-    case .equal: return Lowering.equal(left, right)
-    case .notEqual: return .complement(of: Lowering.equal(left, right))
-    case .ordered(let order): return Lowering.ordered(left, order, right)
-    case .in, .contains: return .expression(.equal, .field(left), .field(right))
-    case .between, .beginsWith, .endsWith, .like, .matches: throw Mismatch("a value on the right")
-    }
-  }
-
-  /// Exchanges the operands, so that the field is on the left.
-  private func flipped() throws -> SelectorTree {
-    let operation: Operator
-    switch self.operation {
-    case .equal, .notEqual: operation = self.operation
-    case .ordered(let order): operation = .ordered(order.flipped)
-    case .in: operation = .contains
-    case .between, .contains, .beginsWith, .endsWith, .like, .matches: throw Mismatch("a field on the left")
-    }
-    return try PredicateComparison(
-      left: right, operation: operation, options: options, right: left, isAboutElement: isAboutElement
-    ).plainTree()
-  }
-
-  // MARK: Computed operands
-
-  private func computedTree() throws -> SelectorTree {
-    guard options.isEmpty else { throw Mismatch("no options: they are for fields and values") }
-    if case .list(let values) = right {
-      let left = try left.expression(isAboutElement)
-      switch operation {
-      case .in: return .any(of: values.map { .expression(.equal, left, .literal($0)) })
-      case .between where values.count == 2:
-        return .all(of: [
-          .expression(.greaterOrEqual, left, .literal(values[0])), .expression(.lessOrEqual, left, .literal(values[1])),
-        ])
-      default: throw Mismatch("a single value")
-      }
-    }
-    let (left, right) = (try left.expression(isAboutElement), try right.expression(isAboutElement))
-    switch operation {
-    case .equal: return .expression(.equal, left, right)
-    case .notEqual: return .complement(of: .expression(.equal, left, right))
-    case .ordered(let order): return .expression(order.comparison, left, right)
-    default: throw Mismatch("a comparison of a field with a value")
-    }
-  }
-}
-
-extension PredicateOperand {
-  /// Returns what can be computed with.
+  /// Returns the operand as one of an operation.
+  /// - Parameters:
+  ///   - isAboutElement: Whether the predicate is about an element of an array, from which nothing can be computed.
+  ///   - part: The part of a comparison that the operand is.
   /// - Throws: `Mismatch` for a list, and in conditions on elements.
-  func expression(_ isAboutElement: Bool) throws -> SelectorTree.Expression {
+  func expression(_ isAboutElement: Bool, as part: PredicateComparison.Mismatch.Part = .right)
+    throws(PredicateComparison.Mismatch) -> SelectorTree.Expression
+  {
     guard !isAboutElement else {
-      throw PredicateComparison.Mismatch("a comparison of a field with a value, as always in a SUBQUERY")
+      throw PredicateComparison.Mismatch(part, "a comparison of a field with a value, as always in a SUBQUERY")
     }
     switch self {
     case .value(let value): return .literal(value)
     case .field(let path?): return .field(path)
     case .computed(let expression): return expression
-    case .list: throw PredicateComparison.Mismatch("a single value")
-    case .field(nil): throw PredicateComparison.Mismatch("the name of a field")
+    case .list: throw PredicateComparison.Mismatch(part, "a single value")
+    case .field(nil): throw PredicateComparison.Mismatch(part, "the name of a field")
     }
+  }
+
+  /// Returns what an operation computes from two operands.
+  /// - Throws: `Mismatch` if the chain of operations is too long.
+  static func operation(
+    _ operation: SelectorTree.Expression.Operation, _ left: SelectorTree.Expression, _ right: SelectorTree.Expression
+  ) throws(PredicateComparison.Mismatch) -> PredicateOperand {
+    let expression = SelectorTree.Expression.operation(operation, left, right)
+    guard expression.operationDepth <= maxOperationDepth else {
+      throw PredicateComparison.Mismatch(.right, "fewer operations: up to \(maxOperationDepth) in a chain")
+    }
+    return .computed(expression)
+  }
+
+  /// Returns a number with the opposite sign, or what computes it.
+  /// - Throws: `Mismatch` for another value, and as `expression(_:as:)`.
+  func negated(_ isAboutElement: Bool) throws(PredicateComparison.Mismatch) -> PredicateOperand {
+    switch self {
+    case .value(.integer(let value)):
+      let (negated, isTooLarge) = Int64(0).subtractingReportingOverflow(value)
+      return .value(isTooLarge ? .double(-Double(value)) : .integer(negated))
+    case .value(.double(let value)): return .value(.double(-value))
+    case .value, .list: throw PredicateComparison.Mismatch(.right, "a number")
+    case .field, .computed: return try .operation(.subtract, .literal(0), expression(isAboutElement))
+    }
+  }
+}
+
+extension SelectorTree.Expression {
+  /// The length of the longest chain of operations, each on the result of another.
+  fileprivate var operationDepth: Int {
+    guard case .operation(_, let left, let right) = self else { return 0 }
+    return max(left.operationDepth, right.operationDepth) + 1
   }
 }

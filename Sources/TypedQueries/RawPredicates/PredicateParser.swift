@@ -23,9 +23,12 @@ struct PredicateParser {
   private let tokens: [PredicateToken]
   private var position = 0
   private var depth = 0
+  private var conditionCount = 0
   private var arguments: ArraySlice<Argument>
   /// The offsets of interpolated values; nil if arguments are bound in their order.
   private let interpolations: Set<Int>?
+  /// Whether the predicate is about documents, and never about an element of an array itself.
+  private let isAboutDocuments: Bool
   /// The variable of the SUBQUERY that is being parsed.
   private var variable: String?
 
@@ -33,24 +36,28 @@ struct PredicateParser {
   /// - Parameters:
   ///   - arguments: What is bound to `%@` and `%K`, in their order.
   ///   - interpolations: The offsets of the `%@` that stand for interpolated values; nil if the text has all of them.
+  ///   - isAboutDocuments: Whether the predicate is about documents, and never about an element of an array itself.
   /// - Throws: `PredicateSyntaxError`, or `FilterError` for a malformed pattern or a value without an order.
   static func tree(
-    of text: String, arguments: [Argument], interpolations: Set<Int>? = nil
+    of text: String, arguments: [Argument], interpolations: Set<Int>? = nil, isAboutDocuments: Bool
   ) throws -> SelectorTree {
-    var parser = PredicateParser(try PredicateLexer.tokens(of: text), arguments, interpolations)
+    var parser = PredicateParser(try PredicateLexer.tokens(of: text), arguments, interpolations, isAboutDocuments)
     let node = try parser.disjunction()
     guard parser.next.kind == .end else { throw parser.expected("an operator or the end") }
-    let tree = try parser.predicate(node, at: 0)
+    let tree = try parser.predicate(node)
     guard parser.arguments.isEmpty else {
       throw parser.expected("\(parser.arguments.count) more %@ for the arguments")
     }
     return tree
   }
 
-  private init(_ tokens: [PredicateToken], _ arguments: [Argument], _ interpolations: Set<Int>?) {
+  private init(
+    _ tokens: [PredicateToken], _ arguments: [Argument], _ interpolations: Set<Int>?, _ isAboutDocuments: Bool
+  ) {
     self.tokens = tokens
     self.arguments = arguments[...]
     self.interpolations = interpolations
+    self.isAboutDocuments = isAboutDocuments
   }
 
   // MARK: Tokens
@@ -85,43 +92,49 @@ struct PredicateParser {
   // MARK: Predicates
 
   private mutating func disjunction() throws -> Node {
-    let start = next.offset
     let first = try conjunction()
     guard next.isKeyword("OR") || next.kind == .symbol("||") else { return first }
-    var parts = [try predicate(first, at: start)]
+    var parts = [try predicate(first)]
     while take(keyword: "OR") || take("||") {
-      let start = next.offset
-      parts.append(try predicate(conjunction(), at: start))
+      let part = try conjunction()
+      parts.append(try predicate(part))
     }
     return .predicate(.any(of: parts))
   }
 
   private mutating func conjunction() throws -> Node {
-    let start = next.offset
     let first = try negation()
     guard next.isKeyword("AND") || next.kind == .symbol("&&") else { return first }
-    var parts = [try predicate(first, at: start)]
+    var parts = [try predicate(first)]
     while take(keyword: "AND") || take("&&") {
-      let start = next.offset
-      parts.append(try predicate(negation(), at: start))
+      let part = try negation()
+      parts.append(try predicate(part))
     }
     return .predicate(.all(of: parts))
   }
 
   private mutating func negation() throws -> Node {
     guard take(keyword: "NOT") || take("!") else { return try comparison() }
-    let start = next.offset
-    let part = try nested { parser in try parser.predicate(parser.negation(), at: start) }
-    return .predicate(.complement(of: part))
+    let part = try nested { parser in try parser.negation() }
+    return .predicate(.complement(of: try predicate(part)))
   }
 
   /// Returns a predicate, which an operand alone is if it is a Boolean value or a field with one.
-  private func predicate(_ node: Node, at offset: Int) throws -> SelectorTree {
+  private mutating func predicate(_ node: Node) throws(PredicateSyntaxError) -> SelectorTree {
     switch node {
     case .predicate(let tree): return tree
-    case .operand(.field(let path)): return Lowering.equal(path, true)
+    case .operand(.field(let path)):
+      try countCondition()
+      return Lowering.equal(path, true)
     case .operand(.value(.bool(let value))): return value ? .everything : .nothing
-    case .operand: throw PredicateSyntaxError(at: next.offset, "a comparison operator")
+    case .operand: throw expected("a comparison operator")
+    }
+  }
+
+  private mutating func countCondition() throws(PredicateSyntaxError) {
+    conditionCount += 1
+    guard conditionCount <= Selector.maxNodeCount else {
+      throw expected("fewer conditions: up to \(Selector.maxNodeCount)")
     }
   }
 
@@ -136,45 +149,32 @@ struct PredicateParser {
     }
     let start = next.offset
     let left = try sum()
-    let operatorOffset = next.offset
-    guard let operation = takeOperator() else {
+    guard let operation = PredicateComparison.Operator(next.kind) else {
       guard quantifier == nil else { throw expected("a comparison operator") }
       return left
     }
-    let options = try options(of: operation)
+    position += 1
+    try countCondition()
+    let optionsOffset = next.offset
+    let options = try options()
     let rightOffset = next.offset
+    let rightNode = try sum()
     let comparison = PredicateComparison(
       left: try operand(left, at: start), operation: operation, options: options,
-      right: try operand(sum(), at: rightOffset), isAboutElement: variable != nil)
+      right: try operand(rightNode, at: rightOffset), isAboutElement: variable != nil)
     do { return .predicate(try comparison.tree(quantifier)) } catch let error as PredicateComparison.Mismatch {
-      let isAboutLeft = error.expected.hasSuffix("left")
-      throw PredicateSyntaxError(at: isAboutLeft ? start : max(operatorOffset, rightOffset), error.expected)
+      let offset =
+        switch error.part {
+        case .left: start
+        case .options: optionsOffset
+        case .right: rightOffset
+        }
+      throw PredicateSyntaxError(at: offset, error.expected)
     }
   }
 
-  private mutating func takeOperator() -> PredicateComparison.Operator? {
-    if take("=", "==") { return .equal }
-    if take("!=", "<>") { return .notEqual }
-    if take("<") { return .ordered(.less) }
-    if take("<=", "=<") { return .ordered(.lessOrEqual) }
-    if take(">") { return .ordered(.greater) }
-    if take(">=", "=>") { return .ordered(.greaterOrEqual) }
-    if take(keyword: "IN") { return .in }
-    if take(keyword: "BETWEEN") { return .between }
-    if take(keyword: "CONTAINS") { return .contains }
-    if take(keyword: "BEGINSWITH") { return .beginsWith }
-    if take(keyword: "ENDSWITH") { return .endsWith }
-    if take(keyword: "LIKE") { return .like }
-    if take(keyword: "MATCHES") { return .matches }
-    return nil
-  }
-
-  private mutating func options(
-    of operation: PredicateComparison.Operator
-  ) throws(PredicateSyntaxError) -> Selector.StringOptions {
-    guard next.kind == .symbol("[") else { return [] }
-    guard operation.takesOptions else { throw expected("a value: this operator has no options") }
-    position += 1
+  private mutating func options() throws(PredicateSyntaxError) -> Selector.StringOptions {
+    guard take("[") else { return [] }
     guard case .word(_, let letters) = next.kind, !letters.isEmpty, letters.allSatisfy({ "CD".contains($0) }) else {
       throw expected("c, d or cd")
     }
@@ -215,17 +215,19 @@ struct PredicateParser {
     _ right: (inout PredicateParser) throws -> Node
   ) throws -> Node {
     let isAboutElement = variable != nil
-    func expression(_ node: Node, at offset: Int) throws -> SelectorTree.Expression {
-      do { return try operand(node, at: offset).expression(isAboutElement) } catch let error
-        as PredicateComparison.Mismatch
-      {
-        throw PredicateSyntaxError(at: offset, error.expected)
-      }
-    }
-    let left = try expression(left, at: start)
-    let rightOffset = next.offset
+    let left = try operand(left, at: start)
+    let leftExpression = try matched(at: start) { try left.expression(isAboutElement) }
+    let offset = next.offset
     let rightNode = try right(&self)
-    return .operand(.computed(.operation(operation, left, try expression(rightNode, at: rightOffset))))
+    let right = try operand(rightNode, at: offset)
+    return .operand(
+      try matched(at: offset) { try .operation(operation, leftExpression, right.expression(isAboutElement)) })
+  }
+
+  private func matched<Result>(at offset: Int, _ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch let error as PredicateComparison.Mismatch {
+      throw PredicateSyntaxError(at: offset, error.expected)
+    }
   }
 
   private mutating func primary() throws -> Node {
@@ -253,10 +255,10 @@ struct PredicateParser {
     case .symbol("{"): return .operand(.list(try list()))
     case .symbol("-"):
       position += 1
-      guard case .number(let number) = next.kind else { throw expected("a number") }
-      position += 1
-      if case .integer(let value) = number { return .operand(.value(.integer(-value))) }
-      return .operand(.value(.double(-(number.double ?? 0))))
+      let offset = next.offset
+      let node = try nested { parser in try parser.primary() }
+      let operand = try operand(node, at: offset)
+      return .operand(try matched(at: offset) { try operand.negated(variable != nil) })
     default: throw expected("a field or a value")
     }
   }
@@ -268,20 +270,16 @@ struct PredicateParser {
     if take(keyword: "FALSE", "NO") { return .operand(.value(false)) }
     if take(keyword: "NULL", "NIL") { return .operand(.value(nil)) }
     if next.isKeyword("SUBQUERY") { return .operand(try subquery()) }
-    for reserved in [
-      "AND", "OR", "NOT", "IN", "BETWEEN", "CONTAINS", "BEGINSWITH", "ENDSWITH", "LIKE", "MATCHES", "ANY",
-      "SOME", "ALL", "NONE",
-    ] where next.isKeyword(reserved) {
-      throw expected("a field or a value; a field of this name is written \\\(reserved.lowercased())")
+    guard case .word(let name, let keyword) = next.kind else { throw expected("a field or a value") }
+    if next.isReserved, keyword != "SELF" {
+      throw expected("a field or a value; a field of this name is written \\\(keyword.lowercased())")
     }
     if tokens[position + 1].kind == .symbol("(") {
       throw expected("no function: only SUBQUERY and @count, @sum, @avg, @min and @max are known")
     }
     guard variable == nil else { throw expected("a field of $\(variable ?? "")") }
-    if take(keyword: "SELF") { return .operand(try path([])) }
-    guard case .word(let name, _) = next.kind else { throw expected("a field or a value") }
     position += 1
-    return .operand(try path([name]))
+    return .operand(try path(keyword == "SELF" ? [] : [name]))
   }
 
   /// Parses values in braces.
@@ -304,6 +302,7 @@ struct PredicateParser {
     let token = next
     if let interpolations, !interpolations.contains(token.offset) { throw expected("an interpolated value") }
     guard let argument = arguments.popFirst() else { throw expected("an argument for this place") }
+    if isAboutDocuments, case .field(nil) = argument { throw expected("a field, and not a whole document") }
     position += 1
     if token.kind == .field {
       switch argument {
@@ -329,12 +328,14 @@ struct PredicateParser {
     "count": .count, "sum": .sum, "avg": .average, "min": .min, "max": .max,
   ]
 
-  /// Parses what follows the first name of a path, with up to one function: `items.@sum.price`, `tags[0]`.
+  /// Parses what follows the first name of a path, with up to one function: `items.@sum.price`, `tags[0]`. Nothing
+  /// follows a number of elements.
   private mutating func path(_ names: [String]) throws(PredicateSyntaxError) -> PredicateOperand {
     var (names, aggregate) = (names, SelectorTree.Expression.Aggregate?.none)
+    var isAfterFunction = false
     let start = next.offset
-    while true {
-      if take("[") {
+    while aggregate != .count {
+      if !isAfterFunction, take("[") {
         switch next.kind {
         case .number(.integer(let index)) where index >= 0: names.append(String(index))
         case .word where next.isKeyword("FIRST"): names.append("0")
@@ -345,12 +346,15 @@ struct PredicateParser {
         try expect("]", "a closing bracket")
       } else if take(".") {
         switch next.kind {
-        case .word(let name, _): names.append(name)
+        case .word(let name, _):
+          names.append(name)
+          isAfterFunction = false
         case .function(let name):
           guard aggregate == nil, let function = Self.aggregates[name] else {
             throw expected("a field or one of @count, @sum, @avg, @min and @max")
           }
           aggregate = function
+          isAfterFunction = true
         default: throw expected("a field or a function")
         }
         position += 1
@@ -358,7 +362,13 @@ struct PredicateParser {
         break
       }
     }
-    guard let aggregate else { return .field(names.isEmpty ? nil : FieldPath(names: names)) }
+    guard let aggregate else {
+      guard names.isEmpty else { return .field(FieldPath(names: names)) }
+      guard variable != nil || !isAboutDocuments else {
+        throw expected("a dot and a field: by itself, SELF is an element of an array")
+      }
+      return .field(nil)
+    }
     guard variable == nil, !names.isEmpty else {
       throw PredicateSyntaxError(at: start, "a field: functions are for fields of documents")
     }
@@ -370,7 +380,7 @@ struct PredicateParser {
     guard variable == nil else { throw expected("no SUBQUERY in a SUBQUERY") }
     position += 1
     try expect("(", "an opening parenthesis")
-    guard case .word(let name, _) = next.kind else { throw expected("a field") }
+    guard case .word(let name, _) = next.kind, !next.isReserved else { throw expected("a field") }
     let offset = next.offset
     position += 1
     guard case .field(let path?) = try self.path([name]) else {
@@ -381,8 +391,8 @@ struct PredicateParser {
     position += 1
     try expect(",", "a comma")
     self.variable = variable
-    let start = next.offset
-    let tree = try nested { parser in try parser.predicate(parser.disjunction(), at: start) }
+    let node = try nested { parser in try parser.disjunction() }
+    let tree = try predicate(node)
     self.variable = nil
     try expect(")", "an operator or a closing parenthesis")
     if take(".") {

@@ -3,8 +3,8 @@ import Documents
 /// A word, a value or a symbol of a raw predicate, and its place.
 struct PredicateToken {
   enum Kind: Equatable {
-    /// A name: letters, digits and underscores. A backslash makes the next character part of a name. As a keyword, it is
-    /// in capitals, or empty if it can't be one.
+    /// A name: letters, digits, underscores, and what isn't ASCII, except spaces and quotation marks. A backslash makes
+    /// the next character part of a name. As a keyword, it is in capitals, or empty if it can't be one.
     case word(String, keyword: String)
     /// `@count` and the like, without the `@`.
     case function(String)
@@ -27,6 +27,16 @@ struct PredicateToken {
   func isKeyword(_ word: String) -> Bool {
     if case .word(_, let keyword) = kind { keyword == word } else { false }
   }
+
+  /// Whether the token is a keyword that can't be the first name of a field.
+  var isReserved: Bool {
+    if case .word(_, let keyword) = kind { Self.reserved.contains(keyword) } else { false }
+  }
+
+  private static let reserved: Set = [
+    "TRUEPREDICATE", "FALSEPREDICATE", "TRUE", "YES", "FALSE", "NO", "NULL", "NIL", "SELF", "SUBQUERY", "AND", "OR",
+    "NOT", "IN", "BETWEEN", "CONTAINS", "BEGINSWITH", "ENDSWITH", "LIKE", "MATCHES", "ANY", "SOME", "ALL", "NONE",
+  ]
 }
 
 /// Splits the text of a raw predicate into tokens.
@@ -41,8 +51,7 @@ struct PredicateLexer {
 
   private static let symbols = [
     "==", "!=", "<>", "<=", ">=", "=<", "=>", "&&", "||", "=", "<", ">", "!", "(", ")", "{", "}", "[", "]", ",", ".",
-    "+",
-    "-", "*", "/",
+    "+", "-", "*", "/",
   ].map { Array($0.utf8) }
 
   /// - Throws: `PredicateSyntaxError` for the first byte that is part of no token.
@@ -105,23 +114,38 @@ struct PredicateLexer {
   private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
   private static func isLetter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte == UInt8(ascii: "_") || byte >= 0x80
+    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || byte == UInt8(ascii: "_")
+  }
+
+  /// Returns the number of bytes of the character at the position that is part of a name; nil if it is none.
+  private func nameByteCount() -> Int? {
+    guard let byte = byte() else { return nil }
+    if byte < 0x80 { return Self.isLetter(byte) || Self.isDigit(byte) ? 1 : nil }
+    let scalar = scalar()
+    return scalar.properties.isWhitespace || scalar.properties.isQuotationMark ? nil : UTF8.width(scalar)
+  }
+
+  /// Returns the character at the position, which must not be the end.
+  private func scalar() -> Unicode.Scalar {
+    String(decoding: text[position...].prefix(4), as: UTF8.self).unicodeScalars.first ?? "\u{FFFD}"
   }
 
   /// Passes a word, or returns nil if there is none.
   private mutating func word() -> (text: String, isEscaped: Bool)? {
     var (name, isEscaped) = ([UInt8](), false)
-    while let byte = byte() {
-      if byte == UInt8(ascii: "\\"), let next = self.byte(1) {
+    while true {
+      let count: Int
+      if byte() == UInt8(ascii: "\\"), byte(1) != nil {
         isEscaped = true
-        name.append(next)
-        position += 2
-      } else if Self.isLetter(byte) || Self.isDigit(byte) {
-        name.append(byte)
         position += 1
+        count = UTF8.width(scalar())
+      } else if let nameByteCount = nameByteCount() {
+        count = nameByteCount
       } else {
         break
       }
+      name += text[position..<(position + count)]
+      position += count
     }
     return name.isEmpty ? nil : (String(decoding: name, as: UTF8.self), isEscaped)
   }
@@ -166,7 +190,7 @@ struct PredicateLexer {
         skipDigits(&self)
       }
     }
-    if let byte = byte(), Self.isLetter(byte) { throw PredicateSyntaxError(at: position, "the end of the number") }
+    if nameByteCount() != nil { throw PredicateSyntaxError(at: position, "the end of the number") }
     let digits = String(decoding: text[start..<position], as: UTF8.self)
     if let integer = Int64(digits) { return .integer(integer) }
     guard let double = Double(digits) else { throw PredicateSyntaxError(at: start, "a number") }

@@ -9,7 +9,8 @@ extension Selector {
   ///   has no order; `SelectorError` for a predicate that exceeds a limit.
   public init(predicate text: String, _ arguments: any Encodable...) throws {
     let coding = DocumentCoding(of: JSONValue.self)
-    let tree = try PredicateParser.tree(of: text, arguments: arguments.map { .value(try coding.json(of: $0)) })
+    let tree = try PredicateParser.tree(
+      of: text, arguments: arguments.map { .value(try coding.json(of: $0)) }, isAboutDocuments: true)
     self.init(tree)
     _ = try checkedTree()
   }

@@ -42,6 +42,16 @@ import TypedQueries
     ("a < b", #"{"$expr":{"$lt":[{"$field":"a"},{"$field":"b"}]}}"#),
     ("x.@avg.y = 1", #"{"$expr":{"$eq":[{"$avg":"x.y"},1]}}"#),
     ("x.y.@min < 1", #"{"$expr":{"$lt":[{"$min":"x.y"},1]}}"#),
+    ("a <[c] 1", #"{"a":{"$lt":1,"$type":"number"}}"#),
+    ("a BETWEEN[cdcd] {1, 2}", #"{"a":{"$gte":1,"$lte":2,"$type":"number"}}"#),
+    ("-b < - -%d", #"{"$expr":{"$lt":[{"$subtract":[0,{"$field":"b"}]},9]}}"#), ("a = -(2)", #"{"a":-2}"#),
+    ("a IN {-1, -2.5}", #"{"a":{"$in":[-1,-2.5]}}"#), ("subs[0].price = 1", #"{"subs.0.price":1}"#),
+    ("SELF.a = 1", #"{"a":1}"#), ("a.SELF = 1", #"{"a.SELF":1}"#), (#"\SELF = 1"#, #"{"SELF":1}"#),
+    (
+      "tags CONTAINS name",
+      #"{"$and":[{"tags":{"$type":"array"}},{"$expr":{"$eq":[{"$field":"tags"},{"$field":"name"}]}}]}"#
+    ),
+    ("名前 = 'é'", #"{"名前":"é"}"#), ("\\\u{201C}x\\\u{201D} = 1", "{\"\u{201C}x\u{201D}\":1}"),
     ("ANY tags = 'x'", #"{"tags":"x"}"#), ("SOME tags IN {'x'}", #"{"tags":{"$in":["x"]}}"#),
     ("ANY tags BEGINSWITH 'x'", #"{"tags":{"$beginsWith":"x"}}"#), ("NONE tags = 'x'", #"{"$not":{"tags":"x"}}"#),
     (
@@ -51,8 +61,9 @@ import TypedQueries
     ),
   ])
   func `accepted`(_ text: String, _ selector: String) throws {
-    #expect(try json(text) == selector)
-    #expect(try Selector(predicate: text).description == selector)
+    let arguments = text.contains("%d") ? [9] : []
+    #expect(try Filter<Row>(raw: text, arguments: arguments).selector.description == selector)
+    if arguments.isEmpty { #expect(try Selector(predicate: text).description == selector) }
   }
 
   @Test(
@@ -64,7 +75,20 @@ import TypedQueries
       ("a = 'x", 6, "a closing quote"), ("a IN 1", 5, "a list such as {1, 2}"),
       ("a IN {1", 7, "a comma or a closing brace"),
       ("a IN {b}", 6, "a value"), ("a BETWEEN {1}", 10, "a list of two values"),
-      ("a < [c] 1", 4, "a value: this operator has no options"),
+      ("a < [c] 'x'", 4, "no options: strings have one order only"),
+      ("a BETWEEN [d] {'x', 'y'}", 10, "no options: strings have one order only"),
+      ("name =[c] c", 6, "no options: they are for a field and a value"),
+      ("name <[c] c", 6, "no options: they are for a field and a value"),
+      ("tags CONTAINS[c] c", 13, "no options: they are for a field and a value"),
+      ("a + 1 =[c] c", 7, "no options: they are for a field and a value"),
+      ("{1, 2} > a", 0, "a single value"), ("{1} + 1 = a", 0, "a single value"), ("a = -'x'", 5, "a number"),
+      ("a = -(b = 1)", 5, "a value or a field"), ("a = -%@", 5, "an argument for this place"),
+      ("tags[SIZE].x > 1", 10, "an operator or the end"), ("a.@count.b > 1", 8, "an operator or the end"),
+      ("a.@count[0] > 1", 8, "an operator or the end"), ("a.@sum[0] > 1", 6, "an operator or the end"),
+      ("SELF = 1", 5, "a dot and a field: by itself, SELF is an element of an array"),
+      ("SUBQUERY(SELF, $x, $x = 1) > 0", 9, "a field"), ("SUBQUERY(in, $x, $x = 1) > 0", 9, "a field"),
+      ("a = \u{201C}x\u{201D}", 4, "a field, a value or an operator"),
+      ("a\u{A0}= 1", 1, "a field, a value or an operator"), ("a = 1\u{2003}", 5, "a field, a value or an operator"),
       ("a =[x] 1", 4, "c, d or cd"), ("a =[c 1", 6, "a closing bracket"),
       ("a = #", 4, "a field, a value or an operator"),
       ("a BEGINSWITH 1", 13, "a string"), ("1 BEGINSWITH a", 0, "a field on the left"),
@@ -102,6 +126,31 @@ import TypedQueries
     }
     #expect(error?.expected == "less nesting: up to 64 levels")
     #expect(throws: PredicateSyntaxError.self) { try json(String(repeating: "(", count: 5_000)) }
+    #expect(throws: PredicateSyntaxError.self) { try json("a = " + String(repeating: "-", count: 5_000) + "1") }
+  }
+
+  @Test(arguments: [("+1", 2), ("*1", 2), ("-(1)", 2)])
+  func `a chain of operations is as long as a selector is deep`(_ operation: String, _ length: Int) throws {
+    func chain(_ count: Int) throws {
+      let text = "a" + String(repeating: operation, count: count) + " > 1"
+      _ = try Selector(predicate: text)
+    }
+    try chain(30)
+    for count in [31, 5_000] {
+      let error = #expect(throws: PredicateSyntaxError.self) { try chain(count) }
+      #expect(error?.offset == 1 + 30 * operation.utf8.count + 1)
+      #expect(error?.expected == "fewer operations: up to 30 in a chain")
+    }
+  }
+
+  @Test func `conditions are limited`() throws {
+    func chain(_ count: Int) -> String { Array(repeating: "a=1", count: count).joined(separator: "||") }
+    _ = try json(chain(9_999))
+    let error = #expect(throws: PredicateSyntaxError.self) { try json(chain(12_000)) }
+    #expect(error?.expected == "fewer conditions: up to 10000")
+    #expect(throws: PredicateSyntaxError.self) {
+      try json(Array(repeating: "a", count: 10_001).joined(separator: " AND "))
+    }
   }
 
   @Test func `arguments are bound and never become text`() throws {
@@ -115,6 +164,11 @@ import TypedQueries
     let mixed: Filter<Row> = "a = \(1) AND b = %@"
     #expect(throws: PredicateSyntaxError(at: 15, "an interpolated value")) { try mixed.selector }
     #expect(throws: PredicateSyntaxError(at: 0, "the path of a field as its argument")) { try json("%K = 1", 2) }
+    #expect(try json("a = -%@", Int.min) == #"{"a":9.223372036854776e+18}"#)
+    let whole: Filter<Row> = "\(\Row.self) = 1"
+    #expect(throws: PredicateSyntaxError(at: 0, "a field, and not a whole document")) { try whole.selector }
+    let tag: Filter<String> = "SELF BEGINSWITH 'x' AND \(\String.self) != 'xy'"
+    #expect(try tag.matches(in: ["x"]) && !tag.matches(in: ["xy", "y"]))
   }
 
   @Test func `a request with a syntax error is refused before anything is sent`() async throws {
@@ -138,5 +192,24 @@ import TypedQueries
     #expect(try matches("x CONTAINS 'b'") == [true, false, true, false, false, false, false])
     #expect(try matches("'b' IN x") == matches("x CONTAINS 'b'"))
     #expect(try matches("x CONTAINS 5") == [false, false, false, false, true, false, false])
+  }
+
+  @Test func `between two fields, contains is about elements`() throws {
+    let documents = [
+      #"{"x":["a","b"],"y":"b"}"#, #"{"x":"ab","y":"b"}"#, #"{"x":"b","y":"b"}"#, #"{"x":["a"],"y":"b"}"#,
+    ]
+    for text in ["x CONTAINS y", "y IN x"] {
+      let filter = Filter<Row>(raw: text)
+      #expect(try documents.map { try filter.matches(Document($0)) } == [true, false, false, false])
+    }
+  }
+}
+
+extension Filter<String> {
+  /// Returns whether some string matches.
+  fileprivate func matches(in strings: [String]) throws -> Bool {
+    var row = Row(a: 1)
+    row.tags = strings
+    return try Query.any(\Row.tags) { self }.matches(row)
   }
 }

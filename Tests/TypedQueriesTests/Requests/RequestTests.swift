@@ -68,7 +68,7 @@ import TypedQueries
   @Test func `a filter about an element itself can't be run on documents`() throws {
     let filter: Filter<Row> = \Row.self == rows[0]
     #expect(throws: SelectorError.self) { try filter.matches(Document("{}")) }
-    #expect(throws: SelectorError.self) { try Filter<Row>(raw: "SELF = 1").matches(Document("{}")) }
+    #expect(throws: PredicateSyntaxError.self) { try Filter<Row>(raw: "SELF = 1").matches(Document("{}")) }
   }
 
   @Test func `values that are equal in the order keep theirs`() throws {
