@@ -8,7 +8,8 @@ public struct FilterError: Error, Equatable, Sendable {
     case unprobedType
     /// A value can't be encoded, or has no order.
     case badValue
-    /// A `#Predicate` has an expression that filters don't have.
+    /// A `#Predicate` has an expression that filters don't have, or a filter for elements one that is for whole
+    /// documents.
     case unsupportedExpression
     /// A limit or an offset is negative, or is not allowed where the request is used.
     case badRequest

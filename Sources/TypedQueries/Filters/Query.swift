@@ -195,21 +195,22 @@ extension FilterFunctions {
     }
   }
 
-  /// Returns a filter that matches where some element of an array matches.
+  /// Returns a filter that matches where some element of an array matches. It compares fields of the element with
+  /// values: two fields, arithmetic, functions such as `@count`, and `ALL` of a raw predicate are for whole documents.
   ///
   ///     Query.any(\Person.pets) { \Pet.species == "cat" && \Pet.age < 3 }
   ///     Query.any(\Person.tags) { Query.beginsWith(\String.self, "a") }
   public static func any<Root: Codable, Element>(
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
-    Filter { Lowering.any(try FieldResolver.path(of: field), try element().tree) }
+    Filter { Lowering.any(try FieldResolver.path(of: field), try element().elementTree) }
   }
 
   /// Returns a filter that matches where every element of an array matches, as they do in an empty or missing one.
   public static func all<Root: Codable, Element>(
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
-    Filter { Lowering.all(try FieldResolver.path(of: field), try element().tree) }
+    Filter { Lowering.all(try FieldResolver.path(of: field), try element().elementTree) }
   }
 
   /// Returns a filter that matches where no element of an array matches: the complement of `any`.
@@ -217,5 +218,35 @@ extension FilterFunctions {
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
     !any(field, element)
+  }
+}
+
+extension Filter {
+  /// The tree of a filter for elements of an array.
+  /// - Throws: As `tree`; `FilterError` if the filter has what is for whole documents only.
+  fileprivate var elementTree: SelectorTree {
+    get throws {
+      let tree = try tree
+      guard !tree.hasExpression else {
+        throw FilterError(
+          .unsupportedExpression,
+          "a filter for elements compares their fields with values: "
+            + "two fields, arithmetic, functions such as @count, and ALL are for whole documents")
+      }
+      return tree
+    }
+  }
+}
+
+extension SelectorTree {
+  fileprivate var hasExpression: Bool {
+    switch self {
+    case .and(let parts), .or(let parts): parts.contains(where: \.hasExpression)
+    case .not(let part), .someElementNot(_, let part): part.hasExpression
+    case .field(_, .elemMatch(let inner)), .field(_, .allMatch(let inner)), .field(_, .keyMapMatch(let inner)):
+      inner.hasExpression
+    case .field, .text: false
+    case .expression: true
+    }
   }
 }

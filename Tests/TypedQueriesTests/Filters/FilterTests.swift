@@ -8,6 +8,12 @@ import TypedQueries
   struct Grid: Codable, Queryable {
     var matrix: [[Int]] = []
     var other: [[Int]]?
+    var rows: [Line] = []
+
+    struct Line: Codable {
+      var cells: [Int] = []
+      var low = 1, high = 2
+    }
   }
 
   private static let matrices: [[[Int]]] = [[], [[]], [[], []], [[1]], [[1], []], [[1, 2]], [[2], [1]]]
@@ -48,5 +54,17 @@ import TypedQueries
       #expect(try filter.matches(document) == isExpected, "\(value)")
     }
     #expect(try filter.matches(Document("{}")))
+  }
+
+  @Test func `a filter for elements compares fields with values only`() {
+    let filters: [Filter<Grid>] = [
+      Query.any(\Grid.rows) { \Grid.Line.low < \Grid.Line.high }, Query.any(\Grid.rows) { "low + 1 = 2" },
+      Query.all(\Grid.rows) { "cells.@count > 1" }, Query.none(\Grid.rows) { !("low = 2" && "ALL cells > 1") },
+    ]
+    for filter in filters {
+      let error = #expect(throws: FilterError.self) { try filter.selector }
+      #expect(error?.code == .unsupportedExpression)
+      #expect(error?.reason.hasPrefix("a filter for elements compares their fields with values: ") == true)
+    }
   }
 }
