@@ -157,6 +157,18 @@ public func === <Root: Codable, Value: Encodable & Equatable>(
   .isIn(field, values)
 }
 
+/// Returns a filter that matches where a field equals one of some values. Without values, nothing matches.
+@_disfavoredOverload
+public func === <Root: Codable, Value: Encodable & Hashable>(
+  field: KeyPath<Root, Value>, values: Set<Value>
+) -> Filter<Root> {
+  Filter {
+    // In one order, so that equal sets make equal selectors.
+    let values = try values.map { try DocumentCoding.json(of: $0, in: Root.self) }.sorted()
+    return Lowering.isIn(try FieldResolver.path(of: field), values)
+  }
+}
+
 /// Returns a filter that matches where a field is in a range.
 public func === <Root: Codable, Value: Encodable & Comparable>(
   field: KeyPath<Root, Value>, range: some FilterRange<Value>

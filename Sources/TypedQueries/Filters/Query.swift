@@ -98,12 +98,18 @@ public enum FilterFunctions {
   public static func not<Root>(_ filter: Filter<Root>) -> Filter<Root> { !filter }
 
   /// Returns a filter that matches what all filters match, as everything does if there are none: `&&`.
-  public static func and<Root>(_ filters: Filter<Root>...) -> Filter<Root> {
+  public static func and<Root>(_ filters: Filter<Root>...) -> Filter<Root> { and(filters) }
+
+  /// Returns a filter that matches what all filters match, as everything does if there are none: `&&`.
+  public static func and<Root>(_ filters: [Filter<Root>]) -> Filter<Root> {
     Filter { .all(of: try filters.map { try $0.tree }) }
   }
 
   /// Returns a filter that matches what at least one filter matches, as nothing does if there are none: `||`.
-  public static func or<Root>(_ filters: Filter<Root>...) -> Filter<Root> {
+  public static func or<Root>(_ filters: Filter<Root>...) -> Filter<Root> { or(filters) }
+
+  /// Returns a filter that matches what at least one filter matches, as nothing does if there are none: `||`.
+  public static func or<Root>(_ filters: [Filter<Root>]) -> Filter<Root> {
     Filter { .any(of: try filters.map { try $0.tree }) }
   }
 }

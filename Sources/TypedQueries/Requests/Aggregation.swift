@@ -27,7 +27,8 @@ public struct Aggregation<T: Queryable, Value: Decodable & Sendable>: Sendable {
 }
 
 extension Request {
-  /// Returns the least value of a field in the documents of the request; nil if there is none.
+  /// Returns the least value of a field in the documents of the request; nil if there is none. The order is that of
+  /// the encoded values, as in `sort`.
   public func min<Value: Comparable & Decodable & Sendable>(_ field: KeyPath<T, Value>) -> Aggregation<T, Value?> {
     Aggregation(self, field) { .min($0) }
   }
@@ -37,13 +38,48 @@ extension Request {
     Aggregation(self, field) { .min($0) }
   }
 
-  /// Returns the greatest value of a field in the documents of the request; nil if there is none.
+  /// Returns the value of a field with the least raw value in the documents of the request; nil if there is none.
+  @_disfavoredOverload
+  public func min<Value: RawRepresentable & Decodable & Sendable>(
+    _ field: KeyPath<T, Value>
+  ) -> Aggregation<T, Value?> where Value.RawValue: Comparable {
+    Aggregation(self, field) { .min($0) }
+  }
+
+  /// Returns the value of an optional field with the least raw value in the documents of the request; nil if there is
+  /// none.
+  @_disfavoredOverload
+  public func min<Value: RawRepresentable & Decodable & Sendable>(
+    _ field: KeyPath<T, Value?>
+  ) -> Aggregation<T, Value?> where Value.RawValue: Comparable {
+    Aggregation(self, field) { .min($0) }
+  }
+
+  /// Returns the greatest value of a field in the documents of the request; nil if there is none. The order is that of
+  /// the encoded values, as in `sort`.
   public func max<Value: Comparable & Decodable & Sendable>(_ field: KeyPath<T, Value>) -> Aggregation<T, Value?> {
     Aggregation(self, field) { .max($0) }
   }
 
   /// Returns the greatest value of an optional field in the documents of the request; nil if there is none.
   public func max<Value: Comparable & Decodable & Sendable>(_ field: KeyPath<T, Value?>) -> Aggregation<T, Value?> {
+    Aggregation(self, field) { .max($0) }
+  }
+
+  /// Returns the value of a field with the greatest raw value in the documents of the request; nil if there is none.
+  @_disfavoredOverload
+  public func max<Value: RawRepresentable & Decodable & Sendable>(
+    _ field: KeyPath<T, Value>
+  ) -> Aggregation<T, Value?> where Value.RawValue: Comparable {
+    Aggregation(self, field) { .max($0) }
+  }
+
+  /// Returns the value of an optional field with the greatest raw value in the documents of the request; nil if there is
+  /// none.
+  @_disfavoredOverload
+  public func max<Value: RawRepresentable & Decodable & Sendable>(
+    _ field: KeyPath<T, Value?>
+  ) -> Aggregation<T, Value?> where Value.RawValue: Comparable {
     Aggregation(self, field) { .max($0) }
   }
 

@@ -28,6 +28,16 @@ public struct FieldChange<T: Queryable>: Sendable {
     }
   }
 
+  /// Adds a number to the optional field, which counts as 0 where it is missing.
+  public static func increment<Value: Numeric & Encodable>(
+    _ field: KeyPath<T, Value?>, by amount: Value = 1
+  ) -> FieldChange {
+    FieldChange {
+      .increment(
+        try FieldResolver.comparedPath(of: field).description, by: try DocumentCoding.json(of: amount, in: T.self))
+    }
+  }
+
   /// Appends a value to the field's array, which counts as empty where it is missing.
   public static func append<Element: Encodable>(
     _ element: Element, to field: KeyPath<T, some FilterElements<Element>>

@@ -40,7 +40,8 @@ public struct Request<T: Queryable>: Sendable {
 
   /// Returns the request sorted by a field, after the fields so far.
   ///
-  /// Fields without a value come first in ascending order. Strings are ordered by their UTF-8.
+  /// The order is that of the encoded values, which `Comparable` needn't be: an enum with strings for raw values is
+  /// ordered by these. Fields without a value come first in ascending order. Strings are ordered by their UTF-8.
   public func sort<Value: Comparable>(_ field: KeyPath<T, Value>, ascending: Bool = true) -> Request {
     sorted(by: field, ascending)
   }

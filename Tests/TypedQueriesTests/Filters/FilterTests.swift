@@ -9,10 +9,18 @@ import TypedQueries
     var matrix: [[Int]] = []
     var other: [[Int]]?
     var rows: [Line] = []
+    var level: Level?
+    var rank: Level = .low
 
     struct Line: Codable {
       var cells: [Int] = []
       var low = 1, high = 2
+    }
+
+    enum Level: String, Codable, Comparable {
+      case low, medium, high
+
+      static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
     }
   }
 
@@ -66,5 +74,30 @@ import TypedQueries
       #expect(error?.code == .unsupportedExpression)
       #expect(error?.reason.hasPrefix("a filter for elements compares their fields with values: ") == true)
     }
+  }
+
+  @Test func `lists of filters and sets of values are as what they list`() throws {
+    let filters: [Filter<Row>] = [\Row.a > 1, \Row.b == 2, "c = nil"]
+    #expect(try Query.and(filters).selector == Query.and(filters[0], filters[1], filters[2]).selector)
+    #expect(try Query.or(filters).selector == (filters[0] || filters[1] || filters[2]).selector)
+    #expect(try Query.and([Filter<Row>]()).selector == .all)
+    #expect(try Query.or([Filter<Row>]()).selector == !.all)
+    let numbers = Set(1...9)
+    #expect(try (\Row.a === numbers).selector == (\Row.a === (1...9).map { $0 }).selector)
+    let names: Set<String?> = ["x", nil]
+    let rows = [Row(a: 1, c: "x"), Row(a: 2, c: "y"), Row(a: 3)]
+    #expect(try rows.fetch(Row.all.where(\Row.c === names), \.a) == [1, 3])
+  }
+
+  @Test func `optional numbers are incremented, and raw values have a least and a greatest one`() throws {
+    struct Counter: Codable, Queryable { var count: Int? }
+    #expect(try DocumentUpdate([.increment(\Counter.count)]) == DocumentUpdate(changes: [.increment("count")]))
+    let rows = [Row(a: 1, d: .foo), Row(a: 2, d: .bar), Row(a: 3)]
+    #expect(try rows.fetch(Row.all.min(\.d)) == .bar)
+    #expect(try rows.fetch(Row.all.max(\.d)) == .foo)
+    let grids = [Grid(level: .high, rank: .low), Grid(level: .medium, rank: .high), Grid()]
+    #expect(try grids.fetch(Grid.all.min(\.level)) == .high)
+    #expect(try grids.fetch(Grid.all.max(\.rank)) == .low)
+    #expect(try grids.fetch(Grid.all.where(\Grid.rank > .high)).count == 2)
   }
 }
