@@ -199,6 +199,27 @@ private struct Account: Codable, Equatable {
     }
   }
 
+  @Test func `a closure that has seen a conflict does not commit, even if the entry is as it was again`() async throws {
+    try await withServer { client, _ in
+      let items = client.store("items")
+      for hasWrites in [false, true] {
+        do {
+          try await items.perform { context in
+            _ = try await context.get("a")
+            try await items.put("a", [1])
+            #expect(await (try? context.get("a")) == nil)
+            try await items.delete("a")
+            if hasWrites { context.put("b", .single([1])) }
+          }
+          Issue.record("the conflict is forgotten")
+        } catch let error as LarderError {
+          #expect(error.kind == .conditionFailed && error.isSafeToRetry)
+        }
+        #expect(try await items.get("b") == nil)
+      }
+    }
+  }
+
   @Test func `reads alone are checked, too, if they are several`() async throws {
     let server = try FakeServer()
     server.put("a", [1])

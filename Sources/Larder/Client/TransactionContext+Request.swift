@@ -57,18 +57,30 @@ extension TransactionContext {
     try await insert(value.id.stableKey, value, expiresIn: expiresIn)
   }
 
-  /// Changes the value of a document that was fetched and writes it. The entry no longer expires, unless a time until
-  /// then is passed.
+  /// Changes the value of a document that was fetched and writes it. If the context has written the document already,
+  /// the change is made to what it has written.
+  ///
+  /// The whole document is replaced, so that members that the type does not encode are lost; `WriteBatch.merge` changes
+  /// single ones. The entry no longer expires, unless a time until then is passed.
+  /// - Parameter document: A document of this store, also one that was fetched before. Its revision is noted, so that
+  ///   the transaction fails if others have written the document since.
+  /// - Throws: Also the errors of a conflict; `notFound` if the context has deleted the document; `illegalArgument` if
+  ///   the document is what another transaction has written, which has no revision; and what the closure throws.
   public func update<T>(
     _ document: Fetched<T>, expiresIn: Duration? = nil, _ body: (inout T) throws -> Void
   ) throws {
-    var value = try document.decode()
+    try noteFetched(document.document, document.id)
+    var value = try Fetched<T>(pendingDocument(document.id) ?? document.document).decode()
     try body(&value)
     try put(document.id, value, expiresIn: expiresIn)
   }
 
-  /// Deletes a document that was fetched.
-  public func delete<T>(_ document: Fetched<T>) { delete(document.id) }
+  /// Deletes a document that was fetched. Its revision is noted as in `update`.
+  /// - Throws: As `update`, except that deleting it twice is no error.
+  public func delete<T>(_ document: Fetched<T>) throws(LarderError) {
+    try noteFetched(document.document, document.id)
+    delete(document.id)
+  }
 
   /// Deletes the documents that a request asks for.
   /// - Returns: The number of documents.
@@ -77,7 +89,7 @@ extension TransactionContext {
     var query = try request.query
     query.fields = ["_id"]
     let documents = try await find(query)
-    for document in documents { delete(Fetched<T>(document)) }
+    for document in documents { if let id = document.id { delete(id) } }
     return documents.count
   }
 }

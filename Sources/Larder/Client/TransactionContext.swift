@@ -9,7 +9,7 @@ import Platform
 /// tasks at a time, but not after the closure has returned.
 ///
 /// Reads throw the errors of `RemoteStore`. If two reads return different revisions of an entry, the second one throws
-/// the error of a conflict right away.
+/// the error of a conflict right away, and so does the end of the closure if it returns nevertheless.
 public final class TransactionContext: Sendable {
   private let store: RemoteStore
   private let state = Lock(TransactionState())
@@ -155,6 +155,30 @@ public final class TransactionContext: Sendable {
     return try await get(key) != nil
   }
 
+  // MARK: Fetched documents
+
+  /// Notes the revision of a document that was fetched, maybe before this transaction, and that is about to be written.
+  /// - Throws: The error of a conflict if the entry had another revision when it was read, and `illegalArgument` if the
+  ///   revision isn't known because another context has written the document.
+  func noteFetched(_ document: Document, _ key: String) throws(LarderError) {
+    if let revision = document.revision { return try note([(key, revision)]) }
+    guard pendingWrite(of: key) == nil else { return }
+    throw LarderError(
+      .illegalArgument, outcome: .rejected,
+      "another transaction has written the document \(key.debugDescription); fetch it again")
+  }
+
+  /// Returns the document that the context has written for a key; nil if it has written nothing for it.
+  /// - Throws: `notFound` if the context has deleted it, or replaced it with a list.
+  func pendingDocument(_ key: String) throws(LarderError) -> Document? {
+    guard let write = pendingWrite(of: key) else { return nil }
+    guard let bytes = write.value?.bytes else {
+      throw LarderError(
+        .notFound, outcome: .rejected, "the transaction has deleted or replaced the document \(key.debugDescription)")
+    }
+    return Document(bytes, id: key)
+  }
+
   // MARK: State
 
   /// What a pending write makes of its key: the value, or nil.
@@ -216,11 +240,12 @@ public final class TransactionContext: Sendable {
 
   /// Ends the context: checks what was read, and writes what was written.
   func commit() async throws(LarderError) {
-    let batch = state.withLock { state in
+    let (hasConflict, batch) = state.withLock { state in
       state.requireOpen()
       state.hasEnded = true
-      return state.batch
+      return (state.hasConflict, state.batch)
     }
+    if hasConflict { throw Self.conflict("an entry was written between two reads") }
     guard let batch else { return }
     do throws(LarderError) { try await store.apply(batch) } catch {
       guard error.kind == .conditionFailed else { throw error }

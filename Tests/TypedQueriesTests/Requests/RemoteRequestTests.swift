@@ -151,7 +151,7 @@ import TypedQueries
       let third = try #require(try await context.find(Item.self, id: 3))
       #expect(third.id == "3" && third.revision != nil)
       try context.update(third) { $0.date = date(0) }
-      context.delete(try #require(try await context.find(Item.self, id: 5)))
+      try context.delete(try #require(try await context.find(Item.self, id: 5)))
       #expect(try await context.find(Item.self, id: 5) == nil)
       #expect(try await context.fetch(late, \.id) == [4])
       #expect(try await context.delete(Item.all.where(\Item.date < date(2))) == 3)
