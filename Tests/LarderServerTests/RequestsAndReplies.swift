@@ -129,7 +129,7 @@ struct TestOperation {
     TestOperation(.update, key, Array(update.utf8), ifRevision: ifRevision, creates: creates)
   }
 
-  static func check(_ key: String, revision: UInt64) -> TestOperation {
+  static func check(_ key: String, revision: UInt64? = nil) -> TestOperation {
     TestOperation(.check, key, ifRevision: revision)
   }
 

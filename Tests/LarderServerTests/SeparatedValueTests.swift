@@ -121,6 +121,24 @@ extension ServerTests {
       #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
     }
 
+    @Test func `an apply does not read a damaged value that it replaces`() throws {
+      let log = try LargeValues()
+      let client = log.client
+      try log.damage("c")
+      let increment = TestOperation.update("c", #"{"$inc":{"n":1}}"#, creates: true)
+      let failed = try client.call(Request.apply([increment, .put("c", [])], id: 5))
+      #expect(failed.isError(.valueDamaged, id: 5) && failed.message.contains("\"c\""), "\(failed)")
+      let revision = try #require(client.figures(store: 1)["revision"])
+      for (number, first) in [TestOperation.put("c", Array(#"{"n":7}"#.utf8)), .delete("c")].enumerated() {
+        let log = try LargeValues()
+        try log.damage("c")
+        let operations = [.check("c", revision: 3), first, increment]
+        #expect(try log.client.call(Request.apply(operations, id: 6)).number == revision + 1)
+        let value = try log.client.call(Request.get("c", id: 7)).entries.map(\.value)
+        #expect(value == [Array(#"{"n":\#(number == 0 ? 8 : 1)}"#.utf8)])
+      }
+    }
+
     @Test func `a find that reads a damaged value fails, and others do not`() throws {
       let log = try LargeValues()
       let client = log.client

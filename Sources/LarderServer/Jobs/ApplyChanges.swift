@@ -4,17 +4,21 @@ import Wire
 
 /// The operations of an apply request that has updates, and what they make of the entries.
 ///
-/// First, every entry that an update changes gets its current value with `setBase` and `setValue`; then `applyNext`
-/// goes through the operations in their order; then `write` writes what has become of the entries. The store isn't needed,
-/// and needn't be locked, in between: `isCurrent` says whether the entries are still the same. The operations have been
-/// decoded before, so the body is valid.
+/// First, every entry of `readEntries` gets its current value with `setBase` and `setValue`; then `applyNext` goes
+/// through the operations in their order; then `write` writes what has become of the entries. The store isn't needed,
+/// and needn't be locked, in between: `outdatedEntries` are those that have been written meanwhile. Once they have their
+/// new values, `applyNext` goes through their operations again, which depend on no other entry. The operations have
+/// been decoded before, so the body is valid.
 struct ApplyChanges {
   /// An entry that at least one update changes.
   private struct UpdatedEntry {
     let key: Range<Int>
-    var updateCount = 0
     /// The position of the last operation that writes it.
-    var last = 0
+    var last = -1
+    /// Whether the first operation that writes it is a put or a delete, so that its value before doesn't matter.
+    var isReplaced = false
+    /// Whether its operations have yet to be applied.
+    var isPending = true
     /// The revision before the request; 0 for an absent entry.
     var revision: UInt64 = 0
     var contents = Contents.absent
@@ -25,6 +29,8 @@ struct ApplyChanges {
 
   private enum Contents {
     case absent, list
+    /// A single value that is no document, and was not copied.
+    case other
     case single([UInt8])
   }
 
@@ -39,29 +45,38 @@ struct ApplyChanges {
   private let body: [UInt8]
   private let records: [ApplyRecord]
   private var entries: [UpdatedEntry] = []
-  /// The positions of the updated entries, by their keys.
-  private var positions: [ArraySlice<UInt8>: Int] = [:]
+  /// The position in `entries` of each operation's entry; -1 for one that no update changes.
+  private let positions: [Int32]
+  private let hasConditions: Bool
   /// The position of the next operation for `applyNext`.
   private var next = 0
   /// The size of the entries' values, in bytes.
   private var valueByteCount = 0
+  /// The update that was parsed last, because many operations may have the same one.
+  private var parsed: (json: Range<Int>, update: DocumentUpdate)?
 
   /// - Parameter body: The valid body of an apply request.
   init(_ body: [UInt8]) {
     self.body = body
     records = Self.records(of: body)
+    hasConditions = records.contains { $0.hasCondition }
+    var positionsOfKeys: [ArraySlice<UInt8>: Int32] = [:]
     for record in records where record.kind == .update {
-      let position = positions[body[record.key]] ?? entries.count
-      if position == entries.count {
-        positions[body[record.key]] = position
-        entries.append(UpdatedEntry(key: record.key))
-      }
-      entries[position].updateCount += 1
+      let key = body[record.key]
+      guard positionsOfKeys[key] == nil else { continue }
+      positionsOfKeys[key] = Int32(entries.count)
+      entries.append(UpdatedEntry(key: record.key))
     }
+    positions = records.map { positionsOfKeys[body[$0.key]] ?? -1 }
     for (number, record) in records.enumerated() where record.kind != .check {
-      if let position = positions[body[record.key]] { entries[position].last = number }
+      guard let position = position(ofOperation: number) else { continue }
+      if entries[position].last < 0 { entries[position].isReplaced = record.kind != .update }
+      entries[position].last = number
     }
   }
+
+  /// The position of the updated entry that an operation is about; nil if it is about another one.
+  private func position(ofOperation number: Int) -> Int? { positions[number] < 0 ? nil : Int(positions[number]) }
 
   private static func records(of body: [UInt8]) -> [ApplyRecord] {
     let bytes = unsafe body.span.bytes
@@ -76,29 +91,35 @@ struct ApplyChanges {
 
   /// The size of what is kept, in bytes.
   var keptByteCount: Int {
-    body.count + valueByteCount + records.count * MemoryLayout<ApplyRecord>.stride
+    body.count + valueByteCount
+      + records.count * (MemoryLayout<ApplyRecord>.stride + MemoryLayout<Int32>.stride)
       + entries.count * MemoryLayout<UpdatedEntry>.stride
   }
 
   // MARK: The entries before the request
 
-  /// The number of entries that updates change.
-  var entryCount: Int { entries.count }
+  /// The positions of the entries whose values before the request matter.
+  var readEntries: [Int] { entries.indices.filter { !entries[$0].isReplaced } }
 
   func key(ofEntry position: Int) -> Range<Int> { entries[position].key }
 
-  /// The number of updates of an entry.
-  func updateCount(ofEntry position: Int) -> Int { entries[position].updateCount }
-
-  /// Sets what an entry is before the request, apart from a single value, for which `setValue` follows.
-  mutating func setBase(_ view: EntryView, ofEntry position: Int) {
-    entries[position].revision = view.revision
-    entries[position].expiry = view.expiry == 0 ? .never : .at(view.expiry)
-    entries[position].contents = view.kind == .list ? .list : .single([])
+  /// Sets what an entry is before the request, apart from a single value, for which `setValue` follows. Its operations
+  /// are yet to be applied then.
+  /// - Parameter view: nil for an absent entry.
+  mutating func setBase(_ view: EntryView?, ofEntry position: Int) {
+    entries[position].revision = view?.revision ?? 0
+    entries[position].expiry = view.map { $0.expiry == 0 ? .never : .at($0.expiry) } ?? .never
+    entries[position].isChanged = false
+    entries[position].isPending = true
+    setContents(view.map { $0.kind == .list ? .list : .other } ?? .absent, ofEntry: position)
+    next = 0
   }
 
   /// Sets the value of an entry before the request.
-  mutating func setValue(_ value: [UInt8], ofEntry position: Int) { setContents(.single(value), ofEntry: position) }
+  /// - Parameter value: Empty if it is no document.
+  mutating func setValue(_ value: [UInt8], ofEntry position: Int) {
+    setContents(value.isEmpty ? .other : .single(value), ofEntry: position)
+  }
 
   private mutating func setContents(_ contents: Contents, ofEntry position: Int) {
     if case .single(let old) = entries[position].contents { valueByteCount -= old.count }
@@ -108,6 +129,24 @@ struct ApplyChanges {
 
   // MARK: Updating
 
+  /// An estimate of the work of all updates, in bytes. Each of them reads and writes the value before the request, with
+  /// all that earlier operations have added to it, and what it adds itself.
+  var workByteCount: Int {
+    var byteCounts = entries.map { entry in if case .single(let value) = entry.contents { value.count } else { 0 } }
+    var sum = 0
+    for (number, record) in records.enumerated() {
+      guard let position = position(ofOperation: number) else { continue }
+      switch record.kind {
+      case .check: break
+      case .putSingle, .putList, .delete: byteCounts[position] = record.value.count
+      case .update:
+        byteCounts[position] += record.value.count
+        sum += byteCounts[position]
+      }
+    }
+    return sum
+  }
+
   /// Goes through the next operations up to an update.
   /// - Returns: false if there are no more.
   mutating func applyNext(_ limits: JSONLimits) throws(JobFailure) -> Bool {
@@ -115,7 +154,8 @@ struct ApplyChanges {
       let number = next
       next += 1
       let record = records[number]
-      guard let position = positions[body[record.key]] else { continue }
+      guard let position = position(ofOperation: number), entries[position].isPending else { continue }
+      if entries[position].last == number { entries[position].isPending = false }
       switch record.kind {
       case .check: break
       case .putSingle, .putList:
@@ -138,9 +178,7 @@ struct ApplyChanges {
   ) throws(JobFailure) {
     let document = try document(at: position, record, number)
     do throws(DocumentUpdateError) {
-      let body = body
-      let update = try DocumentUpdate(parsing: body.span.extracting(record.value))
-      if let changed = try update.change(of: document.span, limits: limits) {
+      if let changed = try parsedUpdate(record.value).change(of: document.span, limits: limits) {
         setContents(.single(changed), ofEntry: position)
         entries[position].isChanged = true
       }
@@ -150,6 +188,13 @@ struct ApplyChanges {
     }
   }
 
+  private mutating func parsedUpdate(_ json: Range<Int>) throws(DocumentUpdateError) -> DocumentUpdate {
+    if let parsed, body[parsed.json] == body[json] { return parsed.update }
+    let update = try DocumentUpdate(parsing: body.span.extracting(json))
+    parsed = (json, update)
+    return update
+  }
+
   /// Returns the document that an operation updates. An absent one is created if the operation says so.
   private mutating func document(
     at position: Int, _ record: ApplyRecord, _ number: Int
@@ -157,6 +202,8 @@ struct ApplyChanges {
     switch entries[position].contents {
     case .single(let value): return value
     case .list: throw failure(.illegalArgument, number, "the entry is a list, and only documents can be updated")
+    case .other:
+      throw failure(.illegalArgument, number, "the value is not a JSON object, and only documents can be updated")
     case .absent:
       guard record.flags & RecordFlags.create != 0 else {
         throw failure(.notFound, number, "there is no entry to update")
@@ -177,6 +224,7 @@ struct ApplyChanges {
 
   /// Returns why the request fails; nil if every condition holds.
   func failedCondition(in map: inout EntryMap, now: UInt64) -> JobFailure? {
+    guard hasConditions else { return nil }
     for (number, record) in records.enumerated() where record.hasCondition {
       let key = unsafe body.span.bytes.extracting(record.key)
       guard !map.satisfies(WriteCondition(record), key, now: now) else { continue }
@@ -188,47 +236,41 @@ struct ApplyChanges {
     return nil
   }
 
-  /// Returns whether the entries have not been written since their values were set.
-  func isCurrent(in map: inout EntryMap, now: UInt64) -> Bool {
-    for entry in entries {
+  /// Returns the positions of the entries that have been written since their values were set.
+  func outdatedEntries(in map: inout EntryMap, now: UInt64) -> [Int] {
+    var outdated: [Int] = []
+    for (position, entry) in entries.enumerated() where !entry.isReplaced {
       let view = unsafe map.get(body.span.bytes.extracting(entry.key), now: now)
-      if view?.revision ?? 0 != entry.revision { return false }
+      if view?.revision ?? 0 != entry.revision { outdated.append(position) }
     }
-    return true
+    return outdated
   }
 
-  /// Reserves what `write` needs.
-  /// - Throws: As `EntryMap.reserve`, with nothing changed.
-  func reserve(in map: inout EntryMap) throws(StorageError) {
-    var (puts, putBytes, operations, bytes) = (0, 0, 0, 0)
+  /// What `write` writes once all operations have been applied. Making it needs no lock.
+  var writeSize: WriteSize {
+    var size = WriteSize()
     for (number, record) in records.enumerated() where record.kind != .check {
-      var byteCount = record.key.count + record.value.count
-      var isPut = record.valueKind != nil
-      if let position = positions[body[record.key]] {
-        guard entries[position].last == number else { continue }
-        if record.kind == .update, case .single(let value) = entries[position].contents {
-          byteCount = record.key.count + value.count
-          isPut = true
+      var byteCount = record.value.count
+      if let position = position(ofOperation: number) {
+        let entry = entries[position]
+        guard entry.last == number else { continue }
+        if record.kind == .update {
+          guard entry.isChanged, case .single(let value) = entry.contents else { continue }
+          byteCount = value.count
         }
       }
-      operations += 1
-      bytes += byteCount
-      if isPut {
-        puts += 1
-        putBytes += byteCount
-      }
+      size.add(byteCount: record.key.count + byteCount, isPut: record.kind != .delete)
     }
-    try map.checkCommit(operations: operations, bytes: bytes)
-    if puts > 0 { try map.reserve(records: puts, bytes: putBytes) }
+    return size
   }
 
   /// Writes all entries.
   /// - Parameter revision: The revision of this commit, which is the store's next.
-  /// - Throws: As `EntryMap.put` after `reserve`.
+  /// - Throws: As `EntryMap.put` after `WriteSize.reserve`.
   func write(to map: inout EntryMap, revision: UInt64, now: UInt64) throws(StorageError) {
     let bytes = unsafe body.span.bytes
     for (number, record) in records.enumerated() where record.kind != .check {
-      let entry = positions[body[record.key]].map { entries[$0] }
+      let entry = position(ofOperation: number).map { entries[$0] }
       if let entry, entry.last != number { continue }
       let key = bytes.extracting(record.key)
       switch record.kind {
@@ -252,6 +294,36 @@ struct ApplyChanges {
   }
 }
 
+/// The number of the puts and deletes of one commit, and their size.
+struct WriteSize {
+  private var putCount = 0
+  private var putByteCount = 0
+  private var deleteCount = 0
+  private var deleteByteCount = 0
+
+  var isEmpty: Bool { putCount + deleteCount == 0 }
+
+  /// - Parameter byteCount: The size of the key and the value, in bytes.
+  mutating func add(byteCount: Int, isPut: Bool) {
+    if isPut {
+      putCount += 1
+      putByteCount += byteCount
+    } else {
+      deleteCount += 1
+      deleteByteCount += byteCount
+    }
+  }
+
+  /// Reserves what the commit needs, which is nothing if it is empty.
+  /// - Throws: As `EntryMap.reserve`, with nothing changed.
+  func reserve(in map: inout EntryMap) throws(StorageError) {
+    if !isEmpty {
+      try map.checkCommit(operations: putCount + deleteCount, bytes: putByteCount + deleteByteCount)
+    }
+    if putCount > 0 { try map.reserve(records: putCount, bytes: putByteCount) }
+  }
+}
+
 extension WriteCondition {
   init(_ record: ApplyRecord) {
     self.init(
@@ -265,7 +337,7 @@ extension ApplyRecord {
   /// - Parameter position: The operation's position among all; the message counts from 1.
   func message(_ reason: String, _ position: Int, in body: RawSpan) -> String {
     let key = body.extracting(key.lowerBound..<min(key.upperBound, key.lowerBound + 128)).toString()
-    return "operation \(position + 1) on \"\(key)\": \(reason)"
+    return "operation \(position + 1) on \(key.debugDescription): \(reason)"
   }
 
   /// Returns the message for a condition that doesn't hold.

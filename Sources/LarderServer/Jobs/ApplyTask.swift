@@ -6,9 +6,9 @@ import Wire
 /// An apply with updates that take too long, or need values that are not in memory, for the store's lock.
 ///
 /// It copies the entries that the updates change, updates the copies without the lock, and writes all of them in one
-/// commit if the conditions hold and none of the entries has been written meanwhile. Otherwise it starts over.
+/// commit if the conditions hold and none of the entries has been written meanwhile. Otherwise it begins another round:
+/// it copies and updates those that have been written.
 final class ApplyTask: DocumentTask {
-  /// How many times it starts over.
   private static let maxRounds = 16
   /// How many times the commit is tried while the store has no room for it.
   private static let maxRoomRetries = 100
@@ -17,22 +17,22 @@ final class ApplyTask: DocumentTask {
   let query = DocumentQuery(.field("_id", .in([])))
   private let body: [UInt8]
   private let valueLimits: JSONLimits
-  private let maxByteCount: Int
   private var changes: ApplyChanges
   /// The positions of the entries whose values are being copied, by their handles.
   private var positions: [UInt32: Int] = [:]
-  private var hasEntries = false
+  /// The number of rounds that have begun.
   private var rounds = 0
   private var roomRetries = 0
 
   init(_ body: [UInt8], _ limits: ServerLimits) {
     self.body = body
     valueLimits = JSONLimits(maxByteCount: limits.maxValueBytes)
-    maxByteCount = limits.findMemory
     changes = ApplyChanges(body)
   }
 
   var keptByteCount: Int { changes.keptByteCount }
+
+  var progress: String? { "nothing was written in \(rounds) round\(rounds == 1 ? "" : "s")" }
 
   func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
     guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
@@ -41,12 +41,11 @@ final class ApplyTask: DocumentTask {
   }
 
   func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
-    guard hasEntries else { return try copyEntries(job) }
+    guard rounds > 0 else { return try begin(job) }
     do throws(JobFailure) {
       if try changes.applyNext(valueLimits) {
-        guard changes.keptByteCount <= maxByteCount else {
-          throw JobFailure(
-            .queryStopped, "the apply needs more than \(maxByteCount) bytes of memory (limits.find-memory)")
+        guard changes.keptByteCount <= job.limits.findMemory else {
+          throw job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
         }
         return .unfinished
       }
@@ -58,38 +57,59 @@ final class ApplyTask: DocumentTask {
 
   // MARK: Under the lock
 
-  /// Asks for the values of the entries that the updates change.
-  private func copyEntries(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
-    let body = body
-    var handles: [UInt32] = []
-    let copied: Result<Snapshot, JobFailure> = job.store.access { map in
+  private func begin(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+    let round: Result<Round, JobFailure> = job.store.access { map in
       guard !map.isDropped else { return .failure(JobFailure(.storeDropped)) }
       let now = monotonicMilliseconds()
       if let failure = changes.failedCondition(in: &map, now: now) { return .failure(failure) }
-      for position in 0..<changes.entryCount {
-        let key = unsafe body.span.bytes.extracting(changes.key(ofEntry: position))
-        guard let view = map.get(key, now: now), let handle = map.handle(of: key, now: now) else { continue }
-        changes.setBase(view, ofEntry: position)
-        guard view.kind == .single else { continue }
-        positions[handle] = position
-        handles.append(handle)
-      }
-      return .success(map.snapshot(now: now))
+      return .success(beginRound(with: changes.readEntries, in: &map, now: now))
     }
-    hasEntries = true
-    return .needsDocuments(handles, try copied.get())
+    let begun = try round.get()
+    return .needsDocuments(begun.handles, begun.snapshot)
+  }
+
+  /// What a round begins with: the entries whose values it needs.
+  private struct Round: Sendable {
+    let handles: [UInt32]
+    let snapshot: Snapshot
+  }
+
+  /// Notes what entries are now, and returns those whose values are needed.
+  private func beginRound(with entries: [Int], in map: inout EntryMap, now: UInt64) -> Round {
+    let body = body
+    rounds += 1
+    positions = [:]
+    var handles: [UInt32] = []
+    for position in entries {
+      guard let handle = unsafe map.handle(of: body.span.bytes.extracting(changes.key(ofEntry: position)), now: now)
+      else {
+        changes.setBase(nil, ofEntry: position)
+        continue
+      }
+      let view = map.entry(at: handle)
+      changes.setBase(view, ofEntry: position)
+      guard view.kind == .single else { continue }
+      positions[handle] = position
+      handles.append(handle)
+    }
+    return Round(handles: handles, snapshot: map.snapshot(now: now))
   }
 
   private enum CommitEnd: Sendable {
     case committed(revision: UInt64, shownRevision: UInt64, [any ChangeWaiter])
-    case outdated, canceled
+    case failed(JobFailure)
+    case outdated(Round)
+    /// Some of the entries have been written meanwhile, too many times.
+    case outpaced
+    case canceled
   }
 
   private func commit(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
     var isCommitting = false
+    let size = changes.writeSize
     let end: CommitEnd
     do throws(StorageError) {
-      end = try job.store.access { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
+      end = try job.store.access { map throws(StorageError) in try commit(size, job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }
@@ -102,32 +122,27 @@ final class ApplyTask: DocumentTask {
       for waiter in waiters { waiter.storeDidChange() }
       job.store.commitWriter?.wake()
       return .result(.applied(revision: revision, shownRevision: shownRevision))
-    case .outdated:
-      rounds += 1
-      guard rounds <= Self.maxRounds else {
-        throw JobFailure(
-          .conditionFailed,
-          "nothing was written: others have written some of the entries \(Self.maxRounds) times meanwhile; try again",
-          shownRevision: job.newestRevision)
-      }
-      changes = ApplyChanges(body)
-      positions = [:]
-      hasEntries = false
-      return .unfinished
+    case .failed(let failure): throw failure
+    case .outdated(let round): return .needsDocuments(round.handles, round.snapshot)
+    case .outpaced:
+      throw JobFailure(
+        .tooManyRequests,
+        "nothing was written: others have written some of the entries in each of \(rounds) rounds; try again later")
     case .canceled: return .canceled
     }
   }
 
   private func commit(
-    _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
+    _ size: WriteSize, _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
     guard !map.isDropped else { throw .storeDropped }
     let now = monotonicMilliseconds()
-    // A condition that doesn't hold any more is found again, with its message, by the next round.
-    guard changes.failedCondition(in: &map, now: now) == nil, changes.isCurrent(in: &map, now: now) else {
-      return .outdated
+    if let failure = changes.failedCondition(in: &map, now: now) { return .failed(failure) }
+    let outdated = changes.outdatedEntries(in: &map, now: now)
+    guard outdated.isEmpty else {
+      return rounds < Self.maxRounds ? .outdated(beginRound(with: outdated, in: &map, now: now)) : .outpaced
     }
-    try changes.reserve(in: &map)
+    try size.reserve(in: &map)
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
     let revision = map.revision + 1

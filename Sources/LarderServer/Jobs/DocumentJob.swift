@@ -119,9 +119,8 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Makes the error for a job that has reached a limit.
   func stop(_ reason: String) -> JobFailure {
-    JobFailure(
-      .queryStopped,
-      "the \(request.noun) \(reason); it examined \(examinedDocuments) of \(snapshot.count) entries")
+    let progress = task?.progress ?? "it examined \(examinedDocuments) of \(snapshot.count) entries"
+    return JobFailure(.queryStopped, "the \(request.noun) \(reason); \(progress)")
   }
 
   // MARK: Turns

@@ -14,6 +14,8 @@ protocol DocumentTask: AnyObject {
   var isFinished: Bool { get }
   /// The size of what is kept, in bytes.
   var keptByteCount: Int { get }
+  /// How far it has come, for the error of a job that has reached a limit; nil to say what the job has examined.
+  var progress: String? { get }
   /// The number of documents that are needed if they come in the order of the query; nil for all.
   var neededCount: Int? { get }
 
@@ -38,6 +40,7 @@ protocol DocumentTask: AnyObject {
 extension DocumentTask {
   var ignoresOrder: Bool { true }
   var isFinished: Bool { false }
+  var progress: String? { nil }
   var neededCount: Int? { nil }
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
 

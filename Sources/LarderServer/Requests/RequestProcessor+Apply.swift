@@ -5,19 +5,19 @@ import Wire
 /// Apply, several operations as one commit: `Protocol/wire.md` §6.11. It runs under the store's lock, except that
 /// updates that may take long are left to a `DocumentJob`.
 extension RequestProcessor {
-  /// The maximum number of updates that are made under the store's lock, the maximum size of their request in bytes,
-  /// and the maximum size of the documents in bytes, where one that is updated twice counts twice.
+  /// The maximum number of updates that are made under the store's lock, and the maximum sizes of their request and of
+  /// their work (`ApplyChanges.workByteCount`), in bytes.
   private static let maxBriefUpdateCount = 64
-  private static let maxBriefBodyByteCount = 64 << 10
-  private static let maxBriefDocumentByteCount = 16 << 10
+  private static let maxBriefBodyByteCount = 4 << 10
+  private static let maxBriefWorkByteCount = 16 << 10
 
   /// What an apply request consists of, once it is known to be valid.
   private struct Contents {
-    var putCount = 0
-    /// The size of the keys and values of the puts, in bytes.
-    var putByteCount = 0
-    var deleteCount = 0
+    /// Its puts and deletes.
+    var size = WriteSize()
     var updateCount = 0
+    /// The newest commit that its checks reveal if they hold.
+    var checkedRevision: UInt64 = 0
     /// The first operation whose condition doesn't hold, and its position among all.
     var failed: (record: ApplyRecord, position: Int)?
   }
@@ -27,14 +27,17 @@ extension RequestProcessor {
     into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let count = body.integer(at: 0, as: UInt32.self) else { return replies.fail(.malformed, id) }
-    guard count <= limits.maxKeysPerRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
+    guard count <= limits.maxKeysPerRequest else {
+      return replies.fail(
+        .illegalArgument, id, "the request has \(count) operations; the limit is \(limits.maxKeysPerRequest)")
+    }
     var contents = Contents()
     var offset = 4
     var prefetchedCount = 0
     for position in 0..<Int(count) {
       guard let record = ApplyRecord(body, at: offset) else { return replies.fail(.malformed, id) }
-      if let code = error(in: record, of: body) {
-        return replies.fail(code, id, record.message("the operation is not valid", position, in: body))
+      if let (code, reason) = error(in: record, of: body) {
+        return replies.fail(code, id, record.message(reason, position, in: body))
       }
       if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchOperations(in: body, at: offset, &map) }
       prefetchedCount -= 1
@@ -44,12 +47,12 @@ extension RequestProcessor {
         contents.failed = (record, position)
       }
       switch record.kind {
-      case .putSingle, .putList:
-        contents.putCount += 1
-        contents.putByteCount += record.key.count + record.value.count
-      case .delete: contents.deleteCount += 1
+      case .putSingle, .putList, .delete:
+        contents.size.add(byteCount: record.key.count + record.value.count, isPut: record.kind != .delete)
       case .update: contents.updateCount += 1
-      case .check: break
+      case .check:
+        let isRevision = record.flags & RecordFlags.ifRevision != 0
+        contents.checkedRevision = max(contents.checkedRevision, isRevision ? record.revision : map.lastRemoval)
       }
       offset = record.end
     }
@@ -57,21 +60,30 @@ extension RequestProcessor {
     if let (record, position) = contents.failed {
       let revision = map.get(body.extracting(record.key), now: now)?.revision
       return replies.fail(.conditionFailed, id, record.conditionMessage(position, actual: revision, in: body))
+        .showing(map.revision)
     }
-    if contents.updateCount > 0 {
-      return try applyUpdates(contents, body, id, &connection, store, &map, into: &replies)
+    if contents.size.isEmpty, contents.updateCount == 0 {
+      replies.bytes.appendReply(id: id, number: 0)
+      return RequestResult(shownRevision: contents.checkedRevision)
     }
-    try map.checkCommit(operations: contents.putCount + contents.deleteCount, bytes: body.byteCount)
-    if contents.putCount > 0 { try map.reserve(records: contents.putCount, bytes: contents.putByteCount) }
+    do throws(StorageError) {
+      if contents.updateCount > 0 {
+        return try applyUpdates(contents, body, id, &connection, store, &map, into: &replies).showing(map.revision)
+      }
+      try contents.size.reserve(in: &map)
+    } catch {
+      if error == .diskTooSlow { throw error }
+      return replies.fail(error, id).showing(map.revision)
+    }
     let revision = map.revision + 1
     do throws(StorageError) {
       try write(body, revision: revision, &map)
     } catch {
       // As in put-many.
-      return replies.fail(.failed, id, "\(error)")
+      return replies.fail(.failed, id, "\(error)").showing(map.revision)
     }
     replies.bytes.appendReply(id: id, number: map.revision == revision ? revision : 0)
-    return RequestResult()
+    return RequestResult(shownRevision: map.revision)
   }
 
   /// Executes the puts and deletes of a request without updates.
@@ -102,7 +114,7 @@ extension RequestProcessor {
       let limits = JSONLimits(maxByteCount: maxValueSize)
       while try changes.applyNext(limits) {}
     } catch { return replies.fail(error.code, id, error.message) }
-    try changes.reserve(in: &map)
+    try changes.writeSize.reserve(in: &map)
     let revision = map.revision + 1
     do throws(StorageError) {
       try changes.write(to: &map, revision: revision, now: now)
@@ -112,35 +124,43 @@ extension RequestProcessor {
   }
 
   /// Returns the changes of a request, with the current values of the entries that it updates, or nil if the values are
-  /// too large or not in memory.
+  /// not in memory or the updates take too much work.
   private func briefChanges(_ body: RawSpan, _ map: inout EntryMap) -> ApplyChanges? {
     let body = body.toArray()
     var changes = ApplyChanges(body)
     var byteCount = 0
-    for position in 0..<changes.entryCount {
+    for position in changes.readEntries {
       let key = unsafe body.span.bytes.extracting(changes.key(ofEntry: position))
       guard let view = map.get(key, now: now) else { continue }
       changes.setBase(view, ofEntry: position)
       guard view.kind == .single else { continue }
-      byteCount += view.valueByteCount * changes.updateCount(ofEntry: position)
-      guard byteCount <= Self.maxBriefDocumentByteCount, let value = unsafe view.value else { return nil }
+      byteCount += view.valueByteCount
+      guard byteCount <= Self.maxBriefWorkByteCount, let value = unsafe view.value else { return nil }
       unsafe changes.setValue(Array(value), ofEntry: position)
     }
-    return changes
+    return changes.workByteCount <= Self.maxBriefWorkByteCount ? changes : nil
   }
 
-  /// The error in an operation whose form is valid; nil if there is none.
-  private func error(in record: ApplyRecord, of body: RawSpan) -> ErrorCode? {
-    guard unsafe Key.isValid(body.extracting(unchecked: record.key)) else { return .keyInvalid }
-    if record.value.count > maxValueSize { return .valueTooLarge }
-    if record.kind == .putList, !ListValue.isValid(body.extracting(record.value)) { return .dataSerialization }
+  /// The error in an operation whose form is valid, and its reason; nil if there is none.
+  private func error(in record: ApplyRecord, of body: RawSpan) -> (ErrorCode, String)? {
+    guard unsafe Key.isValid(body.extracting(unchecked: record.key)) else {
+      return (.keyInvalid, "a key has 1 to \(Key.maxSize) bytes of UTF-8")
+    }
+    if record.value.count > maxValueSize {
+      return (.valueTooLarge, "the value has \(record.value.count) bytes; the limit is \(maxValueSize)")
+    }
+    if record.kind == .putList, !ListValue.isValid(body.extracting(record.value)) {
+      return (.dataSerialization, "the value is not a list in its wire format")
+    }
     if record.flags != 0 {
       let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
-      if record.flags & both == both { return .illegalArgument }
+      if record.flags & both == both {
+        return (.illegalArgument, "an operation can't have two conditions")
+      }
       if record.flags & RecordFlags.expiry != 0, record.expiry == 0 || record.expiry > 1 << 53 {
-        return .illegalArgument
+        return (.illegalArgument, "an entry can't expire after \(record.expiry) ms; use 1 ms to 2^53 ms")
       }
     }
-    return record.kind == .check && !record.hasCondition ? .illegalArgument : nil
+    return record.kind == .check && !record.hasCondition ? (.illegalArgument, "a check needs a condition") : nil
   }
 }

@@ -268,7 +268,7 @@ struct RequestProcessor: ~Copyable {
     }
     if let commitWriter = store.commitWriter {
       let shown = result?.shownRevision ?? 0
-      replies.require(Self.isReadOnly(header.kind) ? shown : map.revision, commitWriter)
+      replies.require(Self.reportsShownRevision(header.kind) ? shown : map.revision, commitWriter)
     }
     return result
   }
@@ -303,11 +303,11 @@ struct RequestProcessor: ~Copyable {
     kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
   }
 
-  /// Whether a request on entries changes nothing.
+  /// Whether a request on entries changes nothing, or reports which commit its reply reveals, as an apply does.
   @inline(__always)
-  private static func isReadOnly(_ kind: UInt8) -> Bool {
+  private static func reportsShownRevision(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all, .watch: true
+    case .get, .getMany, .count, .page, .all, .watch, .apply: true
     default: false
     }
   }
@@ -352,5 +352,7 @@ struct RequestResult {
 
   /// The same result of a reply that reveals a commit.
   @inline(__always)
-  func showing(_ revision: UInt64) -> RequestResult { RequestResult(outcome: outcome, shownRevision: revision) }
+  func showing(_ revision: UInt64) -> RequestResult {
+    RequestResult(outcome: outcome, shownRevision: revision, isPending: isPending)
+  }
 }
