@@ -77,7 +77,7 @@ extension LarderError: CustomStringConvertible {
       nothing was changed: call as a user who may, or ask the server's administrator to add a rule to larderd's \
       setting access
       """
-    case .queryStopped: "make the selector narrower, or raise the limit in larderd's settings"
+    case .queryStopped: "make the selector narrower or the batch smaller, or raise the limit in larderd's settings"
     case .indexExists: "nothing was changed: give the index another name, or delete the one that exists"
     case .tooManyIndexes: "nothing was changed: delete an index that is not used"
     case .indexUnknown: "check the index's name"

@@ -5,13 +5,16 @@ extension RemoteStore {
   /// Executes the operations of a batch in one step: all of them or none.
   ///
   /// All changes have one revision, and are one commit for watches and for durability. A batch has up to 65,536
-  /// operations by default.
+  /// operations by default. Its updates are subject to the server's limits on the time and memory of a find, which
+  /// many of them reach sooner.
   /// - Returns: The revision of what was written; nil if nothing was, because the batch has only checks, deletes what
   ///   is absent, or updates documents to what they are.
   /// - Throws: `conditionFailed` if a condition does not hold; `notFound` if an update finds no entry;
   ///   `illegalArgument` if an update can't be made in its entry, or there are more operations than the server takes in
-  ///   one call; and `queryStopped` if the updates need more time or memory than the server allows. The message names the first
-  ///   failed operation, counted from 1, and its key. Nothing is written then.
+  ///   one call; `queryStopped` if the updates need more time or memory than the server allows; and
+  ///   `tooManyRequests`, which is safe to retry, if others write the updated entries so often that the server gives
+  ///   up, or if there are too many unfinished finds. The message names the operation that failed, counted from 1, and
+  ///   its key, if it is one operation's fault. Nothing is written then.
   @discardableResult
   public func apply(_ batch: WriteBatch) async throws(LarderError) -> UInt64? {
     let revision = try await call(ApplyRequest(batch)).number

@@ -16,6 +16,13 @@ extension RemoteStore {
   /// closure returns, one request writes everything, on condition that what was read is still the same. No lock is held
   /// while the closure runs. If it throws, nothing is written.
   ///
+  /// Only a closure that returns is known to have seen the store at one point in time. While it runs, it may see one
+  /// entry as it was before another client's request and a second one as it is after. If it throws an error because of
+  /// that, the error is thrown as it is.
+  ///
+  /// A closure that makes one read and no write sends nothing more. Any other needs the right to write, even if it only
+  /// reads.
+  ///
   /// Documents that begin to match a query of the closure meanwhile are not noticed, neither new ones nor others that
   /// did not match before. Where that matters, let the closure also read and write an entry that every such writer
   /// writes.

@@ -113,7 +113,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       waiters.append(attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
       return .waiting(mustStart: transport.requestConnection())
     }
-    guard limits.allow(measure) else { return .reply(.failed(limits.refusal(of: measure), .final)) }
+    guard limits.allow(measure) else {
+      return .reply(.failed(limits.refusal(of: measure, isDivisible: Q.isDivisible), .final))
+    }
     guard limits.include(Q.requiredFeatures) else { return .reply(.failed(.noSuchOperation(at: address), .final)) }
     var handle: UInt16 = 0
     switch target {

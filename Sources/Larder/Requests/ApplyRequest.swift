@@ -6,6 +6,7 @@ struct ApplyRequest: Request {
   static let operation = Wire.Operation.apply
   static let form = ReplyForm.number
   static let isRead = false
+  static let isDivisible = false
 
   private struct Record {
     let kind: ApplyRecord.Kind

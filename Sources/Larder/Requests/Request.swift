@@ -6,6 +6,8 @@ protocol Request: Sendable {
   static var form: ReplyForm { get }
   /// Whether the request changes nothing, so that it may be sent again if its reply is lost.
   static var isRead: Bool { get }
+  /// Whether the call can be split into several if it is too large.
+  static var isDivisible: Bool { get }
   /// The features that the server's hello must have, one per bit.
   static var requiredFeatures: UInt32 { get }
 
@@ -14,6 +16,7 @@ protocol Request: Sendable {
 }
 
 extension Request {
+  static var isDivisible: Bool { true }
   static var requiredFeatures: UInt32 { 0 }
 }
 
@@ -76,7 +79,9 @@ struct ServerLimits: Equatable, Sendable {
   }
 
   /// The error of a request that the server would refuse.
-  func refusal(of measure: RequestMeasure) -> LarderError {
+  /// - Parameter isDivisible: `Request.isDivisible`.
+  func refusal(of measure: RequestMeasure, isDivisible: Bool) -> LarderError {
+    let advice = isDivisible ? ": split the call" : " in one step"
     if measure.minKeySize == 0 {
       return LarderError(.keyInvalid, outcome: .rejected, "the key is empty; a key has 1 to \(maxKeySize) bytes")
     }
@@ -93,14 +98,14 @@ struct ServerLimits: Equatable, Sendable {
     if measure.itemCount > maxItemCount {
       return LarderError(
         .illegalArgument, outcome: .rejected,
-        "the call has \(measure.itemCount) keys or entries; the server takes up to \(maxItemCount): split the call")
+        """
+        the call has \(measure.itemCount) \(isDivisible ? "keys or entries" : "operations"); \
+        the server takes up to \(maxItemCount)\(advice)
+        """)
     }
     return LarderError(
       .frameLength, outcome: .rejected,
-      """
-      the request has \(measure.bodySize) bytes; the server takes up to \(maxFrameSize - Frame.minLength): \
-      split the call
-      """)
+      "the request has \(measure.bodySize) bytes; the server takes up to \(maxFrameSize - Frame.minLength)\(advice)")
   }
 }
 

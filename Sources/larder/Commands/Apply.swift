@@ -8,10 +8,11 @@ struct Apply: AsyncParsableCommand {
       \(OperationLineParser.help)
 
       Conditions refer to the entries as they are before. The operations then take effect in their order, as one \
-      commit of up to 65,536 operations. Prints the new revision, or 0 if nothing was written. Blank lines are skipped. If a \
-      condition does not hold, or an operation is impossible, nothing is written, the error names the operation by its \
-      number, and the exit status is 3, or 1 for an update of a key without an entry. If a line is invalid, nothing is \
-      sent, and the exit status is 2.
+      commit of up to 65,536 operations; their updates are subject to the server's limits.find-time and \
+      limits.find-memory. Prints the new revision, or 0 if nothing was written. If a condition does not hold, or an \
+      operation is impossible, nothing is written, the error names the operation by its number, and the exit status \
+      is 3, or 1 for an update of a key without an entry. Blank lines are skipped, and not counted. If a line is \
+      invalid, nothing is sent, and the exit status is 2.
 
       Example: larder apply accounts transfer.jsonl
       Example: echo '{"update":"visits","set":{"$inc":{"n":1}},"create":true}' | larder apply counters -

@@ -9,7 +9,7 @@ import Larder
 ///     {"check":"plum","ifAbsent":true}
 struct OperationLineParser {
   static let help = """
-    A line is one of these objects, whose first member has the key:
+    A line is one of these objects, in which the member that names the operation has the key:
       {"put":KEY,"value"|"valueBase64"|"values"|"valuesBase64":…}, as in 'larder load', optionally with \
     "expiresInMilliseconds"
       {"delete":KEY}
