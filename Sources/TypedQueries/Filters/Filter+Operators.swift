@@ -13,11 +13,16 @@ public func == <Root: Codable, Value: Encodable & Equatable>(
   Filter { Lowering.equal(try FieldResolver.path(of: field), try DocumentCoding.json(of: value, in: Root.self)) }
 }
 
-/// Returns a filter that matches where two fields are equal.
+/// Returns a filter that matches where two fields are equal. Fields with arrays can't be compared with each other.
 public func == <Root: Codable, Value: Encodable & Equatable>(
   left: KeyPath<Root, Value>, right: KeyPath<Root, Value>
 ) -> Filter<Root> {
-  Filter { Lowering.equal(try FieldResolver.comparedPath(of: left), try FieldResolver.comparedPath(of: right)) }
+  Filter {
+    guard !(Value.self is any FilterElements.Type) else {
+      throw FilterError(.unsupportedExpression, "two fields with arrays can't be compared with each other")
+    }
+    return Lowering.equal(try FieldResolver.comparedPath(of: left), try FieldResolver.comparedPath(of: right))
+  }
 }
 
 /// Returns a filter that matches where a field doesn't equal a value: the complement of `==`.

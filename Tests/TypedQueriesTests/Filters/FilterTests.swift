@@ -52,6 +52,13 @@ import TypedQueries
     }
   }
 
+  @Test func `two fields with arrays are not compared with each other`() {
+    for filter in [\Grid.matrix == \Grid.matrix, \Grid.other != \Grid.other] as [Filter<Grid>] {
+      let error = #expect(throws: FilterError.self) { try filter.selector }
+      #expect(error?.code == .unsupportedExpression)
+    }
+  }
+
   @Test func `a list of arrays that contain each other has all of them, and no others`() throws {
     #expect(try matching(\Grid.matrix === Self.matrices) == Self.matrices)
     let values: [JSONValue] = [[], [[]], [[[]]], 1, .null, [1]]
