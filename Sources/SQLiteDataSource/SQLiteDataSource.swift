@@ -119,7 +119,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   // MARK: - Values
 
   private func entity(_ json: Data) throws -> Entity {
-    do { return try JSONDecoder().decode(Entity.self, from: json) } catch {
+    do { return try JSONCoding.decoder(of: Entity.self).decode(Entity.self, from: json) } catch {
       throw DataSourceError(.dataSerialization, "a stored value is not a \(Entity.self): \(error)")
     }
   }
@@ -141,7 +141,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   private func json(_ value: T) throws -> String {
     let entity = try toEntity(value)
     do {
-      return String(decoding: try JSONEncoder().encode(entity), as: UTF8.self)
+      return String(decoding: try JSONCoding.encoder(of: Entity.self).encode(entity), as: UTF8.self)
     } catch {
       throw DataSourceError(.dataSerialization, "the value can't be encoded as JSON: \(error)")
     }

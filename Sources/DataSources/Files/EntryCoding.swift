@@ -68,13 +68,18 @@ enum EntryContent {
   }
 }
 
-/// JSON that people can read. Its errors are data source errors.
+/// JSON that people can read, unless the type has an encoder of its own. Its errors are data source errors.
 enum ReadableJSON {
-  static func encode(_ value: some Encodable) throws -> Data {
+  private static let encoder: JSONEncoder = {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }()
+
+  static func encode<V: Encodable>(_ value: V) throws -> Data {
+    let typeEncoder = JSONCoding.encoder(of: V.self)
     do {
-      return try encoder.encode(value) + Data("\n".utf8)
+      return try (typeEncoder === JSONCoding.defaultEncoder ? encoder : typeEncoder).encode(value) + Data("\n".utf8)
     } catch {
       throw DataSourceError(.dataSerialization, "the value can't be encoded as JSON: \(error)")
     }
@@ -82,7 +87,7 @@ enum ReadableJSON {
 
   static func decode<V: Decodable>(_ type: V.Type, _ bytes: Data, file name: String) throws -> V {
     do {
-      return try JSONDecoder().decode(type, from: bytes)
+      return try JSONCoding.decoder(of: type).decode(type, from: bytes)
     } catch {
       throw DataSourceError(.dataSerialization, "the file \(name) doesn't contain a \(type): \(error)")
     }

@@ -55,7 +55,7 @@ extension Array {
 
 /// The JSON of values, for queries about documents.
 private struct ValueEncoder<T> {
-  private let encoder = JSONEncoder()
+  private let encoder = JSONCoding.encoder(of: T.self)
 
   init() throws {
     guard T.self is any Encodable.Type else {

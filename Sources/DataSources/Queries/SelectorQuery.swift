@@ -6,8 +6,8 @@ import Documents
 ///
 /// In a key-value source, a single value is a document if its JSON is an object; other values, and lists, match
 /// nothing. `Data`, `[UInt8]` and `String` are JSON text themselves. A source that keeps JSON looks at the stored
-/// bytes, and any other source at what `JSONEncoder` makes of the value. The selector sees the key as `_id` and, where
-/// the source has one, the revision as `_rev`.
+/// bytes, and any other source at what the type's encoder makes of the value: that of ``CustomJSONCoding``, or else a
+/// plain `JSONEncoder`. The selector sees the key as `_id` and, where the source has one, the revision as `_rev`.
 ///
 /// `getAll` returns all matches, in the order of the query, and `get` the first one. The source reads all of its
 /// entries for that; with a remote source, the server does, and with one over SQLite, the database. A query that can't be

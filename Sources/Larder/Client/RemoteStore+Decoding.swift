@@ -8,7 +8,7 @@ extension RemoteStore.Find {
   ///     for try await person in people { print(person.name) }
   ///
   /// The type sees the members of each document, and `_id` and `_rev`; with the query's `fields`, only those.
-  /// - Parameter decoder: A decoder that is not changed anymore.
+  /// - Parameter decoder: A decoder that must not be changed afterwards.
   public func decoded<T: Decodable & Sendable>(as type: T.Type, decoder: JSONDecoder = JSONDecoder()) -> Decoded<T> {
     Decoded(documents: self, decoder: decoder)
   }

@@ -1,6 +1,5 @@
 import DataSources
 import Foundation
-import TypedQueries
 
 /// Converts the values of a remote data source to the bytes that a store keeps, and back.
 ///
@@ -48,8 +47,8 @@ public struct JSONCodec<Value: Codable & Sendable>: ValueCodec {
   private let decoder: JSONDecoder
 
   /// - Parameters:
-  ///   - encoder: An encoder that is not changed anymore; by default one that does not escape slashes.
-  ///   - decoder: A decoder that is not changed anymore.
+  ///   - encoder: An encoder that must not be changed afterwards; by default one that does not escape slashes.
+  ///   - decoder: A decoder that must not be changed afterwards.
   public init(encoder: JSONEncoder = Self.plainEncoder, decoder: JSONDecoder = JSONDecoder()) {
     self.encoder = encoder
     self.decoder = decoder
@@ -67,12 +66,13 @@ public struct JSONCodec<Value: Codable & Sendable>: ValueCodec {
 }
 
 /// Returns the default codec of a type: bytes, data and strings are kept as they are, any other type as JSON, with its
-/// own encoder and decoder if it is `Queryable`. The result does not depend on whether the caller is generic code.
+/// own encoder and decoder if it is `CustomJSONCoding`. The result does not depend on whether the caller is generic
+/// code.
 func defaultCodec<T: Codable & Sendable>(of type: T.Type) -> any ValueCodec<T> {
   let raw: [any ValueCodec] = [BytesCodec(), DataCodec(), TextCodec()]
   for codec in raw {
     if let codec = codec as? any ValueCodec<T> { return codec }
   }
-  guard let type = type as? any Queryable.Type else { return JSONCodec<T>() }
+  guard let type = type as? any CustomJSONCoding.Type else { return JSONCodec<T>() }
   return JSONCodec<T>(encoder: type.encoder, decoder: type.decoder)
 }

@@ -40,7 +40,7 @@ extension RemoteStore {
   ///
   /// The type sees the members of each document, and `_id` and `_rev`. The sequence also throws the errors of the
   /// decoder.
-  /// - Parameter decoder: A decoder that is not changed anymore.
+  /// - Parameter decoder: A decoder that must not be changed afterwards.
   public func observe<Value: Decodable & Sendable>(
     _ selector: Selector, as type: Value.Type, decoder: JSONDecoder = JSONDecoder()
   ) -> Observation<Value> {

@@ -6,18 +6,24 @@ enum FieldResolver {
   /// Safe because key paths are immutable, and what literals capture is only compared and hashed.
   private struct Key: Hashable, @unchecked Sendable {
     let keyPath: AnyKeyPath
+    let enclosing: DocumentCoding?
   }
 
-  /// What is known, by key paths. Key paths with subscripts can be any number, so that it is limited.
+  private struct ProbeKey: Hashable {
+    let type: ObjectIdentifier
+    let enclosing: DocumentCoding?
+  }
+
+  /// What is known, by key paths. Key paths with subscripts can be any number, so it is limited.
   private static let known = LockedValue<[Key: Result<FieldPath?, FilterError>]>([:])
   private static let maxKnownCount = 10_000
-  private static let probes = LockedValue<[ObjectIdentifier: any Sendable]>([:])
+  private static let probes = LockedValue<[ProbeKey: any Sendable]>([:])
 
   /// Returns the path of a field in documents; nil for a whole document or element: `\String.self`.
   /// - Throws: `FilterError` if the key path is no field, or the type can't be probed.
   /// - Complexity: O(1) after the first time.
-  static func path<Root: Codable>(of field: KeyPath<Root, some Any>) throws(FilterError) -> FieldPath? {
-    let key = Key(keyPath: field)
+  static func path<Root: Codable>(of field: PartialKeyPath<Root>) throws(FilterError) -> FieldPath? {
+    let key = Key(keyPath: field, enclosing: DocumentCoding.enclosing)
     if let known = known.withLock({ $0[key] }) { return try known.get() }
     let result = Result { () throws(FilterError) in try find(field) }
     known.withLock { known in
@@ -29,7 +35,7 @@ enum FieldResolver {
 
   /// Returns the path of a field that is compared with another field.
   /// - Throws: As `path(of:)`, and for a whole element.
-  static func comparedPath<Root: Codable>(of field: KeyPath<Root, some Any>) throws(FilterError) -> FieldPath {
+  static func comparedPath<Root: Codable>(of field: PartialKeyPath<Root>) throws(FilterError) -> FieldPath {
     guard let path = try path(of: field) else {
       throw FilterError(.unknownField, "\(field.name) is no field that can be compared with another one")
     }
@@ -48,12 +54,12 @@ enum FieldResolver {
 
   /// Returns the probe of a type, which is made at its first use.
   private static func probe<Root: Codable>(of type: Root.Type) -> TypeProbe<Root> {
-    let id = ObjectIdentifier(type)
-    if let probe = probes.withLock({ $0[id] as? TypeProbe<Root> }) { return probe }
+    let key = ProbeKey(type: ObjectIdentifier(type), enclosing: DocumentCoding.enclosing)
+    if let probe = probes.withLock({ $0[key] as? TypeProbe<Root> }) { return probe }
     let probe = TypeProbe(type)
     return probes.withLock { probes in
-      if let other = probes[id] as? TypeProbe<Root> { return other }
-      probes[id] = probe
+      if let other = probes[key] as? TypeProbe<Root> { return other }
+      probes[key] = probe
       return probe
     }
   }

@@ -1,3 +1,4 @@
+import DataSources
 import Documents
 import Foundation
 
@@ -13,20 +14,17 @@ import Foundation
 /// enums. A key path that follows no member, such as a computed property, and a type that refuses the probe values are
 /// errors, unless `fields` has the name.
 ///
-/// **Values** in filters are encoded by `encoder`, as they are in documents.
-public protocol Queryable: Codable, Sendable {
+/// **Values** in filters are encoded by `encoder`, as they are in documents. It is that of the whole documents: the
+/// encoders of types that are parts of them don't matter.
+public protocol Queryable: CustomJSONCoding {
   /// The names of fields that can't be found by probing, or needn't be.
   static var fields: FieldNames<Self> { get }
-  /// The encoder that writes documents of the type. It is not changed anymore.
-  static var encoder: JSONEncoder { get }
-  /// The decoder that reads documents of the type. It is not changed anymore.
-  static var decoder: JSONDecoder { get }
 }
 
 extension Queryable {
   public static var fields: FieldNames<Self> { [:] }
-  public static var encoder: JSONEncoder { DocumentCoding.defaultEncoder }
-  public static var decoder: JSONDecoder { DocumentCoding.defaultDecoder }
+  public static var encoder: JSONEncoder { JSONCoding.defaultEncoder }
+  public static var decoder: JSONDecoder { JSONCoding.defaultDecoder }
 
   /// The request for all documents of the type.
   public static var all: Request<Self> { Request() }

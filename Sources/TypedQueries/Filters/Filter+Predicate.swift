@@ -64,9 +64,10 @@ struct PredicateLowering {
     }
   }
 
-  /// Returns the lowering of a closure that is called with elements of an array.
-  func forElements(_ variable: PredicateExpressions.VariableID) -> PredicateLowering {
-    PredicateLowering(variable: variable, coding: coding, isAboutElement: true)
+  /// Returns the tree of a closure that is called with elements of an array.
+  func elementTree(_ variable: PredicateExpressions.VariableID, _ test: Any) throws -> SelectorTree {
+    let lowering = PredicateLowering(variable: variable, coding: coding, isAboutElement: true)
+    return try coding.forElements { try lowering.tree(test) }
   }
 
   static func unsupported(_ expression: Any) -> FilterError {
@@ -101,23 +102,38 @@ extension PredicateExpressions.NilLiteral: PredicateTerm {
   func operand(_ lowering: PredicateLowering) -> PredicateOperand { .value(.null) }
 }
 
-extension PredicateExpressions.Variable: PredicateTerm {
+/// An expression that is the variable or a key path from it.
+private protocol PredicateField {
+  /// The key path from the variable; nil if the expression doesn't begin with it.
+  func keyPath(from variable: PredicateExpressions.VariableID) -> AnyKeyPath?
+}
+
+extension PredicateExpressions.Variable: PredicateTerm, PredicateField {
+  fileprivate func keyPath(from variable: PredicateExpressions.VariableID) -> AnyKeyPath? {
+    key == variable ? \Output.self : nil
+  }
+
   func operand(_ lowering: PredicateLowering) throws -> PredicateOperand {
     guard key == lowering.variable else { throw PredicateLowering.unsupported(self) }
     return .field(nil)
   }
 }
 
-extension PredicateExpressions.KeyPath: PredicateTerm {
+extension PredicateExpressions.KeyPath: PredicateTerm, PredicateField {
+  fileprivate func keyPath(from variable: PredicateExpressions.VariableID) -> AnyKeyPath? {
+    (root as? any PredicateField)?.keyPath(from: variable)?.appending(path: keyPath)
+  }
+
   func operand(_ lowering: PredicateLowering) throws -> PredicateOperand {
-    guard case .field(let parent) = try lowering.operand(root) else { throw PredicateLowering.unsupported(self) }
-    func path<Field: Codable>(_ type: Field.Type) throws -> FieldPath? {
-      guard let field = keyPath as? KeyPath<Field, Output> else { return nil }
+    guard let keyPath = keyPath(from: lowering.variable),
+      let document = type(of: keyPath).rootType as? any Codable.Type
+    else { throw PredicateLowering.unsupported(self) }
+    // The whole key path is resolved at once: only the document's type knows how its parts are encoded.
+    func path<Document: Codable>(_ type: Document.Type) throws -> FieldPath? {
+      guard let field = keyPath as? PartialKeyPath<Document> else { throw PredicateLowering.unsupported(self) }
       return try FieldResolver.path(of: field)
     }
-    guard let type = Root.Output.self as? any Codable.Type else { throw PredicateLowering.unsupported(self) }
-    guard let names = try path(type)?.names else { return .field(parent) }
-    return .field(FieldPath(names: (parent?.names ?? []) + names))
+    return .field(try path(document))
   }
 }
 
@@ -261,12 +277,12 @@ extension PredicateExpressions.SequenceStartsWith: PredicateCondition {
 
 extension PredicateExpressions.SequenceContainsWhere: PredicateCondition {
   func tree(_ lowering: PredicateLowering) throws -> SelectorTree {
-    Lowering.any(try lowering.path(sequence), try lowering.forElements(variable.key).tree(test))
+    Lowering.any(try lowering.path(sequence), try lowering.elementTree(variable.key, test))
   }
 }
 
 extension PredicateExpressions.SequenceAllSatisfy: PredicateCondition {
   func tree(_ lowering: PredicateLowering) throws -> SelectorTree {
-    Lowering.all(try lowering.path(sequence), try lowering.forElements(variable.key).tree(test))
+    Lowering.all(try lowering.path(sequence), try lowering.elementTree(variable.key, test))
   }
 }

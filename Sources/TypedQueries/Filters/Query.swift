@@ -206,17 +206,19 @@ extension FilterFunctions {
   ///
   ///     Query.any(\Person.pets) { \Pet.species == "cat" && \Pet.age < 3 }
   ///     Query.any(\Person.tags) { Query.beginsWith(\String.self, "a") }
+  ///
+  /// Make the filter of elements in the closure: it is about elements as `Root`'s encoder writes them.
   public static func any<Root: Codable, Element>(
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
-    Filter { Lowering.any(try FieldResolver.path(of: field), try element().elementTree) }
+    Filter { Lowering.any(try FieldResolver.path(of: field), try elementTree(Root.self, element)) }
   }
 
   /// Returns a filter that matches where every element of an array matches, as they do in an empty or missing one.
   public static func all<Root: Codable, Element>(
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
-    Filter { Lowering.all(try FieldResolver.path(of: field), try element().elementTree) }
+    Filter { Lowering.all(try FieldResolver.path(of: field), try elementTree(Root.self, element)) }
   }
 
   /// Returns a filter that matches where no element of an array matches: the complement of `any`.
@@ -224,6 +226,12 @@ extension FilterFunctions {
     _ field: KeyPath<Root, some FilterElements<Element>>, _ element: () -> Filter<Element>
   ) -> Filter<Root> {
     !any(field, element)
+  }
+
+  private static func elementTree<Element>(
+    _ type: Any.Type, _ element: () -> Filter<Element>
+  ) throws -> SelectorTree {
+    try DocumentCoding(of: type).forElements { try element().elementTree }
   }
 }
 

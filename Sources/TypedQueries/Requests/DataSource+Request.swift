@@ -3,8 +3,6 @@ import Documents
 
 /// Running requests over any source of values. A remote source has its server find the values; other sources read all
 /// of theirs.
-///
-/// A source finds values by the JSON that it keeps. A type with an encoder of its own needs a source that writes with it.
 extension GetDataSource where T: Queryable {
   /// Returns the values that a request asks for.
   /// - Throws: As `Request.query`; `DataSourceError` as `getAll` with a `SelectorQuery` does.
