@@ -1,19 +1,24 @@
+import Documents
 import Foundation
 
 /// Decodes types from probe values: every key is there, arrays have elements, and scalars are candidates.
 ///
-/// Where a type refuses its values, others are tried. An optional value of a type that refuses all of them is nil, and
-/// so is one of a type that contains itself.
+/// Where a type refuses its values, others are tried, and other numbers of elements. An optional value of a type that
+/// refuses all of them is nil, and so is one of a type that contains itself.
 struct ProbeDecoder: Decoder {
   /// What the decoders of one value share.
   final class Session {
     var values: ProbeValues
     /// The types that are being decoded, outermost first.
     var types: [ObjectIdentifier] = []
-    /// Whether arrays have no elements.
-    var hasEmptyArrays = false
+    /// The number of elements of every array.
+    var elementCount = ProbeDecoder.elementCount
+    let userInfo: [CodingUserInfoKey: Any]
 
-    init(_ values: ProbeValues) { self.values = values }
+    init(_ values: ProbeValues, _ userInfo: [CodingUserInfoKey: Any]) {
+      self.values = values
+      self.userInfo = userInfo
+    }
   }
 
   struct Refused: Error, CustomStringConvertible {
@@ -22,22 +27,41 @@ struct ProbeDecoder: Decoder {
 
   let session: Session
   let path: String
+  /// The number of containers that the value is in.
+  private let depth: Int
   var codingPath: [any CodingKey] { [] }
-  var userInfo: [CodingUserInfoKey: Any] { [:] }
+  var userInfo: [CodingUserInfoKey: Any] { session.userInfo }
 
-  /// The number of elements of an array.
-  static let elementCount = 2
-  private static let maxDepth = 16
+  private static let elementCount = 3
+  /// The numbers that are tried for types that refuse arrays of `elementCount` elements.
+  private static let otherElementCounts = [2, 4, 0]
+  /// The maximum number of types that are decoded in each other.
+  private static let maxTypeCount = 16
+  private static let maxDepth = 100
 
-  static func decode<Value: Decodable>(_ type: Value.Type, _ values: inout ProbeValues) throws -> Value {
-    let session = Session(values)
+  static func decode<Value: Decodable>(
+    _ type: Value.Type, _ values: inout ProbeValues, userInfo: [CodingUserInfoKey: Any]
+  ) throws -> Value {
+    let session = Session(values, userInfo)
     defer { values = session.values }
-    return try ProbeDecoder(session: session, path: "").decode(type)
+    return try ProbeDecoder(session: session, path: "", depth: 0).decode(type)
   }
 
-  func child(_ name: String) -> ProbeDecoder { ProbeDecoder(session: session, path: "\(path)/\(name)") }
+  func child(_ name: String) -> ProbeDecoder {
+    ProbeDecoder(session: session, path: "\(path)/\(name)", depth: depth + 1)
+  }
+
+  /// Returns the decoder of a container.
+  func container(_ name: String) throws -> ProbeDecoder {
+    guard depth < Self.maxDepth else { throw Refused(description: "its values are nested too deeply") }
+    try session.values.spend()
+    return child(name)
+  }
 
   func choose<Value>(_ candidates: [Value]) throws -> Value { try session.values.choose(candidates, at: path) }
+
+  /// Returns whether the value is nil, as any optional value is once.
+  func isNil() throws -> Bool { try session.values.isNil(path) }
 
   // MARK: Types
 
@@ -46,7 +70,7 @@ struct ProbeDecoder: Decoder {
     if let value = try foundationValue(type) { return value }
     let id = ObjectIdentifier(type)
     // A collection is empty where its elements are refused.
-    guard session.types.count < Self.maxDepth,
+    guard session.types.count < Self.maxTypeCount,
       type is any Collection.Type || session.types.count(where: { $0 == id }) < 2
     else { throw Refused(description: "\(type) contains itself") }
     if let cases = Self.cases(of: type) { return try choose(cases) }
@@ -54,8 +78,7 @@ struct ProbeDecoder: Decoder {
     defer { session.types.removeLast() }
     let start = session.values.paths.count
     do { return try Value(from: self) } catch let error {
-      if let value = try withEmptyArrays({ try Value(from: self) }) { return value }
-      if let value = decodeOtherCandidates(type, from: start) { return value }
+      if let value = decodeOtherElementCounts(type) ?? decodeOtherCandidates(type, from: start) { return value }
       throw error
     }
   }
@@ -72,14 +95,18 @@ struct ProbeDecoder: Decoder {
     return nil
   }
 
-  private func withEmptyArrays<Value>(_ body: () throws -> Value) throws -> Value? {
-    guard !session.hasEmptyArrays else { return nil }
-    session.hasEmptyArrays = true
-    defer { session.hasEmptyArrays = false }
-    return try? body()
+  /// Tries other numbers of elements for all arrays in the type.
+  private func decodeOtherElementCounts<Value: Decodable>(_ type: Value.Type) -> Value? {
+    guard session.elementCount == Self.elementCount else { return nil }
+    defer { session.elementCount = Self.elementCount }
+    for count in Self.otherElementCounts {
+      session.elementCount = count
+      if let value = try? Value(from: self) { return value }
+    }
+    return nil
   }
 
-  /// Returns a value of a type that encoders write in a way of their own.
+  /// Returns a value of a type that encoders write in a way of their own, or that can't decode itself from candidates.
   private func foundationValue<Value>(_ type: Value.Type) throws -> Value? {
     switch type {
     case is Date.Type: try choose(ProbeCandidates.dates) as? Value
@@ -87,6 +114,11 @@ struct ProbeDecoder: Decoder {
     case is URL.Type: try choose(ProbeCandidates.urls) as? Value
     case is UUID.Type: try choose(ProbeCandidates.uuids) as? Value
     case is Decimal.Type: try choose(ProbeCandidates.decimals) as? Value
+    case is JSONValue.Type: try choose(ProbeCandidates.json) as? Value
+    case is Calendar.Type: try choose(ProbeCandidates.calendars) as? Value
+    case is TimeZone.Type: try choose(ProbeCandidates.timeZones) as? Value
+    case is IndexSet.Type: try choose(ProbeCandidates.indexSets) as? Value
+    case is URLComponents.Type: try choose(ProbeCandidates.urlComponents) as? Value
     default: nil
     }
   }
@@ -113,15 +145,18 @@ private struct ProbeMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let decoder: ProbeDecoder
   var codingPath: [any CodingKey] { [] }
 
-  /// A key for types that decode all members, such as dictionaries, and one of the keys of an enum with payloads.
+  /// A key for types that decode all members, such as dictionaries, and one of the keys of an enum with payloads. A
+  /// number is a key of most dictionaries.
   var allKeys: [Key] {
-    if let key = Key(stringValue: "Key") { return [key] }
+    if let key = Key(stringValue: "7") { return decoder.session.elementCount > 0 ? [key] : [] }
     let keys = EnumCases.firstKeys(of: Key.self)
     return (try? decoder.child("case").choose(keys)).map { [$0] } ?? []
   }
 
-  func contains(_ key: Key) -> Bool { true }
-  func decodeNil(forKey key: Key) -> Bool { false }
+  /// Every key is there, but not forever: a type may ask for one after the other.
+  func contains(_ key: Key) -> Bool { (try? decoder.session.values.spend()) != nil }
+
+  func decodeNil(forKey key: Key) throws -> Bool { try decoder.child(key.stringValue).isNil() }
   private func scalar(_ key: Key) -> ProbeScalar { ProbeScalar(decoder: decoder.child(key.stringValue)) }
   func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try scalar(key).decode(type) }
   func decode(_ type: String.Type, forKey key: Key) throws -> String { try scalar(key).decode(type) }
@@ -140,21 +175,21 @@ private struct ProbeMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try scalar(key).decode(type) }
 
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-    try? scalar(key).decode(type)
+    try decodeNil(forKey: key) ? nil : try? scalar(key).decode(type)
   }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
-  ) -> KeyedDecodingContainer<Nested> {
-    decoder.child(key.stringValue).container(keyedBy: type)
+  ) throws -> KeyedDecodingContainer<Nested> {
+    try decoder.container(key.stringValue).container(keyedBy: type)
   }
 
-  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer {
-    decoder.child(key.stringValue).unkeyedContainer()
+  func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+    try decoder.container(key.stringValue).unkeyedContainer()
   }
 
-  func superDecoder() -> any Decoder { decoder.child("super") }
-  func superDecoder(forKey key: Key) -> any Decoder { decoder.child(key.stringValue) }
+  func superDecoder() throws -> any Decoder { try decoder.container("super") }
+  func superDecoder(forKey key: Key) throws -> any Decoder { try decoder.container(key.stringValue) }
 }
 
 /// The elements of an array.
@@ -162,8 +197,8 @@ private struct ProbeElements: UnkeyedDecodingContainer {
   let decoder: ProbeDecoder
   var currentIndex = 0
   var codingPath: [any CodingKey] { [] }
-  var count: Int? { decoder.session.hasEmptyArrays ? 0 : ProbeDecoder.elementCount }
-  var isAtEnd: Bool { currentIndex >= count ?? 0 }
+  var count: Int? { decoder.session.elementCount }
+  var isAtEnd: Bool { currentIndex >= decoder.session.elementCount }
 
   init(decoder: ProbeDecoder) { self.decoder = decoder }
 
@@ -172,7 +207,15 @@ private struct ProbeElements: UnkeyedDecodingContainer {
     return decoder.child(String(currentIndex))
   }
 
-  mutating func decodeNil() -> Bool { false }
+  private mutating func nextContainer() throws -> ProbeDecoder {
+    defer { currentIndex += 1 }
+    return try decoder.container(String(currentIndex))
+  }
+
+  func decodeNil() throws -> Bool {
+    try decoder.session.values.spend()
+    return false
+  }
   mutating func decode(_ type: Bool.Type) throws -> Bool { try ProbeScalar(decoder: next()).decode(type) }
   mutating func decode(_ type: String.Type) throws -> String { try ProbeScalar(decoder: next()).decode(type) }
   mutating func decode(_ type: Double.Type) throws -> Double { try ProbeScalar(decoder: next()).decode(type) }
@@ -191,12 +234,17 @@ private struct ProbeElements: UnkeyedDecodingContainer {
     try ProbeScalar(decoder: next()).decode(type)
   }
 
-  mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {
-    next().container(keyedBy: type)
+  mutating func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type
+  ) throws -> KeyedDecodingContainer<Nested> {
+    try nextContainer().container(keyedBy: type)
   }
 
-  mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { next().unkeyedContainer() }
-  mutating func superDecoder() -> any Decoder { next() }
+  mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+    try nextContainer().unkeyedContainer()
+  }
+
+  mutating func superDecoder() throws -> any Decoder { try nextContainer() }
 }
 
 /// A value that is a candidate, or of a type that decodes itself.
@@ -208,7 +256,7 @@ private struct ProbeScalar: SingleValueDecodingContainer {
     try decoder.choose(ProbeCandidates.integers(type))
   }
 
-  func decodeNil() -> Bool { false }
+  func decodeNil() -> Bool { (try? decoder.isNil()) ?? false }
   func decode(_ type: Bool.Type) throws -> Bool { try decoder.choose(ProbeCandidates.booleans) }
   func decode(_ type: String.Type) throws -> String { try decoder.choose(ProbeCandidates.strings) }
   func decode(_ type: Double.Type) throws -> Double { try decoder.choose(ProbeCandidates.doubles) }

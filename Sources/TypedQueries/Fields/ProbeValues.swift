@@ -1,3 +1,4 @@
+import Documents
 import Foundation
 
 /// The values that a type is decoded from in a probe, by their coding paths. Each value is one of some candidates.
@@ -8,7 +9,12 @@ struct ProbeValues {
   private var counts: [String: Int] = [:]
   /// The values that were decoded, in this order.
   private(set) var paths: [String] = []
-  /// The number of values that may be decoded until the type counts as one that refuses them.
+  /// The values that could be nil, in the order of decoding.
+  private(set) var optionalPaths: [String] = []
+  private var knownOptionalPaths: Set<String> = []
+  /// The value that is nil; the others aren't.
+  private var nilPath: String?
+  /// The number of steps, such as decoding a value, until the type counts as one that refuses the values.
   private(set) var remainingCount = 20_000
 
   /// Choosing stops beyond so many values: the others are their first candidates.
@@ -18,8 +24,8 @@ struct ProbeValues {
 
   /// Returns the chosen one of some candidates.
   mutating func choose<Value>(_ candidates: [Value], at path: String) throws -> Value {
-    remainingCount -= 1
-    guard remainingCount > 0, !candidates.isEmpty else { throw Exhausted() }
+    try spend()
+    guard !candidates.isEmpty else { throw Exhausted() }
     if counts[path] == nil, paths.count < Self.maxPathCount { paths.append(path) }
     counts[path] = candidates.count
     return candidates[min(choices[path] ?? 0, candidates.count - 1)]
@@ -32,6 +38,22 @@ struct ProbeValues {
     choices[path] = next
     return true
   }
+
+  /// Counts a step.
+  mutating func spend() throws {
+    remainingCount -= 1
+    guard remainingCount > 0 else { throw Exhausted() }
+  }
+
+  /// Returns whether a value is nil.
+  mutating func isNil(_ path: String) throws -> Bool {
+    try spend()
+    if optionalPaths.count < Self.maxPathCount, knownOptionalPaths.insert(path).inserted { optionalPaths.append(path) }
+    return path == nilPath
+  }
+
+  /// Makes a value nil.
+  mutating func makeNil(_ path: String) { nilPath = path }
 
   /// Chooses what was chosen before.
   mutating func restoreChoices(of earlier: ProbeValues) { choices = earlier.choices }
@@ -63,6 +85,11 @@ enum ProbeCandidates {
   static let urls = ["http://a.example/A?b#c", "http://b.example/B", "file:///c"].compactMap(URL.init(string:))
   static let uuids = strings.compactMap(UUID.init(uuidString:))
   static let decimals: [Decimal] = [1.5, -2.25, 1_000_000_000.5, 0]
+  static let json: [JSONValue] = ["Ab 1é", 3, .bool(true), .array([]), .object([:])]
+  static let calendars = [Calendar(identifier: .gregorian), Calendar(identifier: .iso8601)]
+  static let timeZones = [0, 3_600].compactMap(TimeZone.init(secondsFromGMT:))
+  static let indexSets = [IndexSet(integersIn: 1...2), IndexSet(integer: 7), IndexSet()]
+  static let urlComponents = urls.compactMap { URLComponents(url: $0, resolvingAgainstBaseURL: false) }
 
   static func integers<Value: FixedWidthInteger>(_ type: Value.Type) -> [Value] {
     [3, -7, 1_000_003, 0, 1, 2, 100].compactMap { Value(exactly: $0) }

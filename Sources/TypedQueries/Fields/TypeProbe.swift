@@ -1,9 +1,11 @@
 import Documents
+import Foundation
 
 /// Instances of a type that differ from a first one in one decoded value each, with the documents that they are encoded
 /// as. They show which member of a document has the value of a key path.
 ///
-/// Safe because the instances never change, and never leave the probe.
+/// Safe because the instances are used under the lock only, and never leave the probe. They may change: a lazy property
+/// of a class does when it is read. The lock is recursive, because a computed property may use filters.
 final class TypeProbe<Root: Codable>: @unchecked Sendable {
   private struct Instance {
     let value: Root
@@ -14,40 +16,52 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
   private let instances: [Instance]
   /// Why the type has no instances.
   private let refusal: String
+  private let coding: DocumentCoding
+  private let lock = NSRecursiveLock()
 
   /// The maximum number of instances for each decoded value.
   private static var maxVariantCount: Int { 4 }
 
-  init(_ type: Root.Type) { (instances, refusal) = Self.probe() }
-
-  private static func probe() -> (instances: [Instance], refusal: String) {
-    do { return (try makeInstances(), "") } catch { return ([], "\(error)") }
+  init(_ type: Root.Type) {
+    coding = DocumentCoding(of: type)
+    (instances, refusal) = Self.probe(coding)
   }
 
-  private static func makeInstances() throws -> [Instance] {
+  private static func probe(_ coding: DocumentCoding) -> (instances: [Instance], refusal: String) {
+    do { return (try makeInstances(coding), "") } catch { return ([], "\(error)") }
+  }
+
+  private static func makeInstances(_ coding: DocumentCoding) throws -> [Instance] {
     var values = ProbeValues()
-    var instances = [try instance(&values)]
+    var instances = [try instance(&values, coding)]
     for path in values.paths {
       var changed = values
       var count = 0
       while count < maxVariantCount, changed.advance(path) {
-        guard let instance = try? instance(&changed) else { continue }
+        guard let instance = try? instance(&changed, coding) else { continue }
         instances.append(instance)
         count += 1
       }
     }
+    for path in values.optionalPaths {
+      var changed = values
+      changed.makeNil(path)
+      if let instance = try? instance(&changed, coding) { instances.append(instance) }
+    }
     return instances
   }
 
-  private static func instance(_ values: inout ProbeValues) throws -> Instance {
-    let value = try ProbeDecoder.decode(Root.self, &values)
-    let text = try DocumentCoding(of: Root.self).bytes(of: value)
+  private static func instance(_ values: inout ProbeValues, _ coding: DocumentCoding) throws -> Instance {
+    let value = try ProbeDecoder.decode(Root.self, &values, userInfo: coding.decoder.userInfo)
+    let text = try coding.bytes(of: value)
     return Instance(value: value, document: try JSONValue(parsing: text.span))
   }
 
   /// Returns the path of the only member that has the value of the key path in all instances.
   /// - Throws: `FilterError` if there is none, if there are several, or if the type can't be probed.
   func path(of field: PartialKeyPath<Root>) throws(FilterError) -> FieldPath {
+    lock.lock()
+    defer { lock.unlock() }
     guard let first = instances.first else {
       throw FilterError(
         .unprobedType,
@@ -55,7 +69,7 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
           + "declare their names in \(Root.self).fields, such as [\\\(Root.self).name: \"name\"]")
     }
     guard Self.isSafe(field, in: first.value) else {
-      throw unknown(field, "it has a subscript of an array, or unwraps an optional value with !")
+      throw unknown(field, "it is a part of a collection or of a computed value, or unwraps an optional value with !")
     }
     var values: [JSONValue] = []
     for instance in instances {
@@ -78,7 +92,7 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
 
   private func json(of value: Any) -> JSONValue? {
     if Mirror(reflecting: value).displayStyle == .optional, Mirror(reflecting: value).children.isEmpty { return .null }
-    return (value as? any Encodable).flatMap { try? DocumentCoding(of: Root.self).json(of: $0) }
+    return (value as? any Encodable).flatMap { try? coding.json(of: $0) }
   }
 
   private func unknown(_ field: PartialKeyPath<Root>, _ reason: String) -> FilterError {
@@ -113,32 +127,35 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
 
   /// Returns whether the key path can be applied to instances without stopping the program, as far as that can be told.
   ///
-  /// A subscript of an array could be out of range, and `!` could meet nil. Key paths tell neither by their types, but
-  /// their descriptions do: `\Person.tags.<computed 0x7f… (String)>`, in which only what is stored has a name.
+  /// A subscript of a collection could be out of range, and `!` could meet nil. Key paths tell neither by their types,
+  /// but their descriptions do: `\Person.tags.<computed 0x7f… (String)>`, in which only what is stored has a name.
   private static func isSafe(_ field: PartialKeyPath<Root>, in value: Root) -> Bool {
     let text = field.debugDescription
     if text.contains("!") { return false }
-    // The first part is the type.
+    // What the next part is applied to; nil if that is unknown.
     var current: Any? = value
-    var isArray = value is any RandomAccessCollection
+    // The first part is the type.
     for part in parts(of: text).dropFirst() {
       let name = part.drop { $0 == "." || $0 == "?" }.prefix { $0 != "?" }
       if name.isEmpty { continue }
-      guard name.hasPrefix("<") else {
-        current = current.flatMap { value in
-          Mirror(reflecting: value).children.first { $0.label == String(name) }?.value
-        }
-        if let optional = current, Mirror(reflecting: optional).displayStyle == .optional {
-          current = Mirror(reflecting: optional).children.first?.value
-        }
-        isArray = current is any RandomAccessCollection
-        continue
+      if name.hasPrefix("<") {
+        guard let parent = current, !(parent is any Collection) else { return false }
+        // A stored property is computed, too, if it has observers or if a subclass can override it.
+        let type = name.drop { $0 != "(" }.dropFirst().dropLast(2)
+        current = storedValues(of: parent).first { "\(Swift.type(of: $0.value))" == type }?.value
+      } else {
+        current = current.flatMap { parent in storedValues(of: parent).first { $0.label == String(name) }?.value }
       }
-      if isArray { return false }
-      current = nil
-      isArray = ["(Array<", "(ArraySlice<", "(ContiguousArray<", "(Optional<Array<"].contains { name.contains($0) }
+      if let optional = current, Mirror(reflecting: optional).displayStyle == .optional {
+        current = Mirror(reflecting: optional).children.first?.value
+      }
     }
     return true
+  }
+
+  /// Returns the stored properties of a value, with those of its superclasses.
+  private static func storedValues(of value: Any) -> [Mirror.Child] {
+    sequence(first: Mirror(reflecting: value), next: \.superclassMirror).flatMap { Array($0.children) }
   }
 
   /// Returns the parts of a description that begin with a dot outside of angle brackets.
