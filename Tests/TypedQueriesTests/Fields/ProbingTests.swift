@@ -99,7 +99,7 @@ import TypedQueries
     #expect(try json(\Unusual.shape == .circle(radius: 1.5)) == #"{"shape":{"$eq":{"circle":{"radius":1.5}}}}"#)
     #expect(try json(\Unusual.value == 1) == #"{"value":1}"#)
     #expect(try json(\Unusual.numbers == [1: "a"]) == #"{"numbers":{"$eq":{"1":"a"}}}"#)
-    #expect(try json(\Unusual.triple == SIMD3(0.5, 1.5, 2.5)) == #"{"triple":[0.5,1.5,2.5]}"#)
+    #expect(try json(\Unusual.triple == SIMD3(0.5, 1.5, 2.5)).contains(#"{"triple":[0.5,1.5,2.5]}"#))
     #expect(try json(\Unusual.timeZone == TimeZone(secondsFromGMT: 0)!).hasPrefix(#"{"timeZone":"#))
     #expect(try json(\Unusual.components == URLComponents(string: "b")!).hasPrefix(#"{"components":"#))
     #expect(try json(\Unusual.indexes == IndexSet(integer: 1)).hasPrefix(#"{"indexes":"#))
