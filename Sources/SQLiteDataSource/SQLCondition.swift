@@ -30,7 +30,7 @@ struct SQLCondition: Equatable, Sendable {
   private static let maxTermCount = 1_000
   /// SQLite accepts 32,766 in a statement, which has two more.
   private static let maxArgumentCount = 32_000
-  /// The parser of SQLite has a stack of 100 tokens, of which each pair of parentheses can take three.
+  /// SQLite's parser has a stack of 100 tokens, and each pair of parentheses can take three of them.
   private static let maxDepth = 24
 
   /// Creates a term: a condition that is not a combination.

@@ -230,7 +230,7 @@ extension SQLField {
 // MARK: - At most what matches
 
 extension SQLField {
-  /// Returns conditions of which each selects only matches.
+  /// Returns conditions, each of which selects only matches.
   private func subsets(_ condition: SelectorTree.Condition) -> [SQLCondition] {
     switch condition {
     case .equal(let value, let options): [equal(value, options)]

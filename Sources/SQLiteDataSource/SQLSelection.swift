@@ -1,12 +1,12 @@
 import Documents
 import GRDB
 
-/// The rows among which are the documents that a query finds, and what is left to do with them.
+/// Selects rows that include every document that a query finds, and says what remains to be done with them.
 ///
 /// The rows come in the order of their keys if the query does. SQL skips and limits only if it can do so exactly: if
 /// that is the query's order, and if the condition is as exact as the selector.
 struct SQLSelection: Sendable {
-  /// The query, without what SQL has done of it.
+  /// What remains of the query once SQL has done its part.
   let rest: DocumentQuery
   private let condition: SQLCondition
   /// The order by key; nil for any order.

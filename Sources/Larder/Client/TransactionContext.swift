@@ -285,7 +285,7 @@ private struct TransactionState {
     precondition(!hasEnded, "The context of a transaction is used after its closure has returned.")
   }
 
-  /// What is left to do; nil for nothing. What a single request has read is consistent by itself.
+  /// The request that ends the transaction, or nil if none is needed: what a single request reads is always consistent.
   var batch: WriteBatch? {
     if writes.isEmpty, readCount <= 1 { return nil }
     var batch = WriteBatch()

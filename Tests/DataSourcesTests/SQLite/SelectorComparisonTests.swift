@@ -64,7 +64,7 @@ extension KeyValueDataSource<JSONValue> {
   }
 }
 
-/// Values, of which most are documents, and requests about them.
+/// Values, most of which are documents, and requests about them.
 private struct RequestBatch: CustomStringConvertible {
   let requests: [DocumentQuery]
   /// The values as documents, in the order of their keys.
