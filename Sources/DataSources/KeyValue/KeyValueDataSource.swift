@@ -101,6 +101,12 @@ extension KeyValueDataSource {
     }
   }
 
+  /// Reads all values in one step.
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    guard case .keys(let keys, _) = query.keyValueAddress else { throw query.notSupported(.getAll, self) }
+    return keys.isEmpty ? [] : try await entries(of: checked(keys)).map { $0?.single }
+  }
+
   private func elements(in range: EntryRange) async throws -> [T] {
     try await entries(in: range).flatMap(\.value.elements)
   }
