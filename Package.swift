@@ -86,7 +86,7 @@ let package = Package(
       name: "LarderService",
       dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform"],
       swiftSettings: settings),
-    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles"], swiftSettings: settings),
+    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "TypedQueries", dependencies: ["DataSources", "Documents"], swiftSettings: settings),
     .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(

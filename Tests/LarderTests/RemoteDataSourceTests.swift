@@ -127,6 +127,36 @@ import Wire
     #expect(server.count(of: .put) == 1)
   }
 
+  @Test func `a retrying source repeats what is transient, and nothing else`() async throws {
+    for (code, calls) in [(ErrorCode.tooManyRequests, 3), (.shuttingDown, 3), (.notFound, 1), (.valueTooLarge, 1)] {
+      let server = try FakeServer { request in request.operation == .get ? request.error(code) : .answer }
+      var configuration = LarderClient.Configuration()
+      configuration.retriesReads = false
+      let client = try LarderClient(server.address, configuration: configuration)
+      let items = client.dataSource(of: Int.self, store: "items")
+      let retried = RetryDataSource(items, RetryRule(retryCount: 2, pause: .zero))
+      await #expect(throws: (any Error).self) { try await retried.get("a") }
+      #expect(server.count(of: .get) == calls, "\(code)")
+    }
+  }
+
+  @Test func `getEach is one exchange, also through sources made of others`() async throws {
+    let server = try FakeServer()
+    let items = try LarderClient(server.address).dataSource(of: Int.self, store: "items")
+    // The server replies with all entries that it has.
+    for (id, value) in [("a", 1), ("b", 2)] { try await items.put(value, forId: id) }
+    #expect(try await items.getEach(["a", "b"]) == [1, 2])
+    #expect(server.count(of: .getMany) == 1)
+    let mapped = DataSourceMapper(items, toOut: { $0 + 1 }, toIn: { $0 - 1 })
+    let composed = AnyDataSource(TimedCacheDataSource(RetryDataSource(mapped, retryCount: 1), lifetime: .seconds(60)))
+    let cached = CacheRepository(main: items, cache: InMemoryDataSource())
+    for _ in 0..<2 {
+      #expect(try await composed.getEach(["a", "b"]) == [2, 3])
+      #expect(try await cached.getEach(["a", "b"]) == [1, 2])
+    }
+    #expect(server.count(of: .getMany) == 3 && server.count(of: .get) == 0)
+  }
+
   @Test func `a cancelled call throws what a local source throws`() async throws {
     let server = try FakeServer { request in request.operation == .get ? .silence : .answer }
     let items = try LarderClient(server.address).dataSource(of: Int.self, store: "items")

@@ -23,6 +23,7 @@ public struct AnyDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDa
 
   @inlinable public func get(_ query: any Query) async throws -> T { try await getter.get(query) }
   @inlinable public func getAll(_ query: any Query) async throws -> [T] { try await getter.getAll(query) }
+  @inlinable public func getEach(_ query: any Query) async throws -> [T?] { try await getter.getEach(query) }
 
   @discardableResult
   @inlinable
@@ -42,15 +43,18 @@ public struct AnyDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDa
 public struct AnyGetDataSource<T: Sendable>: GetDataSource {
   @usableFromInline let one: @Sendable (any Query) async throws -> T
   @usableFromInline let all: @Sendable (any Query) async throws -> [T]
+  @usableFromInline let each: @Sendable (any Query) async throws -> [T?]
 
   @inlinable
   public init(_ source: some GetDataSource<T>) {
     one = { try await source.get($0) }
     all = { try await source.getAll($0) }
+    each = { try await source.getEach($0) }
   }
 
   @inlinable public func get(_ query: any Query) async throws -> T { try await one(query) }
   @inlinable public func getAll(_ query: any Query) async throws -> [T] { try await all(query) }
+  @inlinable public func getEach(_ query: any Query) async throws -> [T?] { try await each(query) }
 }
 
 /// A put source of values of one type, whose own type is erased.

@@ -17,6 +17,7 @@ public struct DataSourceAssembler<T: Sendable>: GetDataSource, PutDataSource, De
 
   public func get(_ query: any Query) async throws -> T { try await getter.get(query) }
   public func getAll(_ query: any Query) async throws -> [T] { try await getter.getAll(query) }
+  public func getEach(_ query: any Query) async throws -> [T?] { try await getter.getEach(query) }
 
   @discardableResult
   public func put(_ value: T?, in query: any Query) async throws -> T { try await putter.put(value, in: query) }

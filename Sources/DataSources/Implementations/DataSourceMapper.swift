@@ -24,6 +24,10 @@ public struct DataSourceMapper<In: Sendable, Out: Sendable>: GetDataSource, PutD
   public func get(_ query: any Query) async throws -> Out { try toOut(await source.get(query)) }
   public func getAll(_ query: any Query) async throws -> [Out] { try await source.getAll(query).map(toOut) }
 
+  public func getEach(_ query: any Query) async throws -> [Out?] {
+    try await source.getEach(query).map { try $0.map(toOut) }
+  }
+
   @discardableResult
   public func put(_ value: Out?, in query: any Query) async throws -> Out {
     try toOut(await source.put(value.map(toIn), in: query))

@@ -1,4 +1,4 @@
-/// A source that returns only values that pass a validation; for others, `get` and `getAll` throw
+/// A source that returns only values that pass a validation; for others, `get`, `getAll` and `getEach` throw
 /// `DataSourceError.notValid`. Values that are put are not validated.
 public struct DataSourceValidator<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let source: AnyDataSource<T>
@@ -13,7 +13,7 @@ public struct DataSourceValidator<T: Sendable>: GetDataSource, PutDataSource, De
 
   public func get(_ query: any Query) async throws -> T {
     let value = try await source.get(query)
-    guard validation.accepts(value) else { throw DataSourceError(.notValid, "the value didn't pass its validation") }
+    guard validation.accepts(value) else { throw notValid }
     return value
   }
 
@@ -22,6 +22,14 @@ public struct DataSourceValidator<T: Sendable>: GetDataSource, PutDataSource, De
     guard validation.accepts(list) else { throw DataSourceError(.notValid, "the list didn't pass its validation") }
     return list
   }
+
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    let values = try await source.getEach(query)
+    guard values.allSatisfy({ $0.map(validation.accepts) ?? true }) else { throw notValid }
+    return values
+  }
+
+  private var notValid: DataSourceError { DataSourceError(.notValid, "the value didn't pass its validation") }
 
   @discardableResult
   public func put(_ value: T?, in query: any Query) async throws -> T { try await source.put(value, in: query) }

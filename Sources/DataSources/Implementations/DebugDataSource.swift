@@ -34,6 +34,10 @@ public struct DebugDataSource<T: Sendable>: GetDataSource, PutDataSource, Delete
     try await run(.getAll, query) { try await source.getAll(query) }
   }
 
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    try await run(.getAll, query) { try await source.getEach(query) }
+  }
+
   @discardableResult
   public func put(_ value: T?, in query: any Query) async throws -> T {
     try await run(.put, query) { try await source.put(value, in: query) }

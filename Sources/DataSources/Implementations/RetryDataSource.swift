@@ -1,4 +1,5 @@
-/// A source that retries failed calls of another source by a rule. If all attempts fail, it throws the last error.
+/// A source that retries failed calls of another source by a rule: by default, those whose errors are transient. If all
+/// attempts fail, it throws the last error.
 public struct RetryDataSource<T: Sendable>: GetDataSource, PutDataSource, DeleteDataSource {
   private let source: AnyDataSource<T>
   private let rule: RetryRule
@@ -12,7 +13,7 @@ public struct RetryDataSource<T: Sendable>: GetDataSource, PutDataSource, Delete
   public init(
     _ source: some GetDataSource<T> & PutDataSource<T> & DeleteDataSource<T>,
     retryCount: Int,
-    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.unlessUnsafe
+    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.ifTransient
   ) {
     self.init(source, RetryRule(retryCount: retryCount, retryIf: retryIf))
   }
@@ -23,6 +24,10 @@ public struct RetryDataSource<T: Sendable>: GetDataSource, PutDataSource, Delete
 
   public func getAll(_ query: any Query) async throws -> [T] {
     try await rule.run { try await source.getAll(query) }
+  }
+
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    try await rule.run { try await source.getEach(query) }
   }
 
   @discardableResult
@@ -59,13 +64,13 @@ public struct RetryRule: Sendable {
   ///   - pause: The pause before the first retry; zero for no pauses. The pause doubles with each retry, up to
   ///     `maxPause`. Every pause is shortened by a random part, at most half of it, so that callers that failed
   ///     together don't return together.
-  ///   - retryIf: Returns whether an error is worth a retry. By default, all errors are, except those that are not safe
-  ///     to retry (`RetryAdvice`). The cancellation of the task never is.
+  ///   - retryIf: Returns whether an error is worth a retry; by default `ifTransient`. The cancellation of the task never
+  ///     is.
   public init(
     retryCount: Int,
     pause: Duration = .milliseconds(50),
     maxPause: Duration = .seconds(5),
-    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.unlessUnsafe
+    retryIf: @escaping @Sendable (any Error) -> Bool = RetryRule.ifTransient
   ) {
     precondition(retryCount >= 0, "retryCount is negative")
     self.retryCount = retryCount
@@ -74,7 +79,15 @@ public struct RetryRule: Sendable {
     self.retryIf = retryIf
   }
 
-  /// Returns true for all errors except those that are not safe to retry.
+  /// Returns true for errors that are known to be transient and safe to retry (`RetryAdvice`): a connection that was
+  /// lost, a server that is busy, but not a value that doesn't exist.
+  @Sendable public static func ifTransient(_ error: any Error) -> Bool {
+    guard let advice = error as? any RetryAdvice else { return false }
+    return advice.isTransient && advice.isSafeToRetry
+  }
+
+  /// Returns true for all errors except those that are known not to be safe to retry: for sources whose errors don't say
+  /// what they are.
   @Sendable public static func unlessUnsafe(_ error: any Error) -> Bool {
     (error as? any RetryAdvice)?.isSafeToRetry ?? true
   }
@@ -98,10 +111,4 @@ public struct RetryRule: Sendable {
     let doubled = min(pause * (1 << min(retry, 30)), maxPause)
     return doubled * Double.random(in: 0.5...1)
   }
-}
-
-/// An error that knows whether it is safe to repeat the call that it ended.
-public protocol RetryAdvice: Error {
-  /// Whether repeating the call can do no harm: either the call wasn't executed, or executing it again changes nothing.
-  var isSafeToRetry: Bool { get }
 }

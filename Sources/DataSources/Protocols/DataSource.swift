@@ -21,6 +21,14 @@ public protocol GetDataSource<T>: DataSource {
   /// - Throws: `DataSourceError.notFound` if there is none, which is not the same as an empty list;
   ///   `.queryNotSupported` for a query that the source doesn't know.
   func getAll(_ query: any Query) async throws -> [T]
+
+  /// Returns the single value of each id of a query such as `IdsQuery`, in the order of the ids; nil for an id that has
+  /// none.
+  ///
+  /// The default makes one call to `get` per id. A key-value source reads all of them in one step, and a remote one in
+  /// one exchange with the server.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that doesn't address keys, one by one.
+  func getEach(_ query: any Query) async throws -> [T?]
 }
 
 /// A source to put values into, or to perform other actions on values with.
@@ -53,6 +61,18 @@ public protocol DeleteDataSource<T>: DataSource {
   func deleteAll(_ query: any Query) async throws
 }
 
+extension GetDataSource {
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    guard case .keys(let keys, _) = query.keyValueAddress else { throw query.notSupported(.getAll, self) }
+    var values: [T?] = []
+    values.reserveCapacity(keys.count)
+    for query in (query as? any SeveralIds)?.queries ?? keys.map({ IdQuery($0) }) {
+      do { values.append(try await get(query)) } catch DataSourceError.notFound { values.append(nil) }
+    }
+    return values
+  }
+}
+
 extension DeleteDataSource {
   public func deleteAll(_ query: any Query) async throws {
     try await delete(query)
@@ -67,6 +87,16 @@ extension GetDataSource {
     try await get(IdQuery(id))
   }
 
+  /// Returns the value that a query addresses; nil if there is none.
+  public func getIfPresent(_ query: any Query) async throws -> T? {
+    do { return try await get(query) } catch DataSourceError.notFound { return nil }
+  }
+
+  /// Returns the single value of an id; nil if there is none.
+  public func getIfPresent<K: StableKey>(_ id: K) async throws -> T? {
+    try await getIfPresent(IdQuery(id))
+  }
+
   /// Returns the list of an id.
   public func getAll<K: StableKey>(_ id: K) async throws -> [T] {
     try await getAll(IdQuery(id))
@@ -78,19 +108,10 @@ extension GetDataSource {
     try await getAll(IdsQuery(ids, missing: missing))
   }
 
-  /// Returns the single value of each id, or nil for an id that has none. Makes one call per id, so that others can
-  /// write in between.
+  /// Returns the single value of each id, in the order of the ids; nil for an id that has none. It is one call to the
+  /// source if the source can do that, as all key-value sources can; otherwise others can write in between.
   public func getEach<K: StableKey>(_ ids: [K]) async throws -> [T?] {
-    var values: [T?] = []
-    values.reserveCapacity(ids.count)
-    for id in ids {
-      do {
-        values.append(try await get(IdQuery(id)))
-      } catch let error as DataSourceError where error.kind == .notFound {
-        values.append(nil)
-      }
-    }
-    return values
+    try await getEach(IdsQuery(ids))
   }
 }
 

@@ -64,5 +64,23 @@ public struct IdsQuery<T: StableKey>: Query, Hashable {
   public var keyValueAddress: KeyValueAddress { .keys(ids.map(\.stableKey), missing: missing) }
 }
 
+/// A query for several ids, whatever their type.
+protocol SeveralIds: Query {
+  var count: Int { get }
+  /// The key of each id.
+  var keys: [EntryKey] { get }
+  /// A query for each id.
+  var queries: [any Query] { get }
+  /// Returns a query for the ids at some positions.
+  func at(_ positions: [Int]) -> any SeveralIds
+}
+
+extension IdsQuery: SeveralIds {
+  var count: Int { ids.count }
+  var keys: [EntryKey] { ids.map { EntryKey($0.stableKey) } }
+  var queries: [any Query] { ids.map { IdQuery($0) } }
+  func at(_ positions: [Int]) -> any SeveralIds { IdsQuery(positions.map { ids[$0] }, missing: missing) }
+}
+
 @available(*, deprecated, renamed: "IdQuery")
 public typealias QueryById<T: StableKey> = IdQuery<T>

@@ -1,5 +1,5 @@
-/// A repository that retries failed calls of another repository by a rule. If all attempts fail, it throws the last
-/// error.
+/// A repository that retries failed calls of another repository by a rule: by default, those whose errors are transient.
+/// If all attempts fail, it throws the last error.
 public struct RetryRepository<T: Sendable>: GetRepository, PutRepository, DeleteRepository {
   private let getter: any GetRepository<T>
   private let putter: any PutRepository<T>
@@ -19,6 +19,10 @@ public struct RetryRepository<T: Sendable>: GetRepository, PutRepository, Delete
 
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
     try await rule.run { try await getter.getAll(query, operation: operation) }
+  }
+
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    try await rule.run { try await getter.getEach(query) }
   }
 
   @discardableResult

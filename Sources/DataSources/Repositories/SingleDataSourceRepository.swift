@@ -14,6 +14,10 @@ public struct SingleDataSourceRepository<T: Sendable>: GetRepository, PutReposit
     try await source.getAll(query)
   }
 
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    try await source.getEach(query)
+  }
+
   @discardableResult
   public func put(_ value: T?, in query: any Query, operation: RepositoryOperation) async throws -> T {
     try await source.put(value, in: query)

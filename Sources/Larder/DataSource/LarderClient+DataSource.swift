@@ -20,7 +20,10 @@ extension LarderClient {
   }
 }
 
-extension LarderError: RetryAdvice {}
+extension LarderError: RetryAdvice {
+  /// Whether the same call may succeed later: it was not executed, or its outcome is unknown, and the client is open.
+  public var isTransient: Bool { outcome != .rejected && kind != .closed }
+}
 
 extension LarderError {
   /// The error that a data source throws instead. A code that all data sources have becomes the error that a local

@@ -88,24 +88,34 @@ extension ShelfQuery: KeyQuery {
     let cached = TimedCacheDataSource(files, lifetime: .seconds(60))
     let books = RetryDataSource(cached, RetryRule(retryCount: 2))
     // The next snippet.
+    let quick = TimedCacheDataSource(files, lifetime: .seconds(60), staleWhileRevalidate: .seconds(600), limit: 1_000)
+    // The next snippet.
     let titles = DataSourceMapper(books, toOut: { $0.title }, toIn: { Book(title: $0) })
     try await titles.put("The Baron in the Trees", forId: "baron")
     // The next snippet.
     let readOnly = DataSourceAssembler(get: AnyGetDataSource(files))
     // End of the snippet.
     #expect(try await readOnly.get("baron").title == "The Baron in the Trees")
+    #expect(try await quick.get("baron").title == "The Baron in the Trees")
     #expect(await failure { try await readOnly.delete("baron") } == .notImplemented)
   }
 
   @Test func `a main source and a cache`() async throws {
     let main = InMemoryDataSource<Book>()
     try await main.put(Book(title: "The Baron in the Trees"), forId: "baron")
+    let disk = InMemoryDataSource<Book>()
     let repository = CacheRepository(
       main: main, cache: InMemoryDataSource<Book>(), validity: Validation { !$0.title.isEmpty })
     let book = try await repository.get("baron")
     let fresh = try await repository.get("baron", operation: .mainSync)
     let whatever = try await repository.get("baron", operation: .cacheSync(fallback: true))
+    // The next snippet.
+    let careful = CacheRepository(main: main, cache: disk) { error, operation, _ in
+      print("the cache has failed in \(operation): \(error)")
+    }
+    // End of the snippet.
     #expect([book, fresh, whatever].allSatisfy { $0.title == "The Baron in the Trees" })
+    #expect(try await careful.get("baron").title == book.title)
   }
 }
 

@@ -48,6 +48,25 @@ import Testing
     #expect(source.calls.count == 2)
   }
 
+  @Test(arguments: DataSourceError.Kind.allCases)
+  func `by default only what is transient is retried`(_ kind: DataSourceError.Kind) async {
+    let isTransient = kind == .failed || kind == .unknown
+    let source = RetryDataSource(source, RetryRule(retryCount: 1, pause: .zero))
+    self.source.fail(with: DataSourceError(kind), DataSourceError(kind))
+    #expect(await failure { try await source.get("a") } == kind)
+    #expect(self.source.calls.count == (isTransient ? 2 : 1))
+  }
+
+  @Test func `an error that doesn't say what it is isn't retried unless a rule says so`() async throws {
+    struct Unlabeled: Error {}
+    source.fail(with: Unlabeled(), Unlabeled())
+    let byDefault = RetryDataSource(source, RetryRule(retryCount: 3, pause: .zero))
+    await #expect(throws: Unlabeled.self) { try await byDefault.put(1, forId: "a") }
+    let always = RetryDataSource(source, RetryRule(retryCount: 3, pause: .zero, retryIf: RetryRule.unlessUnsafe))
+    #expect(try await always.put(1, forId: "a") == 1)
+    #expect(source.calls.count == 3)
+  }
+
   @Test func `pauses double up to the maximum, less at most half`() {
     let rule = RetryRule(retryCount: 100, pause: .milliseconds(10), maxPause: .milliseconds(50))
     for (retry, full) in [(0, 10), (1, 20), (2, 40), (3, 50), (99, 50)] {
