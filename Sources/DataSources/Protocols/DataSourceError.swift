@@ -18,6 +18,8 @@ public struct DataSourceError: Error, Hashable, Sendable {
     case queryNotSupported = 6
     /// The stored bytes are not a value of the type, or the value can't be encoded.
     case dataSerialization = 7
+    /// The value is encrypted with a key that the source doesn't have. Only local sources report this.
+    case wrongKey = 8
   }
 
   public let kind: Kind
@@ -56,4 +58,5 @@ extension DataSourceError {
   public static let failed = DataSourceError(.failed)
   public static let queryNotSupported = DataSourceError(.queryNotSupported)
   public static let dataSerialization = DataSourceError(.dataSerialization)
+  public static let wrongKey = DataSourceError(.wrongKey)
 }
