@@ -2,9 +2,9 @@
 /// when they are cancelled.
 ///
 /// A task that needs more turns than are free isn't overtaken by one that needs fewer.
-final class Turns: Sendable {
+package final class Turns: Sendable {
   /// The time is up.
-  struct TimeoutError: Error {}
+  package struct TimeoutError: Error {}
 
   private struct Waiter {
     let count: Int
@@ -51,13 +51,13 @@ final class Turns: Sendable {
   private let state: LockedValue<State>
 
   /// - Parameter count: The number of turns that can be taken at a time.
-  init(count: Int) {
+  package init(count: Int) {
     state = LockedValue(State(freeCount: count))
   }
 
   /// Takes turns, and waits until they are free.
   /// - Throws: `CancellationError` if the task is cancelled, and `TimeoutError` after this time.
-  func take(_ count: Int, within limit: Duration? = nil) async throws {
+  package func take(_ count: Int, within limit: Duration? = nil) async throws {
     try Task.checkCancellation()
     let number: UInt64? = state.withLock { state in
       if state.take(count) { return nil }
@@ -82,7 +82,7 @@ final class Turns: Sendable {
     }
   }
 
-  func giveBack(_ count: Int) {
+  package func giveBack(_ count: Int) {
     let admitted = state.withLock { state in
       state.freeCount += count
       return state.admit()

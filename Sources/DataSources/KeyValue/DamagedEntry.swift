@@ -17,16 +17,16 @@ public enum DamagedEntries: Sendable {
 }
 
 /// The damaged entries that a call finds.
-struct DamageReport {
+package struct DamageReport {
   private let policy: DamagedEntries
   private var found: [DamagedEntry] = []
 
-  init(_ policy: DamagedEntries) {
+  package init(_ policy: DamagedEntries) {
     self.policy = policy
   }
 
   /// Returns the result of a body; nil if it finds the entry damaged, and that is no failure.
-  mutating func reading<R>(_ key: String, _ body: () throws -> R?) throws -> R? {
+  package mutating func reading<R>(_ key: String, _ body: () throws -> R?) throws -> R? {
     do { return try body() } catch let error as DataSourceError where isSkipped(error) {
       found.append(DamagedEntry(key: key, error: error))
       return nil
@@ -34,7 +34,7 @@ struct DamageReport {
   }
 
   /// Notes an entry; throws its error if that is a failure.
-  mutating func add(_ entry: DamagedEntry) throws {
+  package mutating func add(_ entry: DamagedEntry) throws {
     guard case .skip = policy else { throw entry.error }
     found.append(entry)
   }
@@ -44,7 +44,7 @@ struct DamageReport {
   }
 
   /// Reports the entries. Called without any lock.
-  func send() {
+  package func send() {
     if case .skip(let report) = policy { for entry in found { report(entry) } }
   }
 }
