@@ -82,7 +82,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    let rows = try entries.map { try rows(of: $0.value, $0.key, lifetime: nil) }
+    let rows = try entries.map { try self.rows(of: $0.value, $0.key, lifetime: nil) }
     try await database.write { database in
       let revision = try tables.beginWrite(database)
       for row in rows { try tables.store(row, revision, database) }

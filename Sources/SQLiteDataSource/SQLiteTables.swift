@@ -6,7 +6,7 @@ import GRDB
 /// The two tables of a store. One has a row per key, the other a row per value: one for a single value, any number for
 /// a list. A view has the rows of the keys that haven't expired.
 struct SQLiteTables: Sendable {
-  private let store: Int64
+  private let id: Int64
   private let entry: String
   private let live: String
   private let element: String
@@ -16,10 +16,10 @@ struct SQLiteTables: Sendable {
   init(of store: String, indexes: [SQLField], _ database: Database) throws {
     let name = Data(store.utf8)
     try database.execute(sql: "INSERT INTO store (name) VALUES (?) ON CONFLICT DO NOTHING", arguments: [name])
-    store = try Int64.fetchOne(database, sql: "SELECT id FROM store WHERE name = ?", arguments: [name]) ?? 0
-    entry = "entry_\(store)"
-    live = "live_\(store)"
-    element = "element_\(store)"
+    id = try Int64.fetchOne(database, sql: "SELECT id FROM store WHERE name = ?", arguments: [name]) ?? 0
+    entry = "entry_\(id)"
+    live = "live_\(id)"
+    element = "element_\(id)"
     // An entry expires in the millisecond `expiry` since 1970.
     try database.execute(
       sql: """
@@ -142,7 +142,7 @@ struct SQLiteTables: Sendable {
     try database.cachedStatement(sql: "DELETE FROM \(entry) WHERE expiry <= \(Self.now)").execute()
     let next = try database.cachedStatement(
       sql: "UPDATE store SET revision = revision + 1 WHERE id = ? RETURNING revision")
-    guard let revision = try UInt64.fetchOne(next, arguments: [store]) else {
+    guard let revision = try UInt64.fetchOne(next, arguments: [id]) else {
       throw DataSourceError(.failed, "SQLite returned no revision of the store")
     }
     return revision

@@ -2,11 +2,12 @@ import DataSources
 
 extension RemoteDataSource {
   public func changes(prefix: String) async throws -> KeyValueChanges<T> {
-    let watcher = Watcher(source: self, store.watch(prefix: prefix).makeAsyncIterator())
-    do { try await watcher.start() } catch let error as LarderError {
+    var commits = store.watch(prefix: prefix).makeAsyncIterator()
+    do { _ = try await commits.start() } catch {
       try await createStore(after: error)
-      do { try await watcher.start() } catch let error as LarderError { throw error.asDataSourceError }
+      do { _ = try await commits.start() } catch { throw error.asDataSourceError }
     }
+    let watcher = Watcher(source: self, commits)
     return KeyValueChanges(AsyncThrowingStream { try await watcher.next() })
   }
 
@@ -20,12 +21,6 @@ extension RemoteDataSource {
     init(source: RemoteDataSource, _ commits: sending RemoteStore.Watch.AsyncIterator) {
       self.source = source
       self.commits = commits
-    }
-
-    func start() async throws {
-      var commits = commits
-      defer { self.commits = commits }
-      _ = try await commits.start()
     }
 
     func next() async throws -> KeyValueChange<T>? {

@@ -1,4 +1,5 @@
 import DataSources
+import Documents
 import Testing
 
 /// What every key-value source does beyond the six operations, and in the same way.
