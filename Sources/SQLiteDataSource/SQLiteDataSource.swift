@@ -19,8 +19,8 @@ import GRDB
 /// documents. Calls throw `DataSourceError.failed` if the database reports an error, and `.dataSerialization` for a value that
 /// can't be encoded as JSON or that isn't an `Entity`.
 public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValueDataSource {
-  private let database: SQLiteDatabase
-  private let tables: SQLiteTables
+  let database: SQLiteDatabase
+  let tables: SQLiteTables
   private let toDomain: @Sendable (Entity) throws -> T
   private let toEntity: @Sendable (T) throws -> Entity
 
@@ -59,14 +59,15 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
     let rows = try await database.read { try tables.rows(in: range, $0) }
-    return try rows.map { KeyValueEntry(key: $0.key, value: try domain(entities($0))) }
+    return try rows.map(entry)
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    let rows = try entries.map { entry in
-      EntryRows(key: entry.key, isList: entry.value.list != nil, values: try entry.value.elements.map(json))
+    let rows = try entries.map { try self.rows(of: $0.value, $0.key, lifetime: nil) }
+    try await database.write { database in
+      let revision = try tables.beginWrite(database)
+      for row in rows { try tables.store(row, revision, database) }
     }
-    try await database.write { database in for row in rows { try tables.store(row, database) } }
   }
 
   public func remove(_ keys: [String]) async throws {
@@ -117,6 +118,17 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   private var isJSONText: Bool { Entity.self == String.self || Entity.self == Data.self || Entity.self == [UInt8].self }
 
   // MARK: - Values
+
+  func entry(_ rows: EntryRows) throws -> KeyValueEntry<T> {
+    KeyValueEntry(
+      key: rows.key, value: try domain(entities(rows)), revision: rows.revision,
+      expiresIn: rows.lifetime.map { .milliseconds($0) })
+  }
+
+  /// - Parameter lifetime: The milliseconds until the entry expires; nil for an entry that doesn't expire.
+  func rows(of value: StoredValue<T>, _ key: String, lifetime: Int64?) throws -> EntryRows {
+    EntryRows(key: key, isList: value.list != nil, lifetime: lifetime, values: try value.elements.map(json))
+  }
 
   private func entity(_ json: Data) throws -> Entity {
     do { return try JSONCoding.decoder(of: Entity.self).decode(Entity.self, from: json) } catch {

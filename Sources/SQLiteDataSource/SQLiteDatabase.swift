@@ -66,7 +66,7 @@ private enum SQLiteSchema {
   /// `PRAGMA application_id`: the letters LRDS.
   private static let application = 0x4C52_4453
   /// `PRAGMA user_version`.
-  private static let version = 1
+  private static let version = 2
 
   /// Creates the tables if they don't exist.
   /// - Throws: `DataSourceError.failed` for a database of another application or of a newer version, which stays
@@ -77,6 +77,7 @@ private enum SQLiteSchema {
     let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
     switch (application, version) {
     case (Self.application, Self.version): return
+    case (Self.application, 1): try addRevisions(database)
     case (Self.application, _):
       throw DataSourceError(
         .failed,
@@ -87,8 +88,20 @@ private enum SQLiteSchema {
   }
 
   private static func create(_ database: Database) throws {
-    try database.execute(sql: "CREATE TABLE store (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE)")
+    try database.execute(
+      sql: "CREATE TABLE store (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 1)"
+    )
     try database.execute(sql: "PRAGMA application_id = \(application)")
     try database.execute(sql: "PRAGMA user_version = \(version)")
+  }
+
+  /// Brings a database of version 1, whose entries had neither revisions nor times to live, up to version 2.
+  private static func addRevisions(_ database: Database) throws {
+    try database.execute(sql: "ALTER TABLE store ADD COLUMN revision INTEGER NOT NULL DEFAULT 1")
+    for id in try Int64.fetchAll(database, sql: "SELECT id FROM store") {
+      try database.execute(sql: "ALTER TABLE entry_\(id) ADD COLUMN revision INTEGER NOT NULL DEFAULT 1")
+      try database.execute(sql: "ALTER TABLE entry_\(id) ADD COLUMN expiry INTEGER")
+    }
+    try database.execute(sql: "PRAGMA user_version = 2")
   }
 }

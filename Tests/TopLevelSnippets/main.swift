@@ -129,6 +129,58 @@ do {
   print("several:", both.count, known.count, second.count, next.count, again.map(\.title))
 }
 
+// MARK: - Conditions, Batches and Changes
+
+do {
+  let (library, visits) = (InMemoryDataSource<Book>(), InMemoryDataSource<Int>())
+  let revision = try await library.put(Book(title: "Marcovaldo"), forId: "book:4", if: .absent)
+  do {
+    try await library.put(Book(title: "Palomar"), forId: "book:4", if: .absent)
+  } catch DataSourceError.conflict {
+    print("book 4 exists")
+  }
+  try await library.put(Book(title: "Palomar"), forId: "book:4", if: .revision(revision))
+  // The next snippet.
+  try await visits.update("home") { count in count = (count ?? 0) + 1 }
+  // The next snippet.
+  let shelf = try await library.entry(forId: "shelf")
+  try await library.apply { batch in
+    if let shelf { batch.check("shelf", hasRevision: shelf.revision) }
+    batch.put(Book(title: "Palomar"), forId: "book:5", if: .absent)
+    batch.delete("draft:5")
+  }
+  // The next snippet.
+  try await library.put(Book(title: "Difficult Loves"), forId: "lent:6", expiresIn: .seconds(3_600))
+  // The next snippet.
+  var query: PaginationCursorQuery? = PaginationCursorQuery(limit: 100, prefix: "book:")
+  while let next = query {
+    let page = try await library.page(next)
+    for entry in page.entries { print(entry.key) }
+    query = page.next
+  }
+  // The next snippet.
+  let books = try await library.getAll(PrefixQuery("book:"))
+  let count = try await library.count(prefix: "book:")
+  let isKnown = try await library.contains("book:1")
+  let third = try await library.getIfPresent("book:3")
+  try await library.delete(PrefixQuery("draft:"))
+  // The next snippet.
+  let changes = try await library.changes(prefix: "book:")
+  let watcher = Task {
+    for try await change in changes {
+      switch change {
+      case .put(let entry): print("put", entry.key)
+      case .delete(let key): print("deleted", key)
+      case .deleteAll: print("deleted everything")
+      }
+    }
+  }
+  // End of the snippet.
+  watcher.cancel()
+  _ = await watcher.result
+  print("conditions:", books.count, count, isKnown, third == nil, try await visits.get("home"))
+}
+
 // MARK: - Choosing a Source
 
 struct Product: Codable, Sendable, Equatable {

@@ -82,7 +82,7 @@ extension KeyValueAddress {
   fileprivate var singleKey: String? {
     switch self {
     case .key(let key), .all(let key): key
-    case .keys, .offset, .after, .documents, .nothing: nil
+    case .keys, .prefix, .offset, .after, .documents, .nothing: nil
     }
   }
 

@@ -34,8 +34,14 @@ public enum EntryRange: Hashable, Sendable {
   case all
   /// At most `limit` entries from a position on. Neither is negative.
   case offset(Int, limit: Int)
-  /// At most `limit` entries whose keys come after this key; nil starts at the first entry. The limit is not negative.
-  case after(String?, limit: Int)
+  /// At most `limit` entries whose keys come after this key and begin with the prefix; nil starts at the first entry.
+  /// The limit is not negative.
+  case after(String?, limit: Int, prefix: String = "")
+
+  /// Every entry whose key begins with the prefix.
+  static func prefix(_ prefix: String) -> EntryRange {
+    prefix.isEmpty ? .all : .after(nil, limit: .max, prefix: prefix)
+  }
 }
 
 extension EntryRange {
@@ -46,20 +52,38 @@ extension EntryRange {
     switch self {
     case .all: keys[...]
     case .offset(let offset, let limit): keys.dropFirst(offset).prefix(limit)
-    case .after(nil, let limit): keys.prefix(limit)
-    case .after(let key?, let limit): keys[keys.firstIndex(after: EntryKey(key))...].prefix(limit)
+    case .after(let key, let limit, let prefix):
+      keys[keys.start(after: key, prefix)..<keys.end(of: prefix)].prefix(limit)
     }
   }
 }
 
+extension EntryKey {
+  func hasPrefix(_ prefix: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
+}
+
 extension [EntryKey] {
-  /// Returns the index of the first key that comes after a key, in keys that are in order. O(log n).
-  fileprivate func firstIndex(after key: EntryKey) -> Int {
+  /// Returns the index of the first key that begins with a prefix and comes after a key, in keys that are in order; the
+  /// end of the prefix if there is none. O(log n).
+  fileprivate func start(after key: String?, _ prefix: String) -> Int {
+    let (prefixKey, cursor) = (EntryKey(prefix), key.map(EntryKey.init))
+    let start = firstIndex { key in key >= prefixKey && cursor.map { $0 < key } != false }
+    return Swift.min(start, end(of: prefix))
+  }
+
+  /// Returns the index of the first key that comes after all that begin with a prefix. O(log n).
+  fileprivate func end(of prefix: String) -> Int {
+    let prefixKey = EntryKey(prefix)
+    return firstIndex { $0 > prefixKey && !$0.hasPrefix(prefix) }
+  }
+
+  /// Returns the first index whose key fulfills a condition that all later keys fulfill, too.
+  private func firstIndex(where isPast: (EntryKey) -> Bool) -> Int {
     var low = 0
     var high = count
     while low < high {
       let middle = low + (high - low) / 2
-      if key < self[middle] { high = middle } else { low = middle + 1 }
+      if isPast(self[middle]) { high = middle } else { low = middle + 1 }
     }
     return low
   }

@@ -35,6 +35,48 @@ public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataS
 
   /// Removes every entry of this source, and of no other.
   func removeAll() async throws
+
+  // The requirements below have defaults.
+
+  /// Returns the keys that begin with a prefix, in the order of their bytes. The default reads the entries, too.
+  func keys(prefix: String) async throws -> [String]
+
+  /// Returns the number of entries, single values and lists, whose keys begin with a prefix. The default counts the
+  /// keys.
+  func count(prefix: String) async throws -> Int
+
+  /// Removes the entries whose keys begin with a prefix. The default finds the keys and removes them in two steps:
+  /// entries that others add meanwhile remain.
+  func removeAll(prefix: String) async throws
+
+  /// Returns the entry under each of the keys, in the order of the keys, all of the same point in time; nil where there
+  /// is none. The default returns entries without revisions.
+  func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?]
+
+  /// Executes the operations of a batch in one step: all of them or none. `KeyValueDataSource.apply` explains it. The
+  /// default throws `notImplemented`.
+  /// - Parameter batch: At least one operation.
+  func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64?
+
+  /// Begins to watch the source. When the call returns, the watch has begun: the result has every change from then on,
+  /// each once, in their order.
+  ///
+  ///     for try await change in try await library.changes(prefix: "book:") {
+  ///       switch change {
+  ///       case .put(let entry): show(entry.key, entry.value)
+  ///       case .delete(let key): hide(key)
+  ///       case .deleteAll: hideAll()
+  ///       }
+  ///     }
+  ///
+  /// A source in memory reports the changes that are made through it and its copies, a remote source those that any
+  /// client makes, whatever happens to the connection meanwhile. An expiration is not a change: the entry that was put
+  /// says when it expires. Releasing the sequence ends the watch.
+  /// - Parameter prefix: Leaves out changes of keys that don't begin with it.
+  /// - Throws: `DataSourceError.notImplemented` if the source can't be watched, as by default. The sequence throws
+  ///   `DataSourceError.changesLost` if its consumer was too slow or the server was restarted: read everything then, and
+  ///   watch again.
+  func changes(prefix: String) async throws -> KeyValueChanges<T>
 }
 
 extension KeyValueDataSource {
@@ -42,9 +84,46 @@ extension KeyValueDataSource {
     try await entries(of: [key])[0]
   }
 
-  /// Returns the keys of all entries, in the order of their bytes. Reads the entries, too.
-  public func keys() async throws -> [String] {
-    try await entries(in: .all).map(\.key)
+  public func keys(prefix: String) async throws -> [String] {
+    try await entries(in: .prefix(prefix)).map(\.key)
+  }
+
+  public func count(prefix: String) async throws -> Int {
+    try await keys(prefix: prefix).count
+  }
+
+  public func removeAll(prefix: String) async throws {
+    let keys = try await keys(prefix: prefix)
+    if !keys.isEmpty { try await remove(keys) }
+  }
+
+  public func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    zip(keys, try await entries(of: keys)).map { key, value in value.map { KeyValueEntry(key: key, value: $0) } }
+  }
+
+  public func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
+    throw DataSourceError(
+      .notImplemented, "\(Self.self) has no batches, conditions, updates or times to live: it has no revisions")
+  }
+
+  public func changes(prefix: String) async throws -> KeyValueChanges<T> {
+    throw DataSourceError(.notImplemented, "\(Self.self) can't be watched")
+  }
+}
+
+extension KeyValueDataSource {
+  /// Returns the keys of all entries, in the order of their bytes.
+  public func keys() async throws -> [String] { try await keys(prefix: "") }
+
+  /// Returns the number of entries, single values and lists.
+  public func count() async throws -> Int { try await count(prefix: "") }
+
+  /// Begins to watch all entries of the source; see `changes(prefix:)`.
+  public func changes() async throws -> KeyValueChanges<T> { try await changes(prefix: "") }
+
+  /// Returns whether an id has a value or a list.
+  public func contains<K: StableKey>(_ id: K) async throws -> Bool {
+    try await entry(of: checked(id.stableKey)) != nil
   }
 }
 
@@ -59,6 +138,20 @@ extension KeyValueDataSource {
     try await keyValueGetAll(query)
   }
 
+  /// Returns the value that a query addresses; nil if there is none.
+  public func getIfPresent(_ query: any Query) async throws -> T? {
+    switch query.keyValueAddress {
+    case .key(let key), .all(let key): return try await entry(of: checked(key))?.single
+    case .keys, .prefix, .offset, .after, .documents, .nothing:
+      do { return try await get(query) } catch DataSourceError.notFound { return nil }
+    }
+  }
+
+  /// Returns the single value of an id; nil if there is none.
+  public func getIfPresent<K: StableKey>(_ id: K) async throws -> T? {
+    try await entry(of: checked(id.stableKey))?.single
+  }
+
   /// Does what `get` does for key-value queries. A source that has a shortcut, or that answers other queries too, calls
   /// it from its own `get`.
   @usableFromInline package func keyValueGet(_ query: any Query) async throws -> T {
@@ -68,7 +161,7 @@ extension KeyValueDataSource {
       return value
     case .documents(let query):
       return try await first(query)
-    case .keys, .offset, .after, .nothing:
+    case .keys, .prefix, .offset, .after, .nothing:
       throw query.notSupported(.get, self)
     }
   }
@@ -89,11 +182,11 @@ extension KeyValueDataSource {
         throw DataSourceError(.illegalArgument, "offset \(offset) and limit \(limit): neither may be negative")
       }
       return try await elements(in: .offset(offset, limit: limit))
-    case .after(let key, let limit):
+    case .after(let key, let limit, let prefix):
       guard limit >= 0 else { throw DataSourceError(.illegalArgument, "limit \(limit): it must not be negative") }
-      // What comes after no key at all is what comes after the empty key.
-      let cursor = try key.flatMap { $0.isEmpty ? nil : try checked($0) }
-      return try await elements(in: .after(cursor, limit: limit))
+      return try await elements(in: .after(cursor(key), limit: limit, prefix: prefix))
+    case .prefix(let prefix):
+      return try await elements(in: .prefix(prefix))
     case .documents(let query):
       return try await values(query)
     case .nothing:
@@ -134,7 +227,7 @@ extension KeyValueDataSource {
       guard let value else { throw DataSourceError(.illegalArgument, "a put without a value") }
       try await store([KeyValueEntry(key: checked(key), value: .single(value))])
       return value
-    case .keys, .offset, .after, .documents, .nothing:
+    case .keys, .prefix, .offset, .after, .documents, .nothing:
       throw query.notSupported(.put, self)
     }
   }
@@ -150,7 +243,7 @@ extension KeyValueDataSource {
       }
       guard !keys.isEmpty else { return array }
       try await store(zip(checked(keys), array).map { KeyValueEntry(key: $0, value: .single($1)) })
-    case .offset, .after, .documents, .nothing:
+    case .prefix, .offset, .after, .documents, .nothing:
       throw query.notSupported(.putAll, self)
     }
     return array
@@ -175,6 +268,7 @@ extension KeyValueDataSource {
     case .key(let key): try await remove([checked(key)])
     case .keys(let keys, _): if !keys.isEmpty { try await remove(checked(keys)) }
     case .all: try await removeAll()
+    case .prefix(let prefix): try await removeAll(prefix: prefix)
     case .offset, .after, .documents, .nothing: throw query.notSupported(operation, self)
     }
   }
@@ -186,7 +280,12 @@ extension KeyValueDataSource {
 let maxKeyBytes = 4_096
 
 extension KeyValueDataSource {
-  private func checked(_ key: String) throws -> String {
+  /// Returns the cursor of a page, checked. What comes after no key at all is what comes after the empty key.
+  func cursor(_ key: String?) throws -> String? {
+    try key.flatMap { $0.isEmpty ? nil : try checked($0) }
+  }
+
+  func checked(_ key: String) throws -> String {
     let count = key.utf8.count
     guard count > 0 else { throw DataSourceError(.illegalArgument, "the key is empty") }
     guard count <= maxKeyBytes else {
@@ -195,7 +294,7 @@ extension KeyValueDataSource {
     return key
   }
 
-  private func checked(_ keys: [String]) throws -> [String] {
+  func checked(_ keys: [String]) throws -> [String] {
     for key in keys { _ = try checked(key) }
     return keys
   }

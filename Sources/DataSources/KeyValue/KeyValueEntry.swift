@@ -32,10 +32,20 @@ public struct KeyValueEntry<T: Sendable>: Sendable {
   public let key: String
   /// The single value or list under the key.
   public let value: StoredValue<T>
+  /// The source's counter at the write that made the entry: never 0, and never used again in the source. Entries that
+  /// were written in one step have the same. 0 if the source has no revisions.
+  public let revision: UInt64
+  /// The time until the entry expires, when it was read; nil for an entry that doesn't expire.
+  public let expiresIn: Duration?
 
-  public init(key: String, value: StoredValue<T>) {
+  /// - Parameters:
+  ///   - revision: The revision of an entry that was read. A source that stores the entry doesn't look at it.
+  ///   - expiresIn: The time until an entry that was read expires. `store` writes entries that don't expire.
+  public init(key: String, value: StoredValue<T>, revision: UInt64 = 0, expiresIn: Duration? = nil) {
     self.key = key
     self.value = value
+    self.revision = revision
+    self.expiresIn = expiresIn
   }
 }
 

@@ -67,6 +67,16 @@ extension GetDataSource {
     try await get(IdQuery(id))
   }
 
+  /// Returns the value that a query addresses; nil if there is none.
+  public func getIfPresent(_ query: any Query) async throws -> T? {
+    do { return try await get(query) } catch DataSourceError.notFound { return nil }
+  }
+
+  /// Returns the single value of an id; nil if there is none.
+  public func getIfPresent<K: StableKey>(_ id: K) async throws -> T? {
+    try await getIfPresent(IdQuery(id))
+  }
+
   /// Returns the list of an id.
   public func getAll<K: StableKey>(_ id: K) async throws -> [T] {
     try await getAll(IdQuery(id))

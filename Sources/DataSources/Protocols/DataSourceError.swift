@@ -18,6 +18,10 @@ public struct DataSourceError: Error, Hashable, Sendable {
     case queryNotSupported = 6
     /// The stored bytes are not a value of the type, or the value can't be encoded.
     case dataSerialization = 7
+    /// The condition of a write doesn't hold: somebody else has written first.
+    case conflict = 23
+    /// A watch has missed changes, because its consumer was too slow or the server was restarted.
+    case changesLost = 36
   }
 
   public let kind: Kind
@@ -56,4 +60,6 @@ extension DataSourceError {
   public static let failed = DataSourceError(.failed)
   public static let queryNotSupported = DataSourceError(.queryNotSupported)
   public static let dataSerialization = DataSourceError(.dataSerialization)
+  public static let conflict = DataSourceError(.conflict)
+  public static let changesLost = DataSourceError(.changesLost)
 }

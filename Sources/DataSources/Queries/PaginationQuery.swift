@@ -20,25 +20,30 @@ public struct PaginationOffsetLimitQuery: PaginationQuery, Hashable {
   public var keyValueAddress: KeyValueAddress { .offset(offset, limit: limit) }
 }
 
-/// A page by the key that precedes it. Whatever is written between two calls, later pages neither repeat nor miss an
+/// A page by the key that precedes it; `KeyValueDataSource.page` returns it with its keys and the query for the next
+/// page. Whatever is written between two calls, later pages neither repeat nor miss an
 /// entry that existed all along.
 public struct PaginationCursorQuery: PaginationQuery, Hashable {
   /// The key of the last entry of the previous page, which may no longer exist; nil for the first page.
   public let cursor: String?
   /// The maximum number of entries of the page. Key-value sources reject a negative limit with `illegalArgument`.
   public let limit: Int
+  /// What the keys of the page begin with. Every key begins with the empty prefix.
+  public let prefix: String
 
   /// Creates a query for the first page.
-  public init(limit: Int) {
+  public init(limit: Int, prefix: String = "") {
     cursor = nil
     self.limit = limit
+    self.prefix = prefix
   }
 
   /// Creates a query for the page after the entry of an id.
-  public init<K: StableKey>(after id: K, limit: Int) {
+  public init<K: StableKey>(after id: K, limit: Int, prefix: String = "") {
     cursor = id.stableKey
     self.limit = limit
+    self.prefix = prefix
   }
 
-  public var keyValueAddress: KeyValueAddress { .after(cursor, limit: limit) }
+  public var keyValueAddress: KeyValueAddress { .after(cursor, limit: limit, prefix: prefix) }
 }

@@ -48,8 +48,10 @@ public enum KeyValueAddress: Hashable, Sendable {
   case all(key: String)
   /// At most `limit` entries from a position on, in the order of their keys' bytes.
   case offset(Int, limit: Int)
-  /// At most `limit` entries whose keys come after this key; nil starts at the first entry.
-  case after(String?, limit: Int)
+  /// At most `limit` entries whose keys come after this key and begin with the prefix; nil starts at the first entry.
+  case after(String?, limit: Int, prefix: String = "")
+  /// Every entry whose key begins with this prefix.
+  case prefix(String)
   /// The single values that a query about documents finds.
   case documents(SelectorQuery)
 }

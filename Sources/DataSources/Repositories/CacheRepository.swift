@@ -194,7 +194,7 @@ extension KeyValueAddress {
   fileprivate var isCacheableList: Bool {
     switch self {
     case .key, .keys(_, missing: .fail), .nothing: true
-    case .keys(_, missing: .skip), .all, .offset, .after, .documents: false
+    case .keys(_, missing: .skip), .all, .prefix, .offset, .after, .documents: false
     }
   }
 }

@@ -79,9 +79,22 @@ extension GetRepository {
     try await getAll(IdQuery(id), operation: operation)
   }
 
+  /// Returns the value that a query addresses; nil if there is none.
+  public func getIfPresent(_ query: any Query, operation: RepositoryOperation) async throws -> T? {
+    do { return try await get(query, operation: operation) } catch DataSourceError.notFound { return nil }
+  }
+
+  /// Returns the single value of an id; nil if there is none.
+  public func getIfPresent<K: StableKey>(_ id: K, operation: RepositoryOperation) async throws -> T? {
+    try await getIfPresent(IdQuery(id), operation: operation)
+  }
+
   /// Returns the single values of several ids, in the order of the ids.
-  public func getAll<K: StableKey>(_ ids: [K], operation: RepositoryOperation) async throws -> [T] {
-    try await getAll(IdsQuery(ids), operation: operation)
+  /// - Parameter missing: What to do about ids without a value: fail with `notFound`, or skip them.
+  public func getAll<K: StableKey>(
+    _ ids: [K], missing: MissingIds = .fail, operation: RepositoryOperation
+  ) async throws -> [T] {
+    try await getAll(IdsQuery(ids, missing: missing), operation: operation)
   }
 }
 
@@ -114,5 +127,15 @@ extension DeleteRepository {
   /// Deletes the values or lists of several ids.
   public func delete<K: StableKey>(_ ids: [K], operation: RepositoryOperation) async throws {
     try await delete(IdsQuery(ids), operation: operation)
+  }
+
+  /// Deletes the value or list of an id.
+  public func deleteAll<K: StableKey>(_ id: K, operation: RepositoryOperation) async throws {
+    try await deleteAll(IdQuery(id), operation: operation)
+  }
+
+  /// Deletes the values or lists of several ids.
+  public func deleteAll<K: StableKey>(_ ids: [K], operation: RepositoryOperation) async throws {
+    try await deleteAll(IdsQuery(ids), operation: operation)
   }
 }

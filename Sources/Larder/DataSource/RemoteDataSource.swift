@@ -12,7 +12,8 @@ import Documents
 /// `LarderError` if the server can't be reached, has no such store or no room, which says whether the call is safe to
 /// repeat; and a `CancellationError` if its task is cancelled.
 public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
-  /// The same store without the codec, for what data sources don't have: conditional writes, expiration, prefixes.
+  /// The same store without the codec, for what data sources don't have: indexes, transactions, changes of all documents
+  /// that match a selector.
   public let store: RemoteStore
   private let codec: any ValueCodec<T>
   private let client: LarderClient
@@ -42,18 +43,41 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
       var entries: [KeyValueEntry<T>] = []
       for try await entry in all { entries.append(entry) }
       return entries
-    case .offset(let offset, let limit): return try await page(offset: offset, limit, after: nil)
-    case .after(let key, let limit): return try await page(offset: 0, limit, after: key)
+    case .offset(let offset, let limit): return try await page(offset: offset, limit).map(decode)
+    case .after(let key, let limit, let prefix): return try await page(limit, prefix, after: key).map(decode)
     }
   }
 
-  private func page(offset: Int, _ limit: Int, after key: String?) async throws -> [KeyValueEntry<T>] {
+  private func page(
+    offset: Int = 0, _ limit: Int, _ prefix: String = "", after key: String? = nil, keysOnly: Bool = false
+  ) async throws -> [Entry] {
     // The maximum of the protocol is more than any store has.
     let limit = min(limit, Int(UInt32.max))
-    let entries = try await call { store throws(LarderError) in
-      try await store.page(offset: UInt64(offset), limit: limit, after: key)
+    return try await call { store throws(LarderError) in
+      try await store.page(offset: UInt64(offset), limit: limit, prefix: prefix, after: key, keysOnly: keysOnly)
     }
-    return try entries.map(decode)
+  }
+
+  public func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    try await call { store throws(LarderError) in
+      if keys.count == 1 { [try await store.get(keys[0])] } else { try await store.getMany(keys) }
+    }.map { try $0.map(decode) }
+  }
+
+  public func keys(prefix: String) async throws -> [String] {
+    try await page(.max, prefix, keysOnly: true).map(\.key)
+  }
+
+  public func count(prefix: String) async throws -> Int {
+    Int(clamping: try await call { store throws(LarderError) in try await store.count(prefix: prefix) })
+  }
+
+  /// Returns whether an id has a value or a list, which the server doesn't send.
+  public func contains<K: StableKey>(_ id: K) async throws -> Bool {
+    // The first key that begins with a key is that key.
+    let key = id.stableKey
+    guard !key.isEmpty else { throw DataSourceError(.illegalArgument, "the key is empty") }
+    return try await page(1, key, keysOnly: true).first?.key.utf8.elementsEqual(key.utf8) == true
   }
 
   public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
@@ -79,6 +103,18 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
     _ = try await call { store throws(LarderError) in try await store.deleteAll() }
   }
 
+  /// Removes the entries whose keys begin with a prefix, at most 10,000 in one step.
+  public func removeAll(prefix: String) async throws {
+    guard !prefix.isEmpty else { return try await removeAll() }
+    while true {
+      let keys = try await page(Self.maxKeysPerRemoval, prefix, keysOnly: true).map(\.key)
+      if !keys.isEmpty { try await remove(keys) }
+      if keys.count < Self.maxKeysPerRemoval { return }
+    }
+  }
+
+  private static var maxKeysPerRemoval: Int { 10_000 }
+
   // MARK: Calls
 
   /// Makes a call, and repeats it if the store had to be created first.
@@ -89,7 +125,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
 
   /// Creates the store if a call failed because there is none, and an engine was given.
   /// - Throws: The error of the call otherwise.
-  private func createStore(after error: LarderError) async throws {
+  func createStore(after error: LarderError) async throws {
     guard error.kind == .storeUnknown, let engine else { throw error.asDataSourceError }
     do { try await client.createStore(store.name, engine: engine) } catch {
       // Another call has created it.
@@ -99,7 +135,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
 
   // MARK: Values
 
-  private func encode(_ value: StoredValue<T>, _ key: String) throws -> EntryValue {
+  func encode(_ value: StoredValue<T>, _ key: String) throws -> EntryValue {
     try withCodecErrors(key) {
       switch value {
       case .single(let value): .single(try codec.encode(value))
@@ -108,8 +144,9 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
     }
   }
 
-  private func decode(_ entry: Entry) throws -> KeyValueEntry<T> {
-    KeyValueEntry(key: entry.key, value: try decode(entry.value, entry.key))
+  func decode(_ entry: Entry) throws -> KeyValueEntry<T> {
+    KeyValueEntry(
+      key: entry.key, value: try decode(entry.value, entry.key), revision: entry.revision, expiresIn: entry.expiresIn)
   }
 
   private func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {

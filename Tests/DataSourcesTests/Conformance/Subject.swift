@@ -123,6 +123,16 @@ extension Subject {
     Subject(testDescription: "repository of one") { _ in
       AnyDataSource(SingleDataSourceRepository(InMemoryDataSource()))
     },
+    Subject(testDescription: "repository, mapped") { _ in
+      AnyDataSource(
+        RepositoryMapper(
+          SingleDataSourceRepository(InMemoryDataSource<[String]>()), toOut: { Item($0[0], price: Int($0[1])) },
+          toIn: { [$0.title, $0.price.map(String.init) ?? ""] }))
+    },
+    Subject(testDescription: "repository, assembled") { _ in
+      let repository = SingleDataSourceRepository(InMemoryDataSource<Item>())
+      return AnyDataSource(RepositoryAssembler(get: repository, put: repository, delete: repository))
+    },
     Subject(testDescription: "cache repository, main") { _ in
       AnyDataSource(CacheRepository(main: InMemoryDataSource(), cache: InMemoryDataSource(), defaultOperation: .main))
     },

@@ -17,7 +17,7 @@ import Testing
       try DocumentationPage.source("Tests/\($0)/main.swift")
     }
     let pages = try Self.pages()
-    #expect(pages.count == 7)
+    #expect(pages.count == 8)
     for page in pages {
       let snippets = page.snippets()
       #expect(!snippets.isEmpty, "\(page.name)")

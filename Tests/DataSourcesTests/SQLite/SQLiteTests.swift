@@ -79,9 +79,9 @@ import Testing
   @Test func `other applications' databases and later versions are rejected and left alone`() async throws {
     try await source().put("one", forId: "a")
     let queue = try DatabaseQueue(path: file.path)
-    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 2") }
+    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 3") }
     #expect(throws: DataSourceError.failed) { try open() }
-    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 1") }
+    try await queue.write { try $0.execute(sql: "PRAGMA user_version = 2") }
     try queue.close()
     #expect(try await source().get("a") == "one")
 
@@ -96,6 +96,31 @@ import Testing
     #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: text) }
     #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: directory.url) }
     #expect(throws: DataSourceError.failed) { try SQLiteDatabase(file: text.appendingPathComponent("in")) }
+  }
+
+  @Test func `a database of version 1 gets revisions and times to live`() async throws {
+    let queue = try DatabaseQueue(path: file.path)
+    try await queue.write { database in
+      try database.execute(
+        sql: """
+          CREATE TABLE store (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
+          INSERT INTO store VALUES (1, X'6974656D73');
+          CREATE TABLE entry_1 (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, isList INTEGER NOT NULL);
+          INSERT INTO entry_1 VALUES (7, X'61', FALSE);
+          CREATE TABLE element_1 (
+            entry INTEGER NOT NULL REFERENCES entry_1(id) ON DELETE CASCADE, position INTEGER NOT NULL,
+            value TEXT NOT NULL, PRIMARY KEY (entry, position)) WITHOUT ROWID;
+          INSERT INTO element_1 VALUES (7, 0, '5');
+          PRAGMA application_id = \(0x4C52_4453);
+          PRAGMA user_version = 1;
+          """)
+    }
+    try queue.close()
+    for _ in 0..<2 {
+      let source = try SQLiteDataSource(open(), store: "items", of: Int.self)
+      #expect(try await source.entry(forId: "a") == KeyValueEntry(key: "a", value: .single(5), revision: 1))
+      #expect(try await source.put(6, forId: "b", expiresIn: .seconds(60)) > 1)
+    }
   }
 
   @Test func `38: a killed process leaves all of a write or none`() async throws {
