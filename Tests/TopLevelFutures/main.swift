@@ -106,13 +106,13 @@ print("await:", try wait(for: zeno).title == wait(for: Future { try await titleO
 // DataSourceFutures: sources with futures.
 struct CallbackDataSource: FutureGetDataSource {
   func get(_ query: any Query) -> Future<String> {
-    Future(resolving: { resolver in
+    Future { resolver in
       readSomewhere { resolver.set($0) }
-    })
+    }
   }
 
   func getAll(_ query: any Query) -> Future<[String]> {
-    Future(failing: query.notSupported(.getAll, self))
+    Future(query.notSupported(.getAll, self))
   }
 }
 

@@ -242,13 +242,13 @@ extension ShelfQuery: KeyQuery {
 
   struct CallbackDataSource: FutureGetDataSource {
     func get(_ query: any Query) -> Future<String> {
-      Future(resolving: { resolver in
+      Future { resolver in
         readSomewhere { resolver.set($0) }
-      })
+      }
     }
 
     func getAll(_ query: any Query) -> Future<[String]> {
-      Future(failing: query.notSupported(.getAll, self))
+      Future(query.notSupported(.getAll, self))
     }
   }
 }
