@@ -124,11 +124,22 @@ print(try wait(for: CallbackDataSource().get("a")))
 
 // Migrating from Harmony.
 do {
-    let (source, item) = (InMemoryDataSource<String>(), "item")
+    typealias Item = String
+    let (source, item) = (InMemoryDataSource<Item>(), "item")
 source.put(item, forId: "myKey").then { stored in
   print("Success: \(stored)")
 }.fail { error in
   print("Failure: \(error)")
 }
     Output.shared.wait(for: "Success: item")
+let repository = CacheRepository(
+  main: source, cache: InMemoryDataSource<Item>(), validator: DefaultObjectValidation())
+repository.get("myKey", operation: CacheSyncOperation(fallback: true)).then { found in
+  print("Found: \(found)")
+}
+    Output.shared.wait(for: "Found: item")
+func itemOfMyKey() throws -> Item {
+  try source.get("myKey").result.get()
+}
+    print("result:", try itemOfMyKey())
 }
