@@ -64,12 +64,11 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
-    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
-    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
   ],
   targets: [
     .target(name: "CLinux"),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Basics", swiftSettings: settings),
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
@@ -85,11 +84,7 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "LarderService",
-      dependencies: [
-        "Basics", "LarderServer", "Storage", "Systemd", "Platform",
-        .product(name: "Yams", package: "Yams", condition: commands),
-        .product(name: "Configuration", package: "swift-configuration", condition: commands),
-      ],
+      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform"],
       swiftSettings: settings),
     .target(name: "DataSources", dependencies: ["Documents", "EntryFiles"], swiftSettings: settings),
     .target(name: "TypedQueries", dependencies: ["DataSources", "Documents"], swiftSettings: settings),

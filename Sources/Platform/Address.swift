@@ -34,8 +34,14 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
       guard !host.isEmpty else { throw AddressError(text, "it needs a host, as in tcp:127.0.0.1:7411") }
       self = .tcp(host: String(host), port: port)
     } else {
-      throw AddressError(text, "an address is unix:/path/to.sock or tcp:HOST:PORT")
+      throw AddressError(text, "an address is unix:/path/to.sock or tcp:HOST:PORT\(Self.suggestion(for: text))")
     }
+  }
+
+  /// Returns a hint for a text that lacks only its kind.
+  private static func suggestion(for text: String) -> String {
+    let prefix = text.contains("/") ? "unix:" : "tcp:"
+    return (try? Address(prefix + text)) == nil || text.contains("://") ? "" : "; did you mean \(prefix)\(text)?"
   }
 
   package var description: String {

@@ -45,6 +45,18 @@ struct SocketAddress {
     return found
   }
 
+  /// Returns the address of a numeric host; nil for a name. Asks no name service.
+  static func numeric(host: String, port: UInt16) -> SocketAddress? {
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard unsafe getaddrinfo(host, String(port), &hints, &list) == 0, let entry = unsafe list?.pointee else {
+      return nil
+    }
+    defer { unsafe freeaddrinfo(list) }
+    return unsafe SocketAddress(entry.ai_addr, length: entry.ai_addrlen)
+  }
+
   /// Creates the address that a socket is bound to.
   init(of socket: Int32) throws(SystemError) {
     var storage = sockaddr_storage()
@@ -119,4 +131,12 @@ package struct ResolveError: Error, Equatable, Sendable, CustomStringConvertible
   package let host: String
   package let reason: String
   package var description: String { "no address for '\(host)': \(reason)" }
+}
+
+extension Address {
+  /// Whether the address has a numeric host that other machines can reach.
+  package var isNumericAndRemote: Bool {
+    guard case .tcp(let host, let port) = self else { return false }
+    return SocketAddress.numeric(host: host, port: port).map { !$0.isLocal } ?? false
+  }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LarderService
+import Platform
 
 /// The command `larderd config`, which examines a configuration without serving.
 struct ConfigCommand: ParsableCommand {
@@ -10,7 +11,10 @@ struct ConfigCommand: ParsableCommand {
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Checks a configuration file together with the environment.",
-      discussion: "Reports every problem. If there is one, the exit status is 78.")
+      discussion: """
+        Reports every problem with its line. If there is one, the exit status is 78. What depends on the machine at the \
+        start, such as a socket's folder, is not checked; access rules that need a socket from systemd are noted.
+        """)
 
     @Argument(help: "The file.", completion: .file(extensions: ["yaml"]))
     private var file = "/etc/larder/larderd.yaml"
@@ -19,7 +23,8 @@ struct ConfigCommand: ParsableCommand {
 
     func run() throws {
       let path = options.config ?? file
-      _ = try options.loader(path: path).loadOrExit()
+      let settings = try options.loader(path: path).loadOrExit()
+      for requirement in settings.requirements { logLine("larderd: note: \(requirement)") }
       print("\(path) is valid.")
     }
   }

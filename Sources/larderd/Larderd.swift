@@ -33,7 +33,8 @@ struct Larderd: ParsableCommand {
     } catch {
       log.error("can't start: \(error)")
       ServiceManager.status("can't start: \(error)")
-      throw error is AccessError ? SettingsLoader.invalidConfiguration : ExitCode.failure
+      let isConfiguration = error is AccessError || error is ExposureError
+      throw isConfiguration ? SettingsLoader.invalidConfiguration : ExitCode.failure
     }
   }
 }

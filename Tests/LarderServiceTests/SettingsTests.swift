@@ -88,7 +88,7 @@ struct SettingsTests {
       ("listen: unix:/a", "FILE, line 1: listen takes a list, as in [a, b]"),
       (
         "listen:\n- udp:1",
-        "FILE, line 1: listen: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
+        "FILE, line 2: listen, item 1: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
       ),
       ("insecure-tcp: maybe", "FILE, line 1: insecure-tcp: 'maybe' is neither true nor false"),
       ("limits: 5", "FILE, line 1: limits is a section, which contains settings, not a value"),
@@ -99,12 +99,28 @@ struct SettingsTests {
       ("socket:\n  mode: 999", "FILE, line 2: socket.mode: '999' is not an octal mode, as in 660"),
       ("socket:\n  owner: nobody-of-that-name", "FILE, line 2: socket.owner: there is no user 'nobody-of-that-name'"),
       ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is none of error, warning, notice, info, debug"),
-      ("stores:\n- a", "FILE, line 1: stores: 'a' is not NAME=ENGINE, as in sessions=memory"),
-      ("stores:\n- a=memory\n- a=memory", "stores: \"a\" occurs twice"),
-      ("stores:\n- a=log", "stores: \"a\" has a durable engine, which requires a data directory: set data"),
+      (
+        "metrics: 127.0.0.1:9090",
+        "FILE, line 1: metrics: '127.0.0.1:9090' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT; "
+          + "did you mean tcp:127.0.0.1:9090?"
+      ),
+      ("stores:\n- a", "FILE, line 2: stores, item 1: 'a' is not NAME=ENGINE, as in sessions=memory"),
+      ("stores: [a=memory,\n  [b]]", "FILE, line 1: stores item 2 is not a single value"),
+      ("stores:\n- a=memory\n- a=memory", "FILE, line 3: stores, item 2: \"a\" occurs twice"),
+      (
+        "stores:\n- b=memory\n- a=log",
+        "FILE, line 3: stores, item 2: \"a\" has a durable engine, which requires a data directory: set data"
+      ),
+      ("data: /dev/null", "FILE, line 1: data: \"/dev/null\" is not a folder, and links are not followed"),
+      ("listen: [unix:/a, unix:/a]", "FILE, line 1: listen, item 2: \"unix:/a\" occurs twice"),
+      (
+        "metrics: tcp:[::1]:1\nlisten: [tcp:[::1]:1]",
+        "FILE, line 1: metrics: \"tcp:[::1]:1\" is in listen, too; use another address"
+      ),
       (
         "limits:\n  stores: 100000\n  frame-bytes: 131072",
-        "limits.stores: with this limits.frame-bytes it can be at most 682, because the list of stores is one frame"
+        "FILE, line 2: limits.stores: with this limits.frame-bytes it can be at most 682, because the list of stores is "
+          + "one frame"
       ),
       ("- a", "FILE: the file does not contain settings in the form KEY: VALUE"),
     ])
@@ -112,14 +128,77 @@ struct SettingsTests {
     #expect(try problems(text) == [problem])
   }
 
-  @Test(arguments: ["a: [", "a: b: c", "\u{1}", "workers: 1\nworkers: 2", "? [a]: b", "workers: &a 1\nx: *b"])
+  @Test func `one run reports everything, from top to bottom`() throws {
+    let text = """
+      workers: none
+      stores:
+      - a=memory
+      - b
+      - a=memory
+      - c=log
+      listen:
+      - tcp:127.0.0.1:1
+      - tcp:0.0.0.0:1
+      - nowhere
+      conections: 1
+      """
+    let problems = try problems(text, environment: ["LARDERD_DAT": "x", "LARDERD_ACCESS": "unix=read, unix=own"])
+    let positions = problems.map { $0.split(separator: ":").prefix(2).joined(separator: ":") }
+    #expect(
+      positions == [
+        "in the environment: LARDERD_DAT is not known; did you mean LARDERD_DATA?",
+        "environment, LARDERD_ACCESS: access, item 2", "FILE, line 1: workers", "FILE, line 4: stores, item 2",
+        "FILE, line 5: stores, item 3", "FILE, line 6: stores, item 4", "FILE, line 9: listen, item 2",
+        "FILE, line 10: listen, item 3", "FILE, line 11: conections is not known; did you mean limits.connections?",
+      ], "\(problems)")
+  }
+
+  @Test func `a store of the data directory keeps its engine and durability`() throws {
+    let data = folder.url.appending(path: "data").path
+    let directory = try DataDirectory.open(data)
+    try directory.create(StoreDescription(name: StoreName("a"), engine: .log, durability: .none))
+    #expect(try problems("data: \(data)\nstores: [a=log, b=memory]").isEmpty)
+    #expect(
+      try problems("data: \(data)\nstores:\n- b=log\n- a=directory") == [
+        "FILE, line 4: stores, item 2: \"a\" exists with log?durability=none; write that, or drop it"
+      ])
+  }
+
+  @Test(arguments: [
+    ("a: [", "FILE, line 2, column 1: a value or setting is expected here"),
+    ("data: b: c", "FILE, line 1, column 8: a value can't contain a colon and a space"),
+    ("workers: 1\n limits: 2", "FILE, line 2, column 8: a value can't contain a colon and a space"),
+    ("listen:\n\t- x", "FILE, line 2, column 1: nothing can begin with this character"),
+    ("stores: [a, b\nworkers: 1", "FILE, line 2, column 8: "),
+    ("data: \"x", "FILE, line 1, column 9: a quote is not closed"),
+    ("workers: 1\n---\nworkers: 2", "FILE, line 2: a second document begins here; use one"),
+    ("workers: 1\nworkers: 2", "FILE, line 2: workers occurs twice"),
+    ("workers: &a 1", "FILE, line 1: anchors (&name) are not supported"),
+    ("workers: *a", "FILE, line 1: aliases (*name) are not supported"),
+    ("x: 1\n\u{1}", "FILE, line 2: there is a character that is not UTF-8 text"),
+    ("a: " + String(repeating: "[", count: 100_000), "FILE, line 1: lists or sections are nested too deeply"),
+  ])
+  func `an error in YAML is explained with its position`(text: String, beginning: String) throws {
+    let problems = try problems(text)
+    #expect(problems.count == 1 && problems[0].hasPrefix(beginning), "\(problems)")
+  }
+
+  @Test func `a folder and a missing file are no configuration`() {
+    func problems(_ path: String) -> [String] {
+      do throws(SettingsError) {
+        _ = try SettingsLoader(path: path).load()
+        return []
+      } catch { return error.problems }
+    }
+    #expect(problems("/usr") == ["/usr: this is a folder; name a file"])
+    #expect(problems("/nowhere/larderd.yaml") == ["/nowhere/larderd.yaml: can't be read: No such file or directory"])
+    #expect(problems("/dev/zero") == ["/dev/zero: the file has more than 1048576 bytes; name a smaller one"])
+  }
+
+  @Test(arguments: ["? [a]: b", "a: b: c", "workers: [1, 2", "{", "- - -", "!!x y", "%YAML 9\n---\na: b"])
   func `a file that is not YAML is an error of one line`(text: String) throws {
     let problems = try problems(text)
     #expect(!problems.isEmpty && problems.allSatisfy { $0.hasPrefix("FILE") && !$0.contains("\n") }, "\(problems)")
-  }
-
-  @Test func `a missing file is an error`() {
-    #expect(throws: SettingsError.self) { try SettingsLoader(path: "/nowhere/larderd.yaml").load() }
   }
 
   @Test func `a reload applies what it can and names the changes that require a restart`() throws {

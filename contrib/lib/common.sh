@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 # The Debian packages that a build requires besides Swift.
-build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev pkg-config)
+build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev libyaml-dev
+  pkg-config)
 # The Debian packages of Larder's peers, and of the program that draws plots.
 bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 

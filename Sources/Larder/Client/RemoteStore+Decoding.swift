@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 extension RemoteStore.Find {
   /// Returns the documents as values of a type.

@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 import Platform
 
 /// Reads and writes of a store that take effect together: what `RemoteStore.perform` passes to its closure.

@@ -1,5 +1,5 @@
 import DataSources
-import Foundation
+import FoundationEssentials
 
 /// Converts the values of a remote data source to the bytes that a store keeps, and back.
 ///

@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 extension RemoteStore {
   /// Returns the documents that match a selector, and then each change of this set as it happens.

@@ -152,6 +152,9 @@ extension ServerConfiguration {
 /// The error for an address that other machines can reach, on a server that was not configured to accept that risk.
 package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertible {
   package let address: Address
+
+  package init(address: Address) { self.address = address }
+
   package var description: String {
     """
     \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a \

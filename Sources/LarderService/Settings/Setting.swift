@@ -14,7 +14,8 @@ package struct Setting: Sendable {
   let isSecret: Bool
   /// The default as a person writes it; nil for a single value that is not set by default.
   package let defaultTexts: [String]?
-  private let applyTexts: @Sendable ([String], inout Settings) throws -> Void
+  /// Sets the value, and returns what is wrong with it or with each of its items, by their positions.
+  private let applyTexts: @Sendable ([String], inout Settings) -> [(index: Int, error: any Error)]
 
   /// Why a value is not valid.
   struct ValueError: Error, CustomStringConvertible {
@@ -23,12 +24,18 @@ package struct Setting: Sendable {
   }
 
   /// Defines a list, which is empty by default.
-  private init(
-    list key: String, isReloadable: Bool = false,
-    _ apply: @escaping @Sendable ([String], inout Settings) throws -> Void
+  private init<Item>(
+    list key: String, isReloadable: Bool = false, _ path: WritableKeyPath<Settings, [Item]> & Sendable,
+    _ item: @escaping @Sendable (String) throws -> Item
   ) {
     (self.key, isList, self.isReloadable, isSecret, defaultTexts) = (key, true, isReloadable, false, [])
-    applyTexts = apply
+    applyTexts = { texts, settings in
+      var errors: [(Int, any Error)] = []
+      for (index, text) in texts.enumerated() {
+        do { settings[keyPath: path].append(try item(text)) } catch { errors.append((index, error)) }
+      }
+      return errors
+    }
   }
 
   /// Defines a single value.
@@ -38,7 +45,10 @@ package struct Setting: Sendable {
   ) {
     (self.key, isList, self.isReloadable, self.isSecret) = (key, false, isReloadable, isSecret)
     defaultTexts = defaultText.map { [$0] }
-    applyTexts = { try apply($0[0], &$1) }
+    applyTexts = { texts, settings in
+      do { try apply(texts[0], &settings) } catch { return [(0, error)] }
+      return []
+    }
   }
 
   /// Defines a whole number.
@@ -66,10 +76,10 @@ package struct Setting: Sendable {
     }
   }
 
-  /// Sets the value.
-  /// - Throws: `ValueError`, or the error of the type that parses the value.
-  func apply(_ texts: [String], to settings: inout Settings) throws {
-    try applyTexts(texts, &settings)
+  /// Sets the value. Leaves out the items of a list that are not valid.
+  /// - Returns: What is wrong with the value, or with each of a list's items, by their positions in `texts`.
+  func apply(_ texts: [String], to settings: inout Settings) -> [(index: Int, error: any Error)] {
+    applyTexts(texts, &settings)
   }
 
   /// The environment variable that sets this key.
@@ -82,7 +92,7 @@ package struct Setting: Sendable {
 
   /// All settings, in the order in which they are shown.
   package static let all: [Setting] = [
-    Setting(list: "listen") { texts, settings in settings.server.addresses = try texts.map { try Address($0) } },
+    Setting(list: "listen", \.server.addresses) { try Address($0) },
     Setting("insecure-tcp", default: "false") { text, settings in
       guard let isAllowed = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.server.allowsInsecureTCP = isAllowed
@@ -96,16 +106,12 @@ package struct Setting: Sendable {
     Setting("socket.owner", default: nil) { text, settings in
       try FileOwner(text).apply(to: &settings.server.access)
     },
-    Setting(list: "access", isReloadable: true) { texts, settings in
-      settings.server.accessRules = try texts.map { try AccessRule($0) }
-    },
+    Setting(list: "access", isReloadable: true, \.server.accessRules) { try AccessRule($0) },
     Setting("data", default: nil) { text, settings in
       guard !text.isEmpty else { throw ValueError("the path is empty") }
       settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text
     },
-    Setting(list: "stores", isReloadable: true) { texts, settings in
-      settings.server.stores = try texts.map { try ServerConfiguration.NamedStore($0) }
-    },
+    Setting(list: "stores", isReloadable: true, \.server.stores) { try ServerConfiguration.NamedStore($0) },
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),

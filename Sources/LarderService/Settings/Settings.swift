@@ -7,29 +7,6 @@ import Systemd
 package struct Settings: Sendable {
   package var server = ServerConfiguration(addresses: [])
   package var logLevel = LogLevel.info
-
-  /// Returns what is wrong with the combination of settings that are valid by themselves.
-  func contradictions() -> [String] {
-    let (limits, stores) = (server.limits, server.stores)
-    var problems: [String] = []
-    let maxStores = limits.maxFrameBytes / 192
-    if limits.stores > maxStores {
-      problems.append(
-        "limits.stores: with this limits.frame-bytes it can be at most \(maxStores), "
-          + "because the list of stores is one frame"
-      )
-    }
-    if stores.count > limits.stores {
-      problems.append("stores: there are \(stores.count), but limits.stores is \(limits.stores)")
-    }
-    for (index, store) in stores.enumerated() where stores[..<index].contains(where: { $0.name == store.name }) {
-      problems.append("stores: \"\(store.name)\" occurs twice")
-    }
-    if server.dataPath == nil, let store = stores.first(where: { $0.specification.engine.isDurable }) {
-      problems.append("stores: \"\(store.name)\" has a durable engine, which requires a data directory: set data")
-    }
-    return problems
-  }
 }
 
 /// Settings together with the source of each value.
@@ -46,25 +23,65 @@ package struct ResolvedSettings: Sendable {
     /// The value as a person writes it, one string for each element of a list; nil if it is not set.
     package let texts: [String]?
     package let source: Source
+    /// The lines of a list's items in the file, counted from 1; empty for values from elsewhere.
+    private let itemLines: [Int]
+
+    init(setting: Setting, texts: [String]?, source: Source, itemLines: [Int] = []) {
+      (self.setting, self.texts, self.source, self.itemLines) = (setting, texts, source, itemLines)
+    }
+
+    /// Returns an error about this value.
+    /// - Parameter item: The position of the list's item that the error is about; nil for the value as a whole.
+    func problem(_ message: String, item: Int? = nil) -> SettingsProblem {
+      let name = item.flatMap { setting.isList ? "\(setting.key), item \($0 + 1)" : nil } ?? setting.key
+      guard case .file(let path, var line) = source else {
+        return SettingsProblem("\(source.errorPrefix)\(name): \(message)")
+      }
+      if let item, item < itemLines.count { line = itemLines[item] }
+      return SettingsProblem(line: line, "\(path), line \(line): \(name): \(message)")
+    }
   }
 
   /// The values of all settings, in the order of `Setting.all`.
   package let values: [Value]
   package let settings: Settings
 
-  init(_ values: [Value]) throws(SettingsError) {
+  /// - Parameters:
+  ///   - problems: What is wrong with the sources of the values.
+  ///   - invalidKeys: The keys whose values were left out because of that.
+  /// - Throws: `SettingsError` with these problems and everything that is wrong with the values.
+  init(
+    _ values: [Value], problems: [SettingsProblem] = [], invalidKeys: Set<String> = []
+  ) throws(SettingsError) {
     self.values = values
     var settings = Settings()
-    var problems: [String] = []
+    var (problems, invalidKeys) = (problems, invalidKeys)
+    var validItems: [String: [Int]] = [:]
     for value in values {
       guard let texts = value.texts else { continue }
-      do { try value.setting.apply(texts, to: &settings) } catch {
-        problems.append("\(value.source.errorPrefix)\(value.setting.key): \(error)")
-      }
+      let errors = value.setting.apply(texts, to: &settings)
+      problems += errors.map { value.problem("\($0.error)", item: $0.index) }
+      if !errors.isEmpty, !value.setting.isList { invalidKeys.insert(value.setting.key) }
+      validItems[value.setting.key] = texts.indices.filter { index in !errors.contains { $0.index == index } }
     }
-    if problems.isEmpty { problems = settings.contradictions() }
-    guard problems.isEmpty else { throw SettingsError(problems) }
+    for contradiction in settings.contradictions where invalidKeys.isDisjoint(with: contradiction.keys) {
+      guard let value = values.first(where: { $0.setting.key == contradiction.keys[0] }) else { continue }
+      let item = contradiction.item.map { validItems[value.setting.key, default: []][$0] }
+      problems.append(value.problem(contradiction.message, item: item))
+    }
+    guard problems.isEmpty else { throw SettingsError(SettingsProblem.inOrder(problems)) }
     self.settings = settings
+  }
+
+  /// What a server refuses unless systemd passes it a socket: access rules for listeners that `listen` doesn't have.
+  package var requirements: [String] {
+    guard let access = values.first(where: { $0.setting.key == "access" }) else { return [] }
+    let addresses = Set(settings.server.addresses.map(\.description))
+    return settings.server.accessRules.enumerated().compactMap { index, rule in
+      guard let listener = rule.listener, !addresses.contains(listener) else { return nil }
+      return access.problem("'\(listener)' must be the name or address of a socket that systemd passes", item: index)
+        .text
+    }
   }
 
   /// Applies what can change in a running server.
@@ -126,6 +143,22 @@ extension ResolvedSettings.Source: CustomStringConvertible {
   }
 }
 
+/// One thing that is wrong with a configuration.
+struct SettingsProblem: Sendable {
+  /// The line of the file, counted from 1; 0 for a problem without a line.
+  private let line: Int
+  let text: String
+
+  init(line: Int = 0, _ text: String) {
+    (self.line, self.text) = (line, text)
+  }
+
+  /// Returns the texts of problems: first those without a line, then those of the file from top to bottom.
+  static func inOrder(_ problems: [SettingsProblem]) -> [String] {
+    problems.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }.map(\.element.text)
+  }
+}
+
 /// Everything that is wrong with a configuration.
 package struct SettingsError: Error, Equatable, Sendable {
   package let problems: [String]
@@ -135,6 +168,11 @@ package struct SettingsError: Error, Equatable, Sendable {
 
 /// Returns an error about an unknown name, with the known name that is most similar.
 func unknownNameMessage(_ name: String, knownNames: [String]) -> String {
-  let suggestion = SpellingSuggestion.nearest(to: name, of: knownNames)
+  func lastPart(_ name: String) -> String { name.split(separator: ".").last.map(String.init) ?? name }
+  var suggestion = SpellingSuggestion.nearest(to: name, of: knownNames)
+  if suggestion == nil, let part = SpellingSuggestion.nearest(to: name, of: knownNames.map(lastPart)) {
+    // The section is missing.
+    suggestion = knownNames.first { lastPart($0) == part }
+  }
   return "\(name) is not known" + (suggestion.map { "; did you mean \($0)?" } ?? "")
 }

@@ -1,4 +1,4 @@
-import Configuration
+import Basics
 
 /// Reads the settings from flags, environment variables and a configuration file. Flags override the environment, which
 /// overrides the file, which overrides the defaults.
@@ -18,72 +18,39 @@ package struct SettingsLoader: Sendable {
   /// Reads all settings. Each call reads the file again.
   /// - Throws: `SettingsError` with everything that is wrong.
   package func load() throws(SettingsError) -> ResolvedSettings {
-    var problems = unknownVariables
-    var providers = [flagProvider, environmentProvider]
+    var problems = unknownVariables.map { SettingsProblem($0) }
+    var file: SettingsFile?
+    var invalidKeys: Set<String> = []
     do throws(SettingsError) {
-      if let path { providers.append(try Self.fileProvider(path)) }
+      file = if let path { try SettingsFile(path) } else { nil }
+      problems += file?.problems ?? []
+      invalidKeys = file?.invalidKeys ?? []
     } catch {
-      problems += error.problems
+      problems += error.problems.map { SettingsProblem($0) }
+      // What the file would have set is unknown.
+      invalidKeys = Set(Setting.all.map(\.key))
     }
-    var values: [ResolvedSettings.Value] = []
-    for setting in Setting.all {
-      do {
-        let found = try providers.lazy.compactMap { try $0.value(of: setting) }.first
-        values.append(found ?? ResolvedSettings.Value(setting: setting, texts: setting.defaultTexts, source: .default))
-      } catch {
-        problems.append("\(setting.key): \(error)")
-      }
-    }
-    guard problems.isEmpty else { throw SettingsError(problems) }
-    return try ResolvedSettings(values)
+    let values = Setting.all.map { value(of: $0, in: file) }
+    return try ResolvedSettings(values, problems: problems, invalidKeys: invalidKeys)
   }
 
-  /// One source of settings.
-  private struct Provider {
-    private let snapshot: any ConfigSnapshot
-    /// The components that precede every key.
-    private let prefix: [String]
-    private let source: (Setting) -> ResolvedSettings.Source
-
-    init(
-      _ snapshot: any ConfigSnapshot, prefix: [String] = [], source: @escaping (Setting) -> ResolvedSettings.Source
-    ) {
-      self.snapshot = snapshot
-      self.prefix = prefix
-      self.source = source
-    }
-
-    func value(of setting: Setting) throws -> ResolvedSettings.Value? {
-      let key = AbsoluteConfigKey(prefix + setting.key.split(separator: ".").map(String.init))
-      let found = try snapshot.value(forKey: key, type: setting.isList ? .stringArray : .string).value
-      switch found?.content {
-      case .string(let text): return .init(setting: setting, texts: [text], source: source(setting))
-      case .stringArray(let texts): return .init(setting: setting, texts: texts, source: source(setting))
-      default: return nil
-      }
-    }
-  }
-
-  private var flagProvider: Provider {
-    var values: [AbsoluteConfigKey: ConfigValue] = [:]
-    for setting in Setting.all {
-      guard let texts = flags[setting.key] else { continue }
-      let key = AbsoluteConfigKey(setting.key.split(separator: ".").map(String.init))
-      values[key] = ConfigValue(setting.isList ? .stringArray(texts) : .string(texts[0]), isSecret: setting.isSecret)
-    }
-    return Provider(InMemoryProvider(values: values).snapshot()) { _ in .flag }
-  }
-
-  private var environmentProvider: Provider {
+  private func value(of setting: Setting, in file: SettingsFile?) -> ResolvedSettings.Value {
+    if let texts = flags[setting.key] { return .init(setting: setting, texts: texts, source: .flag) }
     // An empty variable counts as not set.
-    let variables = environment.filter { !$0.value.isEmpty }
-    let snapshot = EnvironmentVariablesProvider(environmentVariables: variables).snapshot()
-    return Provider(snapshot, prefix: ["larderd"]) { .environment($0.variable) }
+    if let text = environment[setting.variable], !text.isEmpty {
+      let texts = setting.isList ? text.split(separator: ",").map { Self.trimmed($0) } : [text]
+      return .init(setting: setting, texts: texts, source: .environment(setting.variable))
+    }
+    if let path, let value = file?[setting] {
+      return .init(
+        setting: setting, texts: value.texts, source: .file(path, line: value.line), itemLines: value.itemLines)
+    }
+    return .init(setting: setting, texts: setting.defaultTexts, source: .default)
   }
 
-  private static func fileProvider(_ path: String) throws(SettingsError) -> Provider {
-    let file = try SettingsFile(path)
-    return Provider(file.snapshot) { .file(path, line: file.line(of: $0.key)) }
+  private static func trimmed(_ text: Substring) -> String {
+    let start = text.drop(while: \.isWhitespace)
+    return String(start.dropLast(start.reversed().prefix(while: \.isWhitespace).count))
   }
 
   private var unknownVariables: [String] {

@@ -140,6 +140,11 @@ package final class DataDirectory: Sendable {
     return stores
   }
 
+  /// Returns the descriptions of the stores in a data directory, which a server may be using. Empty if it can't be read.
+  package static func recordedStores(at path: String) -> [StoreDescription] {
+    (try? DataDirectory(path, LocalFileSystem(), nil).stores()) ?? []
+  }
+
   /// Returns the description of a store.
   /// - Throws: `unknownStore` or `damagedDescription`.
   package func description(of name: StoreName) throws(DataDirectoryError) -> StoreDescription {

@@ -1,6 +1,6 @@
 import DataSources
 import Documents
-import Foundation
+import FoundationEssentials
 
 /// The encoder and the decoder of documents of a type, and between values and JSON.
 package struct DocumentCoding: Sendable {

@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 /// Decodes types from probe values: every key is there, arrays have elements, and scalars are candidates.
 ///
@@ -107,7 +107,7 @@ struct ProbeDecoder: Decoder {
   }
 
   /// Returns a value of a type that encoders write in a way of their own, or that can't decode itself from candidates.
-  private func foundationValue<Value>(_ type: Value.Type) throws -> Value? {
+  private func foundationValue<Value: Decodable>(_ type: Value.Type) throws -> Value? {
     switch type {
     case is Date.Type: try choose(ProbeCandidates.dates) as? Value
     case is Data.Type: try choose(ProbeCandidates.data) as? Value
@@ -117,7 +117,9 @@ struct ProbeDecoder: Decoder {
     case is JSONValue.Type: try choose(ProbeCandidates.json) as? Value
     case is Calendar.Type: try choose(ProbeCandidates.calendars) as? Value
     case is TimeZone.Type: try choose(ProbeCandidates.timeZones) as? Value
-    case is IndexSet.Type: try choose(ProbeCandidates.indexSets) as? Value
+    // A type of Foundation beyond its essentials, to which alone this module links.
+    case _ where String(reflecting: type) == "Foundation.IndexSet":
+      try JSONDecoder().decode(type, from: Data(choose(ProbeCandidates.indexSets).utf8))
     case is URLComponents.Type: try choose(ProbeCandidates.urlComponents) as? Value
     default: nil
     }

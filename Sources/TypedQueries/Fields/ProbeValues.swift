@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 /// The values that a type is decoded from in a probe, by their coding paths. Each value is one of some candidates.
 struct ProbeValues {
@@ -88,7 +88,10 @@ enum ProbeCandidates {
   static let json: [JSONValue] = ["Ab 1é", 3, .bool(true), .array([]), .object([:])]
   static let calendars = [Calendar(identifier: .gregorian), Calendar(identifier: .iso8601)]
   static let timeZones = [0, 3_600].compactMap(TimeZone.init(secondsFromGMT:))
-  static let indexSets = [IndexSet(integersIn: 1...2), IndexSet(integer: 7), IndexSet()]
+  /// Sets of 1 and 2, of 7, and of nothing, as JSON.
+  static let indexSets = [
+    #"{"indexes":[{"location":1,"length":2}]}"#, #"{"indexes":[{"location":7,"length":1}]}"#, #"{"indexes":[]}"#,
+  ]
   static let urlComponents = urls.compactMap { URLComponents(url: $0, resolvingAgainstBaseURL: false) }
 
   static func integers<Value: FixedWidthInteger>(_ type: Value.Type) -> [Value] {

@@ -1,6 +1,6 @@
 import DataSources
 import Documents
-import Foundation
+import FoundationEssentials
 
 /// A type whose values are documents: what requests and filters are about.
 ///

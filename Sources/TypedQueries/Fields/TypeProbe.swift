@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 /// Instances of a type that differ from a first one in one decoded value each, with the documents that they are encoded
 /// as. They show which member of a document has the value of a key path.
@@ -17,7 +17,7 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
   /// Why the type has no instances.
   private let refusal: String
   private let coding: DocumentCoding
-  private let lock = NSRecursiveLock()
+  private let lock = RecursiveLock()
 
   /// The maximum number of instances for each decoded value.
   private static var maxVariantCount: Int { 4 }

@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 extension Filter where Root: Codable {
   /// Creates a filter from a predicate of Foundation.

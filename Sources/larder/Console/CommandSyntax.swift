@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 
 /// The syntax of a command, decoded from the JSON in which the argument parser describes it. Only what the console
 /// needs.

@@ -1,6 +1,6 @@
 import Basics
 import Documents
-import Foundation
+import FoundationEssentials
 import Larder
 
 /// An entry as one line of JSON, from which `EntryLineParser` restores the same bytes:

@@ -1,0 +1,101 @@
+import LarderServer
+import Platform
+import Storage
+
+/// Settings that are valid by themselves, but that the server refuses because of others, or because of what is in the
+/// data directory.
+struct Contradiction {
+  /// The keys that contradict each other. The first one is where the error is reported.
+  let keys: [String]
+  /// The position of the list's item that is wrong; nil for the value as a whole.
+  let item: Int?
+  let message: String
+
+  init(_ keys: [String], item: Int? = nil, _ message: String) {
+    (self.keys, self.item, self.message) = (keys, item, message)
+  }
+}
+
+extension Settings {
+  /// Everything that the server refuses although each value is valid. Reads the descriptions of the stores in the data
+  /// directory.
+  var contradictions: [Contradiction] { limitContradictions + addressContradictions + storeContradictions }
+
+  private var limitContradictions: [Contradiction] {
+    let (limits, count) = (server.limits, server.stores.count)
+    let maxStores = limits.maxFrameBytes / 192
+    var found: [Contradiction] = []
+    if limits.stores > maxStores {
+      found.append(
+        Contradiction(
+          ["limits.stores", "limits.frame-bytes"],
+          "with this limits.frame-bytes it can be at most \(maxStores), because the list of stores is one frame"))
+    }
+    if count > limits.stores {
+      found.append(
+        Contradiction(["stores", "limits.stores"], "there are \(count), but limits.stores is \(limits.stores)"))
+    }
+    return found
+  }
+
+  private var addressContradictions: [Contradiction] {
+    var found: [Contradiction] = []
+    for (index, address) in server.addresses.enumerated() {
+      if !address.isPortChosenBySystem, server.addresses[..<index].contains(address) {
+        found.append(Contradiction(["listen"], item: index, "\"\(address)\" occurs twice"))
+      } else if isExposed(address) {
+        found.append(
+          Contradiction(["listen", "insecure-tcp"], item: index, "\(ExposureError(address: address))"))
+      }
+    }
+    guard let metrics = server.metrics else { return found }
+    if !metrics.isPortChosenBySystem, server.addresses.contains(metrics) {
+      found.append(Contradiction(["metrics", "listen"], "\"\(metrics)\" is in listen, too; use another address"))
+    } else if isExposed(metrics) {
+      found.append(Contradiction(["metrics", "insecure-tcp"], "\(ExposureError(address: metrics))"))
+    }
+    return found
+  }
+
+  private func isExposed(_ address: Address) -> Bool { !server.allowsInsecureTCP && address.isNumericAndRemote }
+
+  private var storeContradictions: [Contradiction] {
+    let stores = server.stores
+    var found: [Contradiction] = []
+    if let path = server.dataPath, let kind = try? LocalFileSystem().kind(of: path), kind != .folder {
+      found.append(Contradiction(["data"], "\"\(path)\" is not a folder, and links are not followed"))
+    }
+    let recorded = server.dataPath.map { DataDirectory.recordedStores(at: $0) } ?? []
+    for (index, store) in stores.enumerated() {
+      let name = "\"\(store.name)\""
+      if stores[..<index].contains(where: { $0.name == store.name }) {
+        found.append(Contradiction(["stores"], item: index, "\(name) occurs twice"))
+      } else if store.specification.engine.isDurable, server.dataPath == nil {
+        found.append(
+          Contradiction(
+            ["stores", "data"], item: index,
+            "\(name) has a durable engine, which requires a data directory: set data"))
+      } else if let existing = recorded.first(where: { $0.name == store.name }), !existing.fits(store.specification) {
+        found.append(
+          Contradiction(
+            ["stores", "data"], item: index,
+            "\(name) exists with \(existing.engine.rawValue)?durability=\(existing.durability); write that, or drop it")
+        )
+      }
+    }
+    return found
+  }
+}
+
+extension Address {
+  /// Whether the system chooses a free port, so that several sockets can have the same address.
+  fileprivate var isPortChosenBySystem: Bool {
+    if case .tcp(_, 0) = self { true } else { false }
+  }
+}
+
+extension StoreDescription {
+  fileprivate func fits(_ specification: StoreSpecification) -> Bool {
+    engine == specification.engine && (specification.durability == nil || specification.durability == durability)
+  }
+}
