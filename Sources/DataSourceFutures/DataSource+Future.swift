@@ -38,6 +38,12 @@ extension GetDataSource {
   public func getAll<K: StableKey>(_ ids: [K], missing: MissingIds = .fail) -> Future<[T]> {
     getAll(IdsQuery(ids, missing: missing))
   }
+
+  /// Returns the single value of each id, or nil for an id that has none.
+  @available(*, noasync, message: "use 'try await' in an async function, or Future { try await … }")
+  public func getEach<K: StableKey>(_ ids: [K]) -> Future<[T?]> {
+    Future { try await self.getEach(ids) }
+  }
 }
 
 extension PutDataSource {

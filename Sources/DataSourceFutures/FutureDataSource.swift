@@ -43,10 +43,10 @@ extension FutureGetDataSource {
   }
 
   @available(*, unavailable, message: "the source must implement it")
-  public func get(_ query: any Query) -> Future<T> { Future(failing: DataSourceError.notImplemented) }
+  public func get(_ query: any Query) -> Future<T> { Future(DataSourceError.notImplemented) }
 
   @available(*, unavailable, message: "the source must implement it")
-  public func getAll(_ query: any Query) -> Future<[T]> { Future(failing: DataSourceError.notImplemented) }
+  public func getAll(_ query: any Query) -> Future<[T]> { Future(DataSourceError.notImplemented) }
 }
 
 extension FuturePutDataSource {
@@ -61,11 +61,11 @@ extension FuturePutDataSource {
   }
 
   @available(*, unavailable, message: "the source must implement it")
-  public func put(_ value: T?, in query: any Query) -> Future<T> { Future(failing: DataSourceError.notImplemented) }
+  public func put(_ value: T?, in query: any Query) -> Future<T> { Future(DataSourceError.notImplemented) }
 
   @available(*, unavailable, message: "the source must implement it")
   public func putAll(_ array: [T], in query: any Query) -> Future<[T]> {
-    Future(failing: DataSourceError.notImplemented)
+    Future(DataSourceError.notImplemented)
   }
 }
 
@@ -76,7 +76,7 @@ extension FutureDeleteDataSource {
   }
 
   @available(*, unavailable, message: "the source must implement it")
-  public func delete(_ query: any Query) -> Future<Void> { Future(failing: DataSourceError.notImplemented) }
+  public func delete(_ query: any Query) -> Future<Void> { Future(DataSourceError.notImplemented) }
 }
 
 extension Query {

@@ -28,10 +28,7 @@ func print(_ items: Any...) {
 
 /// Waits for a future. A future must not need the main thread.
 func wait<T>(for future: Future<T>) throws -> T {
-  while true {
-    if let result = future.result { return try result.get() }
-    usleep(1_000)
-  }
+  try future.result.get()
 }
 
 /// A source that records its calls and passes them to a source in memory.

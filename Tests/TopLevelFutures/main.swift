@@ -106,13 +106,13 @@ print("await:", try wait(for: zeno).title == wait(for: Future { try await titleO
 // DataSourceFutures: sources with futures.
 struct CallbackDataSource: FutureGetDataSource {
   func get(_ query: any Query) -> Future<String> {
-    Future(resolving: { resolver in
+    Future { resolver in
       readSomewhere { resolver.set($0) }
-    })
+    }
   }
 
   func getAll(_ query: any Query) -> Future<[String]> {
-    Future(failing: query.notSupported(.getAll, self))
+    Future(query.notSupported(.getAll, self))
   }
 }
 
@@ -124,11 +124,22 @@ print(try wait(for: CallbackDataSource().get("a")))
 
 // Migrating from Harmony.
 do {
-    let (source, item) = (InMemoryDataSource<String>(), "item")
+    typealias Item = String
+    let (source, item) = (InMemoryDataSource<Item>(), "item")
 source.put(item, forId: "myKey").then { stored in
   print("Success: \(stored)")
 }.fail { error in
   print("Failure: \(error)")
 }
     Output.shared.wait(for: "Success: item")
+let repository = CacheRepository(
+  main: source, cache: InMemoryDataSource<Item>(), validator: DefaultObjectValidation())
+repository.get("myKey", operation: CacheSyncOperation(fallback: true)).then { found in
+  print("Found: \(found)")
+}
+    Output.shared.wait(for: "Found: item")
+func itemOfMyKey() throws -> Item {
+  try source.get("myKey").result.get()
+}
+    print("result:", try itemOfMyKey())
 }

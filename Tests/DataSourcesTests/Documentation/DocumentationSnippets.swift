@@ -255,13 +255,13 @@ extension ShelfQuery: KeyQuery {
 
   struct CallbackDataSource: FutureGetDataSource {
     func get(_ query: any Query) -> Future<String> {
-      Future(resolving: { resolver in
+      Future { resolver in
         readSomewhere { resolver.set($0) }
-      })
+      }
     }
 
     func getAll(_ query: any Query) -> Future<[String]> {
-      Future(failing: query.notSupported(.getAll, self))
+      Future(query.notSupported(.getAll, self))
     }
   }
 }
@@ -286,6 +286,21 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
     calls()
     while printed.events.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
     #expect(printed.events[0].hasPrefix("Success"))
+    func moreCalls() {
+      let repository = CacheRepository(
+        main: source, cache: InMemoryDataSource<Item>(), validator: DefaultObjectValidation())
+      repository.get("myKey", operation: CacheSyncOperation(fallback: true)).then { found in
+        print("Found: \(found)")
+      }
+    }
+    moreCalls()
+    while printed.events.count < 2 { try await Task.sleep(for: .milliseconds(1)) }
+    #expect(printed.events[1].hasPrefix("Found"))
+    // The next snippet.
+    func itemOfMyKey() throws -> Item {
+      try source.get("myKey").result.get()
+    }
+    #expect(throws: Never.self) { try itemOfMyKey() }
     // The next snippet.
     let stored = try await source.put(item, forId: "myKey")
     #expect(stored == item)

@@ -36,10 +36,9 @@ import Testing
     #expect(run.status == 0)
     #expect(
       run.lines.sorted() == [
-        "Success: item", "Success: value of myKey", "Zeno's Conscience", "await: true", "called back",
+        "Found: item", "Success: item", "Success: value of myKey", "Zeno's Conscience", "await: true", "called back",
         "error: illegalArgument", "error: notFound", "ids: delete, get, put", "later search: getAll getAll",
-        "put: stored",
-        "queries: delete, get, put", #"search: ["far"]"#, #"search: ["near"]"#,
+        "put: stored", "queries: delete, get, put", "result: item", #"search: ["far"]"#, #"search: ["near"]"#,
       ])
   }
 
@@ -65,6 +64,23 @@ import Testing
           $0.hasPrefix("error: ") && ($0.contains("marked with 'await'") || $0.contains("'async' call in a function"))
         }, "\(line)")
     }
+  }
+
+  @Test func `with DataSources alone, there are neither futures nor Harmony's names`() throws {
+    let diagnostics = try Compiler.diagnostics(
+      of: """
+        import DataSources
+        let books = InMemoryDataSource<String>()
+        func getting(_ books: some GetDataSource<String>) async throws -> String { try await books.get(1) }
+        func future() { _ = Future(1) }
+        func call() { _ = books.get(1) }
+        func operation() -> RepositoryOperation { MainOperation() }
+        func page() -> any Query { PaginationOffsetLimitQuery(0, 20) }
+        func mapper(_ mapper: Mapper<String, Int>) {}
+        func error() -> any Error { CoreError.NotFound() }
+        """)
+    for line in 1...3 { #expect(diagnostics[line] == nil) }
+    for line in 4...9 { #expect(diagnostics[line, default: []].contains { $0.hasPrefix("error: ") }, "\(line)") }
   }
 
   @Test func `with DataSourceFutures, a call that would lose an error doesn't compile or is a warning`() throws {

@@ -7,6 +7,90 @@ import Testing
   struct Broken: Error, Equatable {}
   struct Other: Error, Equatable {}
 
+  @Test func `a future is made of a value, an error, a result or another future`() throws {
+    var futures: [Future<Int>] = []
+    futures.append(Future<Int>(1))
+    futures.append(Future<Int>(.success(1)))
+    futures.append(Future<Int>(Future<Int>(1)))
+    futures.append(Future<Int>(value: { 1 }))
+    futures.append(Future<Int>(future: { Future<Int>(1) }))
+    futures.append(Future<Int> { $0.set(1) })
+    futures.append(Future<Int> { 1 })
+    futures.append(Future<Int> { Future<Int>(1) })
+    for future in futures { #expect(try future.currentResult?.get() == 1) }
+    var failed: [Future<Int>] = []
+    failed.append(Future<Int>(Broken()))
+    failed.append(Future<Int>(.failure(Broken())))
+    failed.append(Future<Int>(Future<Int>(Broken())))
+    failed.append(Future<Int>(value: { throw Broken() }))
+    failed.append(Future<Int>(future: { throw Broken() }))
+    failed.append(Future<Int> { $0.set(Broken()) })
+    failed.append(Future<Int> { _ in throw Broken() })
+    failed.append(Future<Int> { Broken() })
+    for future in failed { #expect(throws: Broken()) { try future.currentResult?.get() } }
+  }
+
+  @Test func `a pending future is set directly, once`() throws {
+    let future = Future<Int>()
+    #expect(future.currentResult == nil)
+    #expect(future.set(1))
+    #expect(!future.set(2) && !future.set(Broken()) && !future.set(value: 3, error: nil))
+    #expect(try future.currentResult?.get() == 1)
+    let done = Future<Void>()
+    #expect(done.set() && !done.set())
+  }
+
+  @Test func `set(value,error) prefers the error, and rejects neither`() throws {
+    func result(_ value: Int?, _ error: (any Error)?) -> Future<Int> {
+      let future = Future<Int>()
+      future.set(value: value, error: error)
+      return future
+    }
+    #expect(try result(1, nil).currentResult?.get() == 1)
+    #expect(throws: Broken()) { try result(nil, Broken()).currentResult?.get() }
+    #expect(throws: Broken()) { try result(1, Broken()).currentResult?.get() }
+    #expect(throws: DataSourceError.illegalArgument) { try result(nil, nil).currentResult?.get() }
+  }
+
+  @Test func `the state tells what a future has`() {
+    let future = Future<Int>()
+    #expect(future.state == .blank)
+    future.then { _ in }
+    #expect(future.state == .waitingContent)
+    future.set(1)
+    #expect(future.state == .sent)
+    let other = Future(1)
+    #expect(other.state == .waitingThen)
+    other.then { _ in }
+    #expect(other.state == .sent)
+  }
+
+  @Test func `result waits for the future`() async throws {
+    let future = Future<Int>()
+    let results = try await onThreads(4) {
+      future.set(5)
+      return try future.result.get()
+    }
+    #expect(results == [5, 5, 5, 5])
+    let later = Future<Int>()
+    let waiting = Task { try await onThreads(2) { try later.result.get() } }
+    try await Task.sleep(for: .milliseconds(5))
+    later.set(6)
+    #expect(try await waiting.value == [6, 6])
+  }
+
+  @Test func `result in a subscriber waits for what this thread has yet to deliver`() async throws {
+    let results = try await onThreads(1) {
+      let inner = Recorder<Int>()
+      Future(1).then { value in
+        let next = Future(value).map { $0 + 1 }.flatMap { Future($0).map { $0 + 1 } }
+        if case .success(let value) = blockingResult(of: next) { inner.add(value) }
+      }
+      return inner.events
+    }
+    #expect(results == [[3]])
+  }
+
   @Test func `the first set wins`() async throws {
     let answers = Recorder<Bool>()
     let future = Future<Int> { resolver in
@@ -15,7 +99,7 @@ import Testing
       answers.add(resolver.set(Broken()))
     }
     #expect(answers.events == [true, false, false])
-    #expect(try future.result?.get() == 1)
+    #expect(try future.currentResult?.get() == 1)
     #expect(try await future.value == 1)
   }
 
@@ -23,7 +107,7 @@ import Testing
     let events = Recorder<String>()
     let (future, resolver) = pending(Int.self)
     future.then { events.add("a\($0)") }.fail { _ in events.add("never") }.onCompletion { events.add("b") }
-    #expect(events.events.isEmpty && future.result == nil)
+    #expect(events.events.isEmpty && future.currentResult == nil)
     resolver.set(5)
     future.then { events.add("c\($0)") }
     #expect(events.events == ["a5", "b", "c5"])
@@ -31,7 +115,7 @@ import Testing
 
   @Test func `fail and onCompletion get errors`() {
     let events = Recorder<String>()
-    Future<Int>(failing: Broken()).then { _ in events.add("never") }.fail { events.add("\($0)") }
+    Future<Int>(Broken()).then { _ in events.add("never") }.fail { events.add("\($0)") }
       .onCompletion { events.add("done") }
     #expect(events.events == ["Broken()", "done"])
   }
@@ -49,16 +133,45 @@ import Testing
     #expect(await failure { try await future.value } == .failed)
   }
 
+  @Test func `a future that is deallocated fails its subscribers`() async {
+    var future: Future<Int>? = Future()
+    let next = future!.map { $0 }
+    future = nil
+    #expect(await failure { try await next.value } == .failed)
+  }
+
+  @Test func `a pending future is freed`() {
+    weak var freed: Future<Int>?
+    do {
+      let future = Future<Int>()
+      freed = future
+      #expect(freed != nil)
+    }
+    #expect(freed == nil)
+  }
+
+  @Test func `calls to a source that answers immediately keep their order`() async throws {
+    let source = InMemoryDataSource<Int>()
+    func calls() -> Future<Int> {
+      _ = source.putAll([1, 2], forId: "a")
+      _ = source.put(3, forId: "a")
+      return source.get("a")
+    }
+    let future = calls()
+    #expect(future.state == .waitingThen)
+    #expect(try await future.value == 3)
+  }
+
   @Test func `map, flatMap and mapError transform`() async throws {
     #expect(try await Future(2).map { $0 * 2 }.value == 4)
     #expect(try await Future(2).flatMap { Future("\($0)") }.value == "2")
     await #expect(throws: Broken()) { try await Future(2).map { _ throws -> Int in throw Broken() }.value }
     await #expect(throws: Broken()) { try await Future(2).flatMap { _ throws -> Future<Int> in throw Broken() }.value }
-    await #expect(throws: Other()) { try await Future<Int>(failing: Broken()).mapError { _ in Other() }.value }
+    await #expect(throws: Other()) { try await Future<Int>(Broken()).mapError { _ in Other() }.value }
   }
 
   @Test func `recover replaces the matching errors`() async throws {
-    let broken = Future<Int>(failing: Broken())
+    let broken = Future<Int>(Broken())
     #expect(try await broken.recover { _ in Future(1) }.value == 1)
     #expect(try await broken.recover(if: Broken.self) { _ in Future(2) }.value == 2)
     #expect(try await broken.recover(if: { $0 is Broken }, { _ in Future(3) }).value == 3)
@@ -77,8 +190,8 @@ import Testing
     #expect(try await Future(1).zip(Future("a")).value == (1, "a"))
     #expect(try await Future(1).zip(Future("a"), Future(true)).value == (1, "a", true))
     let (never, resolver) = pending(Int.self)
-    await #expect(throws: Broken()) { try await never.zip(Future<Int>(failing: Broken())).value }
-    await #expect(throws: Broken()) { try await Future<Int>(failing: Broken()).zip(never).value }
+    await #expect(throws: Broken()) { try await never.zip(Future<Int>(Broken())).value }
+    await #expect(throws: Broken()) { try await Future<Int>(Broken()).zip(never).value }
     resolver.set(0)
   }
 
@@ -87,13 +200,35 @@ import Testing
     let (second, two) = pending(Int.self)
     let both = Future.batch(first, second)
     two.set(2)
-    #expect(both.result == nil)
+    #expect(both.currentResult == nil)
     one.set(1)
     #expect(try await both.value == [1, 2])
     #expect(try await Future<Int>.batch([]).value == [])
     let (never, resolver) = pending(Int.self)
-    await #expect(throws: Broken()) { try await Future.batch([never, Future(failing: Broken())]).value }
+    await #expect(throws: Broken()) { try await Future.batch([never, Future(Broken())]).value }
     resolver.set(0)
+  }
+
+  @Test func `plus, zip and chain combine, and unzip and collapse take apart`() async throws {
+    #expect(try await (Future(1) + Future("a")).value == (1, "a"))
+    #expect(try await Future(1).zip(Future("a"), Future(true), Future(2.5)).value == (1, "a", true, 2.5))
+    #expect(try await Future(1).chain(Future("a")).value == "a")
+    await #expect(throws: Broken()) { try await Future<Int>(Broken()).chain(Future("a")).value }
+    let (number, text) = Future((1, "a")).unzip()
+    #expect(try await number.value == 1)
+    #expect(try await text.value == "a")
+    #expect(try await Future((1, 2)).collapse { $0 + $1 }.value == 3)
+    #expect(try await Future((1, 2, 3)).collapse { $0 + $1 + $2 }.value == 6)
+  }
+
+  @Test func `optionals are filled, mapped and wrapped`() async throws {
+    #expect(try await Future<Int?>(nil).fill { 3 }.value == 3)
+    #expect(try await Future<Int?>(1).fill { 3 }.value == 1)
+    #expect(try await Future<Int?>(nil).flatFill { Future(3) }.value == 3)
+    #expect(try await Future<Int?>(1).flatFill { Future(3) }.value == 1)
+    #expect(try await Future<Int?>(1).unwrappedMap { "\($0)" }.value == "1")
+    #expect(try await Future<Int?>(nil).unwrappedMap { "\($0)" }.value == nil)
+    #expect(try await Future(1).optional().value == 1)
   }
 
   @Test func `unwrap fails for nil`() async throws {
@@ -103,7 +238,9 @@ import Testing
 
   @Test func `an asynchronous operation resolves a future`() async throws {
     #expect(try await Future { try await Future(4).value }.value == 4)
-    await #expect(throws: Broken()) { try await Future<Int> { throw Broken() }.value }
+    await #expect(throws: Broken()) { try await Future { try await Future<Int>(Broken()).value }.value }
+    #expect(try await withFuture { try await Future(4).async() }.value == 4)
+    await #expect(throws: Broken()) { try await withFuture { try await Future<Int>(Broken()).value }.value }
   }
 
   @Test func `a cancelled waiter stops waiting, and the future continues`() async throws {
@@ -111,7 +248,7 @@ import Testing
     let waiter = Task { try await future.value }
     waiter.cancel()
     await #expect(throws: CancellationError.self) { try await waiter.value }
-    #expect(future.result == nil)
+    #expect(future.currentResult == nil)
     resolver.set(9)
     #expect(try await future.value == 9)
   }
@@ -137,3 +274,6 @@ import Testing
     return (future, resolver!)
   }
 }
+
+/// Returns the result of a future, in synchronous code.
+private func blockingResult<T>(of future: Future<T>) -> Result<T, any Error> { future.result }

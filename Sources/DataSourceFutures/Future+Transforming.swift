@@ -33,12 +33,12 @@ extension Future {
 extension Future {
   /// Returns a future with the transformed value; if the closure throws, with its error.
   public func map<U: Sendable>(_ transform: @escaping @Sendable (T) throws -> U) -> Future<U> {
-    derived { result, future in future.resolve(Result { try transform(result.get()) }) }
+    derived { result, future in future.set(Result { try transform(result.get()) }) }
   }
 
   /// Returns a future with the transformed error.
   public func mapError(_ transform: @escaping @Sendable (any Error) -> any Error) -> Future<T> {
-    derived { result, future in future.resolve(result.mapError(transform)) }
+    derived { result, future in future.set(result.mapError(transform)) }
   }
 
   /// Returns a future with the result of the future that the closure makes of the value; if the closure throws, with
@@ -46,11 +46,16 @@ extension Future {
   public func flatMap<U: Sendable>(_ transform: @escaping @Sendable (T) throws -> Future<U>) -> Future<U> {
     derived { result, future in
       do {
-        try transform(result.get()).subscribe { future.resolve($0) }
+        try transform(result.get()).subscribe { future.set($0) }
       } catch {
-        future.resolve(.failure(error))
+        future.set(.failure(error))
       }
     }
+  }
+
+  /// Returns a future with the result of another one, if this one succeeds; otherwise with this one's error.
+  public func chain<U: Sendable>(_ next: Future<U>) -> Future<U> {
+    flatMap { _ in next }
   }
 
   /// Returns a future that replaces errors of one type with the result of the future that the closure returns. Other
@@ -82,13 +87,13 @@ extension Future {
   public func recover(_ transform: @escaping @Sendable (any Error) throws -> Future<T>) -> Future<T> {
     derived { result, future in
       guard case .failure(let error) = result else {
-        future.resolve(result)
+        future.set(result)
         return
       }
       do {
-        try transform(error).subscribe { future.resolve($0) }
+        try transform(error).subscribe { future.set($0) }
       } catch {
-        future.resolve(.failure(error))
+        future.set(.failure(error))
       }
     }
   }
@@ -101,70 +106,11 @@ extension Future {
     }
   }
 
-  /// Returns a future with the value of an optional; if it is nil, with `DataSourceError.notFound`.
-  public func unwrap<W: Sendable>() -> Future<W> where T == W? {
-    map { value in
-      guard let value else { throw DataSourceError(.notFound, "the future's value is nil") }
-      return value
-    }
-  }
-
   private func derived<U: Sendable>(
     _ body: @escaping @Sendable (Result<T, any Error>, Future<U>) -> Void
   ) -> Future<U> {
     let future = Future<U>()
     subscribe { body($0, future) }
-    return future
-  }
-}
-
-// MARK: - Combining
-
-extension Future {
-  /// Returns a future with the values of both, or with the first error of either.
-  public func zip<U: Sendable>(_ other: Future<U>) -> Future<(T, U)> {
-    flatMap { value in other.map { (value, $0) } }.failing(with: other)
-  }
-
-  /// Returns a future with the values of all three, or with the first error of any.
-  public func zip<U: Sendable, V: Sendable>(_ second: Future<U>, _ third: Future<V>) -> Future<(T, U, V)> {
-    zip(second).zip(third).map { ($0.0.0, $0.0.1, $0.1) }
-  }
-
-  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an
-  /// empty list.
-  public static func batch(_ futures: [Future<T>]) -> Future<[T]> {
-    guard !futures.isEmpty else { return Future<[T]>([]) }
-    let values = LockedValue<(values: [T?], missing: Int)>((Array(repeating: nil, count: futures.count), futures.count))
-    let all = Future<[T]>()
-    for (index, future) in futures.enumerated() {
-      future.subscribe { result in
-        switch result {
-        case .success(let value):
-          let complete: [T]? = values.withLock { state in
-            state.values[index] = .some(value)
-            state.missing -= 1
-            return state.missing == 0 ? state.values.map { $0! } : nil
-          }
-          if let complete { all.resolve(.success(complete)) }
-        case .failure(let error): all.resolve(.failure(error))
-        }
-      }
-    }
-    return all
-  }
-
-  /// Returns a future with the values of all futures in order, or with the first error of any. No futures result in an
-  /// empty list.
-  public static func batch(_ futures: Future<T>...) -> Future<[T]> {
-    batch(futures)
-  }
-
-  /// Returns this future, which now also fails as soon as another one does.
-  private func failing<U: Sendable>(with other: Future<U>) -> Future<T> {
-    let future = Future<T>()
-    other.fail { future.resolve(.failure($0)) }
-    subscribe { future.resolve($0) }
     return future
   }
 }
