@@ -31,6 +31,8 @@ let settings: [SwiftSetting] =
 // traits are enabled by default when this package is built itself, and none when it is a dependency. A package enables
 // the traits of the products that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
 let commands = TargetDependencyCondition.when(traits: ["Commands"])
+let larderLifecycle = TargetDependencyCondition.when(traits: ["LarderLifecycle"])
+let larderObservability = TargetDependencyCondition.when(traits: ["LarderObservability"])
 let secretDataSource = TargetDependencyCondition.when(traits: ["SecretDataSource"])
 let sqliteDataSource = TargetDependencyCondition.when(traits: ["SQLiteDataSource"])
 
@@ -42,6 +44,8 @@ let package = Package(
   products: [
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
+    .library(name: "LarderObservability", targets: ["LarderObservability"]),
+    .library(name: "LarderLifecycle", targets: ["LarderLifecycle"]),
     .library(name: "Documents", targets: ["Documents"]),
     .library(name: "TypedQueries", targets: ["TypedQueries"]),
     .library(name: "DataSources", targets: ["DataSources"]),
@@ -55,13 +59,24 @@ let package = Package(
   ],
   traits: [
     .trait(name: "Commands", description: "larderd, larder and the benchmarks"),
+    .trait(name: "LarderLifecycle", description: "The product LarderLifecycle, which needs swift-service-lifecycle"),
+    .trait(
+      name: "LarderObservability",
+      description: "The product LarderObservability, which needs swift-log, swift-metrics and swift-distributed-tracing"
+    ),
     .trait(name: "SecretDataSource", description: "The product SecretDataSource, which needs swift-crypto"),
     .trait(name: "SQLiteDataSource", description: "The product SQLiteDataSource, which needs GRDB"),
-    .default(enabledTraits: isDependency ? [] : ["Commands", "SecretDataSource", "SQLiteDataSource"]),
+    .default(
+      enabledTraits: isDependency
+        ? [] : ["Commands", "LarderLifecycle", "LarderObservability", "SecretDataSource", "SQLiteDataSource"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
@@ -105,6 +120,21 @@ let package = Package(
       name: "Larder", dependencies: ["Basics", "DataSources", "Documents", "TypedQueries", "Wire", "Platform"],
       swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
+    .target(
+      name: "LarderObservability",
+      dependencies: [
+        "Larder", "Platform",
+        .product(name: "Logging", package: "swift-log", condition: larderObservability),
+        .product(name: "Metrics", package: "swift-metrics", condition: larderObservability),
+        .product(name: "Tracing", package: "swift-distributed-tracing", condition: larderObservability),
+      ],
+      swiftSettings: settings),
+    .target(
+      name: "LarderLifecycle",
+      dependencies: [
+        "Larder", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: larderLifecycle),
+      ],
+      swiftSettings: settings),
     .executableTarget(
       name: "larderd",
       dependencies: ["Basics", "LarderService", "LarderServer", "Systemd", "Platform", argumentParser],
@@ -147,6 +177,16 @@ let package = Package(
       dependencies: [
         "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "TypedQueries", "Wire",
         "Platform", "TestSupport",
+      ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "LarderObservabilityTests",
+      dependencies: [
+        "Larder", "LarderLifecycle", "LarderObservability", "LarderTesting", "TestSupport",
+        .product(name: "InMemoryLogging", package: "swift-log", condition: larderObservability),
+        .product(name: "MetricsTestKit", package: "swift-metrics", condition: larderObservability),
+        .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: larderObservability),
+        .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle", condition: larderLifecycle),
       ],
       swiftSettings: settings),
     .testTarget(

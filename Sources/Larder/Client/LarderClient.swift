@@ -155,6 +155,9 @@ extension LarderClient {
     /// The maximum size of a frame that the client sends or accepts, in bytes, at least 4,096. The server may allow
     /// less.
     public var maxFrameBytes = 64 << 20
+    /// What the client notifies of its calls and connections, in this order: for logs, metrics and traces. See the
+    /// module `LarderObservability`.
+    public var observers: [any ClientObserver] = []
 
     public init() {}
 

@@ -13,19 +13,27 @@ enum CloseReason: Sendable {
   ///   - wasSent: Whether the server may have received the whole request.
   ///   - isPartial: Whether earlier frames of the reply have been delivered.
   func reply(from address: Address, wasSent: Bool, isPartial: Bool) -> Reply {
+    let error = error(from: address, wasSent: wasSent)
     switch self {
-    case .disconnected(let reason):
-      let error = LarderError(
-        .disconnected, outcome: wasSent ? .unknown : .notExecuted, "the connection to \(address) ended: \(reason)")
-      return .failed(error, isPartial ? .final : .connectionLost)
-    case .notice(let error):
+    case .disconnected: return .failed(error, isPartial ? .final : .connectionLost)
+    case .notice:
       let isTemporary = error.outcome == .notExecuted && !isPartial
       return .failed(error, isTemporary ? .connectionLost : .final)
+    case .protocolViolation: return .failed(error, .final)
+    }
+  }
+
+  /// The error of a call that the end of the connection leaves unanswered.
+  func error(from address: Address, wasSent: Bool) -> LarderError {
+    switch self {
+    case .disconnected(let reason):
+      LarderError(
+        .disconnected, outcome: wasSent ? .unknown : .notExecuted, "the connection to \(address) ended: \(reason)")
+    case .notice(let error): error
     case .protocolViolation(let reason):
-      let error = LarderError(
+      LarderError(
         .protocolViolation, outcome: wasSent ? .unknown : .notExecuted,
         "\(address) violated the protocol: \(reason)")
-      return .failed(error, .final)
     }
   }
 

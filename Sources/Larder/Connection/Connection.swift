@@ -24,6 +24,8 @@ final class Connection: Sendable {
   private let isCoalescing = Atomic<Bool>(false)
   /// Numbers the attempts of calls, so that a cancellation finds them.
   private let tokens = Atomic<UInt64>(0)
+  /// Reports to the client's observers; nil if there are none.
+  private let reporter: ConnectionReporter?
 
   /// The number of concurrent calls from which on requests are coalesced.
   private static let coalescingThreshold = 4
@@ -35,6 +37,7 @@ final class Connection: Sendable {
     self.configuration = configuration
     self.eventLoop = eventLoop
     state = Lock(ConnectionState(address: address, configuration: configuration))
+    reporter = ConnectionReporter(number: number, address: address, observers: configuration.observers)
   }
 
   /// The name in the server's latest hello, or nil before the first one.
@@ -64,30 +67,41 @@ final class Connection: Sendable {
     var reservation: Reservation?
     var mayReopen = true
     var isContinuation = target.isOpening
+    var report: CallReport?
+    if let reporter, !target.isOpening { report = reporter.callBegan(request, store: store) }
     while true {
       let reply = await attempt(
         request, target, deadline, reservation: reservation, isContinuation: isContinuation)
       reservation = nil
       isContinuation = true
       switch reply {
-      case .empty, .number, .entry, .notFound, .body: return reply
+      case .empty, .number, .entry, .notFound, .body:
+        report?.callEnded(reply)
+        return reply
       case .retry(let granted):
         reservation = granted
         deadline.refresh()
       case .mustOpenStore:
         guard let store else { preconditionFailure("Only a request that addresses a store can need an open one.") }
-        if let failure = await open(store, deadline: deadline) { return failure }
+        if let failure = await open(store, deadline: deadline) {
+          report?.callEnded(failure)
+          return failure
+        }
         deadline.refresh()
       case .failed(let error, let cause):
         deadline.refresh()
         if cause == .connectionLost, error.outcome == .notExecuted || (Q.isRead && configuration.retriesReads) {
+          report?.countRetry()
           continue
         }
         if error.kind == .storeUnknown, store != nil, mayReopen {
           mayReopen = false
+          report?.countRetry()
           continue
         }
-        return .failed(error.ofRead(Q.isRead), cause)
+        let failure = Reply.failed(error.ofRead(Q.isRead), cause)
+        report?.callEnded(failure)
+        return failure
       }
     }
   }
@@ -263,7 +277,9 @@ final class Connection: Sendable {
         let limits = ServerLimits(
           hello, maxFrameSize: configuration.maxFrameSize, maxRequests: PendingTable<Caller>.maxCount)
         let now = monotonicMilliseconds()
-        perform(state.withLock { $0.handshakeCompleted(limits, serverName: hello.name, now: now) })
+        let actions = state.withLock { $0.handshakeCompleted(limits, serverName: hello.name, now: now) }
+        reporter?.connectionOpened()
+        perform(actions)
       }
     }
     let now = monotonicMilliseconds()
@@ -324,13 +340,19 @@ final class Connection: Sendable {
   private func close(_ failure: ConnectionFailure<Caller>) {
     receiver.withLock { $0.reset() }
     let now = monotonicMilliseconds()
-    perform(state.withLock { $0.connectionLost(failure, now: now) })
+    let (isClosed, actions) = state.withLock { state in
+      (state.transport.lifecycle.isClosed, state.connectionLost(failure, now: now))
+    }
+    // If the client was closed, `terminate` reports that.
+    if !isClosed { reporter?.connectionFailed(failure.reason, address) }
+    perform(actions)
   }
 
   // MARK: Connecting
 
   /// Begins to connect. A host name is resolved on a thread of its own, because that can take long.
   private func connect(_ incarnation: UInt64, attempt: Int) {
+    reporter?.connectionRequested()
     if case .unix = address {
       return continueConnecting(Self.dial(address, attempt: attempt, incarnation))
     }
@@ -415,6 +437,7 @@ final class Connection: Sendable {
 
   /// Ends everything for good. Runs on the event loop's queue.
   func terminate() {
+    reporter?.clientClosed()
     perform(state.withLock { $0.terminate() })
     receiver.withLock { $0.reset() }
   }
