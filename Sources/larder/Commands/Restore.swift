@@ -29,7 +29,7 @@ struct Restore: AsyncParsableCommand {
 
   @Option(
     help: "The engine of a new store, as in 'larder create'. (default: the engine in the backup)",
-    completion: .list(EngineCompletion.specifications))
+    completion: .custom(EngineCompletion.candidates))
   private var engine: String?
 
   @Flag(help: "Restore into a store that has entries.")
