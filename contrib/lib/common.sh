@@ -19,7 +19,7 @@ fail() {
 # Builds a command for release, with the Swift runtime linked in: all scripts share this build, which runs without
 # Swift.
 release=(-c release --static-swift-stdlib)
-build_release() { with_progress "$1" swift build "${release[@]}" --product "$1"; }
+build_release() { with_progress "building $1" swift build "${release[@]}" --product "$1"; }
 
 # Runs a command and shows its output only if it fails.
 quietly() {
@@ -40,8 +40,8 @@ with_progress() {
   }
 }
 
-# show_progress NAME: reads the output of a command and shows, on standard error, the name, the last [n/m] in the output
-# and the time so far: on a terminal in one line, which it erases at the end; elsewhere in a line every 20 seconds, if
+# show_progress NAME: reads the output of a command and shows, on standard error, the last [n/m] in the output, the time
+# so far and the name: on a terminal in one line, which it erases at the end; elsewhere in a line every 20 seconds, if
 # there is an [n/m].
 show_progress() {
   local name=$1 start=$SECONDS shown=$SECONDS line='' position='' size columns text status
@@ -51,10 +51,10 @@ show_progress() {
     if [[ $line =~ ^\[[0-9]+/[0-9]+\] ]]; then position=${BASH_REMATCH[0]}; fi
     # A status above 128 means that no line came in a second.
     if ((status > 0 && status <= 128)); then break; fi
-    text="$name${position:+ $position} $((SECONDS - start)) s"
+    text="${position:+$position }$((SECONDS - start)) s, $name"
     if [[ -t 2 ]]; then
       if ((SECONDS == shown)); then continue; fi
-      size=$(stty size <&2)
+      size=$(stty size <&2) || size=''
       columns=${size#* }
       printf '\r%s\e[K' "${text:0:columns > 1 ? columns - 1 : 79}" >&2
     else
