@@ -4,8 +4,9 @@ import Synchronization
 
 /// The server's log: one line per event, with fields. It must not contain secrets or the contents of stores.
 ///
-/// The journal receives each field separately. On any other standard error an event is a line such as
-/// `larderd: opened a store store=orders entries=5`.
+/// The journal receives each field separately. Elsewhere an event is a line such as
+/// `2026-11-23T07:50:05.123Z larderd: opened a store store=orders entries=5`, in UTC; on a terminal it begins with the
+/// local time of day, such as `08:50:05`.
 package final class EventLog: Sendable {
   package enum Form: Sendable {
     /// Entries in the journal's own protocol.
@@ -13,8 +14,10 @@ package final class EventLog: Sendable {
     /// Lines that begin with `<priority>`, which the journal understands, for when its socket is out of reach:
     /// sd-daemon(3).
     case prefixed
-    /// Lines that begin with the program's name.
-    case plain
+    /// Lines that begin with the date and time of RFC 3339, in UTC, and the program's name.
+    case dated
+    /// Lines that begin with the local time of day and the program's name, for a terminal.
+    case timed
   }
 
   /// The name of the program.
@@ -57,6 +60,7 @@ package final class EventLog: Sendable {
   private func write(_ level: LogLevel, _ message: String, _ fields: KeyValuePairs<String, String>) {
     guard level.priority <= priority.load(ordering: .relaxed) else { return }
     let text = Self.line(message, fields)
+    let named = level <= .warning ? "\(name): \(level): \(text)" : "\(name): \(text)"
     switch form {
     case .journal:
       JournalEntry(
@@ -65,7 +69,8 @@ package final class EventLog: Sendable {
         ] + fields.map { ("LARDER_" + $0.key.uppercased(), $0.value) }
       ).send()
     case .prefixed: put("<\(level.priority)>\(text)")
-    case .plain: put(level <= .warning ? "\(name): \(level): \(text)" : "\(name): \(text)")
+    case .dated: put("\(Timestamp.now.date) \(named)")
+    case .timed: put("\(Timestamp.now.timeOfDay) \(named)")
     }
   }
 
@@ -101,7 +106,7 @@ package final class EventLog: Sendable {
 extension EventLog.Form {
   /// The form that suits this process's standard error.
   package static var ofStandardError: EventLog.Form {
-    guard JournalEntry.isStandardErrorTheJournal else { return .plain }
+    guard JournalEntry.isStandardErrorTheJournal else { return isatty(STDERR_FILENO) == 1 ? .timed : .dated }
     return JournalEntry.canBeSent ? .journal : .prefixed
   }
 }

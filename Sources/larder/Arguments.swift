@@ -31,6 +31,18 @@ struct DurationArgument: Equatable {
   var duration: Duration { .milliseconds(milliseconds) }
 }
 
+/// A whole number on the command line. An option with one takes the word after it even if that begins with a dash, so
+/// that `--limit -1` fails for what is wrong with it.
+enum WholeNumber {
+  @Sendable
+  static func parse<Number: FixedWidthInteger & UnsignedInteger>(_ text: String) throws -> Number {
+    guard let number = Number(text) else {
+      throw ValidationError("it must be a whole number from 0 to \(Number.max)")
+    }
+    return number
+  }
+}
+
 /// The rule for keys.
 enum KeyLength {
   static let rule = "a key has 1 to 4096 bytes"

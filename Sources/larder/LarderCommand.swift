@@ -81,6 +81,12 @@ struct LarderCommand: AsyncParsableCommand {
   static func execute(_ words: [String]) async -> ExitStatus {
     let words = CommandLinePosition.separatingFields(in: words)
     do {
+      try HelpTopic.check(words)
+      if let script = CompletionScript.requested(by: words) {
+        var output = Output()
+        try output.writeLine(script)
+        return .success
+      }
       var command = try await asyncParseAsRoot(words)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()

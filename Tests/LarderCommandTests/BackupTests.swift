@@ -34,6 +34,33 @@ import Testing
     #expect(try server.larder("stores").lines.allSatisfy { $0.contains(#""engine":"memory""#) })
   }
 
+  @Test func `an interrupted restore says how to go on`() throws {
+    let server = try RunningServer()
+    let run = try server.shell(
+      """
+      cd "$TMPDIR"
+      seq 1 50000 | sed 's/.*/{"key":"&","value":&}/' | larder load items -
+      larder backup items backup
+      mkfifo pipe
+      larder restore copy - <pipe 2>error &
+      exec 3>pipe
+      head -c 600000 backup >&3
+      until (($(larder count copy 2>/dev/null || echo 0) > 0)); do sleep 0.02; done
+      kill -TERM $!
+      wait $!
+      echo $?
+      cat error >&2
+      done=$(grep -oE '[0-9]+$' error)
+      [[ $(larder count copy) == "$done" ]] && echo all of them
+      larder restore copy backup 2>/dev/null || echo $?
+      larder restore copy backup --resume "$done" && larder count copy
+      larder restore other backup --resume 1 2>/dev/null || echo $?
+      larder create empty memory && larder restore empty backup --resume 1 2>/dev/null || echo $?
+      """)
+    #expect(run.lines == ["4", "all of them", "3", "50000", "3", "3"])
+    #expect(run.error.hasPrefix("larder: interrupted; all entries up to "), "\(run.error)")
+  }
+
   @Test func `the engine and its option are restored, unless another engine is given`() throws {
     let server = try RunningServer(data: folder.file("data"), stores: [])
     #expect(try server.larder("create", "orders", "log?durability=interval:250ms").status == 0)

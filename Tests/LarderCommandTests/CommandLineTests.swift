@@ -30,6 +30,36 @@ import Testing
     #expect(try Command.larder(["put", "items", "-5", "x"]).error.contains("put -- before"))
   }
 
+  @Test func `says which number is wrong`() throws {
+    for (arguments, option) in [
+      (["page", "items", "--limit", "-1"], "limit"), (["page", "items", "--offset", "-1"], "offset"),
+      (["find", "items", "--limit", "x"], "limit"), (["find", "items", "--skip", "1e3"], "skip"),
+      (["top", "--limit", "-h"], "limit"), (["watch", "items", "--from", "-1"], "revision"),
+      (["put", "items", "a", "b", "--if-revision", "-1"], "revision"),
+    ] {
+      let command = try Command.larder(arguments)
+      let value = arguments[arguments.endIndex - 1]
+      #expect(command.status == 2)
+      #expect(command.error.contains("'\(value)' is invalid for '--"), "\(command.error)")
+      #expect(command.error.contains("<\(option)>': it must be a whole number from 0 to "), "\(command.error)")
+    }
+  }
+
+  @Test func `help of an unknown command fails and suggests another`() throws {
+    for (words, reason) in [
+      (["bogus"], "'larder' has no command 'bogus'; see 'larder --help'"),
+      (["pagge"], "'larder' has no command 'pagge'; did you mean 'page'? see 'larder --help'"),
+      (["index", "lst"], "'larder index' has no command 'lst'; did you mean 'list'? see 'larder --help'"),
+      (["page", "extra"], "'larder page' has no command 'extra'; see 'larder --help'"),
+    ] {
+      let command = try Command.larder(["help"] + words)
+      #expect(command.status == 2 && command.output.isEmpty && command.error == "larder: \(reason)\n")
+    }
+    for words in [["page"], ["index", "list"], ["help"], []] {
+      #expect(try Command.larder(["help"] + words).status == 0)
+    }
+  }
+
   @Test func `has help with an example for every command`() throws {
     for name in [
       "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "find", "load",

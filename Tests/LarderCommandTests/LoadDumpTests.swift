@@ -111,6 +111,49 @@ import Testing
     #expect(try server.larder("dump", "items").lines == [#"{"key":"a","value":"1","revision":\#(Self.wrong.count)}"#])
   }
 
+  @Test func `an interrupted load says how to go on`() throws {
+    let server = try RunningServer()
+    let run = try server.shell(
+      """
+      seq 1 100000 | sed 's/.*/{"key":"&","value":&}/' >"$TMPDIR/lines"
+      mkfifo "$TMPDIR/pipe"
+      larder load items - <"$TMPDIR/pipe" &
+      exec 3>"$TMPDIR/pipe"
+      head -n 60000 "$TMPDIR/lines" >&3
+      until [[ $(larder count items) == 60000 ]]; do sleep 0.02; done
+      kill -TERM $!
+      wait $!
+      echo $?
+      larder load items "$TMPDIR/lines" --resume 60000
+      larder count items
+      larder load items "$TMPDIR/lines" --resume 100001
+      echo $?
+      """)
+    #expect(run.lines == ["4", "100000", "2"])
+    let errors = run.error.split(separator: "\n")
+    #expect(errors.count == 2)
+    #expect(
+      errors.first == """
+        larder: interrupted; all lines up to 60000 are loaded (entries: 60000); to go on, repeat the command with \
+        --resume 60000
+        """)
+    #expect(errors.last?.hasPrefix("larder: the input has only 100000 lines, fewer than --resume skips") == true)
+  }
+
+  @Test func `a load that fails says how to go on`() throws {
+    let server = try RunningServer()
+    let run = try server.shell(
+      """
+      (echo '{"key":"a","value":1}'; echo '{"key":"b","value":2}'; echo nonsense) >"$TMPDIR/lines"
+      larder load items "$TMPDIR/lines"
+      sed -i 's/nonsense/{"key":"c","value":3}/' "$TMPDIR/lines"
+      larder load items "$TMPDIR/lines" --resume 2
+      larder count items
+      """)
+    #expect(run.error.hasSuffix("correct the line; to go on, repeat the command with --resume 2\n"), "\(run.error)")
+    #expect(run.lines == ["3"])
+  }
+
   @Test func `a line whose value is too large is named`() throws {
     let server = try RunningServer()
     let large = String(repeating: "x", count: 17_000_000)

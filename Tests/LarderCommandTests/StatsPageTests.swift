@@ -14,7 +14,9 @@ import Testing
         "request_p99_nanoseconds": 2_097_152, "request_p999_nanoseconds": .max,
       ],
       stores: (0..<stores).map { number in
-        .init(name: "s\(number)", engine: "log", statistics: ["entries": 7, "revision": revision, "log_bytes": 2_048])
+        .init(
+          name: "s\(number)", engine: "log",
+          statistics: ["entries": 7, "revision": revision, "written_total": 10 * revision, "log_bytes": 2_048])
       })
   }
 
@@ -29,7 +31,7 @@ import Testing
     #expect(lines[2] == "latency      p50 16 µs   p99 2.0 ms   p99.9 longer")
     #expect(lines[3] == "traffic      received 1.9 MiB/s   sent 0 B/s   waiting 0 B")
     #expect(lines[4] == "connections  3   store memory 5.0 MiB")
-    #expect(lines[7].split(separator: " ") == ["s0", "log", "7", "10", "0", "–", "2.0", "KiB", "–"])
+    #expect(lines[7].split(separator: " ") == ["s0", "log", "7", "100", "0", "–", "2.0", "KiB", "–"])
   }
 
   @Test func `a store with a limit shows the limit and the evictions per second`() {
@@ -41,6 +43,22 @@ import Testing
     }
     let row = page.lines(height: 40).first { $0.hasPrefix("s ") }
     #expect(row?.split(separator: " ") == ["s", "memory", "7", "–", "0", "–", "1.0", "MiB", "300"])
+  }
+
+  @Test func `the page of a store has its statistics, and counts written entries`() {
+    var page = StorePage(store: "orders", address: "unix:/a")
+    for (time, count) in [(10, 100), (12, 300)] as [(Double, UInt64)] {
+      page.add(["entries": 7, "revision": count / 10, "written_total": count, "log_bytes": 2_048], time: time)
+    }
+    let rows = page.lines(height: 24).map { $0.split(separator: " ").joined(separator: " ") }
+    #expect(rows[..<3] == ["orders of larderd at unix:/a", "writes 100/s █", ""])
+    #expect(
+      rows[4...7] == ["entries 7", "log_bytes 2048 2.0 KiB", "revision 30 10", "written_total 300 100"])
+    page.add(failure: "can't connect")
+    #expect(page.lines(height: 24)[1] == "(!) can't connect")
+    page.add(["entries": 7, "written_total": 2], time: 14)
+    #expect(page.lines(height: 24)[1].hasPrefix("writes   –"))
+    #expect(page.lines(height: 5).count == 5 && page.lines(height: 5).last == "Press Ctrl-C to quit")
   }
 
   @Test func `a restarted server has no rates from before`() {

@@ -68,7 +68,20 @@ extension ServerTests {
         let client = try HTTPClient(address)
         client.send("DELETE /metrics HTTP/1.1\r\n\r\n")
         let reply = try #require(client.readToEnd())
-        #expect(reply.hasPrefix("HTTP/1.1 405 ") && reply.contains("\r\nAllow: GET\r\n"))
+        #expect(reply.hasPrefix("HTTP/1.1 405 ") && reply.contains("\r\nAllow: GET, HEAD\r\n"))
+      }
+    }
+
+    @Test func `HEAD is answered like GET, without the page`() throws {
+      try withMetrics { _, address in
+        for path in ["/metrics", "/healthz", "/"] {
+          let page = try get(address, path)
+          let client = try HTTPClient(address)
+          client.send("HEAD \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+          let head = try #require(client.readToEnd())
+          #expect(head.hasSuffix("\r\nConnection: close\r\n\r\n") && head.contains("\r\nContent-Length: "))
+          #expect(head.prefix { $0 != "\r\n" } == page.prefix { $0 != "\r\n" })
+        }
       }
     }
 
@@ -133,13 +146,14 @@ private final class HTTPClient {
       #expect(exchange.receive(request[cut...]) == .get("/metrics"))
     }
     #expect(step("GET / HTTP/1.0\r\n\r\n") == .get("/"))
+    #expect(step("HEAD /a?b HTTP/1.1\r\n\r\n") == .head("/a"))
     #expect(step("GET /a HTTP/1.1\r\nContent-Length: 0\r\n\r\nwhatever follows") == .get("/a"))
   }
 
   @Test func `any other request is refused`() {
     let refused: [(request: String, status: HTTPExchange.Status)] = [
       ("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", .notAllowed),
-      ("HEAD / HTTP/1.1\r\n\r\n", .notAllowed),
+      ("OPTIONS / HTTP/1.1\r\n\r\n", .notAllowed), ("get / HTTP/1.1\r\n\r\n", .notAllowed),
       ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", .badRequest),
       ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", .badRequest),
       ("GET / HTTP/2\r\n\r\n", .versionNotSupported),

@@ -100,6 +100,9 @@ class ConnectionChecks(Case):
         self.assertGreater(stats["memory_bytes"], 0)
         self.assertLessEqual({"snapshots", "key_bytes", "value_bytes"}, set(stats))
         self.assertEqual((stats["entries"], stats["revision"], stats["expiring"]), (2, revision, 1))
+        self.store.put_many([wire.Write(key, b"1") for key in ("a", "b", "c")])
+        self.store.delete("a")
+        self.assertEqual(self.store.stats()["written_total"], stats["written_total"] + 4, "each key counts")
         self.assertEqual((stats["key_bytes"], stats["value_bytes"]), (len("key") + len("expiring"), 10))
 
     def test_pipelining(self) -> None:

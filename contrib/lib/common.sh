@@ -4,6 +4,8 @@
 # The Debian packages that a build requires besides Swift.
 build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev libyaml-dev
   pkg-config)
+# The Debian packages of the shells that have completions.
+shell_packages=(bash fish zsh)
 # The Debian packages of Larder's peers, and of the program that draws plots.
 bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 
@@ -18,7 +20,7 @@ fail() {
 # Builds a command for release, with the Swift runtime linked in: all scripts share this build, which runs without
 # Swift.
 release=(-c release --static-swift-stdlib)
-build_release() { quietly swift build "${release[@]}" --product "$1"; }
+build_release() { with_progress "building $1" swift build "${release[@]}" --product "$1"; }
 
 # Runs a command and shows its output only if it fails.
 quietly() {
@@ -26,6 +28,43 @@ quietly() {
     cat "$log" >&2
     fail "command failed: $*"
   }
+}
+
+# with_progress NAME COMMAND...: runs a command that can take minutes, such as a build, and shows its progress. Shows its
+# output only if it fails.
+with_progress() {
+  local name=$1
+  shift
+  "$@" 2>&1 </dev/null | tee "$log" | show_progress "$name" || {
+    cat "$log" >&2
+    fail "command failed: $*"
+  }
+}
+
+# show_progress NAME: reads the output of a command and shows, on standard error, the last [n/m] in the output, the time
+# so far and the name: on a terminal in one line, which it erases at the end; elsewhere in a line every 20 seconds, if
+# there is an [n/m].
+show_progress() {
+  local name=$1 start=$SECONDS shown=$SECONDS line='' position='' size columns text status
+  while true; do
+    status=0
+    IFS= read -r -t 1 line || status=$?
+    if [[ $line =~ ^\[[0-9]+/[0-9]+\] ]]; then position=${BASH_REMATCH[0]}; fi
+    # A status above 128 means that no line came in a second.
+    if ((status > 0 && status <= 128)); then break; fi
+    text="${position:+$position }$((SECONDS - start)) s, $name"
+    if [[ -t 2 ]]; then
+      if ((SECONDS == shown)); then continue; fi
+      size=$(stty size <&2) || size=''
+      columns=${size#* }
+      printf '\r%s\e[K' "${text:0:columns > 1 ? columns - 1 : 79}" >&2
+    else
+      if ((SECONDS < shown + 20)) || [[ -z $position ]]; then continue; fi
+      printf '%s\n' "$text" >&2
+    fi
+    shown=$SECONDS
+  done
+  if [[ -t 2 ]]; then printf '\r\e[K' >&2; fi
 }
 
 need_swift() {
@@ -39,6 +78,7 @@ install_missing() {
     [[ $(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then return; fi
+  printf 'installing %s\n' "${missing[*]}" >&2
   if ((EUID != 0)); then
     command -v sudo >/dev/null || fail "as root, run: apt-get install ${missing[*]}"
     as_root=(sudo)
@@ -63,7 +103,7 @@ passed=0
 step() {
   local name=$1 start=$SECONDS
   shift
-  if ! "$@" >"$log" 2>&1 </dev/null; then
+  if ! "$@" 2>&1 </dev/null | tee "$log" | show_progress "$name"; then
     grep -a -A 8 '^✘' "$log" && tail -n 30 "$log" || tail -n 500 "$log"
     printf '\n%s failed: %s\n%d passed, 1 failed\n' "$name" "$*" "$passed"
     exit 1

@@ -1,5 +1,5 @@
-/// One HTTP request for a page, and its response: bytes in, bytes out. Only GET, without a body, and one request per
-/// connection.
+/// One HTTP request for a page, and its response: bytes in, bytes out. Only GET and HEAD, without a body, and one
+/// request per connection.
 struct HTTPExchange {
   /// The maximum size of a request's head, in bytes.
   static let maxHeadSize = 8_192
@@ -10,6 +10,8 @@ struct HTTPExchange {
     case incomplete
     /// A request for this path, without its query.
     case get(String)
+    /// A request for the head of the response to `get`.
+    case head(String)
     case refused(Status)
   }
 
@@ -53,16 +55,41 @@ struct HTTPExchange {
       let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
       if name == "transfer-encoding" || (name == "content-length" && value != "0") { return .refused(.badRequest) }
     }
-    guard words[0] == "GET" else { return .refused(.notAllowed) }
-    return .get(String(words[1].prefix { $0 != "?" }))
+    let path = String(words[1].prefix { $0 != "?" })
+    return
+      switch words[0]
+    {
+    case "GET": .get(path)
+    case "HEAD": .head(path)
+    default: .refused(.notAllowed)
+    }
+  }
+}
+
+/// A response, which ends the connection.
+struct HTTPResponse {
+  private let status: HTTPExchange.Status
+  private let type: String
+  private let body: [UInt8]
+
+  init(_ status: HTTPExchange.Status, type: String = "text/plain; charset=utf-8", _ body: [UInt8]) {
+    (self.status, self.type, self.body) = (status, type, body)
   }
 
-  /// Returns the whole response.
-  static func response(_ status: Status, type: String = "text/plain; charset=utf-8", _ body: [UInt8]) -> [UInt8] {
-    let allow = status == .notAllowed ? "Allow: GET\r\n" : ""
+  /// Creates a response whose body is a line of text.
+  init(_ status: HTTPExchange.Status, line: String) {
+    self.init(status, Array("\(line)\n".utf8))
+  }
+
+  /// The whole response.
+  var bytes: [UInt8] { head + body }
+
+  /// The response without its body.
+  var head: [UInt8] {
+    let allow = status == .notAllowed ? "Allow: GET, HEAD\r\n" : ""
     let head = """
       HTTP/1.1 \(status.rawValue)\r\nContent-Type: \(type)\r\nContent-Length: \(body.count)\r\n\(allow)Connection: close\r\n\r\n
       """
-    return Array(head.utf8) + body
+    return Array(head.utf8)
   }
 }

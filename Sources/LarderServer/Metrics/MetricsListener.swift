@@ -98,8 +98,9 @@ private final class MetricsConnection {
     case .moved(let count):
       switch exchange.receive(room[..<count]) {
       case .incomplete: break
-      case .refused(let status): output = HTTPExchange.response(status, Array("\(status.rawValue)\n".utf8))[...]
-      case .get(let path): output = state.page(path)[...]
+      case .refused(let status): output = HTTPResponse(status, line: status.rawValue).bytes[...]
+      case .get(let path): output = state.page(path).bytes[...]
+      case .head(let path): output = state.page(path).head[...]
       }
     }
   }
@@ -121,20 +122,17 @@ private final class MetricsConnection {
 
 extension ServerState {
   /// Returns the response to a request for a page.
-  fileprivate func page(_ path: String) -> [UInt8] {
-    func response(_ status: HTTPExchange.Status, _ text: String) -> [UInt8] {
-      HTTPExchange.response(status, Array("\(text)\n".utf8))
-    }
+  fileprivate func page(_ path: String) -> HTTPResponse {
     switch path {
-    case "/metrics": return HTTPExchange.response(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics())
-    case "/healthz": return response(.ok, "ok")
+    case "/metrics": HTTPResponse(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics())
+    case "/healthz": HTTPResponse(.ok, line: "ok")
     case "/readyz":
       switch readiness {
-      case .starting: return response(.unavailable, "the server is opening its stores")
-      case .ready: return response(.ok, "ok")
-      case .stopping: return response(.unavailable, "the server is stopping")
+      case .starting: HTTPResponse(.unavailable, line: "the server is opening its stores")
+      case .ready: HTTPResponse(.ok, line: "ok")
+      case .stopping: HTTPResponse(.unavailable, line: "the server is stopping")
       }
-    default: return response(.notFound, "the pages are /metrics, /healthz and /readyz")
+    default: HTTPResponse(.notFound, line: "the pages are /metrics, /healthz and /readyz")
     }
   }
 }

@@ -139,7 +139,8 @@ private enum StoreFigureHelp {
 
   private static let texts = [
     "entries": "Number of entries.",
-    "revision": "The store's revision, its counter of writes.",
+    "revision": "The store's revision, its counter of requests that changed it.",
+    "written_total": "Entries that clients wrote or deleted.",
     "key_bytes": "Total size of the keys.",
     "value_bytes": "Total size of the values.",
     "memory_bytes": "Memory that the store uses.",

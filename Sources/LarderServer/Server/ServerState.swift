@@ -100,6 +100,7 @@ final class ServerState: Sendable {
     let figures = [
       Figure("entries", UInt64(statistics.entries)),
       Figure("revision", statistics.revision),
+      Figure("written_total", statistics.written),
       Figure("key_bytes", UInt64(statistics.keyBytes)),
       Figure("value_bytes", UInt64(statistics.valueBytes)),
       Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),

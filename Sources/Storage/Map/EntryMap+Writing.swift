@@ -51,6 +51,7 @@ extension EntryMap {
         updateExpiry(expiry, hash: hash, replacing: oldExpiry)
         self.revision = max(self.revision, revision)
         changeCount &+= 1
+        writtenCount &+= 1
         unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
         if limitBytes != nil { enforceLimit(after: revision, overwriting: record, now: now) }
         return
@@ -59,6 +60,7 @@ extension EntryMap {
     if limitBytes != nil { try checkLimit(records: 1, bytes: key.count + value.count) }
     let handle = unsafe try putRecord(
       key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+    writtenCount &+= 1
     unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
     if limitBytes != nil { enforceLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
   }
@@ -124,6 +126,7 @@ extension EntryMap {
     try checkCommit(operations: 1, bytes: key.count)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
+    writtenCount &+= 1
     recordDelete(key, revision: revision)
     return true
   }
@@ -162,6 +165,7 @@ extension EntryMap {
       abandonContents()
     }
     revision += 1
+    writtenCount &+= UInt64(removed)
     recordDeleteAll(revision: revision)
     return removed
   }

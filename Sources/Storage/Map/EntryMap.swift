@@ -38,6 +38,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   var keyBytes = 0
   var valueBytes = 0
+  /// The number of entries that clients wrote or deleted.
+  var writtenCount: UInt64 = 0
   /// The number of entries removed because they expired.
   var expiredCount: UInt64 = 0
 
@@ -109,6 +111,8 @@ package struct MapStatistics: Equatable, Sendable {
   /// The number of entries, including those that have expired but aren't removed yet.
   package var entries = 0
   package var revision: UInt64 = 0
+  /// The number of entries that clients wrote or deleted, since the map was created or loaded.
+  package var written: UInt64 = 0
   package var keyBytes = 0
   package var valueBytes = 0
   /// The number of values that are read from files on demand, including those that only snapshots see.
@@ -133,7 +137,7 @@ package struct MapStatistics: Equatable, Sendable {
 extension EntryMap {
   package var statistics: MapStatistics {
     MapStatistics(
-      entries: order.count, revision: revision, keyBytes: keyBytes, valueBytes: valueBytes,
+      entries: order.count, revision: revision, written: writtenCount, keyBytes: keyBytes, valueBytes: valueBytes,
       valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
       expiring: expiryQueue.entryCount, expired: expiredCount, snapshots: snapshots.count, limitBytes: limitBytes,
       limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)

@@ -10,8 +10,8 @@ struct Backup: AsyncParsableCommand {
     abstract: "Writes a snapshot of a store to a file that can be verified.",
     discussion: """
       Does not block writers. The file contains keys, kinds, values, revisions, expiry times and the definitions of \
-      indexes; 'larder restore' reads it and 'larder verify' checks it. larder writes to FILE.tmp first, and replaces FILE when the new backup \
-      is complete and on disk.
+      indexes; 'larder restore' reads it and 'larder verify' checks it. larder writes to FILE.tmp first, and replaces \
+      FILE when the new backup is complete and on disk. Ctrl-C removes FILE.tmp.
 
       Example: larder backup sessions sessions.backup
       Example: larder backup sessions - | gzip > sessions.backup.gz
@@ -26,6 +26,11 @@ struct Backup: AsyncParsableCommand {
   private static let flushThreshold = 1 << 20
 
   func run() async throws {
+    let command = self
+    try await StopRequest.observe { try await command.backUp() }
+  }
+
+  private func backUp() async throws {
     let client = try connection.client()
     guard let description = try await client.stores().first(where: { $0.name == store.name }) else {
       throw CommandFailure(.refused, "there is no store \"\(store.name)\"; 'larder stores' lists the stores")
@@ -41,6 +46,7 @@ struct Backup: AsyncParsableCommand {
         let expiry = entry.expiresIn.map { wallMilliseconds() + max(1, $0.wholeMilliseconds) } ?? 0
         writer.add(
           entry.key, entry.value.backupBytes, kind: entry.value.kind, expiry: expiry, revision: entry.revision)
+        if StopRequest.isMade { throw CommandFailure(.unreachable, "interrupted; no backup was made") }
         if writer.count >= Self.flushThreshold { try output.write(writer.take()) }
         progress.show(Int(writer.entries), done: Int(writer.entries))
       }

@@ -9,8 +9,9 @@ struct Load: AsyncParsableCommand {
       lines of 'dump', a "value" that is a string stands for its text, and any other JSON is stored unchanged. \
       Revisions are ignored. If several lines have the same key, the last one wins. Blank lines are skipped.
 
-      An invalid line stops the command with exit status 2; the lines before it have been loaded. On a terminal, \
-      larder shows a progress bar.
+      An invalid line stops the command with exit status 2; the lines before it have been loaded. Ctrl-C and errors, \
+      too, leave loaded lines in the store, and larder prints the number for --resume, with which the same command \
+      continues. On a terminal, larder shows a progress bar.
 
       Example: larder load items items.jsonl
       Example: zcat users.jsonl.gz | larder load users - --key email
@@ -29,16 +30,28 @@ struct Load: AsyncParsableCommand {
       valueName: "field"))
   private var key: String?
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Skip this many lines, which an interrupted load of the same input has loaded.", valueName: "lines"),
+    transform: WholeNumber.parse)
+  private var resume: UInt64 = 0
+
   func run() async throws {
     let store = try connection.client().store(store.name)
     // Fails early, before any input is read, if there is no such store.
     _ = try await store.count()
-    try await Self.load(InputFile(path: file), keyField: key, into: store)
+    let (file, key, resume) = (file, key, Int(clamping: resume))
+    try await StopRequest.observe {
+      try await Self.load(InputFile(path: file), keyField: key, skipping: resume, into: store)
+    }
   }
 
   /// Runs on the main thread, which may block on the input while other threads send.
   @MainActor
-  private static func load(_ input: consuming InputFile, keyField: String?, into store: RemoteStore) async throws {
+  private static func load(
+    _ input: consuming InputFile, keyField: String?, skipping skippedCount: Int, into store: RemoteStore
+  ) async throws {
     var progress = Progress(total: input.size)
     var lines = LineReader(input)
     var parser = EntryLineParser(keyField: keyField)
@@ -50,7 +63,7 @@ struct Load: AsyncParsableCommand {
           if !lines.isReady { try await writer.sendAll() }
           if try lines.fill() { continue } else { break }
         }
-        if lines.buffer.span.extracting(line).isBlank { continue }
+        if lines.number <= skippedCount || lines.buffer.span.extracting(line).isBlank { continue }
         let write = try parser.parse(lines.buffer.span.extracting(line))
         let partition = BatchWriter.partition(of: write.key)
         let size = write.byteCount
@@ -67,13 +80,21 @@ struct Load: AsyncParsableCommand {
       throw CommandFailure(
         .usage,
         "line \(lines.number): \(error); the lines before it are loaded (entries: \(writer.acknowledgedCount)); "
-          + "correct the line and load again")
+          + "correct the line" + ResumeAdvice.text(after: lines.number - 1))
     } catch is CancellationError {
       progress.clear()
-      throw CommandFailure(.unreachable, "interrupted; at least \(writer.acknowledgedCount) of the entries are loaded")
+      try await writer.finish()
+      throw CommandFailure(
+        .unreachable,
+        "interrupted; all lines up to \(lines.number) are loaded (entries: \(writer.acknowledgedCount))"
+          + ResumeAdvice.text(after: max(lines.number, skippedCount)))
     } catch {
       progress.clear()
       throw error
+    }
+    guard lines.number >= skippedCount else {
+      throw CommandFailure(
+        .usage, "the input has only \(lines.number) lines, fewer than --resume skips; nothing was changed")
     }
     progress.finish("loaded", writer.acknowledgedCount, bytes: lines.bytesRead)
   }

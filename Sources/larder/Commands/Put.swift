@@ -22,7 +22,9 @@ struct Put: AsyncParsableCommand {
   @Flag(help: "Write only if the key has no entry.")
   private var ifAbsent = false
 
-  @Option(help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
+  @Option(
+    parsing: .unconditional, help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"),
+    transform: WholeNumber.parse)
   private var ifRevision: UInt64?
 
   @Option(

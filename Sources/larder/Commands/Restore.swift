@@ -14,6 +14,9 @@ struct Restore: AsyncParsableCommand {
       entries are skipped. Indexes of the backup are created before the entries are written. A store that has another \
       index with the name of one of them is refused.
 
+      Ctrl-C and errors leave restored entries in the store, and larder prints the number for --resume, with which the \
+      same command continues. Entries that --resume skips stay as they are.
+
       A file is verified before anything is changed; if it is damaged, the exit status is 5. Input from a pipe is \
       checked while it is written, so everything before the first damage is restored.
 
@@ -29,7 +32,7 @@ struct Restore: AsyncParsableCommand {
 
   @Option(
     help: "The engine of a new store, as in 'larder create'. (default: the engine in the backup)",
-    completion: .list(EngineCompletion.specifications))
+    completion: .custom(EngineCompletion.candidates))
   private var engine: String?
 
   @Flag(help: "Restore into a store that has entries.")
@@ -38,7 +41,19 @@ struct Restore: AsyncParsableCommand {
   @Flag(help: "Don't create the indexes of the backup.")
   private var noIndexes = false
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Skip this many entries, which an interrupted restore of the same backup has restored.", valueName: "entries"),
+    transform: WholeNumber.parse)
+  private var resume: UInt64 = 0
+
   func run() async throws {
+    let command = self
+    try await StopRequest.observe { try await command.restore() }
+  }
+
+  private func restore() async throws {
     var input = try BackupInput(path: file)
     if file != "-", input.size != nil { try verify() }
     let header: BackupHeader
@@ -52,10 +67,13 @@ struct Restore: AsyncParsableCommand {
       try check(existing)
       indexes = try await missing(indexes, in: remote)
     } else {
+      guard resume == 0 else {
+        throw CommandFailure(.refused, "there is no store '\(store.name)' to continue; restore without --resume")
+      }
       try await client.createStore(store.name, engine: engine ?? header.specification)
     }
     for index in indexes { try await remote.ensureIndex(index) }
-    try await Self.restore(input, into: remote, indexCount: indexes.count)
+    try await Self.restore(input, skipping: Int(clamping: resume), into: remote, indexCount: indexes.count)
   }
 
   /// Reads the whole file before anything is changed.
@@ -78,7 +96,12 @@ struct Restore: AsyncParsableCommand {
         "the store '\(existing.name)' already exists with the engine \(existing.specification); "
           + "omit --engine to restore into it")
     }
-    guard existing.entries == 0 || merge else {
+    guard resume == 0 || existing.entries > 0 else {
+      throw CommandFailure(
+        .refused,
+        "the store '\(existing.name)' is empty, without the entries that --resume skips; restore without --resume")
+    }
+    guard existing.entries == 0 || merge || resume > 0 else {
       throw CommandFailure(
         .refused,
         "the store '\(existing.name)' has entries (\(existing.entries)); restore into another store, drop this one, "
@@ -112,14 +135,14 @@ struct Restore: AsyncParsableCommand {
   /// Runs on the main thread, which may block on the input while other threads send.
   @MainActor
   private static func restore(
-    _ input: consuming BackupInput, into store: RemoteStore, indexCount: Int
+    _ input: consuming BackupInput, skipping skippedCount: Int, into store: RemoteStore, indexCount: Int
   ) async throws {
     var progress = Progress(total: input.size)
     var writer = BatchWriter(store, itemNoun: .entry)
     do {
       while let entry = try input.next() {
         let now = wallMilliseconds()
-        if entry.expiry != 0, entry.expiry <= now { continue }
+        if input.entryCount <= skippedCount || (entry.expiry != 0 && entry.expiry <= now) { continue }
         guard let value = EntryValue(entry.kind, backupBytes: entry.value) else {
           throw CommandFailure(
             .damaged, "entry \(input.entryCount) is not a valid list; \(writer.acknowledgedCount) entries are restored")
@@ -138,9 +161,20 @@ struct Restore: AsyncParsableCommand {
       progress.clear()
       try await writer.finish()
       throw input.failure(damage, "the entries before it are restored (\(writer.acknowledgedCount))")
+    } catch is CancellationError {
+      progress.clear()
+      try await writer.finish()
+      throw CommandFailure(
+        .unreachable,
+        "interrupted; all entries up to \(input.entryCount) are restored"
+          + ResumeAdvice.text(after: max(input.entryCount, skippedCount)))
     } catch {
       progress.clear()
       throw error
+    }
+    guard input.entryCount >= skippedCount else {
+      throw CommandFailure(
+        .usage, "the backup has only \(input.entryCount) entries, fewer than --resume skips; nothing was changed")
     }
     progress.finish("restored", writer.acknowledgedCount, indexes: indexCount, bytes: input.offset)
   }

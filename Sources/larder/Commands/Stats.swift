@@ -10,14 +10,15 @@ struct Stats: AsyncParsableCommand {
       units. The server's statistics include uptime_milliseconds, connections, connections_accepted_total, \
       requests_total, stores, memory_bytes, output_bytes, received_bytes_total, sent_bytes_total, \
       request_p50_nanoseconds, request_p99_nanoseconds and request_p999_nanoseconds (the last three for the last ten \
-      seconds). A store's statistics include entries, revision, key_bytes, value_bytes, memory_bytes, expiring, \
-      snapshots and watches; durable stores have more, about their files. Protocol/wire.md, section 6.1, lists all of \
-      them.
+      seconds). A store's statistics include entries, revision, written_total, key_bytes, value_bytes, memory_bytes, \
+      expiring, snapshots and watches; durable stores have more, about their files.
 
-      With --watch, repeats the output until interrupted: on a terminal, a page with rates, latencies and all stores; \
-      otherwise, a line of JSON each time.
+      With --watch, repeats the output until interrupted: on a terminal, a page with rates, latencies and all stores, \
+      or with the statistics and rates of the given STORE; otherwise, a line of JSON each time. Writes are counted by \
+      key: a request that writes ten keys counts as ten.
 
       Example: larder stats items
+      Example: larder stats items --watch
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -73,20 +74,45 @@ struct Stats: AsyncParsableCommand {
           try await Task.sleep(for: pause)
         }
       }
-      var page = StatsPage(address: "\(address)")
-      let screen = AlternateScreen()
-      while true {
-        // Keep running while the server can't be reached.
-        do throws(LarderError) {
-          page.add(try await Self.sample(client))
-        } catch {
-          page.add(failure: CommandFailure(error).message)
-        }
-        screen.show(page.lines(height: screen.size.height))
-        try await Task.sleep(for: pause)
+      if let store {
+        try await Self.watch(StorePage(store: store, address: "\(address)"), client.store(store), pause)
+      } else {
+        try await Self.watch(StatsPage(address: "\(address)"), client, pause)
       }
     }
   }
+
+  private static func watch(_ page: consuming StatsPage, _ client: LarderClient, _ pause: Duration) async throws {
+    let screen = AlternateScreen()
+    while true {
+      // Keep running while the server can't be reached.
+      do throws(LarderError) {
+        page.add(try await sample(client))
+      } catch {
+        page.add(failure: CommandFailure(error).message)
+      }
+      screen.show(page.lines(height: screen.size.height))
+      try await Task.sleep(for: pause)
+    }
+  }
+
+  private static func watch(_ page: consuming StorePage, _ store: RemoteStore, _ pause: Duration) async throws {
+    // Fails now if there is no such store.
+    page.add(try await store.stats(), time: seconds)
+    let screen = AlternateScreen()
+    while true {
+      screen.show(page.lines(height: screen.size.height))
+      try await Task.sleep(for: pause)
+      do throws(LarderError) {
+        page.add(try await store.stats(), time: seconds)
+      } catch {
+        page.add(failure: CommandFailure(error).message)
+      }
+    }
+  }
+
+  /// The time of a monotonic clock.
+  private static var seconds: Double { Double(monotonicMilliseconds()) / 1_000 }
 
   private static func sample(_ client: LarderClient) async throws(LarderError) -> StatsPage.Sample {
     let server = try await client.stats()
@@ -96,6 +122,6 @@ struct Stats: AsyncParsableCommand {
       guard let statistics = try? await client.store(store.name).stats() else { continue }
       stores.append(.init(name: store.name, engine: store.engine, statistics: statistics))
     }
-    return StatsPage.Sample(time: Double(monotonicMilliseconds()) / 1_000, server: server, stores: stores)
+    return StatsPage.Sample(time: seconds, server: server, stores: stores)
   }
 }

@@ -68,12 +68,15 @@ struct Create: AsyncParsableCommand {
 
   @OptionGroup private var connection: ConnectionOptions
 
-  @Argument(help: "1 to 128 ASCII letters, digits, '.', '_' and '-'; the first is a letter, a digit or '_'.")
+  // Without a list, the completion script for fish would offer the engines here instead of after the name.
+  @Argument(
+    help: "1 to 128 ASCII letters, digits, '.', '_' and '-'; the first is a letter, a digit or '_'.",
+    completion: .list([]))
   private var name: String
 
   @Argument(
     help: "The store's engine: memory, log or directory, with an optional limit or durability.",
-    completion: .list(EngineCompletion.specifications))
+    completion: .custom(EngineCompletion.candidates))
   private var engine: String
 
   func run() async throws {
@@ -88,6 +91,13 @@ enum EngineCompletion {
     + ["log", "directory"].flatMap { engine in
       [engine] + ["always", "interval:1s", "none"].map { "\(engine)?durability=\($0)" }
     }
+
+  /// Returns all of them to a shell, which chooses those that match. In zsh, a colon would begin a description; fish
+  /// would expand the question marks of a list in its script.
+  @Sendable
+  static func candidates(_ words: [String], _ index: Int, _ prefix: String) -> [String] {
+    CompletionShell.requesting == .zsh ? specifications.map { $0.replacing(":", with: "\\:") } : specifications
+  }
 }
 
 struct Drop: AsyncParsableCommand {

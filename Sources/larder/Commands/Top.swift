@@ -22,8 +22,10 @@ struct Top: AsyncParsableCommand {
 
   @OptionGroup private var connection: ConnectionOptions
 
-  @Option(help: "The number of connections to show, up to 256.")
-  private var limit = 20
+  @Option(
+    parsing: .unconditional, help: "The number of connections to show, from 1 to 256. (default: 20)",
+    transform: WholeNumber.parse)
+  private var limit: UInt = 20
 
   @OptionGroup private var watching: WatchingOptions
 
@@ -34,12 +36,12 @@ struct Top: AsyncParsableCommand {
   func run() async throws {
     let client = try connection.client()
     if watching.watch { return try await watch(client, address: connection.address()) }
-    try Self.print(try await client.busiestConnections(limit: limit))
+    try Self.print(try await client.busiestConnections(limit: Int(limit)))
   }
 
   /// Shows the connections repeatedly until interrupted: a page on a terminal, otherwise lines of JSON each time.
   private func watch(_ client: LarderClient, address: Address) async throws {
-    let (pause, limit) = (watching.pause, limit)
+    let (pause, limit) = (watching.pause, Int(limit))
     try await runUntilInterrupted {
       guard Output.showsTables else {
         while true {

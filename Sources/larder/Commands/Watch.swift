@@ -20,9 +20,11 @@ struct Watch: AsyncParsableCommand {
   @OptionGroup private var store: StoreArgument
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The first revision to print, if the server still keeps it. (default: print only new changes)",
-      valueName: "revision"))
+      valueName: "revision"),
+    transform: WholeNumber.parse)
   private var from: UInt64?
 
   @Option(parsing: .unconditional, help: "Print only keys with this prefix, and the deletion of all entries.")

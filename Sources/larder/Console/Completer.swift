@@ -103,6 +103,7 @@ struct Completer {
     case (.file, _): return .file
     case (.directory, _): return .folder
     case (_, "store"): return .store
+    case (_, "engine"): return .choice(EngineCompletion.specifications)
     default: return store.map { wordKind(of: argument, in: $0) } ?? .unknown
     }
   }

@@ -46,6 +46,8 @@ struct BatchWriter: ~Copyable {
   private var partitions = [Partition](repeating: Partition(), count: partitionCount)
   /// The number of writes that the server has acknowledged.
   private(set) var acknowledgedCount = 0
+  /// The lowest number of a write in a batch that failed.
+  private var firstFailedNumber = Int.max
 
   init(_ store: RemoteStore, itemNoun: ItemNoun) {
     self.store = store
@@ -103,6 +105,7 @@ struct BatchWriter: ~Copyable {
   private mutating func waitForPendingBatch(of partition: Int) async throws(CommandFailure) {
     guard let batch = partitions[partition].pendingBatch.take() else { return }
     if let error = await batch.error {
+      firstFailedNumber = min(firstFailedNumber, batch.numbers.lowerBound)
       await countRemainingBatches()
       throw failure(error, batch.numbers)
     }
@@ -113,7 +116,11 @@ struct BatchWriter: ~Copyable {
   private mutating func countRemainingBatches() async {
     for partition in partitions.indices {
       guard let batch = partitions[partition].pendingBatch.take() else { continue }
-      if await batch.error == nil { acknowledgedCount += batch.count }
+      if await batch.error == nil {
+        acknowledgedCount += batch.count
+      } else {
+        firstFailedNumber = min(firstFailedNumber, batch.numbers.lowerBound)
+      }
     }
   }
 
@@ -124,8 +131,19 @@ struct BatchWriter: ~Copyable {
     let place =
       numbers.count == 1
       ? "\(singular) \(numbers.lowerBound)" : "one of \(plural) \(numbers.lowerBound) to \(numbers.upperBound)"
+    let unsent = partitions.compactMap(\.numbers?.lowerBound).min() ?? .max
     return CommandFailure(
-      failure.status, "\(acknowledgedCount) of the entries are \(done), then \(place) failed: \(failure.message)")
+      failure.status,
+      "\(acknowledgedCount) of the entries are \(done), then \(place) failed: \(failure.message)"
+        + ResumeAdvice.text(after: min(firstFailedNumber, unsent) - 1))
+  }
+}
+
+/// How to continue an interrupted load or restore.
+enum ResumeAdvice {
+  /// - Parameter number: The number of lines or entries up to which all are written.
+  static func text(after number: Int) -> String {
+    "; to go on, repeat the command" + (number > 0 ? " with --resume \(number)" : "")
   }
 }
 

@@ -54,7 +54,7 @@ struct InputFile: ~Copyable {
 
   /// Reads bytes, waiting for them if necessary.
   /// - Returns: The number of bytes read; 0 at the end.
-  /// - Throws: `CommandFailure` if reading fails; `CancellationError` if the task is cancelled, even while it waits.
+  /// - Throws: `CommandFailure` if reading fails; `CancellationError` if the task is cancelled or should stop, even while it waits.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     while true {
       try waitUntilReady()
@@ -72,7 +72,7 @@ struct InputFile: ~Copyable {
 
   private func waitUntilReady() throws(CancellationError) {
     repeat {
-      if Task.isCancelled { throw CancellationError() }
+      if Task.isCancelled || StopRequest.isMade { throw CancellationError() }
     } while !isReady(within: Self.cancellationCheckMilliseconds)
   }
 

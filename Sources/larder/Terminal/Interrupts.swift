@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Platform
+import Synchronization
 
 /// Runs a command that has no end of its own until the process gets SIGINT or SIGTERM or the task is cancelled, which
 /// is not an error.
@@ -23,6 +24,41 @@ func runUntilInterrupted(_ body: @escaping @Sendable () async throws -> Void) as
       running.cancel()
     }
   } catch  where running.isCancelled {}
+}
+
+/// A request to stop work that leaves something unfinished, such as a load, so that it can say how far it came.
+final class StopRequest: Sendable {
+  @TaskLocal private static var current: StopRequest?
+
+  private let made = Atomic(false)
+
+  /// A Boolean value that indicates whether the current task should stop its work.
+  static var isMade: Bool { current?.made.load(ordering: .relaxed) ?? false }
+
+  /// Runs work that stops early if the process gets SIGINT or SIGTERM or the task is cancelled. A second signal ends the
+  /// process at once.
+  static func observe(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    let request = StopRequest()
+    // In the console, Ctrl-C cancels the task.
+    let sources = ConsoleSession.current == nil ? [SIGINT, SIGTERM].map(request.source) : []
+    defer { for source in sources { source.cancel() } }
+    // The work itself isn't cancelled: it still has to finish what it has begun.
+    let work = $current.withValue(request) { Task(operation: body) }
+    try await withTaskCancellationHandler {
+      try await work.value
+    } onCancel: {
+      request.made.store(true, ordering: .relaxed)
+    }
+  }
+
+  private func source(for number: Int32) -> any DispatchSourceSignal {
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    source.setEventHandler { [self] in
+      if made.exchange(true, ordering: .relaxed) { _exit(128 + number) }
+    }
+    source.activate()
+    return source
+  }
 }
 
 /// Makes Ctrl-C cancel the console's current command instead of ending the process, for as long as the handler exists.

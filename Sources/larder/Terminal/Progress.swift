@@ -3,7 +3,7 @@ import Platform
 
 /// A progress line on standard error. Prints nothing if that is not a terminal.
 struct Progress {
-  private static let barWidth = 24
+  private static let barWidths = 5...24
   private static let updateIntervalMilliseconds: UInt64 = 100
 
   private let isShown = isatty(STDERR_FILENO) == 1
@@ -31,19 +31,42 @@ struct Progress {
     guard now >= nextUpdate else { return }
     nextUpdate = now + Self.updateIntervalMilliseconds
     isOnScreen = true
-    let elapsed = max(1, now - startTime)
-    var parts = count.map { ["\(HumanReadable.number($0)) \(noun)", rate($0, elapsed)] } ?? []
-    var line = ""
-    if let total, total > 0, done > 0 {
-      let fraction = min(1, Double(done) / Double(total))
-      let filled = Int(fraction * Double(Self.barWidth))
-      let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: Self.barWidth - filled)
-      let remaining = UInt64(Double(elapsed) * (1 - fraction) / fraction / 1_000)
-      parts.append("\(HumanReadable.time(seconds: remaining)) left")
-      line = "\(bar) \(Int(fraction * 100))%  "
-    }
-    line += parts.joined(separator: ", ")
+    let line = Self.line(
+      count, noun, done: done, total: total, milliseconds: max(1, now - startTime),
+      width: Terminal.size(of: STDERR_FILENO).width)
     Terminal.write("\r\(line)\u{1B}[K", to: STDERR_FILENO)
+  }
+
+  /// Returns the longest line that leaves the last column free.
+  static func line(
+    _ count: Int?, _ noun: String, done: Int, total: Int?, milliseconds: UInt64, width: Int
+  ) -> String {
+    let amount = count.map { HumanReadable.number($0) }
+    let speed = count.map { rate($0, milliseconds) }
+    var fraction: Double?
+    if let total, total > 0, done > 0 { fraction = min(1, Double(done) / Double(total)) }
+    let remaining = fraction.map { fraction in
+      HumanReadable.time(seconds: UInt64(Double(milliseconds) * (1 - fraction) / fraction / 1_000)) + " left"
+    }
+    // From everything to what matters most.
+    let choices = [
+      [amount.map { "\($0) \(noun)" }, speed, remaining], [speed, remaining], [remaining ?? amount],
+    ].map { $0.compactMap(\.self).joined(separator: ", ") }
+    guard let fraction else {
+      return choices.first { $0.count < width } ?? String(choices[2].prefix(max(0, width - 1)))
+    }
+    let percent = " \(Int(fraction * 100))%"
+    for text in choices + [""] {
+      let details = text.isEmpty ? percent : "\(percent)  \(text)"
+      let barWidth = min(width - 1 - details.count, barWidths.upperBound)
+      if barWidth >= barWidths.lowerBound { return bar(fraction, width: barWidth) + details }
+    }
+    return String(percent.dropFirst().prefix(max(0, width - 1)))
+  }
+
+  private static func bar(_ fraction: Double, width: Int) -> String {
+    let filled = Int(fraction * Double(width))
+    return String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
   }
 
   /// Erases the line.
@@ -64,10 +87,10 @@ struct Progress {
     let seconds = "\(elapsed / 1_000).\(elapsed / 100 % 10) s"
     let amount = "\(HumanReadable.number(count)) \(noun) (\(HumanReadable.bytes(UInt64(bytes))))"
     let others = indexes == 0 ? "" : indexes == 1 ? " and an index" : " and \(indexes) indexes"
-    logLine("\(verb) \(amount)\(others) in \(seconds), \(rate(count, elapsed))")
+    logLine("\(verb) \(amount)\(others) in \(seconds), \(Self.rate(count, elapsed))")
   }
 
-  private func rate(_ count: Int, _ milliseconds: UInt64) -> String {
+  private static func rate(_ count: Int, _ milliseconds: UInt64) -> String {
     "\(HumanReadable.number(count * 1_000 / Int(milliseconds)))/s"
   }
 }

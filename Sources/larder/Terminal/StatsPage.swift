@@ -15,7 +15,7 @@ struct StatsPage {
   }
 
   private static let sparklineLevels = Array("▁▂▃▄▅▆▇█")
-  private static let maxRateCount = 60
+  static let maxRateCount = 60
   /// Limits the rates that a malicious server can cause, so that they fit an integer.
   private static let maxRate = 1e15
 
@@ -85,8 +85,8 @@ struct StatsPage {
       let statistics = store.statistics
       func bytes(_ name: String) -> String { statistics[name].map { HumanReadable.bytes($0) } ?? "–" }
       func rate(_ name: String) -> String { self.rate(name, of: store).map { "\(Int($0))" } ?? "–" }
-      // Every write increments the revision.
-      var cells = [store.name, store.engine, "\(statistics["entries", default: 0])", rate("revision")]
+      let writes = rate(Self.writes(in: statistics))
+      var cells = [store.name, store.engine, "\(statistics["entries", default: 0])", writes]
       cells += ["\(statistics["watches", default: 0])", bytes("memory_bytes")]
       if haveLimits { cells += [bytes("limit_bytes"), rate("evicted_total")] }
       if haveLogs { cells += [bytes("log_bytes"), bytes("log_dead_bytes")] }
@@ -98,6 +98,11 @@ struct StatsPage {
     return lines.prefix(shown) + ["… and \(lines.count - shown) more"]
   }
 
+  /// Returns the name of the statistic that counts the writes of a store. An older server counts requests that write.
+  static func writes(in statistics: [String: UInt64]) -> String {
+    statistics["written_total"] == nil ? "revision" : "written_total"
+  }
+
   private func rate(_ name: String, of store: StoreSample) -> Double? {
     rate(store.statistics[name], previous?.stores.first { $0.name == store.name }?.statistics[name])
   }
@@ -105,8 +110,14 @@ struct StatsPage {
   private func rate(_ name: String) -> Double? { rate(latest?.server[name], previous?.server[name]) }
 
   private func rate(_ new: UInt64?, _ old: UInt64?) -> Double? {
-    guard let new, let old, new >= old, let latest, let previous, latest.time > previous.time else { return nil }
-    return min(Double(new - old) / (latest.time - previous.time), Self.maxRate)
+    guard let latest, let previous else { return nil }
+    return Self.rate(new, old, seconds: latest.time - previous.time)
+  }
+
+  /// Returns the growth of a statistic per second; nil if it is unknown.
+  static func rate(_ new: UInt64?, _ old: UInt64?, seconds: Double) -> Double? {
+    guard let new, let old, new >= old, seconds > 0 else { return nil }
+    return min(Double(new - old) / seconds, maxRate)
   }
 
   private func bytesRate(_ name: String) -> String { rate(name).map { "\(HumanReadable.bytes(UInt64($0)))/s" } ?? "–" }

@@ -1,11 +1,13 @@
 import Glibc
 
-/// The terminal on standard output.
+/// The terminal, usually on standard output.
 enum Terminal {
   /// The size in columns and rows; 80 by 24 if it is unknown.
-  static var size: (width: Int, height: Int) {
+  static var size: (width: Int, height: Int) { size(of: STDOUT_FILENO) }
+
+  static func size(of descriptor: Int32) -> (width: Int, height: Int) {
     var size = winsize()
-    guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
+    guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (80, 24) }
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
