@@ -54,10 +54,10 @@ struct Find: AsyncParsableCommand {
       valueName: "fields"))
   private var fields: String?
 
-  @Option(help: "The number of matching documents to skip.")
+  @Option(parsing: .unconditional, help: "The number of matching documents to skip.")
   private var skip: UInt32 = 0
 
-  @Option(help: "The maximum number of documents to print; 0 for all. (default: all)")
+  @Option(parsing: .unconditional, help: "The maximum number of documents to print; 0 for all. (default: all)")
   private var limit: UInt32?
 
   @Option(parsing: .unconditional, help: "Where the last page of the same selector and sort ended.")

@@ -14,10 +14,10 @@ struct Page: AsyncParsableCommand {
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
-  @Option(help: "The number of entries to skip. Large offsets are as fast as small ones.")
+  @Option(parsing: .unconditional, help: "The number of entries to skip. Large offsets are as fast as small ones.")
   private var offset: UInt64 = 0
 
-  @Option(help: "The maximum number of entries to print.")
+  @Option(parsing: .unconditional, help: "The maximum number of entries to print.")
   private var limit: UInt32 = 100
 
   @Option(

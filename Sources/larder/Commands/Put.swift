@@ -22,10 +22,12 @@ struct Put: AsyncParsableCommand {
   @Flag(help: "Write only if the key has no entry.")
   private var ifAbsent = false
 
-  @Option(help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
+  @Option(
+    parsing: .unconditional, help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
   private var ifRevision: UInt64?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The time until the entry expires, such as 10s. (default: it does not expire)", valueName: "time"),
     transform: { try DurationArgument($0) })
@@ -48,6 +50,9 @@ struct Put: AsyncParsableCommand {
   }
 
   private func standardInput() throws -> [UInt8] {
+    guard ConsoleSession.current?.ownsInput != true else {
+      throw CommandFailure(.usage, "standard input has the commands; give the value as an argument")
+    }
     let input = InputFile()
     if input.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
     let limit = LarderClient.Configuration().maxFrameBytes
