@@ -32,6 +32,9 @@ static inline void editor_set_keys(EditLine *editor) {
 // Puts the terminal into raw mode at once. On its own, el_gets does so only after it has shown the prompt.
 static inline void editor_prepare(EditLine *editor) { el_set(editor, EL_PREP_TERM, 1); }
 
+// Gives the terminal back its settings.
+static inline void editor_restore(EditLine *editor) { el_set(editor, EL_PREP_TERM, 0); }
+
 static inline void editor_bind(EditLine *editor, const char *key, const char *command) {
   el_set(editor, EL_BIND, key, command, NULL);
 }

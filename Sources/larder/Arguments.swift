@@ -70,6 +70,80 @@ struct StoreAndKeyArguments: ParsableArguments {
   var key: String
 }
 
+/// The keys of a command, as arguments or from a file.
+struct KeysArguments: ParsableArguments {
+  /// The name of the argument. `CommandLinePosition` recognizes the keys of a long command line by it.
+  static let argumentName = "keys"
+
+  /// The keys that `CommandLinePosition.separatingKeys` has taken out of the command line.
+  @TaskLocal static var separated: [String] = []
+
+  /// The maximum number of keys from a file that are in one request.
+  private static let maxRequestCount = 10_000
+  /// The maximum size of the keys from a file that are in one request, unless it is one key.
+  private static let maxRequestByteCount = 1 << 20
+
+  @Argument(help: ArgumentHelp("The entries' keys.", valueName: Self.argumentName), transform: KeyLength.validate)
+  private var keys: [String] = []
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Read the keys from a file, or from standard input if it is -: one per line, or lines of JSON with a \"key\".",
+      valueName: "file"),
+    completion: .file())
+  private var keysFrom: String?
+
+  var isEmpty: Bool { keys.isEmpty && keysFrom == nil }
+
+  func validate() throws {
+    guard keys.isEmpty || keysFrom == nil else { throw ValidationError("keys and --keys-from can't be combined") }
+  }
+
+  /// - Parameter alternatives: The options that can replace the keys, such as `, or --all`.
+  func requireKeys(or alternatives: String = "") throws(ValidationError) {
+    guard !isEmpty else {
+      throw ValidationError("Missing expected argument '<\(Self.argumentName)> ...', or --keys-from\(alternatives)")
+    }
+  }
+
+  /// Returns the keys of each request to send: the arguments are one request, and keys from a file one or more.
+  func requests() async throws -> [[String]] {
+    guard let keysFrom else { return [keys + Self.separated] }
+    let keys = try await Self.keys(from: InputFile(path: keysFrom))
+    var requests: [[String]] = []
+    var byteCount = 0
+    for key in keys {
+      byteCount += key.utf8.count
+      if let count = requests.last?.count, count < Self.maxRequestCount, byteCount <= Self.maxRequestByteCount {
+        requests[requests.count - 1].append(key)
+      } else {
+        requests.append([key])
+        byteCount = key.utf8.count
+      }
+    }
+    return requests
+  }
+
+  /// Runs on the main thread, which may block on the input.
+  @MainActor
+  private static func keys(from input: consuming InputFile) throws -> [String] {
+    var lines = LineReader(input)
+    var parser = KeyLineParser()
+    var keys: [String] = []
+    do {
+      while true {
+        guard let line = lines.next() else {
+          if try lines.fill() { continue } else { return keys }
+        }
+        if let key = try parser.parse(lines.buffer.span.extracting(line)) { keys.append(key) }
+      }
+    } catch let error as LineError {
+      throw CommandFailure(.usage, "line \(lines.number): \(error); nothing was sent; correct the line and try again")
+    }
+  }
+}
+
 /// The options of commands that can repeat their output.
 struct WatchingOptions: ParsableArguments {
   @Flag(help: "Repeat the output until interrupted.")

@@ -6,13 +6,15 @@ import Platform
 /// The server's address and the timeout. These options can precede or follow the command's name.
 struct ConnectionOptions: ParsableArguments {
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else \(Address.default))",
+      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else a local server)",
       valueName: "address"),
     transform: { try Address($0) })
   private var server: Address?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "How long to wait for each reply, such as 500ms, 5s, 2m or 1h. (default: 5s)", valueName: "time"),
     transform: { try DurationArgument($0) })
@@ -26,8 +28,9 @@ struct ConnectionOptions: ParsableArguments {
     return session.client.with(timeout: timeout?.duration ?? session.timeout)
   }
 
+  /// - Throws: `CommandFailure` if no address is given, and none of the local sockets has a server.
   func address() throws -> Address {
-    try server ?? Self.environmentAddress() ?? .default
+    try server ?? Self.environmentAddress() ?? ServerSearch.find()
   }
 
   var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
@@ -74,6 +77,6 @@ enum StoreNameCompletion {
       if word == "--server" { return try Address(next) }
       if word.hasPrefix("--server=") { return try Address(String(word.dropFirst("--server=".count))) }
     }
-    return try ConnectionOptions.environmentAddress() ?? .default
+    return try ConnectionOptions.environmentAddress() ?? ServerSearch.find()
   }
 }

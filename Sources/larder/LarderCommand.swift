@@ -30,8 +30,12 @@ struct LarderCommand: AsyncParsableCommand {
         5  damaged files, or files that are not JSON
 
       On a terminal, larder without a COMMAND starts a console, which runs commands until 'quit' and keeps a history \
-      in ${XDG_STATE_HOME:-~/.local/state}/larder. Without a terminal this is a usage error, because larder does not \
-      read commands from standard input.
+      in ${XDG_STATE_HOME:-~/.local/state}/larder. If standard input is not a terminal, larder runs the commands in \
+      its lines in the same way: it skips blank lines and those that begin with #, stops at the first command that \
+      fails, and exits with its status. With --keep-going it continues, and exits with the status of the first failure.
+
+      Without --server, larder connects to the address in LARDER_SERVER or, without that, to the first of the sockets \
+      \(ServerSearch.help) that has a server.
 
       To print a completion script for your shell: larder --generate-completion-script bash (or zsh, or fish)
 
@@ -52,21 +56,42 @@ struct LarderCommand: AsyncParsableCommand {
 
   @OptionGroup private var connection: ConnectionOptions
 
-  /// Starts the console. Without a terminal, prints the help and fails.
+  @Flag(help: "In a script on standard input, continue after a command that fails.")
+  private var keepGoing = false
+
+  /// Starts the console or, if standard input is not a terminal, runs the commands in it. Without either, prints the
+  /// help and fails.
   func run() async throws {
     if ConsoleSession.current != nil { throw CommandFailure(.usage, "a command is missing; 'help' lists the commands") }
-    guard Console.isAvailable else {
-      logLine(Self.helpMessage())
-      throw ExitCode(ExitStatus.usage.rawValue)
+    if Console.isAvailable { return try await Self.runConsole(connection) }
+    let input = InputFile()
+    if !input.isTerminal, let status = try await Self.runScript(input, connection, keepGoing: keepGoing) {
+      if status != .success { throw ExitCode(status.rawValue) }
+      return
     }
-    let session = try ConsoleSession(try connection.address(), timeout: connection.effectiveTimeout)
-    try await Self.runConsole(session)
+    logLine(Self.helpMessage())
+    throw ExitCode(ExitStatus.usage.rawValue)
   }
 
   @MainActor
-  private static func runConsole(_ session: ConsoleSession) async throws {
-    var console = try Console(session)
-    await console.run()
+  private static func runConsole(_ connection: ConnectionOptions) async throws {
+    var failure: (any Error)?
+    var address = Address.default
+    do { address = try connection.address() } catch let error as CommandFailure where error.status == .unreachable {
+      failure = error
+    }
+    var console = try Console(ConsoleSession(address, timeout: connection.effectiveTimeout))
+    await console.run(reporting: failure)
+  }
+
+  /// - Returns: The exit status; nil if the input is empty.
+  @MainActor
+  private static func runScript(
+    _ input: consuming InputFile, _ connection: ConnectionOptions, keepGoing: Bool
+  ) async throws -> ExitStatus? {
+    let session = try ConsoleSession(connection.address(), timeout: connection.effectiveTimeout, ownsInput: true)
+    var script = Script(input, stopsAtFailure: !keepGoing)
+    return try await script.run(CommandInterpreter(session))
   }
 
   static func main() async {
@@ -79,23 +104,25 @@ struct LarderCommand: AsyncParsableCommand {
   /// Parses and runs a command, and reports its error.
   /// - Parameter words: The command line without the program's name.
   static func execute(_ words: [String]) async -> ExitStatus {
-    let words = CommandLinePosition.separatingFields(in: words)
+    let words = CommandLinePosition.separatingFields(in: CommandLinePosition.droppingSeparators(in: words))
+    let (parsedWords, keys) = CommandLinePosition.separatingKeys(in: words)
     do {
-      try HelpTopic.check(words)
       if let script = CompletionScript.requested(by: words) {
         var output = Output()
         try output.writeLine(script)
         return .success
       }
-      var command = try await asyncParseAsRoot(words)
-      if var command = command as? any AsyncParsableCommand {
-        try await command.run()
-      } else {
-        try command.run()
+      try await KeysArguments.$separated.withValue(keys) {
+        var command = try await asyncParseAsRoot(parsedWords)
+        if var command = command as? any AsyncParsableCommand {
+          try await command.run()
+        } else {
+          try command.run()
+        }
       }
       return .success
     } catch {
-      return report(error, commandLine: words)
+      return report(error, commandLine: parsedWords)
     }
   }
 
@@ -115,6 +142,10 @@ struct LarderCommand: AsyncParsableCommand {
       // The parser found an option that it answers itself, such as -h. Where a key or value was meant, that is not a
       // success.
       if let message = misplacedOptionMessage(words) { return printFailure(CommandFailure(.usage, message)) }
+      if let topic = CommandLinePosition.unknownTopic(in: words) {
+        return printFailure(
+          CommandFailure(.usage, "there is no command '\(topic)'; \(suggestion(for: topic, words))see 'larder --help'"))
+      }
       var output = Output()
       do { try output.writeLine(fullMessage(for: error)) } catch { return report(error) }
       return .success
@@ -128,9 +159,20 @@ struct LarderCommand: AsyncParsableCommand {
     return "Unexpected option '\(option)'; \(dashHint)see '\(CommandLinePosition(after: words).helpCommand)'"
   }
 
+  /// Returns a question that names the command most like a word, or nothing.
+  /// - Parameter words: The command line before the word.
+  private static func suggestion(for word: String, _ words: some Sequence<String>) -> String {
+    let commands = CommandLinePosition(after: words).command.commands.map(\.commandName)
+    return SpellingSuggestion.nearest(to: word, of: commands).map { "did you mean '\($0)'? " } ?? ""
+  }
+
   /// Returns what is wrong with a command line and which command shows the help.
   private static func usageMessage(_ error: any Error, _ words: [String]) -> String {
     let message = message(for: error)
+    if let (word, before) = CommandLinePosition.unknownCommand(in: words) {
+      let position = CommandLinePosition(after: before)
+      return "there is no command '\(word)'; \(suggestion(for: word, before))see '\(position.helpCommand)'"
+    }
     if message.hasPrefix("Missing expected argument"), let better = misplacedOptionMessage(words) { return better }
     let lines = fullMessage(for: error).split(separator: "\n")
     let reference = lines.last { $0.contains("See '") }?.split(separator: "'") ?? []
@@ -139,7 +181,8 @@ struct LarderCommand: AsyncParsableCommand {
   }
 
   private static func printFailure(_ failure: CommandFailure) -> ExitStatus {
-    logLine("larder: \(oneLine(failure.message))")
+    let place = ConsoleSession.place.map { "\($0): " } ?? ""
+    logLine("larder: \(place)\(oneLine(failure.message))")
     return failure.status
   }
 

@@ -45,19 +45,39 @@ import Testing
     }
   }
 
-  @Test func `help of an unknown command fails and suggests another`() throws {
-    for (words, reason) in [
-      (["bogus"], "'larder' has no command 'bogus'; see 'larder --help'"),
-      (["pagge"], "'larder' has no command 'pagge'; did you mean 'page'? see 'larder --help'"),
-      (["index", "lst"], "'larder index' has no command 'lst'; did you mean 'list'? see 'larder --help'"),
-      (["page", "extra"], "'larder page' has no command 'extra'; see 'larder --help'"),
-    ] {
-      let command = try Command.larder(["help"] + words)
-      #expect(command.status == 2 && command.output.isEmpty && command.error == "larder: \(reason)\n")
+  @Test(arguments: [
+    (["gte", "items", "a"], "there is no command 'gte'; did you mean 'get'? see 'larder --help'"),
+    (["--timeout", "5s", "frobnicate"], "there is no command 'frobnicate'; see 'larder --help'"),
+    (["index", "creat", "items"], "there is no command 'creat'; did you mean 'create'? see 'larder index --help'"),
+    (["help", "stoers"], "there is no command 'stoers'; did you mean 'stores'? see 'larder --help'"),
+    (["help", "index", "bogus"], "there is no command 'bogus'; see 'larder --help'"),
+    (["help", "put", "x"], "there is no command 'x'; see 'larder --help'"),
+  ]) func `suggests a command for an unknown one`(arguments: [String], message: String) throws {
+    let command = try Command.larder(arguments)
+    #expect(command.status == 2 && command.output.isEmpty)
+    #expect(command.error == "larder: \(message)\n")
+  }
+
+  @Test func `takes two dashes before a command, too`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("--", "put", "items", "--", "-h", "--").text == "1\n")
+    #expect(try server.larder("--timeout", "5s", "--", "get", "--", "items", "-h").text == "--")
+    #expect(try server.larder("index", "--", "list", "--", "items").status == 0)
+    #expect(try server.larder("--", "index", "--", "list", "items").status == 0)
+    #expect(try server.larder("page", "items", "--prefix", "--", "--keys-only").text.isEmpty)
+    for arguments in [["--", "-h"], ["--"], ["--", "frobnicate"], ["--", "--version"], ["index", "--", "-h"]] {
+      #expect(try server.larder(arguments, input: []).status == 2, "\(arguments)")
     }
-    for words in [["page"], ["index", "list"], ["help"], []] {
-      #expect(try Command.larder(["help"] + words).status == 0)
-    }
+    #expect(try server.larder([], input: Array("-- count -- items\n".utf8)).text == "1\n")
+  }
+
+  @Test(arguments: [
+    ["page", "items", "--limit", "-1"], ["find", "items", "--limit", "-1"], ["find", "items", "--skip", "-1"],
+    ["page", "items", "--offset", "-1"], ["put", "items", "k", "v", "--if-revision", "-1"],
+    ["put", "items", "k", "v", "--expire", "-1"], ["ping", "--timeout", "-1"],
+  ]) func `says which value of an option is wrong`(arguments: [String]) throws {
+    let error = try Command.larder(arguments).error
+    #expect(error.contains("'-1' is invalid for '\(arguments[arguments.count - 2]) <"), "\(error)")
   }
 
   @Test func `has help with an example for every command`() throws {

@@ -320,7 +320,6 @@ class ConsoleCase(BriefCase):
         self.assertEqual(
             console.do("cuont items"), "larder: there is no command 'cuont'; did you mean 'count'? 'help' lists the commands")
         self.assertIn("no entry 'none'", console.do("get items none"))
-        self.assertIn("a quote is not closed", console.do("get items 'apple"))
         self.assertIn("see 'larder get --help'", console.do("get items"))
         for line in ("help", "?"):
             text = console.do(line)
@@ -331,9 +330,56 @@ class ConsoleCase(BriefCase):
         self.assertIn("'format json'", console.do("format xml"))
         self.assertEqual(console.do(""), "")
 
+    def test_commands_of_several_lines(self) -> None:
+        console = self.console()
+        console.type("put items lines '{\"a\":" + ENTER)
+        console.wait("   ...> ")
+        console.type("1}'" + ENTER)
+        self.assertRegex(console.wait_for_prompt(), r"\n\d+\n")
+        self.assertEqual(console.do("get items lines"), '{"a":\n1}')
+        console.type("count \\" + ENTER)
+        console.wait("   ...> ")
+        console.type("items" + ENTER)
+        self.assertIn("\n6\n", console.wait_for_prompt())
+        for key in (CTRL_C, CTRL_D):
+            console.type("delete items 'apple" + ENTER)
+            console.wait("   ...> ")
+            console.type("apple'" + key if key == CTRL_C else key)
+            console.wait_for_prompt()
+        self.assertEqual(console.do("get items apple"), "red")
+
+    def test_reading_a_file(self) -> None:
+        console = self.console()
+        commands = self.folder / "commands.txt"
+        commands.write_text("# Two entries\nput items x 1\nget items none\nput items y 1\n")
+        console.type(".read " + str(commands)[:-4] + TAB + ENTER)
+        self.assertIn(f"larder: {commands}, line 3: 'items' has no entry 'none'", console.wait_for_prompt())
+        self.assertEqual(console.do("count items"), "6")
+        self.assertIn("can't read", console.do(".read /nowhere"))
+
+    def test_ctrl_z_suspends(self) -> None:
+        """The terminal has its own settings while the console is suspended, and the console goes on afterward."""
+        # A shell with job control, because a process without one can't be suspended.
+        script = 'set -m; "$0"; stty -a; echo suspended; fg; stty -a; echo suspended; fg; echo ended'
+        console = Console(Path("/bin/bash"), self.environment, "-c", script, str(self.larder))
+        self.addCleanup(console.close)
+        console.wait(PROMPT)
+        for start in ("count items", "coun"):
+            console.type(start + "\x1a")
+            settings = console.wait("suspended\n")
+            for setting in (" icanon", " echo ", "isig"):
+                self.assertIn(setting, settings)
+            console.wait(PROMPT)
+            console.type(("" if start == "count items" else "t items") + ENTER)
+            self.assertIn("\n5\n", console.wait_for_prompt())
+        console.type(CTRL_D)
+        console.wait("ended")
+
     def test_without_a_terminal(self) -> None:
-        """Without a terminal for input and output, larder does not start a console."""
-        done = subprocess.run([self.larder], input=b"ping\n", env=self.environment, capture_output=True, timeout=10)
+        """Without a terminal for input and output, larder does not start a console, but runs the lines of its input."""
+        done = subprocess.run([self.larder], input=b"count items\n", env=self.environment, capture_output=True, timeout=10)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"5\n", b""))
+        done = subprocess.run([self.larder], input=b"", env=self.environment, capture_output=True, timeout=10)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertTrue(done.stderr.startswith(b"OVERVIEW"))
         ours, theirs = pty.openpty()

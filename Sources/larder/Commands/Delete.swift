@@ -3,9 +3,10 @@ import Larder
 
 struct Delete: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Deletes entries atomically.",
+    abstract: "Deletes entries.",
     discussion: """
-      Deletes the entries of the KEYS, and ignores keys without an entry. With --where instead of KEYS, deletes the \
+      Deletes the entries of the KEYS atomically, and ignores keys without an entry. Keys from a file are deleted in \
+      steps of up to 10,000. With --where instead of KEYS, deletes the \
       documents that match a selector, up to 65,536 of them. Prints the number of deleted entries.
 
       Example: larder delete items apple pear
@@ -15,8 +16,7 @@ struct Delete: AsyncParsableCommand {
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "The entries' keys.", transform: KeyLength.validate)
-  private var keys: [String] = []
+  @OptionGroup private var keys: KeysArguments
 
   @Option(
     name: .customLong("where"), parsing: .unconditional,
@@ -28,9 +28,7 @@ struct Delete: AsyncParsableCommand {
 
   func validate() throws {
     guard selector == nil || keys.isEmpty else { throw ValidationError("keys and --where can't be combined") }
-    guard selector != nil || !keys.isEmpty else {
-      throw ValidationError("Missing expected argument '<keys> ...', or --where")
-    }
+    if selector == nil { try keys.requireKeys(or: ", or --where") }
     guard selector != nil || !dryRun else { throw ValidationError("--dry-run requires --where") }
   }
 
@@ -42,7 +40,9 @@ struct Delete: AsyncParsableCommand {
       let changes = try await store.delete(where: selector, dryRun: dryRun)
       try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
     } else {
-      try output.writeLine(String(try await store.deleteMany(keys)))
+      var count: UInt64 = 0
+      for keys in try await keys.requests() { count += try await store.deleteMany(keys) }
+      try output.writeLine(String(count))
     }
   }
 }

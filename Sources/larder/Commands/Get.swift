@@ -36,7 +36,8 @@ struct GetMany: AsyncParsableCommand {
     abstract: "Prints entries, one per line.",
     discussion: """
       \(EntryLine.helpWithTable)
-      A key without an entry is printed as {"key","missing":true}. All entries come from the same snapshot of the store.
+      A key without an entry is printed as {"key","missing":true}. All entries come from the same snapshot of the store, except that keys from a file are read in steps of up to \
+      10,000.
 
       Example: larder get-many items apple pear
       """)
@@ -44,27 +45,26 @@ struct GetMany: AsyncParsableCommand {
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "The entries' keys.", transform: KeyLength.validate)
-  private var keys: [String]
+  @OptionGroup private var keys: KeysArguments
+
+  func validate() throws { try keys.requireKeys() }
 
   func run() async throws {
-    let entries = try await connection.client().store(store.name).getMany(keys)
+    let requests = try await keys.requests()
+    let store = try connection.client().store(store.name)
     var output = Output()
-    if Output.showsTables {
-      var table = EntryTable()
-      for (key, entry) in zip(keys, entries) {
-        if let entry { table.add(entry) } else { table.add(missing: key) }
+    var table = EntryTable()
+    for keys in requests {
+      for (key, entry) in zip(keys, try await store.getMany(keys)) {
+        switch (entry, Output.showsTables) {
+        case (let entry?, true): table.add(entry)
+        case (nil, true): table.add(missing: key)
+        case (let entry?, false): EntryLine.append(entry, to: &output.bytes)
+        case (nil, false): EntryLine.append(missing: key, to: &output.bytes)
+        }
+        try output.flushIfLarge()
       }
-      return try output.writeLine(table.text)
     }
-    for (key, entry) in zip(keys, entries) {
-      if let entry {
-        EntryLine.append(entry, to: &output.bytes)
-      } else {
-        EntryLine.append(missing: key, to: &output.bytes)
-      }
-      try output.flushIfLarge()
-    }
-    try output.flush()
+    if Output.showsTables { try output.writeLine(table.text) } else { try output.flush() }
   }
 }

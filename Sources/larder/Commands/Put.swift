@@ -28,6 +28,7 @@ struct Put: AsyncParsableCommand {
   private var ifRevision: UInt64?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The time until the entry expires, such as 10s. (default: it does not expire)", valueName: "time"),
     transform: { try DurationArgument($0) })
@@ -50,6 +51,9 @@ struct Put: AsyncParsableCommand {
   }
 
   private func standardInput() throws -> [UInt8] {
+    guard ConsoleSession.current?.ownsInput != true else {
+      throw CommandFailure(.usage, "standard input has the commands; give the value as an argument")
+    }
     let input = InputFile()
     if input.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
     let limit = LarderClient.Configuration().maxFrameBytes

@@ -155,6 +155,85 @@ struct CommandLinePosition {
       && nextArgument?.valueName == Self.fieldArgumentName
   }
 
+  // MARK: Separators before a command
+
+  /// Returns a command line without a `--` that precedes the name of a command, such as `larder -- ping`. It ends the
+  /// options before it; those of the command can follow.
+  static func droppingSeparators(in words: [String]) -> [String] {
+    // After a command without subcommands, such as `put`, there is none to drop. That is known without the syntax of
+    // all commands, which takes long to read.
+    let commands = LarderCommand.configuration.subcommands.filter { $0.configuration.subcommands.isEmpty }
+    guard let first = words.firstIndex(of: "--"),
+      !words[..<first].contains(where: { word in commands.contains { $0._commandName == word } })
+    else { return words }
+    var position = CommandLinePosition(after: [])
+    var kept: [String] = []
+    for (index, word) in words.enumerated() {
+      let isSeparator = position.pendingOption == nil && position.acceptsOptions && word == "--"
+      if isSeparator, index + 1 < words.count, position.command.command(words[index + 1]) != nil { continue }
+      position.advance(past: word)
+      kept.append(word)
+    }
+    return kept
+  }
+
+  // MARK: Unknown commands
+
+  /// Returns the word where the name of a command was meant but none is, and the words before it.
+  static func unknownCommand(in words: [String]) -> (word: String, before: ArraySlice<String>)? {
+    var position = CommandLinePosition(after: [])
+    for (index, word) in words.enumerated() where !position.command.commands.isEmpty {
+      let isName = position.pendingOption == nil && !position.isOption(word) && word != "--"
+      if isName, position.command.command(word) == nil { return (word, words[..<index]) }
+      position.advance(past: word)
+    }
+    return nil
+  }
+
+  /// Returns the word after `help` that is not the name of a command.
+  static func unknownTopic(in words: [String]) -> String? {
+    guard let start = words.firstIndex(of: "help"), CommandLinePosition(after: words[...start]).isHelp else {
+      return nil
+    }
+    var command = CommandSyntax.larder
+    for word in words[(start + 1)...] where !word.hasPrefix("-") {
+      guard let subcommand = command.command(word) else { return word }
+      command = subcommand
+    }
+    return nil
+  }
+
+  private var isHelp: Bool { path == ["larder", "help"] }
+
+  // MARK: Long command lines
+
+  /// The number of words above which the parser, whose time is quadratic in their number, would take noticeably long.
+  private static let maxParsedWordCount = 200
+
+  /// Returns a command line without most of its keys, and these keys, if it is long.
+  ///
+  /// The first key stays, and so do invalid ones, which the parser reports. Complexity: O(n).
+  static func separatingKeys(in words: [String]) -> (words: [String], keys: [String]) {
+    guard words.count > maxParsedWordCount else { return (words, []) }
+    var position = CommandLinePosition(after: [])
+    var (kept, keys): ([String], [String]) = ([], [])
+    for word in words {
+      let isFollowingKey = position.isKey(word) && position.arguments.count >= position.command.positionals.count
+      if isFollowingKey, KeyLength.isValid(word.utf8.count) {
+        keys.append(word)
+      } else {
+        position.advance(past: word)
+        kept.append(word)
+      }
+    }
+    return (kept, keys)
+  }
+
+  private func isKey(_ word: String) -> Bool {
+    pendingOption == nil && !isOption(word) && !(acceptsOptions && word == "--")
+      && nextArgument?.valueName == KeysArguments.argumentName
+  }
+
   // MARK: Built-in options
 
   /// The options that the parser answers itself instead of running a command.

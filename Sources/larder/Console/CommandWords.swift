@@ -1,4 +1,4 @@
-/// The words of a console line, by the rules of a shell: white space separates words, single quotes preserve
+/// The words of a command in the console, on one or more lines, by the rules of a shell: white space separates words, single quotes preserve
 /// everything, double quotes preserve everything but a backslash before `"`, `\`, `$` and a backtick, and an unquoted
 /// backslash preserves the next character. No other character is special.
 struct CommandWords: Equatable {
@@ -17,6 +17,8 @@ struct CommandWords: Equatable {
     private(set) var quote: Unicode.Scalar?
     /// A Boolean value that indicates whether a backslash precedes the next character.
     fileprivate var isEscaping = false
+    /// A Boolean value that indicates whether the word has anything but a backslash at the end of a line.
+    fileprivate var hasContent = false
 
     /// The characters that a backslash escapes in double quotes.
     fileprivate static let escapable = "\"\\$`".unicodeScalars
@@ -37,10 +39,29 @@ struct CommandWords: Equatable {
       } else {
         text.unicodeScalars.append(scalar)
       }
+      if !isEscaping { hasContent = true }
     }
   }
 
-  init(_ line: String) {
+  init(_ line: String) { append(line) }
+
+  /// A Boolean value that indicates whether the words continue on the next line: a quote is open, or the line ends in a
+  /// backslash.
+  var isUnfinished: Bool { last.map { $0.quote != nil || $0.isEscaping } ?? false }
+
+  /// Adds the next line of unfinished words. A backslash at the end of a line joins the lines; in a quote, the line
+  /// break is part of the word.
+  mutating func continueLine(_ line: String) {
+    if last?.isEscaping == true {
+      last?.isEscaping = false
+      if last?.hasContent == false { last = nil }
+    } else {
+      last?.append("\n")
+    }
+    append(line)
+  }
+
+  private mutating func append(_ line: String) {
     let scalars = line.unicodeScalars
     for index in scalars.indices {
       let scalar = scalars[index]
@@ -57,13 +78,18 @@ struct CommandWords: Equatable {
   /// Returns all words of a line.
   /// - Throws: `CommandFailure` for an unclosed quote or a backslash at the end.
   static func split(_ line: String) throws(CommandFailure) -> [String] {
-    let line = CommandWords(line)
-    guard let last = line.last else { return line.words }
+    try CommandWords(line).all()
+  }
+
+  /// Returns all words.
+  /// - Throws: `CommandFailure` if they are unfinished.
+  func all() throws(CommandFailure) -> [String] {
+    guard let last else { return words }
     if let quote = last.quote { throw CommandFailure(.usage, "a quote is not closed; add a closing \(quote)") }
     if last.isEscaping {
       throw CommandFailure(.usage, "the line ends in a backslash; type two for the character itself")
     }
-    return line.words + [last.text]
+    return words + [last.text]
   }
 
   /// Returns a word in the form in which it can be typed.

@@ -22,6 +22,7 @@ final class LineEditor {
   /// Read by libedit, on the main thread.
   nonisolated(unsafe) private var prompt: UnsafeMutablePointer<CChar>?
   private var isAbandoned = false
+  private var completes = true
 
   /// - Parameter historyLimit: The number of lines that the arrow keys can recall.
   init(historyLimit: Int) throws(CommandFailure) {
@@ -48,7 +49,9 @@ final class LineEditor {
     self.complete = complete
   }
 
-  func read(prompt text: String) -> Input {
+  /// - Parameter completes: Whether Tab completes words.
+  func read(prompt text: String, completes: Bool = true) -> Input {
+    self.completes = completes
     unsafe free(prompt)
     unsafe prompt = strdup(text)
     isAbandoned = false
@@ -79,8 +82,12 @@ final class LineEditor {
     unsafe editor_add(editor, "larder-complete", "Complete the word") { editor, _ in
       MainActor.assumeIsolated { unsafe LineEditor.of(editor).completeLine() }
     }
+    unsafe editor_add(editor, "larder-suspend", "Suspend the process") { editor, _ in
+      MainActor.assumeIsolated { unsafe LineEditor.of(editor).suspend() }
+      return UInt8(CC_REDISPLAY)
+    }
     let keys = [
-      "^I": "larder-complete", "^C": "larder-abandon", "^R": "em-inc-search-prev",
+      "^Z": "larder-suspend", "^I": "larder-complete", "^C": "larder-abandon", "^R": "em-inc-search-prev",
       "\\e[3~": "ed-delete-next-char", "\\e[1;5C": "em-next-word", "\\e[1;5D": "ed-prev-word",
     ]
     for (key, command) in keys { unsafe editor_bind(editor, key, command) }
@@ -88,8 +95,18 @@ final class LineEditor {
     unsafe el_source(editor, nil)
   }
 
+  /// Stops the process as the terminal would, with the terminal's own settings, until the shell continues it.
+  private func suspend() {
+    unsafe editor_restore(editor)
+    write("\n")
+    let handler = signal(SIGTSTP, SIG_DFL)
+    raise(SIGTSTP)
+    signal(SIGTSTP, handler)
+    unsafe editor_prepare(editor)
+  }
+
   private func completeLine() -> UInt8 {
-    guard let line = unsafe el_line(editor)?.pointee else { return UInt8(CC_ERROR) }
+    guard completes, let line = unsafe el_line(editor)?.pointee else { return UInt8(CC_ERROR) }
     let typed = unsafe String(
       decoding: UnsafeRawBufferPointer(start: line.buffer, count: line.cursor - line.buffer), as: UTF8.self)
     switch complete(typed) {

@@ -14,6 +14,9 @@ struct InputFile: ~Copyable {
   /// - Parameter path: The file's path, or `-` for standard input.
   init(path: String) throws {
     if path == "-" {
+      guard ConsoleSession.current?.ownsInput != true else {
+        throw CommandFailure(.usage, "standard input has the commands; name a file")
+      }
       self.init()
       return
     }
