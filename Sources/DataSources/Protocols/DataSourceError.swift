@@ -69,6 +69,9 @@ extension DataSourceError.Kind {
     case .failed: "the operation failed"
     case .queryNotSupported: "the source doesn't support the query"
     case .dataSerialization: "the value can't be encoded or decoded"
+    case .wrongKey: "the value is encrypted with another key"
+    case .conflict: "somebody else has written first"
+    case .changesLost: "changes were lost"
     }
   }
 }
