@@ -37,7 +37,8 @@ struct Seal: Sendable {
     }
   }
 
-  /// - Throws: `DataSourceError.dataSerialization` if none of the keys has sealed exactly this value for this name.
+  /// - Throws: `DataSourceError.failed` if the value was sealed with a key that isn't there, `.dataSerialization` if it
+  ///   is not exactly the value that one of the keys has sealed for this name.
   func open(_ sealed: Data, for name: String) throws -> Data {
     let header = sealed.prefix(Self.headerByteCount)
     guard header.count == Self.headerByteCount, header.first == Self.version else {
@@ -46,8 +47,11 @@ struct Seal: Sendable {
     let fingerprint = Data(header.dropFirst())
     guard let key = keysByFingerprint[fingerprint] else {
       throw DataSourceError(
-        .dataSerialization,
-        "the value under \(name.debugDescription) is damaged, or was sealed with the key \(fingerprint.hexadecimal)")
+        .failed,
+        """
+        the value under \(name.debugDescription) was sealed with the key \(fingerprint.hexadecimal), which this source \
+        doesn't have: pass that key among the older ones
+        """)
     }
     do {
       let box = try AES.GCM.SealedBox(combined: Data(sealed.dropFirst(Self.headerByteCount)))

@@ -7,7 +7,8 @@ import Foundation
 /// Anyone who reads that place without the key learns the keys of the entries, their number and their sizes, but
 /// nothing of the values. Anyone who writes to it can remove entries and restore older values of the same entry. But a
 /// value that was changed, or moved to another entry, is an error (`DataSourceError.dataSerialization`) and never a
-/// wrong value. So is a value that was sealed with a key that the source doesn't have. Inside, values are JSON.
+/// wrong value. A value that was sealed with a key that the source doesn't have is another error
+/// (`DataSourceError.failed`), whose message identifies the key. Inside, values are JSON.
 ///
 /// To change the key, create a source with the new key and the old one among `older`. It reads what either key has
 /// sealed, and seals with the new one. `sealAgain()` seals all entries with the new key; after that, the old one is no

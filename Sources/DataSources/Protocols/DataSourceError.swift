@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// An error of a data source, local or remote. Errors of the same kind are equal; the message is for people.
 public struct DataSourceError: Error, Hashable, Sendable {
   /// What went wrong. The raw value is the code that goes over the wire; a code is never reused.
@@ -24,9 +26,10 @@ public struct DataSourceError: Error, Hashable, Sendable {
   /// An explanation for people and logs. It doesn't take part in comparisons.
   public let message: String
 
+  /// - Parameter message: What happened, for people; if it is empty, the message is what the kind means.
   public init(_ kind: Kind, _ message: String = "") {
     self.kind = kind
-    self.message = message.isEmpty ? "\(kind)" : message
+    self.message = message.isEmpty ? kind.meaning : message
   }
 
   /// The stable code of the kind.
@@ -43,8 +46,25 @@ extension DataSourceError {
   }
 }
 
-extension DataSourceError: CustomStringConvertible {
+extension DataSourceError: CustomStringConvertible, LocalizedError {
   public var description: String { message }
+  /// The message. It isn't translated.
+  public var errorDescription: String? { message }
+}
+
+extension DataSourceError.Kind {
+  fileprivate var meaning: String {
+    switch self {
+    case .unknown: "the operation failed for an unknown reason"
+    case .notFound: "there is no such value"
+    case .illegalArgument: "the call makes no sense"
+    case .notImplemented: "the source doesn't have this operation"
+    case .notValid: "the value is not valid"
+    case .failed: "the operation failed"
+    case .queryNotSupported: "the source doesn't support the query"
+    case .dataSerialization: "the value can't be encoded or decoded"
+    }
+  }
 }
 
 extension DataSourceError {

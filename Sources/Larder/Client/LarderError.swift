@@ -2,8 +2,13 @@ import Wire
 
 /// The reason why a call did not succeed, and what is known about its request.
 ///
-/// Switch over `kind`; log `code`, or compare it across languages. `outcome` says whether the request may have been
-/// executed, and `isSafeToRetry` whether the same call can be repeated without the risk of executing it twice.
+/// Errors of the same kind are equal, so that a kind can be caught:
+///
+///     do { try await items.put("a", bytes) } catch LarderError.timedOut { … } catch LarderError.storeFull { … }
+///
+/// Log `code`, or compare it across languages. `outcome` says whether the request may have been executed, and
+/// `isSafeToRetry` whether the same call can be repeated without the risk of executing it twice. These two and the
+/// message take no part in comparisons.
 public struct LarderError: Error, Hashable, Sendable {
   public let kind: Kind
   /// A stable number: the server's code (below 256, `Protocol/wire.md` §7), or one of this library (256 and up,
@@ -25,13 +30,25 @@ public struct LarderError: Error, Hashable, Sendable {
     case unknown
   }
 
-  init(_ kind: Kind, code: UInt16? = nil, outcome: Outcome, isRead: Bool = false, _ message: String) {
+  /// Creates an error, for example for a fake in a test.
+  /// - Parameters:
+  ///   - outcome: What is known about the request; nil for what is known after most errors of the kind.
+  ///   - isRead: Whether the call only reads, so that it is safe to repeat whatever its outcome.
+  ///   - message: What happened, for people.
+  public init(_ kind: Kind, outcome: Outcome? = nil, isRead: Bool = false, _ message: String = "") {
+    self.init(kind, code: kind.code, outcome: outcome ?? kind.usualOutcome, isRead: isRead, message)
+  }
+
+  private init(_ kind: Kind, code: UInt16, outcome: Outcome, isRead: Bool, _ message: String) {
     self.kind = kind
-    self.code = code ?? kind.code
+    self.code = code
     self.outcome = outcome
     self.isRead = isRead
     self.message = message
   }
+
+  public static func == (a: LarderError, b: LarderError) -> Bool { a.kind == b.kind }
+  public func hash(into hasher: inout Hasher) { hasher.combine(kind) }
 
   /// A Boolean value that indicates whether the same call can be repeated without the risk of executing it twice: it
   /// was not executed, or it only reads.
@@ -52,7 +69,7 @@ public struct LarderError: Error, Hashable, Sendable {
 extension LarderError: CustomStringConvertible {
   /// What happened and what to do.
   public var description: String {
-    let text = message.isEmpty ? "the server gave no reason but its code" : message
+    let text = message.isEmpty ? "the call failed without a message" : message
     return "\(text) (\(kind), code \(code)); \(advice)"
   }
 
@@ -141,6 +158,17 @@ extension LarderError {
       }
     }
 
+    /// The outcome of most errors of the kind; that of the server's errors as in `Protocol/wire.md` §7.
+    fileprivate var usualOutcome: Outcome {
+      switch self {
+      case .unknown, .failed, .disconnected, .timedOut, .protocolViolation, .cancelled: .unknown
+      case .tooManyRequests, .tooManyConnections, .storeFull, .shuttingDown, .serverTimedOut, .answerExpired,
+        .connectFailed, .closed:
+        .notExecuted
+      default: .rejected
+      }
+    }
+
     private var serverCode: ErrorCode? {
       ErrorCode.allCases.first { Kind($0) == self }
     }
@@ -197,6 +225,6 @@ extension LarderError {
       }
     // Bounded, because a message is for people.
     let text = body.extracting(0..<min(body.byteCount, 4_096)).toString()
-    self.init(code.map { Kind($0) } ?? .unknown, code: header.detail, outcome: outcome, text)
+    self.init(code.map { Kind($0) } ?? .unknown, code: header.detail, outcome: outcome, isRead: false, text)
   }
 }

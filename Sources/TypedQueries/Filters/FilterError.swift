@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// The reason why a filter or a request can't be lowered to a selector.
 public struct FilterError: Error, Equatable, Sendable {
   /// What is wrong, for programs.
@@ -26,6 +28,8 @@ public struct FilterError: Error, Equatable, Sendable {
   }
 }
 
-extension FilterError: CustomStringConvertible {
+extension FilterError: CustomStringConvertible, LocalizedError {
   public var description: String { reason }
+  /// The description. It isn't translated.
+  public var errorDescription: String? { description }
 }

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// The place in a raw predicate where something else was expected.
 public struct PredicateSyntaxError: Error, Equatable, Sendable {
   /// The place, as an offset in UTF-8. An interpolated value counts as two bytes, `%@`.
@@ -11,7 +13,9 @@ public struct PredicateSyntaxError: Error, Equatable, Sendable {
   }
 }
 
-extension PredicateSyntaxError: CustomStringConvertible {
+extension PredicateSyntaxError: CustomStringConvertible, LocalizedError {
   /// "the predicate needs a closing parenthesis at offset 12".
   public var description: String { "the predicate needs \(expected) at offset \(offset)" }
+  /// The description. It isn't translated.
+  public var errorDescription: String? { description }
 }
