@@ -99,7 +99,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
 
   // MARK: Values
 
-  private func encode(_ value: StoredValue<T>, _ key: String) throws -> EntryValue {
+  func encode(_ value: StoredValue<T>, _ key: String) throws -> EntryValue {
     try withCodecErrors(key) {
       switch value {
       case .single(let value): .single(try codec.encode(value))
@@ -112,7 +112,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
     KeyValueEntry(key: entry.key, value: try decode(entry.value, entry.key))
   }
 
-  private func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {
+  func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {
     try withCodecErrors(key) {
       switch value {
       case .single(let bytes): .single(try codec.decode(bytes))
