@@ -14,6 +14,9 @@ package final class Store: Sendable {
   package let commitWriter: CommitWriter?
   /// The keys of documents whose values are in files; nil if none are.
   let keptKeys: KeptKeys?
+  /// A random number below 2⁶³. A store that is created or opened again has another one: its revisions, or what they
+  /// stand for, may not continue those of this store.
+  package let incarnation = UInt64.random(in: 1..<1 << 63)
   private let mutex: Lock<EntryMap>
 
   /// Creates a store in memory.

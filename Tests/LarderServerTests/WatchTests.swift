@@ -98,6 +98,21 @@ extension ServerTests {
       }
     }
 
+    @Test func `a watch of a prefix that begins with older changes says when it has caught up`() throws {
+      let server = try TestServer()
+      let (writer, watcher) = (try server.connect(), try server.connect())
+      #expect(try begin(watcher, id: 49) == 0)
+      for key in ["a:1", "b:1", "a:2", "b:2"] { #expect(try writer.call(Request.put(key, [1], id: 3)).isDone) }
+      #expect(try begin(writer, from: 1, prefix: "a:", keysOnly: true) == 0)
+      let frame = try writer.receive()
+      #expect(frame.changes.map(\.key) == ["a:1", "a:2"] && frame.through == 4)
+      #expect(try begin(writer, id: 51, from: 4, prefix: "a:") == 3)
+      let progress = try writer.receive()
+      #expect(progress.id == 51 && progress.changes == [] && progress.through == 4)
+      #expect(try begin(writer, id: 52, from: 5, prefix: "a:") == 4)
+      #expect(writer.isSilent(for: 0.05))
+    }
+
     @Test func `a commit in several frames is complete with the last one`() throws {
       let server = try TestServer()
       let (writer, watcher) = (try server.connect(), try server.connect(credit: 1))

@@ -40,11 +40,29 @@ final class ServerProcess {
 
   deinit { if process.isRunning { process.terminate() } }
 
+  func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+
   /// Sends a signal, and waits for the end of the process.
   /// - Returns: The exit status, or the number of the signal that ended the process.
   func end(with signal: Int32) -> Int32 {
     kill(process.processIdentifier, signal)
     process.waitUntilExit()
     return process.terminationStatus
+  }
+}
+
+/// Cuts the connections of this process to a Unix socket, as a failing network would.
+func cutConnections(to path: String) {
+  for descriptor: Int32 in 3..<1_024 {
+    var address = sockaddr_un()
+    var size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let status = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getpeername(descriptor, $0, &size) }
+    }
+    guard status == 0, address.sun_family == sa_family_t(AF_UNIX) else { continue }
+    let name = unsafe withUnsafeBytes(of: &address.sun_path) { bytes in
+      unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    if name == path { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
 }

@@ -22,7 +22,7 @@ import TypedQueries
     #expect(caughtTyped(LarderError(.timedOut, "no reply")) && !caughtTyped(.disconnected))
     let folder = try TemporaryFolder()
     let client = try LarderClient("unix:\(folder.path)/none.sock").with(timeout: .milliseconds(20))
-    await #expect(throws: LarderError.timedOut) { try await client.ping() }
+    await #expect(throws: LarderError.connectFailed) { try await client.ping() }
   }
 
   @Test func `errors of the same kind are equal`() {

@@ -309,19 +309,3 @@ import Testing
     }
   }
 }
-
-/// Cuts the connections of this process to a Unix socket, as a failing network would.
-private func cutConnections(to path: String) {
-  for descriptor: Int32 in 3..<1_024 {
-    var address = sockaddr_un()
-    var size = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let status = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getpeername(descriptor, $0, &size) }
-    }
-    guard status == 0, address.sun_family == sa_family_t(AF_UNIX) else { continue }
-    let name = unsafe withUnsafeBytes(of: &address.sun_path) { bytes in
-      unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-    }
-    if name == path { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
-  }
-}

@@ -59,6 +59,7 @@ import TypedQueries
 
   @Test(arguments: [
     "let client", "let people", "struct Person", "let accounts", "let changes", "let books = CacheRepository",
+    "let live",
   ])
   func `the README shows the example that is run`(_ beginning: String) throws {
     let here = URL(fileURLWithPath: #filePath)
@@ -185,5 +186,11 @@ import TypedQueries
     let asOfNow = try await books.get(7, operation: .mainSync)
     let page = try await books.getAll(PaginationOffsetLimitQuery(offset: 0, limit: 20), operation: .main)
     #expect([book, asOfNow] + page == Array(repeating: Book(title: "Invisible Cities"), count: 3))
+
+    let live = LiveCacheRepository(main: client.dataSource(of: Book.self, store: "books"), limit: 10_000)
+
+    let current = try await live.get(7)
+    try await live.put(Book(title: "The Castle of Crossed Destinies"), forId: 8)
+    #expect(try await live.get(8) != current)
   }
 }

@@ -180,6 +180,11 @@ final class Connection: Sendable {
     }
   }
 
+  /// Whether the reader of a stream has taken all frames that have arrived, and waits for the next one.
+  func isReaderWaiting(for stream: ReplyStreamID) -> Bool {
+    state.withLock { $0.isReaderWaiting(for: stream) }
+  }
+
   /// Abandons a stream whose reader is gone.
   func abandon(_ stream: ReplyStreamID) {
     perform(state.withLock { $0.abandon(stream) })

@@ -250,6 +250,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     return actions
   }
 
+  /// Whether the reader of a stream waits for its next frame.
+  func isReaderWaiting(for stream: ReplyStreamID) -> Bool { pending.isReaderWaiting(for: stream) }
+
   /// Abandons a stream whose reader is gone.
   mutating func abandon(_ stream: ReplyStreamID) -> Actions {
     var actions = Actions()

@@ -209,6 +209,9 @@ struct PendingTable<Caller: Sendable>: Sendable {
     }
   }
 
+  /// Whether the reader of a stream waits for its next frame.
+  func isReaderWaiting(for stream: ReplyStreamID) -> Bool { slot(of: stream).map { slots[$0].caller != nil } ?? false }
+
   /// Whether a caller waits for the first frame of its reply. O(slots).
   var hasWaitingCalls: Bool { slots.contains { $0.phase == .waiting } }
 

@@ -18,6 +18,15 @@ final class ReplyStream: Sendable {
     connection.abandon(id)
   }
 
+  /// Checks that the server responds on the stream's connection, and that the reader has taken every frame that arrived
+  /// before the response.
+  func isUpToDate(timeout milliseconds: UInt64) async -> Bool {
+    let deadline = CallDeadline(timeout: milliseconds)
+    guard (try? await connection.call(PingRequest(), deadline: deadline)) != nil else { return false }
+    // If the connection was lost meanwhile, the stream is over, and nobody waits.
+    return connection.isReaderWaiting(for: id)
+  }
+
   /// Returns the records of the next frame, and whether more frames follow.
   func next(deadline: UInt64) async throws(LarderError) -> (body: [UInt8], hasMore: Bool) {
     switch await connection.nextFrame(of: id, deadline: deadline) {

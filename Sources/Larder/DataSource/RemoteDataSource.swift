@@ -149,7 +149,7 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
       key: entry.key, value: try decode(entry.value, entry.key), revision: entry.revision, expiresIn: entry.expiresIn)
   }
 
-  private func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {
+  func decode(_ value: EntryValue, _ key: String) throws -> StoredValue<T> {
     try withCodecErrors(key) {
       switch value {
       case .single(let bytes): .single(try codec.decode(bytes))

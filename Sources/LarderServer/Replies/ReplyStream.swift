@@ -137,16 +137,19 @@ struct Watch {
   var throughRevision: UInt64
   /// The position at which the last frame was sent.
   var reportedPosition: UInt64
+  /// The store's revision when the watch began, until everything up to it has been reported.
+  var startRevision: UInt64?
   /// Whether everything that may be reported has been, so that it waits for more.
   var isCaughtUp = false
   /// Whether the feed has nothing more, not even changes that are not durable yet.
   var isAtEnd = false
 
-  init(prefix: [UInt8], isKeysOnly: Bool, position: UInt64, throughRevision: UInt64) {
+  init(prefix: [UInt8], isKeysOnly: Bool, position: UInt64, throughRevision: UInt64, startRevision: UInt64) {
     self.prefix = prefix
     self.isKeysOnly = isKeysOnly
     self.position = position
     self.throughRevision = throughRevision
+    self.startRevision = throughRevision < startRevision ? startRevision : nil
     reportedPosition = position
   }
 

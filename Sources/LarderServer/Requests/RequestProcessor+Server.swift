@@ -156,7 +156,9 @@ extension RequestProcessor {
     if let store = connection.stores[header.detail]?.store {
       let mapFigures: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
       guard let mapFigures else { return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
-      figures = mapFigures + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
+      figures =
+        mapFigures + [Figure("incarnation", store.incarnation)]
+        + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
     } else {
       figures = server.figures()
     }

@@ -25,7 +25,7 @@ extension RequestProcessor {
     replies.bytes.endFrame(start)
     let watch = Watch(
       prefix: body.extracting(request.prefix).toArray(), isKeysOnly: request.isKeysOnly,
-      position: feed.position(of: from), throughRevision: from - 1)
+      position: feed.position(of: from), throughRevision: from - 1, startRevision: revision)
     connection.streams.append(
       ReplyStream(
         id: id, operation: .watch, store: store, snapshot: nil, remainder: .changes(watch),
@@ -128,9 +128,11 @@ extension RequestProcessor {
     _ start: Int, _ stream: inout ReplyStream, _ watch: inout Watch, into replies: inout ReplyBuffer
   ) {
     let isEmpty = replies.bytes.count - start == Frame.headerSize + ChangeRecord.throughSize
-    if isEmpty, watch.position - watch.reportedPosition < UInt64(limits.maxChangeFeedBytes / 4) {
+    let hasReachedStart = watch.startRevision.map { watch.throughRevision >= $0 } ?? false
+    if isEmpty, !hasReachedStart, watch.position - watch.reportedPosition < UInt64(limits.maxChangeFeedBytes / 4) {
       return replies.truncate(to: start)
     }
+    if hasReachedStart { watch.startRevision = nil }
     replies.bytes.endFrame(start)
     watch.reportedPosition = watch.position
     stream.didSend(replies.bytes.count - start, now: now)

@@ -172,6 +172,7 @@ extension Subject {
     remote("cache repository over Remote") {
       AnyDataSource(CacheRepository(main: $0, cache: InMemoryDataSource(), defaultOperation: .mainSync))
     },
+    remote("live cache over Remote") { AnyDataSource(LiveCacheRepository(main: $0)) },
   ]
 
   private static func remote(
