@@ -22,8 +22,7 @@ struct Put: AsyncParsableCommand {
   @Flag(help: "Write only if the key has no entry.")
   private var ifAbsent = false
 
-  @Option(
-    parsing: .unconditional, help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
+  @Option(help: ArgumentHelp("Write only if the entry has this revision.", valueName: "revision"))
   private var ifRevision: UInt64?
 
   @Option(
