@@ -19,13 +19,26 @@ struct DurationArgument: Equatable {
       default: nil
       }
     guard let unit, let count = Int64(digits) else {
-      throw ValidationError("a duration is a whole number and a unit, such as 500ms, 5s, 2m or 1h")
+      let rule = "a duration is a whole number and a unit, such as 500ms, 5s, 2m or 1h"
+      let meant = digits.isEmpty ? nil : Self.unit(like: text.dropFirst(digits.count)).map { digits + $0 }
+      throw ValidationError(rule + (meant.map { "; did you mean \($0)?" } ?? ""))
     }
     let (milliseconds, overflow) = count.multipliedReportingOverflow(by: unit)
     guard !overflow, Self.range.contains(milliseconds) else {
       throw ValidationError("a duration is from 1 ms to 2^53 ms")
     }
     self.milliseconds = milliseconds
+  }
+
+  /// Returns the unit that another way to write it means.
+  private static func unit(like text: Substring) -> String? {
+    switch text.drop(while: { $0 == " " }).lowercased() {
+    case "", "s", "sec", "secs", "second", "seconds": "s"
+    case "ms", "msec", "millis", "millisecond", "milliseconds": "ms"
+    case "m", "min", "mins", "minute", "minutes": "m"
+    case "h", "hr", "hrs", "hour", "hours": "h"
+    default: nil
+    }
   }
 
   var duration: Duration { .milliseconds(milliseconds) }
@@ -47,7 +60,9 @@ enum WholeNumber {
 enum KeyLength {
   static let rule = "a key has 1 to 4096 bytes"
 
-  static func isValid(_ byteCount: Int) -> Bool { (1...4_096).contains(byteCount) }
+  static let range = 1...4_096
+
+  static func isValid(_ byteCount: Int) -> Bool { range.contains(byteCount) }
 
   /// Returns the key if it is valid.
   static func validate(_ key: String) throws(ValidationError) -> String {
@@ -79,7 +94,7 @@ struct KeysArguments: ParsableArguments {
   @TaskLocal static var separated: [String] = []
 
   /// The maximum number of keys from a file that are in one request.
-  private static let maxRequestCount = 10_000
+  static let maxRequestCount = 10_000
   /// The maximum size of the keys from a file that are in one request, unless it is one key.
   private static let maxRequestByteCount = 1 << 20
 

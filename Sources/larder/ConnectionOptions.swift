@@ -65,11 +65,13 @@ enum StoreNameCompletion {
 
   @Sendable
   static func names(_ words: [String], _ index: Int, _ prefix: String) async -> [String] {
-    guard let address = try? address(in: words),
-      let client = try? ConnectionOptions.client(for: address, timeout: timeout),
-      let stores = try? await client.stores()
-    else { return [] }
+    guard let client = try? client(for: words), let stores = try? await client.stores() else { return [] }
     return stores.map(\.name).filter { $0.hasPrefix(prefix) }
+  }
+
+  private static func client(for words: [String]) throws -> LarderClient {
+    if let session = ConsoleSession.current { return session.client.with(timeout: timeout) }
+    return try ConnectionOptions.client(for: address(in: words), timeout: timeout)
   }
 
   private static func address(in words: [String]) throws -> Address {

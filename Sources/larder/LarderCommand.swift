@@ -48,7 +48,10 @@ struct LarderCommand: AsyncParsableCommand {
         subcommands: [Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
       CommandGroup(
         name: "Entries",
-        subcommands: [Put.self, Get.self, GetMany.self, Delete.self, Apply.self, Count.self, Page.self, Watch.self]),
+        subcommands: [
+          Put.self, Get.self, GetMany.self, Delete.self, Count.self, Page.self, Increment.self, Touch.self,
+          Persist.self, Copy.self, Rename.self, Apply.self, Watch.self,
+        ]),
       CommandGroup(name: "Documents", subcommands: [Find.self, Update.self, IndexCommand.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
       CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self]),
@@ -89,8 +92,9 @@ struct LarderCommand: AsyncParsableCommand {
   private static func runScript(
     _ input: consuming InputFile, _ connection: ConnectionOptions, keepGoing: Bool
   ) async throws -> ExitStatus? {
-    let session = try ConsoleSession(connection.address(), timeout: connection.effectiveTimeout, ownsInput: true)
     var script = Script(input, stopsAtFailure: !keepGoing)
+    guard try script.readFirstLine() else { return nil }
+    let session = try ConsoleSession(connection.address(), timeout: connection.effectiveTimeout, ownsInput: true)
     return try await script.run(CommandInterpreter(session))
   }
 
@@ -113,17 +117,26 @@ struct LarderCommand: AsyncParsableCommand {
         return .success
       }
       try await KeysArguments.$separated.withValue(keys) {
-        var command = try await asyncParseAsRoot(parsedWords)
-        if var command = command as? any AsyncParsableCommand {
-          try await command.run()
-        } else {
-          try command.run()
-        }
+        let command = try await asyncParseAsRoot(parsedWords)
+        try await Output.$options.withValue((command as? any OutputCommand)?.outputOptions) { try await run(command) }
       }
       return .success
+    } catch let error as LarderError where error.kind == .storeUnknown {
+      return printFailure(CommandFailure(error, suggestion: await storeSuggestion(words)))
     } catch {
       return report(error, commandLine: parsedWords)
     }
+  }
+
+  /// Returns the store most like the one that a command line names.
+  private static func storeSuggestion(_ words: [String]) async -> String? {
+    guard let name = CommandLinePosition(after: words).argument(named: "store") else { return nil }
+    return SpellingSuggestion.nearest(to: name, of: await StoreNameCompletion.names(words, words.count, ""))
+  }
+
+  private static func run(_ command: any ParsableCommand) async throws {
+    var command = command
+    if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
   }
 
   // MARK: Errors
@@ -142,10 +155,6 @@ struct LarderCommand: AsyncParsableCommand {
       // The parser found an option that it answers itself, such as -h. Where a key or value was meant, that is not a
       // success.
       if let message = misplacedOptionMessage(words) { return printFailure(CommandFailure(.usage, message)) }
-      if let topic = CommandLinePosition.unknownTopic(in: words) {
-        return printFailure(
-          CommandFailure(.usage, "there is no command '\(topic)'; \(suggestion(for: topic, words))see 'larder --help'"))
-      }
       var output = Output()
       do { try output.writeLine(fullMessage(for: error)) } catch { return report(error) }
       return .success
@@ -163,7 +172,7 @@ struct LarderCommand: AsyncParsableCommand {
   /// - Parameter words: The command line before the word.
   private static func suggestion(for word: String, _ words: some Sequence<String>) -> String {
     let commands = CommandLinePosition(after: words).command.commands.map(\.commandName)
-    return SpellingSuggestion.nearest(to: word, of: commands).map { "did you mean '\($0)'? " } ?? ""
+    return CommandFailure.question(SpellingSuggestion.nearest(to: word, of: commands))
   }
 
   /// Returns what is wrong with a command line and which command shows the help.

@@ -37,7 +37,7 @@ import Testing
       (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),
       (["create"], "", .unknown), (["put", "items", "k"], "", .unknown), (["ping", "--"], "-", .unknown),
-      (["format"], "", .choice(["table", "json"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
+      (["format"], "", .choice(["table", "json", "csv"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
     ] as [([String], String, Completer.WordKind)]) func `knows the kind of a word`(
       words: [String], prefix: String, kind: Completer.WordKind
     ) throws

@@ -39,6 +39,15 @@ final class ConsoleProcess {
     return try readToPrompt()
   }
 
+  /// Types a line, waits for a question, and types the answer.
+  /// - Returns: The console's output after the answer, up to its next prompt.
+  func answer(_ line: String, question: String, _ answer: String) throws -> String {
+    try type(line + "\r")
+    _ = try readOutput(upTo: NSRegularExpression.escapedPattern(for: question))
+    try type(answer + "\r")
+    return try readToPrompt()
+  }
+
   /// Quits the console.
   /// - Returns: The exit status.
   func quit() throws -> Int32 {
@@ -53,15 +62,18 @@ final class ConsoleProcess {
   }
 
   /// Reads up to a prompt at the beginning of a line.
-  private func readToPrompt() throws -> String {
+  private func readToPrompt() throws -> String { try readOutput(upTo: "\n\\S*larder\\.sock> ") }
+
+  private func readOutput(upTo pattern: String) throws -> String {
+    let pattern = try Regex(pattern)
     var output: [UInt8] = []
     while true {
       var descriptor = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
       // Removes carriage returns, because Swift merges them with the line feeds after them into one character.
       let text = String(decoding: output.filter { $0 != 0x0D }, as: UTF8.self)
         .replacing(try Regex("\u{1B}\\[[0-9;?]*[A-Za-z]|\u{1B}[()][A-Z0-9]|\u{1B}[=>]|[\u{7}\u{8}]"), with: "")
-      if text.firstMatch(of: try Regex("\n\\S*larder\\.sock> ")) != nil { return text }
-      try #require(unsafe poll(&descriptor, 1, 10_000) == 1, "no prompt came, but \(text)")
+      if text.firstMatch(of: pattern) != nil { return text }
+      try #require(unsafe poll(&descriptor, 1, 10_000) == 1, "what was expected did not come, but \(text)")
       var piece = [UInt8](repeating: 0, count: 4_096)
       let count = unsafe read(terminal, &piece, piece.count)
       try #require(count > 0, "the console has ended: \(text)")

@@ -14,7 +14,8 @@ import Testing
     let third = try ListeningSocket.open(addresses[2])
     #expect(try ServerSearch.find(among: addresses) == addresses[1])
     #expect(try ServerSearch.find(among: addresses.reversed()) == addresses[2])
-    withExtendedLifetime((second, third)) {}
+    withExtendedLifetime(second) {}
+    withExtendedLifetime(third) {}
   }
 
   @Test func `includes the socket of the packaged service`() {

@@ -5,17 +5,21 @@ struct Delete: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Deletes entries.",
     discussion: """
-      Deletes the entries of the KEYS atomically, and ignores keys without an entry. Keys from a file are deleted in \
-      steps of up to 10,000. With --where instead of KEYS, deletes the \
-      documents that match a selector, up to 65,536 of them. Prints the number of deleted entries.
+      Deletes the entries of the KEYS atomically, and ignores keys without an entry. With --where instead of KEYS, \
+      deletes the documents that match a selector, up to 65,536 of them, atomically. --all deletes all entries \
+      atomically. With --prefix, --from, --to or --match, and with --keys-from, larder deletes in steps of up to 10,000 \
+      keys: other clients can see the state between two steps.
+
+      Prints the number of deleted entries. --all and ranges of keys need a confirmation: on a terminal, larder asks \
+      for it; elsewhere, give --yes.
 
       Example: larder delete items apple pear
+      Example: larder delete items --prefix user: --yes
       Example: larder delete people --where '{"age":{"$lt":12}}' --dry-run
       """)
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
-
   @OptionGroup private var keys: KeysArguments
 
   @Option(
@@ -23,13 +27,24 @@ struct Delete: AsyncParsableCommand {
     help: ArgumentHelp("Delete the documents that match this selector, as in 'larder find'.", valueName: "selector"))
   private var selector: String?
 
-  @Flag(help: "Only print the number of documents that --where would delete.")
+  @OptionGroup private var range: KeyRangeOptions
+
+  @Flag(help: "Delete all entries.")
+  private var all = false
+
+  @Flag(help: "Delete without asking for a confirmation.")
+  private var yes = false
+
+  @Flag(help: "Only print the number of entries that would be deleted; not for KEYS.")
   private var dryRun = false
 
   func validate() throws {
-    guard selector == nil || keys.isEmpty else { throw ValidationError("keys and --where can't be combined") }
-    if selector == nil { try keys.requireKeys(or: ", or --where") }
-    guard selector != nil || !dryRun else { throw ValidationError("--dry-run requires --where") }
+    let choices = [
+      (!keys.isEmpty, "keys"), (selector != nil, "--where"), (!range.isEverything, "a range of keys"), (all, "--all"),
+    ].filter(\.0).map(\.1)
+    guard choices.count < 2 else { throw ValidationError("\(choices[0]) and \(choices[1]) can't be combined") }
+    if choices.isEmpty { try keys.requireKeys(or: ", --where, --prefix, --from, --to, --match or --all") }
+    guard keys.isEmpty || !dryRun else { throw ValidationError("--dry-run can't be combined with keys") }
   }
 
   func run() async throws {
@@ -38,26 +53,37 @@ struct Delete: AsyncParsableCommand {
     var output = Output()
     if let selector {
       let changes = try await store.delete(where: selector, dryRun: dryRun)
-      try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
-    } else {
+      return try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
+    }
+    if dryRun { return try output.writeLine(String(try await range.count(in: store))) }
+    try output.writeLine(String(try await delete(from: store)))
+  }
+
+  private func delete(from store: RemoteStore) async throws -> UInt64 {
+    guard keys.isEmpty else {
       var count: UInt64 = 0
       for keys in try await keys.requests() { count += try await store.deleteMany(keys) }
-      try output.writeLine(String(count))
+      return count
     }
+    if !yes {
+      let count = try await range.count(in: store)
+      let entries = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "entry" : "entries")"
+      try await Confirmation.require("Delete \(entries) of '\(self.store.name)'?")
+    }
+    return all ? try await store.deleteAll() : try await deleteRange(of: store)
   }
-}
 
-struct Count: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Prints the number of entries in a store.",
-    discussion: "Example: larder count items")
-
-  @OptionGroup private var connection: ConnectionOptions
-  @OptionGroup private var store: StoreArgument
-
-  func run() async throws {
-    let count = try await connection.client().store(store.name).count()
-    var output = Output()
-    try output.writeLine(String(count))
+  private func deleteRange(of store: RemoteStore) async throws -> UInt64 {
+    var count: UInt64 = 0
+    var keys: [String] = []
+    try await range.forEachEntry(of: store, keysOnly: true) { entry in
+      keys.append(entry.key)
+      if keys.count == KeysArguments.maxRequestCount {
+        count += try await store.deleteMany(keys)
+        keys.removeAll(keepingCapacity: true)
+      }
+      return true
+    }
+    return keys.isEmpty ? count : count + (try await store.deleteMany(keys))
   }
 }

@@ -1,10 +1,11 @@
 import ArgumentParser
+import Basics
 import Documents
 import Glibc
 import Larder
 import Platform
 
-struct Find: AsyncParsableCommand {
+struct Find: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints the documents that match a selector.",
     discussion: """
@@ -100,6 +101,8 @@ struct Find: AsyncParsableCommand {
   @Flag(help: "Print to standard error what was examined and returned, and the time this took.")
   private var stats = false
 
+  @OptionGroup var outputOptions: OutputOptions
+
   func validate() throws {
     let replacements = [
       (count, "--count"), (explain, "--explain"), (distinct != nil, "--distinct"),
@@ -128,7 +131,10 @@ struct Find: AsyncParsableCommand {
     do {
       try await print(query, arguments, in: store)
     } catch let error as LarderError where error.kind == .illegalArgument && useIndex != nil {
-      let list = "'larder index list \(self.store.name)' lists the indexes"
+      let names = try await store.indexes().map(\.index.name)
+      let isKnown = useIndex.map(names.contains) ?? true
+      let suggestion = isKnown ? nil : useIndex.flatMap { SpellingSuggestion.nearest(to: $0, of: names) }
+      let list = "\(CommandFailure.question(suggestion))'larder index list \(self.store.name)' lists the indexes"
       throw CommandFailure(.refused, "the query can't use the index: \(error.message); \(list)")
     }
   }
@@ -173,7 +179,7 @@ struct Find: AsyncParsableCommand {
 
   private func printDocuments(of query: DocumentQuery, in store: RemoteStore) async throws {
     var documents = store.find(query, using: useIndex).makeAsyncIterator()
-    if Output.showsTables {
+    if Output.showsRows {
       try await Self.writeTable(of: &documents, fields: query.fields)
     } else {
       try await Self.writeLines(of: &documents)
@@ -185,13 +191,16 @@ struct Find: AsyncParsableCommand {
   private static func writeTable(of documents: inout RemoteStore.Find.AsyncIterator, fields: [FieldPath]) async throws {
     var output = Output()
     var table = DocumentTable(fields)
+    var isContinued = false
     while let document = try await documents.next() {
       try table.add(document)
-      if let block = table.takeBlock() { try output.writeLine(block) }
+      guard let block = table.takeBlock() else { continue }
+      try output.write(table: block, hasHeader: !isContinued, isWhole: false)
+      isContinued = true
     }
-    if table.isEmpty { return try output.writeLine("No documents match.") }
+    if table.isEmpty, Output.showsTables { return try output.writeLine("No documents match.") }
     let rest = table.takeText()
-    if !rest.isEmpty { try output.writeLine(rest) }
+    if !rest.isEmpty { try output.write(table: rest, hasHeader: !isContinued, isWhole: !isContinued) }
   }
 
   private static func writeLines(of documents: inout RemoteStore.Find.AsyncIterator) async throws {
@@ -233,10 +242,10 @@ struct Find: AsyncParsableCommand {
 
   private func print(_ values: [JSONValue], of field: String) throws {
     var output = Output()
-    if Output.showsTables {
+    if Output.showsRows {
       var table = Table(header: [field])
       for value in values { table.add(value.cell) }
-      return try output.writeLine(values.isEmpty ? "No documents have the field." : table.text)
+      return try output.write(table, orIfEmpty: "No documents have the field.")
     }
     for value in values {
       output.bytes += value.encoded()
@@ -252,10 +261,10 @@ struct Find: AsyncParsableCommand {
     let groups = try await store.groups(of: selector, by: fields, computing: aggregates)
     let form = GroupOutput(fields, aggregates)
     var output = Output()
-    if Output.showsTables {
+    if Output.showsRows {
       var table = form.table
       for group in groups { table.add(form.row(group)) }
-      return try output.writeLine(groups.isEmpty ? "No documents match." : table.text)
+      return try output.write(table, orIfEmpty: "No documents match.")
     }
     for group in groups {
       output.bytes += form.json(group).encoded()

@@ -31,13 +31,13 @@ struct Get: AsyncParsableCommand {
   }
 }
 
-struct GetMany: AsyncParsableCommand {
+struct GetMany: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints entries, one per line.",
     discussion: """
       \(EntryLine.helpWithTable)
-      A key without an entry is printed as {"key","missing":true}. All entries come from the same snapshot of the store, except that keys from a file are read in steps of up to \
-      10,000.
+      A key without an entry is printed as {"key","missing":true}. All entries come from the same snapshot of the \
+      store, except that keys from a file are read in steps of up to 10,000.
 
       Example: larder get-many items apple pear
       """)
@@ -47,24 +47,19 @@ struct GetMany: AsyncParsableCommand {
 
   @OptionGroup private var keys: KeysArguments
 
+  @OptionGroup var outputOptions: OutputOptions
+
   func validate() throws { try keys.requireKeys() }
 
   func run() async throws {
     let requests = try await keys.requests()
     let store = try connection.client().store(store.name)
-    var output = Output()
-    var table = EntryTable()
+    var output = EntryOutput()
     for keys in requests {
       for (key, entry) in zip(keys, try await store.getMany(keys)) {
-        switch (entry, Output.showsTables) {
-        case (let entry?, true): table.add(entry)
-        case (nil, true): table.add(missing: key)
-        case (let entry?, false): EntryLine.append(entry, to: &output.bytes)
-        case (nil, false): EntryLine.append(missing: key, to: &output.bytes)
-        }
-        try output.flushIfLarge()
+        if let entry { try output.add(entry) } else { try output.add(missing: key) }
       }
     }
-    if Output.showsTables { try output.writeLine(table.text) } else { try output.flush() }
+    try output.finish()
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Basics
 import Documents
 import Larder
 import Platform
@@ -100,7 +101,7 @@ struct IndexCreate: AsyncParsableCommand {
   }
 }
 
-struct IndexList: AsyncParsableCommand {
+struct IndexList: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "Lists the indexes of a store.",
@@ -116,11 +117,12 @@ struct IndexList: AsyncParsableCommand {
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
+  @OptionGroup var outputOptions: OutputOptions
 
   func run() async throws {
     let indexes = try await connection.client().store(store.name).indexes()
     var output = Output()
-    guard Output.showsTables else {
+    guard Output.showsRows else {
       for index in indexes {
         output.bytes += index.json.encoded()
         output.bytes.append(UInt8(ascii: "\n"))
@@ -128,10 +130,9 @@ struct IndexList: AsyncParsableCommand {
       }
       return try output.flush()
     }
-    try output.writeLine(
-      indexes.isEmpty
-        ? "There are no indexes; 'larder index create \(store.name) NAME FIELD' creates one." : Self.table(indexes).text
-    )
+    try output.write(
+      Self.table(indexes),
+      orIfEmpty: "There are no indexes; 'larder index create \(store.name) NAME FIELD' creates one.")
   }
 
   private static func table(_ indexes: [IndexStatus]) -> Table {
@@ -178,9 +179,13 @@ struct IndexDelete: AsyncParsableCommand {
   private var name: String
 
   func run() async throws {
-    guard try await connection.client().store(store.name).deleteIndex(named: name) else {
+    let indexes = try connection.client().store(store.name)
+    guard try await indexes.deleteIndex(named: name) else {
+      let names = try await indexes.indexes().map(\.index.name)
+      let suggestion = CommandFailure.question(SpellingSuggestion.nearest(to: name, of: names))
       throw CommandFailure(
-        .notFound, "'\(store.name)' has no index '\(name)'; 'larder index list \(store.name)' lists its indexes")
+        .notFound,
+        "'\(store.name)' has no index '\(name)'; \(suggestion)'larder index list \(store.name)' lists its indexes")
     }
   }
 }

@@ -1,14 +1,18 @@
 import ArgumentParser
+import Glibc
 import Larder
+import Platform
 
-struct Page: AsyncParsableCommand {
+struct Page: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints a range of entries in key order.",
     discussion: """
       \(EntryLine.helpWithTable)
-      With --keys-only, values are omitted. To read a store page by page, pass the last key of a page to --after.
+      With --keys-only, values are omitted. To read a store page by page, pass the last key of a page to --after. On a \
+      terminal, standard error shows the command for the next page, if there is one.
 
       Example: larder page items --prefix a --limit 10
+      Example: larder page items --from 2026-01 --to 2026-02 --match '*:paid'
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -31,8 +35,7 @@ struct Page: AsyncParsableCommand {
       "Print only keys after this one, or before it with --reverse. The key need not exist.", valueName: "key"))
   private var after: String?
 
-  @Option(parsing: .unconditional, help: "Print only keys with this prefix.")
-  private var prefix = ""
+  @OptionGroup private var range: KeyRangeOptions
 
   @Flag(help: "Print in descending key order.")
   private var reverse = false
@@ -40,19 +43,41 @@ struct Page: AsyncParsableCommand {
   @Flag(help: "Omit values.")
   private var keysOnly = false
 
+  @OptionGroup var outputOptions: OutputOptions
+
   func run() async throws {
-    let entries = try await connection.client().store(store.name)
-      .page(offset: offset, limit: Int(limit), prefix: prefix, after: after, reverse: reverse, keysOnly: keysOnly)
-    var output = Output()
-    if Output.showsTables {
-      var table = EntryTable(keysOnly: keysOnly)
-      for entry in entries { table.add(entry) }
-      return try output.writeLine(entries.isEmpty ? "No entries match." : table.text)
+    let saysMore = Output.isTerminal && isatty(STDERR_FILENO) == 1
+    // One more entry than the page has tells whether another page follows.
+    var entries = try await entries(limit: Int(saysMore && limit < .max ? limit + 1 : limit))
+    let hasMore = entries.count > limit
+    if hasMore { entries.removeLast() }
+    try EntryOutput.write(entries, keysOnly: keysOnly, orIfEmpty: "No entries match.")
+    if hasMore, let last = entries.last { logLine("more: \(EscapedText.line(nextCommand(after: last.key)))") }
+  }
+
+  private func entries(limit: Int) async throws -> [Entry] {
+    let store = try connection.client().store(store.name)
+    if range.isPrefix {
+      return try await store.page(
+        offset: offset, limit: limit, prefix: range.prefix, after: after, reverse: reverse, keysOnly: keysOnly)
     }
-    for entry in entries {
-      EntryLine.append(entry, keysOnly: keysOnly, to: &output.bytes)
-      try output.flushIfLarge()
+    var entries: [Entry] = []
+    guard limit > 0 else { return entries }
+    var skipped: UInt64 = 0
+    try await range.forEachEntry(of: store, after: after, reverse: reverse, keysOnly: keysOnly) { entry in
+      if skipped < offset { skipped += 1 } else { entries.append(entry) }
+      return entries.count < limit
     }
-    try output.flush()
+    return entries
+  }
+
+  /// Returns the command that prints the page after a key.
+  private func nextCommand(after key: String) -> String {
+    var words = ["page", store.name, "--after", key] + range.words(reverse: reverse)
+    if ConsoleSession.current == nil { words.insert("larder", at: 0) }
+    if limit != 100 { words += ["--limit", "\(limit)"] }
+    if reverse { words.append("--reverse") }
+    if keysOnly { words.append("--keys-only") }
+    return words.map(CommandWords.quotedForShell).joined(separator: " ")
   }
 }

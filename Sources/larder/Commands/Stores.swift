@@ -1,7 +1,8 @@
 import ArgumentParser
+import Basics
 import Larder
 
-struct Stores: AsyncParsableCommand {
+struct Stores: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the stores.",
     discussion: """
@@ -12,17 +13,17 @@ struct Stores: AsyncParsableCommand {
       """)
 
   @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup var outputOptions: OutputOptions
 
   func run() async throws {
     let stores = try await connection.client().stores()
     var output = Output()
-    if Output.showsTables {
+    if Output.showsRows {
       var table = Table("STORE", "ENGINE", "DURABILITY", "LIMIT", "ENTRIES")
       for store in stores {
         table.add(store.name, store.engine, store.durability ?? "-", store.limit ?? "-", String(store.entries))
       }
-      try output.writeLine(
-        stores.isEmpty ? "There are no stores; 'larder create NAME memory' creates one." : table.text)
+      try output.write(table, orIfEmpty: "There are no stores; 'larder create NAME memory' creates one.")
     } else {
       for store in stores {
         output.bytes.append("{\"name\":")
@@ -80,7 +81,14 @@ struct Create: AsyncParsableCommand {
   private var engine: String
 
   func run() async throws {
-    try await connection.client().createStore(name, engine: engine)
+    do {
+      try await connection.client().createStore(name, engine: engine)
+    } catch let error as LarderError where error.kind == .illegalArgument {
+      let kind = engine.prefix { $0 != "?" }
+      let known = EngineCompletion.specifications.filter { !$0.contains("?") }
+      guard !known.contains(String(kind)) else { throw error }
+      throw CommandFailure(error, suggestion: SpellingSuggestion.nearest(to: String(kind), of: known))
+    }
   }
 }
 

@@ -43,9 +43,13 @@ struct CommandInterpreter {
   }
 
   private func setFormat(_ words: [String]) throws {
-    guard words.count == 2, let format = ConsoleSession.Format(rawValue: words[1]) else {
+    guard words.count == 2, let format = OutputFormat(rawValue: words[1]) else {
+      let suggestion = SpellingSuggestion.nearest(to: words.last!, of: OutputFormat.allCases.map(\.rawValue))
+      let question = words.count == 2 ? CommandFailure.question(suggestion) : ""
       throw CommandFailure(
-        .usage, "unknown format; type 'format table' or 'format json' (now: \(session.format))")
+        .usage,
+        "unknown format; \(question)type 'format table', 'format json' or 'format csv' (now: \(session.format ?? .table))"
+      )
     }
     session.format = format
   }
@@ -58,15 +62,15 @@ struct CommandInterpreter {
       throw CommandFailure(.usage, "a script can't read another one; pass both to larder, one after the other")
     }
     var script = Script(try InputFile(path: words[1]), name: words[1])
-    return (try await script.run(self) ?? .success, .readLine)
+    return (try await script.run(self), .readLine)
   }
 
   private func run(_ words: [String]) async throws -> ExitStatus {
     var words = words
     if !words[0].hasPrefix("-"), CommandSyntax.larder.command(words[0]) == nil {
       let names = CommandSyntax.larder.commands.map(\.commandName) + ConsoleCommand.allCases.map(\.rawValue)
-      let suggestion = SpellingSuggestion.nearest(to: words[0], of: names).map { "did you mean '\($0)'? " } ?? ""
-      throw CommandFailure(.usage, "there is no command '\(words[0])'; \(suggestion)'help' lists the commands")
+      let question = CommandFailure.question(SpellingSuggestion.nearest(to: words[0], of: names))
+      throw CommandFailure(.usage, "there is no command '\(words[0])'; \(question)'help' lists the commands")
     }
     if words.count == 2, words[1] == ConsoleCommand.questionMark.rawValue {
       words = [ConsoleCommand.help.rawValue, words[0]]

@@ -190,21 +190,6 @@ struct CommandLinePosition {
     return nil
   }
 
-  /// Returns the word after `help` that is not the name of a command.
-  static func unknownTopic(in words: [String]) -> String? {
-    guard let start = words.firstIndex(of: "help"), CommandLinePosition(after: words[...start]).isHelp else {
-      return nil
-    }
-    var command = CommandSyntax.larder
-    for word in words[(start + 1)...] where !word.hasPrefix("-") {
-      guard let subcommand = command.command(word) else { return word }
-      command = subcommand
-    }
-    return nil
-  }
-
-  private var isHelp: Bool { path == ["larder", "help"] }
-
   // MARK: Long command lines
 
   /// The number of words above which the parser, whose time is quadratic in their number, would take noticeably long.

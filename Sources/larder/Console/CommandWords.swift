@@ -1,6 +1,6 @@
-/// The words of a command in the console, on one or more lines, by the rules of a shell: white space separates words, single quotes preserve
-/// everything, double quotes preserve everything but a backslash before `"`, `\`, `$` and a backtick, and an unquoted
-/// backslash preserves the next character. No other character is special.
+/// The words of a command in the console, on one or more lines, by the rules of a shell: white space separates words,
+/// single quotes preserve everything, double quotes preserve everything but a backslash before `"`, `\`, `$` and a
+/// backtick, and an unquoted backslash preserves the next character. No other character is special.
 struct CommandWords: Equatable {
   /// The complete words: those followed by white space.
   private(set) var words: [String] = []
@@ -111,6 +111,17 @@ struct CommandWords: Equatable {
     }
     if isComplete { text.append(quote) }
     return String(text)
+  }
+
+  /// Returns a word in the form in which it can be typed in a shell and in the console.
+  static func quotedForShell(_ word: String) -> String {
+    let isPlain = word.utf8.allSatisfy { byte in
+      switch UnicodeScalar(byte) {
+      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".", "/", ":", ",", "+", "@", "%": true
+      default: false
+      }
+    }
+    return isPlain && !word.isEmpty ? word : quoted(word, with: "'")
   }
 
   private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" || scalar == "\n" }

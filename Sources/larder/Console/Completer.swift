@@ -76,7 +76,7 @@ struct Completer {
     var words = words[...]
     if words.first == LarderCommand.configuration.commandName { words.removeFirst() }
     if words.first == ConsoleCommand.format.rawValue {
-      return words.count == 1 ? .choice(ConsoleSession.Format.allCases.map(\.rawValue)) : .unknown
+      return words.count == 1 ? .choice(OutputFormat.allCases.map(\.rawValue)) : .unknown
     }
     if words.first == ConsoleCommand.help.rawValue {
       return words.count == 1 ? .choice(syntax.commands.map(\.commandName)) : .unknown

@@ -119,16 +119,12 @@ final class ConsoleSession: Sendable {
   /// Where the current command is in a script, such as `line 7`, for error messages; nil in the console.
   @TaskLocal static var place: String?
 
-  enum Format: String, CaseIterable {
-    case table, json
-  }
-
   let address: Address
   let timeout: Duration
   let client: LarderClient
   /// A Boolean value that indicates whether standard input has the commands, so that they can't read values from it.
   let ownsInput: Bool
-  private let currentFormat = Lock(Format.table)
+  private let currentFormat = Lock<OutputFormat?>(nil)
 
   init(_ address: Address, timeout: Duration, ownsInput: Bool = false) throws {
     self.address = address
@@ -137,7 +133,8 @@ final class ConsoleSession: Sendable {
     client = try ConnectionOptions.client(for: address, timeout: timeout, maxReconnectDelay: .milliseconds(100))
   }
 
-  var format: Format {
+  /// The format that a person has set; nil for the default.
+  var format: OutputFormat? {
     get { currentFormat.withLock { $0 } }
     set { currentFormat.withLock { $0 = newValue } }
   }

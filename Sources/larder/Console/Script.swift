@@ -8,6 +8,8 @@ struct Script: ~Copyable {
   /// The file's name in messages; nil for standard input.
   private let name: String?
   private let stopsAtFailure: Bool
+  /// The first line, if `readFirstLine` has read it.
+  private var firstLine: (text: String, number: Int)?
 
   init(_ input: consuming InputFile, name: String? = nil, stopsAtFailure: Bool = true) {
     lines = LineReader(input)
@@ -15,12 +17,17 @@ struct Script: ~Copyable {
     self.stopsAtFailure = stopsAtFailure
   }
 
+  /// Reads the first line, and returns whether there is one.
+  mutating func readFirstLine() throws -> Bool {
+    firstLine = try nextLine()
+    return firstLine != nil
+  }
+
   /// Runs the commands up to the first that fails, or all of them.
-  /// - Returns: The status of the first failure, or success; nil if there is no line at all.
-  mutating func run(_ interpreter: CommandInterpreter) async throws -> ExitStatus? {
-    var status: ExitStatus?
+  /// - Returns: The status of the first failure, or success.
+  mutating func run(_ interpreter: CommandInterpreter) async throws -> ExitStatus {
+    var status = ExitStatus.success
     while let (line, number) = try nextLine() {
-      status = status ?? .success
       guard let first = line.unicodeScalars.first(where: { $0 != " " && $0 != "\t" }), first != "#" else { continue }
       var words = CommandWords(line)
       while words.isUnfinished, let (line, _) = try nextLine() { words.continueLine(line) }
@@ -35,6 +42,7 @@ struct Script: ~Copyable {
   private func place(_ number: Int) -> String { (name.map { "\($0), " } ?? "") + "line \(number)" }
 
   private mutating func nextLine() throws -> (text: String, number: Int)? {
+    if let line = firstLine.take() { return line }
     while true {
       guard let range = lines.next() else {
         if try lines.fill() { continue } else { return nil }

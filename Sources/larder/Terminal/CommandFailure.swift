@@ -25,11 +25,16 @@ struct CommandFailure: Error {
     self.message = message
   }
 
-  init(_ error: LarderError) {
+  /// - Parameter suggestion: What the person may have meant.
+  init(_ error: LarderError, suggestion: String? = nil) {
     status = ExitStatus(error.kind)
     let needsText = error.message.isEmpty || error.kind == .cancelled
-    message = "\(needsText ? Self.text(error.kind) : error.message); \(Self.advice(error))"
+    let reason = needsText ? Self.text(error.kind) : error.message
+    message = "\(reason); \(Self.question(suggestion))\(Self.advice(error))"
   }
+
+  /// Returns a question, with a space after it, if there is a suggestion.
+  static func question(_ suggestion: String?) -> String { suggestion.map { "did you mean '\($0)'? " } ?? "" }
 
   /// Returns the text for an error that has no message of its own.
   private static func text(_ kind: LarderError.Kind) -> String {

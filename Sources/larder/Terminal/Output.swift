@@ -8,8 +8,32 @@ struct Output: ~Copyable {
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// A Boolean value that indicates whether to print tables: on a terminal, unless the console's format is JSON.
-  static var showsTables: Bool { isTerminal && ConsoleSession.current?.format != .json }
+  /// The options of the current command.
+  @TaskLocal static var options: OutputOptions?
+
+  /// The format that the command's options request or, without one, the console; otherwise tables on a terminal, and
+  /// lines of JSON elsewhere.
+  static var format: OutputFormat {
+    options?.format ?? ConsoleSession.current?.format ?? (isTerminal ? .table : .json)
+  }
+
+  /// A Boolean value that indicates whether to print tables.
+  static var showsTables: Bool { format == .table }
+
+  /// A Boolean value that indicates whether results are rows: of a table, or of CSV.
+  static var showsRows: Bool { format != .json }
+
+  private static var hasColor: Bool {
+    switch options?.color ?? .auto {
+    case .always: true
+    case .never: false
+    case .auto: isTerminal && environment("NO_COLOR") == nil && environment("TERM") != "dumb"
+    }
+  }
+
+  private static func environment(_ name: String) -> String? {
+    unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
 
   /// Writes the bytes if there are enough of them to be worth a system call.
   @inline(__always)
@@ -28,6 +52,27 @@ struct Output: ~Copyable {
     bytes.append(contentsOf: line.utf8)
     bytes.append(UInt8(ascii: "\n"))
     try flush()
+  }
+
+  /// Writes a table, or a sentence in place of one without rows. CSV always has its header.
+  mutating func write(_ table: Table, orIfEmpty sentence: String) throws {
+    if table.isEmpty, Self.showsTables { return try writeLine(sentence) }
+    try write(table: table.text)
+  }
+
+  /// Writes the lines of a table: with a bold header if there is color, and in a pager if they don't fit the terminal.
+  /// - Parameters:
+  ///   - hasHeader: Whether the first line is a header.
+  ///   - isWhole: Whether these are all lines, so that they can be in a pager.
+  mutating func write(table: String, hasHeader: Bool = true, isWhole: Bool = true) throws {
+    try flush()
+    var text = (Self.isTerminal ? EscapedText.lines(Array(table.utf8)) : table) + "\n"
+    if Self.hasColor, Self.format == .table, hasHeader, let end = text.firstIndex(of: "\n") {
+      text = "\u{1B}[1m" + text[..<end] + "\u{1B}[0m" + text[end...]
+    }
+    let isLong = Self.isTerminal && text.utf8.count { $0 == UInt8(ascii: "\n") } >= Terminal.size.height
+    if isWhole, isLong, Self.options?.noPager == false, Pager.show(text) { return }
+    try text.withUTF8 { try unsafe Self.write(UnsafeRawBufferPointer($0)) }
   }
 
   private static func write(_ bytes: UnsafeRawBufferPointer) throws {

@@ -9,6 +9,8 @@ struct Table {
   static let maxCellBytes = 4_096
 
   private let header: [String]
+  /// A Boolean value that indicates whether the rows are CSV, with whole cells as they are.
+  private let isCSV = Output.format == .csv
   private var rows: [[String]] = []
   /// The widths of the columns in the rows that were taken, and which columns have numbers; nil if none were taken.
   private var taken: (widths: [Int], isNumber: [Bool])?
@@ -21,30 +23,34 @@ struct Table {
     self.header = header
   }
 
+  var isEmpty: Bool { rows.isEmpty }
+
   mutating func add(_ cells: String...) {
     add(cells)
   }
 
   mutating func add(_ cells: [String]) {
-    rows.append(cells.map { EscapedText.line($0.utf8.prefix(Self.maxCellBytes)) })
+    rows.append(isCSV ? cells : cells.map { EscapedText.line($0.utf8.prefix(Self.maxCellBytes)) })
   }
 
   /// The table's lines, cut to the terminal's width.
   var text: String { text(width: Terminal.width) }
 
   func text(width: Int) -> String {
-    text(widths, isNumber, width: width)
+    isCSV ? csv : text(widths, isNumber, width: width)
   }
 
   /// Returns the lines of the rows so far and removes the rows. Only the first text has the header. Rows that are added
   /// later have the same columns, except that they can be wider.
   mutating func takeText(width: Int = Terminal.width) -> String {
     let (widths, isNumber) = (widths, isNumber)
-    let text = text(widths, isNumber, width: width)
+    let text = isCSV ? csv : text(widths, isNumber, width: width)
     taken = (widths, isNumber)
     rows.removeAll(keepingCapacity: true)
     return text
   }
+
+  private var csv: String { lines.map { CSV.line($0).dropLast() }.joined(separator: "\n") }
 
   private var lines: [[String]] { taken == nil ? [header] + rows : rows }
 

@@ -11,7 +11,8 @@ enum Terminal {
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  static var width: Int { size.width }
+  /// The width of lines that fit; unlimited if standard output is not a terminal.
+  static var width: Int { Output.isTerminal ? size.width : .max }
 
   /// Sets the process's character set to UTF-8, whatever the environment says, because all output is UTF-8. True on
   /// success.

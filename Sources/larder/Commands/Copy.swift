@@ -1,0 +1,88 @@
+import ArgumentParser
+import Larder
+
+struct Copy: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Copies an entry to another key.",
+    discussion: """
+      \(EntryCopy.help)
+
+      Example: larder copy items apple apple-backup
+      """)
+
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var entry: StoreAndKeyArguments
+
+  @Argument(help: ArgumentHelp("The key of the copy.", valueName: "new-key"), transform: KeyLength.validate)
+  private var newKey: String
+
+  @Flag(help: "Replace the entry that the new key may have.")
+  private var replace = false
+
+  func run() async throws {
+    try await EntryCopy(replaces: replace, deletesOriginal: false).make(entry, newKey, in: connection.client())
+  }
+}
+
+struct Rename: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Moves an entry to another key.",
+    discussion: """
+      \(EntryCopy.help)
+
+      Example: larder rename items appel apple
+      """)
+
+  @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup private var entry: StoreAndKeyArguments
+
+  @Argument(help: ArgumentHelp("The entry's new key.", valueName: "new-key"), transform: KeyLength.validate)
+  private var newKey: String
+
+  @Flag(help: "Replace the entry that the new key may have.")
+  private var replace = false
+
+  func run() async throws {
+    try await EntryCopy(replaces: replace, deletesOriginal: true).make(entry, newKey, in: connection.client())
+  }
+}
+
+/// Copies or moves an entry in one step.
+private struct EntryCopy {
+  static let help = """
+    Takes place in one step, with the value and the expiry that the entry has at that moment. Prints the new revision. \
+    If the key has no entry, the exit status is 1. If the new key has one, nothing changes, and the exit status is 3, \
+    unless --replace is given.
+    """
+
+  let replaces: Bool
+  let deletesOriginal: Bool
+
+  func make(_ original: StoreAndKeyArguments, _ newKey: String, in client: LarderClient) async throws {
+    let (name, key) = (original.store.name, original.key)
+    guard key != newKey else { throw CommandFailure(.usage, "the new key is the same; nothing was changed") }
+    let store = client.store(name)
+    let revision = try await OptimisticChange.perform {
+      guard let entry = try await store.get(key) else {
+        throw CommandFailure(
+          .notFound, "'\(name)' has no entry '\(key)'; 'larder page \(name) --keys-only' lists its keys")
+      }
+      var batch = WriteBatch()
+      batch.put(
+        Write(newKey, entry.value, if: replaces ? .always : .absent, expiresIn: entry.expiresIn))
+      if deletesOriginal {
+        batch.delete(key, ifRevision: entry.revision)
+      } else {
+        batch.check(key, hasRevision: entry.revision)
+      }
+      do { return try await store.apply(batch) } catch let error as LarderError where error.kind == .conditionFailed {
+        if replaces { throw error }
+        guard try await store.get(newKey) != nil else { throw error }
+        throw CommandFailure(
+          .refused, "'\(name)' has an entry '\(newKey)'; nothing was changed; add --replace to replace it")
+      }
+    }
+    var output = Output()
+    try output.writeLine(String(revision ?? 0))
+  }
+}
