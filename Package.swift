@@ -182,7 +182,7 @@ let package = Package(
     .testTarget(
       name: "LarderObservabilityTests",
       dependencies: [
-        "Larder", "LarderLifecycle", "LarderObservability", "LarderTesting", "TestSupport",
+        "Larder", "LarderLifecycle", "LarderObservability", "LarderTesting", "Platform", "TestSupport",
         .product(name: "InMemoryLogging", package: "swift-log", condition: larderObservability),
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: larderObservability),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: larderObservability),
