@@ -4,6 +4,7 @@ import ArgumentParser
 enum CompletionScript {
   /// Returns the script that a command line requests; nil if it requests none, or one that the parser prints.
   static func requested(by words: [String]) -> String? {
+    guard let first = words.first, first.hasPrefix("--generate-completion-script") else { return nil }
     let words = words.flatMap { $0.split(separator: "=", maxSplits: 1) }
     guard words.count == 2, words[0] == "--generate-completion-script" else { return nil }
     switch words[1] {
