@@ -91,7 +91,7 @@ let package = Package(
         .product(name: "Configuration", package: "swift-configuration", condition: commands),
       ],
       swiftSettings: settings),
-    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles"], swiftSettings: settings),
+    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "TypedQueries", dependencies: ["DataSources", "Documents"], swiftSettings: settings),
     .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(

@@ -10,9 +10,18 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
     self.errno = errno
   }
 
-  package var description: String {
-    unsafe "\(call): \(String(cString: strerror(errno)))"
-  }
+  package var description: String { "\(call): \(reason)" }
+
+  /// What the error means, without the call: `No space left on device`.
+  package var reason: String { unsafe String(cString: strerror(errno)) }
+
+  /// Whether the file, or the folder it should be in, doesn't exist.
+  package var isNotFound: Bool { errno == ENOENT }
+  package var isExisting: Bool { errno == EEXIST }
+  /// Whether the process may not write there.
+  package var isReadOnly: Bool { errno == EACCES || errno == EPERM || errno == EROFS }
+  /// Whether something that should be a file is a folder, a link or a device.
+  package var isNoFile: Bool { errno == EINVAL || errno == EISDIR || errno == ELOOP || errno == ENXIO }
 }
 
 /// The result of a call that moves bytes. A non-blocking call that would have to wait isn't an error.

@@ -16,25 +16,27 @@ import GRDB
 /// A call for keys is O(log n) per key; a call for a page also counts the entries before the page. A selector examines
 /// every value, unless it needs the values of an indexed field only: those that equal something, are in a range or
 /// begin with a prefix. What SQL can't say exactly, it selects generously, and the selector is evaluated on these
-/// documents. Calls throw `DataSourceError.failed` if the database reports an error, and `.dataSerialization` for a value that
-/// can't be encoded as JSON or that isn't an `Entity`.
+/// documents. Calls throw `DataSourceError.failed` if the database reports an error, and `.dataSerialization` for a value
+/// that can't be encoded as JSON or that isn't an `Entity`.
 public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValueDataSource {
   let database: SQLiteDatabase
   let tables: SQLiteTables
   private let toDomain: @Sendable (Entity) throws -> T
   private let toEntity: @Sendable (T) throws -> Entity
+  private let damaged: DamagedEntries
 
   /// Creates the store's tables if they don't exist, and blocks for as long as the database takes.
   /// - Parameters:
   ///   - store: Stores with different names share nothing but the file.
   ///   - indexes: Fields of entities to index; existing indexes stay. `author.name` is a nested field, and `_id` needs
   ///     no index.
+  ///   - damaged: What calls for several entries do about values that aren't an `Entity`.
   ///   - toDomain: Converts an entity to a value.
   ///   - toEntity: Converts a value to an entity.
   /// - Throws: `DataSourceError.illegalArgument` for a field that can't be indexed, because its name has a quote, a
   ///   slash, a backslash or a control character, or because it has more than 16 names.
   public init(
-    _ database: SQLiteDatabase, store: String, indexes: [FieldPath] = [],
+    _ database: SQLiteDatabase, store: String, indexes: [FieldPath] = [], damaged: DamagedEntries = .fail,
     toDomain: @escaping @Sendable (Entity) throws -> T,
     toEntity: @escaping @Sendable (T) throws -> Entity
   ) throws {
@@ -48,18 +50,37 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     tables = try database.tables(of: store, indexes: fields)
     self.toDomain = toDomain
     self.toEntity = toEntity
+    self.damaged = damaged
   }
 
   // MARK: - Entries
 
+  public func entry(of key: String) async throws -> StoredValue<T>? {
+    try await database.read { try tables.rows(of: key, $0) }.map { try domain(entities($0)) }
+  }
+
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     let rows = try await database.read { database in try keys.map { try tables.rows(of: $0, database) } }
-    return try rows.map { try $0.map { try domain(entities($0)) } }
+    return try reading { report in
+      try rows.map { rows in try rows.flatMap { rows in try report.reading(rows.key) { try domain(entities(rows)) } } }
+    }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
     let rows = try await database.read { try tables.rows(in: range, $0) }
-    return try rows.map(entry)
+    return try reading { report in
+      try rows.compactMap { rows in
+        try report.reading(rows.key) { try entry(rows) }
+      }
+    }
+  }
+
+  /// Runs a body that decodes entries, and reports the damaged ones that it finds.
+  private func reading<R>(_ body: (inout DamageReport) throws -> R) rethrows -> R {
+    var report = DamageReport(damaged)
+    let result = try body(&report)
+    report.send()
+    return result
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
@@ -88,8 +109,13 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
     }
     let selection = try SQLSelection(query)
     let documents = try await database.read { try tables.documents(selection, $0) }
-    return try documents.map { document in
-      KeyValueEntry(key: document.id!, value: .single(try toDomain(entity(Data(document.text)))))
+    return try reading { report in
+      try documents.compactMap { document in
+        let key = document.id!
+        return try report.reading(key) {
+          KeyValueEntry(key: key, value: .single(try toDomain(entity(Data(document.text)))))
+        }
+      }
     }
   }
 
@@ -162,7 +188,11 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
 
 extension SQLiteDataSource where Entity == T {
   /// Creates a source that stores values without converting them.
-  public init(_ database: SQLiteDatabase, store: String, of type: T.Type = T.self, indexes: [FieldPath] = []) throws {
-    try self.init(database, store: store, indexes: indexes, toDomain: { $0 }, toEntity: { $0 })
+  public init(
+    _ database: SQLiteDatabase, store: String, of type: T.Type = T.self, indexes: [FieldPath] = [],
+    damaged: DamagedEntries = .fail
+  ) throws {
+    try self.init(
+      database, store: store, indexes: indexes, damaged: damaged, toDomain: { $0 }, toEntity: { $0 })
   }
 }

@@ -37,26 +37,32 @@ struct Seal: Sendable {
     }
   }
 
-  /// - Throws: `DataSourceError.dataSerialization` if none of the keys has sealed exactly this value for this name.
+  /// - Throws: `DataSourceError.wrongKey` if the value was sealed with a key that is missing here, `.dataSerialization`
+  ///   if it isn't exactly what one of the keys has sealed for this name.
   func open(_ sealed: Data, for name: String) throws -> Data {
     let header = sealed.prefix(Self.headerByteCount)
     guard header.count == Self.headerByteCount, header.first == Self.version else {
       throw DataSourceError(.dataSerialization, "there is no sealed value under \(name.debugDescription)")
     }
+    let box = try? AES.GCM.SealedBox(combined: Data(sealed.dropFirst(Self.headerByteCount)))
     let fingerprint = Data(header.dropFirst())
-    guard let key = keysByFingerprint[fingerprint] else {
+    if let key = keysByFingerprint[fingerprint] {
+      if let box, let value = Self.open(box, key, name) { return value }
+    } else if let box, !keysByFingerprint.values.contains(where: { Self.open(box, $0, name) != nil }) {
       throw DataSourceError(
-        .dataSerialization,
-        "the value under \(name.debugDescription) is damaged, or was sealed with the key \(fingerprint.hexadecimal)")
+        .wrongKey,
+        """
+        the value under \(name.debugDescription) was sealed with the key \(fingerprint.hexadecimal), which this source \
+        doesn't have: pass it as key or among the older keys
+        """)
     }
-    do {
-      let box = try AES.GCM.SealedBox(combined: Data(sealed.dropFirst(Self.headerByteCount)))
-      return try AES.GCM.open(
-        box, using: key.bytes, authenticating: Self.authenticatedData(Array(header), name))
-    } catch {
-      throw DataSourceError(
-        .dataSerialization, "the value under \(name.debugDescription) is damaged, or was moved here from another entry")
-    }
+    throw DataSourceError(
+      .dataSerialization, "the value under \(name.debugDescription) is damaged, or was moved here from another entry")
+  }
+
+  /// Returns the value that a key has sealed for a name; nil if it has not.
+  private static func open(_ box: AES.GCM.SealedBox, _ key: SecretKey, _ name: String) -> Data? {
+    try? AES.GCM.open(box, using: key.bytes, authenticating: authenticatedData([version] + key.fingerprint, name))
   }
 
   private static func authenticatedData(_ header: [UInt8], _ name: String) -> Data {

@@ -7,7 +7,8 @@ import Foundation
 /// Anyone who reads that place without the key learns the keys of the entries, their number and their sizes, but
 /// nothing of the values. Anyone who writes to it can remove entries and restore older values of the same entry. But a
 /// value that was changed, or moved to another entry, is an error (`DataSourceError.dataSerialization`) and never a
-/// wrong value. So is a value that was sealed with a key that the source doesn't have. Inside, values are JSON.
+/// wrong value. A value that was sealed with a key that the source doesn't have is an error of its own
+/// (`DataSourceError.wrongKey`), which says which key that is. Inside, values are JSON.
 ///
 /// To change the key, create a source with the new key and the old one among `older`. It reads what either key has
 /// sealed, and seals with the new one. `sealAgain()` seals all entries with the new key; after that, the old one is no
@@ -15,30 +16,61 @@ import Foundation
 public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
   private let source: any KeyValueDataSource<Data>
   private let seal: Seal
+  private let damaged: DamagedEntries
 
   /// - Parameters:
   ///   - source: The source that stores the sealed values, each as a single value, even if it is a list.
   ///   - key: The key that seals and opens values.
   ///   - older: Further keys that open values.
-  public init(_ source: some KeyValueDataSource<Data>, key: SecretKey, older: [SecretKey] = []) {
+  ///   - damaged: What calls for several entries do about damaged ones. A missing key is no damage.
+  public init(
+    _ source: some KeyValueDataSource<Data>, key: SecretKey, older: [SecretKey] = [], damaged: DamagedEntries = .fail
+  ) {
     self.source = source
     seal = Seal(key, older: older)
+    self.damaged = damaged
   }
 
-  /// - Parameter directory: The directory that stores the sealed values, one file each. The first call creates it,
-  ///   readable for its owner only, if it doesn't exist.
-  public init(directory: URL, key: SecretKey, older: [SecretKey] = []) {
-    self.init(FileSystemDataSource(directory: directory), key: key, older: older)
+  /// - Parameters:
+  ///   - directory: The directory that stores the sealed values, one file each. The first call creates it, readable for
+  ///     its owner only, if it doesn't exist.
+  ///   - older: Further keys that open values.
+  ///   - damaged: What calls for several entries do about damaged ones. A missing key is no damage.
+  public init(directory: URL, key: SecretKey, older: [SecretKey] = [], damaged: DamagedEntries = .fail) {
+    self.init(FileSystemDataSource(directory: directory, damaged: damaged), key: key, older: older, damaged: damaged)
+  }
+
+  public func entry(of key: String) async throws -> StoredValue<T>? {
+    try await source.entry(of: key).map { try open(KeyValueEntry(key: key, value: $0)) }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
-    try zip(keys, await source.entries(of: keys)).map { key, sealed in
-      try sealed.map { try open(KeyValueEntry(key: key, value: $0)) }
+    let sealed = try await source.entries(of: keys)
+    return try reading { report in
+      try zip(keys, sealed).map { key, sealed in
+        try sealed.flatMap { sealed in try report.reading(key) { try open(KeyValueEntry(key: key, value: sealed)) } }
+      }
     }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
-    try await source.entries(in: range).map { KeyValueEntry(key: $0.key, value: try open($0)) }
+    let sealed = try await source.entries(in: range)
+    return try reading { report in
+      try sealed.compactMap { entry in
+        try report.reading(entry.key) { KeyValueEntry(key: entry.key, value: try open(entry)) }
+      }
+    }
+  }
+
+  /// Returns the keys of all entries, in the order of their bytes. Opens no entries.
+  public func keys(prefix: String) async throws -> [String] { try await source.keys(prefix: prefix) }
+
+  /// Runs a body that opens entries, and reports the damaged ones that it finds.
+  private func reading<R>(_ body: (inout DamageReport) throws -> R) rethrows -> R {
+    var report = DamageReport(damaged)
+    let result = try body(&report)
+    report.send()
+    return result
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {

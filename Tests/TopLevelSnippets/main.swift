@@ -196,6 +196,9 @@ do {
   let settings = DeviceStorageDataSource<Book>(directory: directory, .rootKey("settings"))
   try await lent.put(Book(title: "Marcovaldo"), forId: "a")
   print("device storage:", try await books.keys(), try await lent.keys(), try await settings.keys())
+  let salvaged = DeviceStorageDataSource<Book>(
+    directory: directory, damaged: .skip { entry in print("\(entry.key) is damaged: \(entry.error)") })
+  print("salvaged:", try await salvaged.getAll(AllObjectsQuery()).count)
 }
 
 do {

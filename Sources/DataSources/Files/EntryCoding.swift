@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// An entry as JSON: `{"key": …, "value": …}`, or `{"key": …, "list": […]}`.
 package struct JSONEntry<T: Codable & Sendable>: Codable, Sendable {

@@ -1,6 +1,6 @@
 import Documents
 import EntryFiles
-import Foundation
+import FoundationEssentials
 
 /// Entries in a directory, one file each, in the format of the server's directory engine (Protocol/directory-format.md,
 /// §1 to §3 and §8).
@@ -12,75 +12,88 @@ import Foundation
 /// The directory's lock protects the files. A lock in memory protects the cached index.
 final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   private let directory: SharedDirectory
+  private let damaged: DamagedEntries
   private let cachedIndex = LockedValue<EntryFileIndex?>(nil)
 
-  init(_ directory: SharedDirectory) {
+  init(_ directory: SharedDirectory, damaged: DamagedEntries = .fail) {
     self.directory = directory
+    self.damaged = damaged
   }
 
-  func entries(of keys: [String]) throws -> [StoredValue<T>?] {
-    try reading { index in try keys.map { try index[EntryKey($0)].flatMap(read) } }
+  // MARK: - Reading
+
+  func entry(of key: String) async throws -> StoredValue<T>? {
+    try await reading { index, lock, _ in try value(of: EntryKey(key), index, lock) }
   }
 
-  func entries(in range: EntryRange) throws -> [KeyValueEntry<T>] {
-    try reading { index in
-      try range.slice(of: keys(of: index)).compactMap { key in
-        try index[key].flatMap(read).map { KeyValueEntry(key: key.text, value: $0) }
+  func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
+    try await reading { index, lock, report in
+      try keys.map { key in try report.reading(key) { try value(of: EntryKey(key), index, lock) } }
+    }
+  }
+
+  func keys(in range: EntryRange) async throws -> [String] {
+    try await reading { index, lock, report in
+      try reportBlockedEntries(lock, &report)
+      return range.slice(of: keys(of: index)).map(\.text)
+    }
+  }
+
+  func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
+    try await reading { index, lock, report in
+      let blocked = try reportBlockedEntries(lock, &report)
+      return try range.slice(of: keys(of: index)).compactMap { key in
+        guard let files = index[key], !blocked.contains(files.name) else { return nil }
+        return try report.reading(key.text) { try read(files) }.map { entry(key, files, $0) }
       }
     }
   }
 
-  func entries(matching query: DocumentQuery) throws -> [KeyValueEntry<T>] {
+  func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
     let emptyFinder = try DocumentFinder(query, isOrdered: true)
-    return try reading { index in
+    return try await reading { index, lock, report in
+      let blocked = try reportBlockedEntries(lock, &report)
       var finder = emptyFinder
       for key in keys(of: index) where !finder.isFinished {
-        guard let files = index[key], !files.newest.isList, let bytes = try bytes(of: files) else { continue }
+        guard let files = index[key], !files.newest.isList, !blocked.contains(files.name),
+          let bytes = try report.reading(key.text, { try bytes(of: files) })
+        else { continue }
         finder.examine(Document(Array(bytes), id: key.text, revision: files.newest.revision))
       }
-      return try finder.result().documents.map { document in
+      return try finder.result().documents.compactMap { document in
         let key = document.id!
         let file = index[EntryKey(key)]!
-        let value = try ReadableJSON.decode(
-          T.self, Data(document.text), file: file.newest.fileName(file.name))
-        return KeyValueEntry(key: key, value: .single(value))
+        return try report.reading(key) {
+          let value = try ReadableJSON.decode(T.self, Data(document.text), file: file.newest.fileName(file.name))
+          return KeyValueEntry(key: key, value: .single(value))
+        }
       }
     }
   }
 
-  func store(_ entries: [KeyValueEntry<T>]) throws {
-    let values = Dictionary(entries.map { (EntryKey($0.key), $0.value) }, uniquingKeysWith: { $1 })
-    let contents = try values.mapValues { (isList: $0.list != nil, bytes: try EntryContent.encode($0)) }
-    try change { index, revision in
-      contents.map { key, content in
-        EntryChange(
-          to: key, replacing: index[key], isList: content.isList, revision: revision, content: content.bytes)
+  func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    try await reading { index, lock, report in
+      try keys.map { text -> KeyValueEntry<T>? in
+        let key = EntryKey(text)
+        guard let value = try report.reading(text, { try value(of: key, index, lock) }), let files = index[key] else {
+          return nil
+        }
+        return entry(key, files, value)
       }
     }
   }
 
-  /// Replaces the value under a key with the result of `body`, while nobody else can write.
-  func update(_ key: String, _ body: (StoredValue<T>?) throws -> StoredValue<T>) throws {
-    let key = EntryKey(key)
-    try change { index, revision in
-      let value = try body(
-        try index[key].flatMap { do { return try read($0) } catch is FileRemovedError { return nil } })
-      return [
-        EntryChange(
-          to: key, replacing: index[key], isList: value.list != nil, revision: revision,
-          content: try EntryContent.encode(value))
-      ]
-    }
+  private func entry(_ key: EntryKey, _ files: EntryFileIndex.Files, _ value: StoredValue<T>) -> KeyValueEntry<T> {
+    let (expiry, now) = (files.newest.expiry, now)
+    let lifetime: Duration? = expiry == 0 ? nil : .milliseconds(expiry > now ? expiry - now : 0)
+    return KeyValueEntry(key: key.text, value: value, revision: files.newest.revision, expiresIn: lifetime)
   }
 
-  func remove(_ keys: [String]) throws {
-    try change { index, _ in
-      Set(keys.map(EntryKey.init)).compactMap { key in index[key].map { EntryChange(removing: key, $0) } }
-    }
-  }
-
-  func removeAll() throws {
-    try change { index, _ in index.allFiles.map { EntryChange(removing: $0, $1) } }
+  private func value(
+    of key: EntryKey, _ index: EntryFileIndex, _ lock: DirectoryLock
+  ) throws -> StoredValue<T>? {
+    try checkIsNotBlocked(key, lock)
+    return try index[key].flatMap(read)
   }
 
   private func read(_ files: EntryFileIndex.Files) throws -> StoredValue<T>? {
@@ -91,6 +104,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
 
   /// Returns the content of the file that counts; nil if the entry has expired.
   private func bytes(of files: EntryFileIndex.Files) throws -> Data? {
+    try Task.checkCancellation()
     guard !files.newest.hasExpired(at: now) else { return nil }
     let name = files.newest.fileName(files.name)
     guard let bytes = try directory.bytes(of: name) else { throw FileRemovedError() }
@@ -113,10 +127,12 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     return cached ?? index.keys(at: now)
   }
 
-  /// Runs a body that only reads. A server, or a person who cleans up, may remove files meanwhile; then the body runs
-  /// again.
-  private func reading<R>(_ body: (EntryFileIndex) throws -> R) throws -> R {
-    try directory.withReadLock { lock in
+  /// Runs a body that only reads, and reports the damaged entries that it finds. A server, or a person who cleans up,
+  /// may remove files meanwhile; then the body runs again.
+  private func reading<R>(
+    _ body: (EntryFileIndex, DirectoryLock, inout DamageReport) throws -> R
+  ) async throws -> R {
+    let (result, report) = try await directory.withReadLock { lock in
       for _ in 0..<5 {
         let index = try currentIndex(lock)
         if index.hasJournal, try !directory.isJournalEmpty() {
@@ -125,16 +141,102 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
             "\(directory.path) is a server's store with unapplied writes in its journal: start the server to apply them"
           )
         }
-        do { return try body(index) } catch is FileRemovedError { cachedIndex.withLock { $0 = nil } }
+        var report = DamageReport(damaged)
+        do {
+          let result = try body(index, lock, &report)
+          return (result, report)
+        } catch is FileRemovedError {
+          cachedIndex.withLock { $0 = nil }
+        }
       }
       throw DataSourceError(
         .failed, "files in \(directory.path) keep disappearing: another program is changing them")
     }
+    report.send()
+    return result
+  }
+
+  // MARK: - Writing
+
+  func store(_ entries: [KeyValueEntry<T>]) async throws {
+    let values = Dictionary(entries.map { (EntryKey($0.key), $0.value) }, uniquingKeysWith: { $1 })
+    let contents = try values.mapValues { (isList: $0.list != nil, bytes: try EntryContent.encode($0)) }
+    try await change { index, lock, revision in
+      try contents.map { key, content in
+        try checkIsNotBlocked(key, lock)
+        return EntryChange(
+          to: key, replacing: index[key], isList: content.isList, revision: revision, content: content.bytes)
+      }
+    }
+  }
+
+  /// Replaces the value under a key with the result of `body`, while nobody else can write.
+  func update(_ key: String, _ body: (StoredValue<T>?) throws -> StoredValue<T>) async throws {
+    let key = EntryKey(key)
+    try await change { index, lock, revision in
+      let value: StoredValue<T>
+      do { value = try body(try self.value(of: key, index, lock)) } catch is FileRemovedError { value = try body(nil) }
+      return [
+        EntryChange(
+          to: key, replacing: index[key], isList: value.list != nil, revision: revision,
+          content: try EntryContent.encode(value))
+      ]
+    }
+  }
+
+  /// Executes a batch; see `KeyValueDataSource.commit`.
+  func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
+    let contents = try batch.operations.map { operation -> Data? in
+      guard case .put(_, let value, _, _) = operation else { return nil }
+      return try EntryContent.encode(value)
+    }
+    return try await change { index, lock, revision in
+      for operation in batch.operations {
+        let key = EntryKey(operation.key)
+        try checkIsNotBlocked(key, lock)
+        let newest = index[key]?.newest
+        let current = newest?.hasExpired(at: now) == false ? newest?.revision : nil
+        try operation.condition.check(operation.key, hasRevision: current)
+      }
+      // The last operation on a key counts.
+      var changes: [EntryKey: EntryChange] = [:]
+      for (operation, content) in zip(batch.operations, contents) {
+        let key = EntryKey(operation.key)
+        if case .put(_, let value, _, let lifetime) = operation, let content {
+          changes[key] = EntryChange(
+            to: key, replacing: index[key], isList: value.list != nil, revision: revision,
+            expiry: lifetime.map { now + $0.milliseconds } ?? 0, content: content)
+        } else if case .delete = operation {
+          changes[key] = index[key].map { EntryChange(removing: key, $0) }
+        }
+      }
+      return Array(changes.values)
+    }
+  }
+
+  func remove(_ keys: [String]) async throws {
+    try await change { index, lock, _ in
+      try Set(keys.map(EntryKey.init)).compactMap { key in
+        try checkIsNotBlocked(key, lock)
+        return index[key].map { EntryChange(removing: key, $0) }
+      }
+    }
+  }
+
+  func removeAll() async throws {
+    try await change { index, lock, _ in
+      for name in lock.blockedNames { if let error = lock.blockedError(name) { throw error } }
+      return index.allFiles.map { EntryChange(removing: $0, $1) }
+    }
   }
 
   /// Makes the changes that a body returns, all of them or none.
-  private func change(_ body: (EntryFileIndex, _ revision: UInt64) throws -> [EntryChange]) throws {
-    try directory.withWriteLock { lock in
+  /// - Returns: Their revision; nil if there are none.
+  @discardableResult
+  private func change(
+    _ body: (EntryFileIndex, DirectoryLock, _ revision: UInt64) throws -> [EntryChange]
+  ) async throws -> UInt64? {
+    try await directory.withWriteLock { lock in
       let index = try currentIndex(lock)
       guard !index.hasJournal else {
         throw DataSourceError(.failed, "\(directory.path) is a server's store: write to it through the server")
@@ -142,18 +244,19 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
       guard let revision = index.nextRevision else {
         throw DataSourceError(.failed, "\(directory.path) has used up all revisions")
       }
-      let changes = try body(index, revision)
-      guard !changes.isEmpty else { return }
+      let changes = try body(index, lock, revision)
+      guard !changes.isEmpty else { return nil }
       try lock.setRevision(revision)
       do {
         // A single new file replaces the old one by its greater revision, whatever a crash leaves behind.
         let isSingleWrite = changes.count == 1 && changes[0].isSingleWrite
-        try directory.apply(changes.flatMap(\.fileChanges), atomically: !isSingleWrite)
-        let version = EntryFileIndex.Version(revision: revision, time: try directory.modificationTime())
+        try lock.apply(changes.flatMap(\.fileChanges), atomically: !isSingleWrite)
+        let version = EntryFileIndex.Version(revision: revision, folder: try directory.version())
         cachedIndex.withLock { index in
           for change in changes { change.update(&index) }
           index?.setVersion(version)
         }
+        return revision
       } catch {
         cachedIndex.withLock { $0 = nil }
         throw error
@@ -161,9 +264,37 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     }
   }
 
+  // MARK: - Unfinished changes
+
+  private func checkIsNotBlocked(_ key: EntryKey, _ lock: DirectoryLock) throws {
+    guard !lock.blockedNames.isEmpty else { return }
+    let entryName = EntryName(of: Array(key.text.utf8))
+    for name in lock.blockedNames where self.entryName(ofFile: name) == entryName {
+      if let error = lock.blockedError(name) { throw error }
+    }
+  }
+
+  /// Reports the entries that an unfinished change should write or remove, and returns their names.
+  @discardableResult
+  private func reportBlockedEntries(_ lock: DirectoryLock, _ report: inout DamageReport) throws -> Set<EntryName> {
+    var names: Set<EntryName> = []
+    for file in lock.blockedNames {
+      guard let name = entryName(ofFile: file), names.insert(name).inserted, let error = lock.blockedError(file) else {
+        continue
+      }
+      let key = try name.key ?? directory.key(of: name) ?? Array(file.utf8)
+      try report.add(DamagedEntry(key: String(decoding: key, as: UTF8.self), error: error))
+    }
+    return names
+  }
+
+  private func entryName(ofFile file: String) -> EntryName? {
+    EntryVersion.read(file)?.name ?? EntryName(ofKeyFile: file)
+  }
+
   /// Returns the index of the directory's current state.
   private func currentIndex(_ lock: DirectoryLock) throws -> EntryFileIndex {
-    let version = EntryFileIndex.Version(revision: try lock.revision(), time: try directory.modificationTime())
+    let version = EntryFileIndex.Version(revision: try lock.revision(), folder: try directory.version())
     if let index = cachedIndex.withLock({ $0 }), index.isOf(version) { return index }
     let index = try EntryFileIndex(directory, version)
     // Don't cache the index of a server's store. A server doesn't update the revision, and two of its changes may have
@@ -186,12 +317,16 @@ private struct EntryChange {
   private let hasKeyFile: Bool
 
   /// Creates a change to a new value.
-  init(to key: EntryKey, replacing old: EntryFileIndex.Files?, isList: Bool, revision: UInt64, content: Data) {
+  /// - Parameter expiry: In milliseconds since 1970; 0 for never.
+  init(
+    to key: EntryKey, replacing old: EntryFileIndex.Files?, isList: Bool, revision: UInt64, expiry: UInt64 = 0,
+    content: Data
+  ) {
     self.key = key
     let bytes = Array(key.text.utf8)
     let name = old?.name ?? EntryName(of: bytes)
     let version = unsafe content.withUnsafeBytes {
-      unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: 0, value: $0)
+      unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: $0)
     }
     files = EntryFileIndex.Files(name: name, version: version)
     hasKeyFile = name.isDigest && old == nil

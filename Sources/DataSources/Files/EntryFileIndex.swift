@@ -1,5 +1,5 @@
 import EntryFiles
-import Foundation
+import Platform
 
 /// Which files in a directory of entries belong to which key (Protocol/directory-format.md, §2 and §3), at one point in
 /// time.
@@ -30,7 +30,7 @@ struct EntryFileIndex {
   /// The state of the directory that an index describes. The index is current while the directory has the same version.
   struct Version: Hashable {
     let revision: UInt64
-    let time: DirectoryTime
+    let folder: FolderVersion
   }
 
   /// Whether the directory is the store of a server.
@@ -93,6 +93,7 @@ struct EntryFileIndex {
   mutating func update(_ key: EntryKey, _ newFiles: Files?) {
     let old = files[key]
     files[key] = newFiles
+    if let newFiles, newFiles.newest.expiry != 0 { hasExpiries = true }
     if (old == nil) != (newFiles == nil) { sortedKeys = nil }
   }
 
@@ -116,10 +117,7 @@ extension SharedDirectory {
   /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): its journal
   /// has no frames.
   func isJournalEmpty() throws -> Bool {
-    guard let file = try open(Self.journalName, O_RDONLY) else { return true }
-    return try attempting("read", Self.journalName) {
-      try file.seek(toOffset: 1_024)
-      return try file.read(upToCount: 4) == Data(count: 4)
-    }
+    guard let size = try bytes(of: Self.journalName, at: 1_024, count: 4) else { return true }
+    return size == [0, 0, 0, 0]
   }
 }

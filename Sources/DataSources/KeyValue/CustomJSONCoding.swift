@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// A type whose values are JSON of their own form in every data source, such as with names in snake case.
 ///

@@ -1,5 +1,5 @@
 import Documents
-import Foundation
+import FoundationEssentials
 
 extension KeyValueDataSource {
   public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {

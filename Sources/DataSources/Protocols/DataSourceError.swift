@@ -18,6 +18,8 @@ public struct DataSourceError: Error, Hashable, Sendable {
     case queryNotSupported = 6
     /// The stored bytes are not a value of the type, or the value can't be encoded.
     case dataSerialization = 7
+    /// The value is encrypted with a key that the source doesn't have. Only local sources report this.
+    case wrongKey = 8
     /// The condition of a write doesn't hold: somebody else has written first.
     case conflict = 23
     /// A watch has missed changes, because its consumer was too slow or the server was restarted.
@@ -60,6 +62,7 @@ extension DataSourceError {
   public static let failed = DataSourceError(.failed)
   public static let queryNotSupported = DataSourceError(.queryNotSupported)
   public static let dataSerialization = DataSourceError(.dataSerialization)
+  public static let wrongKey = DataSourceError(.wrongKey)
   public static let conflict = DataSourceError(.conflict)
   public static let changesLost = DataSourceError(.changesLost)
 }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// An id whose key is the same in every process and on every machine.
 ///

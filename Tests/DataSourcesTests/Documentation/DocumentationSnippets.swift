@@ -126,6 +126,9 @@ extension ShelfQuery: KeyQuery {
       try await source.put(Book(title: "Marcovaldo"), forId: "a")
       #expect(try await source.keys() == ["a"])
     }
+    let salvaged = DeviceStorageDataSource<Book>(
+      directory: directory, damaged: .skip { entry in print("\(entry.key) is damaged: \(entry.error)") })
+    #expect(try await salvaged.getAll(AllObjectsQuery()).count == 1)
   }
 
   @Test func `files as they are`() async throws {

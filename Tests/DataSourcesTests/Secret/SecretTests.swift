@@ -28,11 +28,32 @@ import Testing
     #expect(seen.count == 100)
   }
 
-  @Test func `another key is an error, never a value`() async throws {
+  @Test func `a missing key is an error that names the key, differs from damage, and is never a value`() async throws {
     try await source.put("x", forId: "a")
-    let other = SecretDataSource<Item>(stored, key: SecretKey())
-    #expect(await failure { try await other.get("a") } == .dataSerialization)
-    #expect(await failure { try await other.getAll(AllObjectsQuery()) } == .dataSerialization)
+    let other = SecretDataSource<Item>(stored, key: SecretKey(), damaged: .skip { Issue.record("damaged: \($0)") })
+    do {
+      let value = try await other.get("a")
+      Issue.record("got \(value)")
+    } catch DataSourceError.dataSerialization {
+      Issue.record("a missing key is reported as damage")
+    } catch let error as DataSourceError where error == .wrongKey {
+      #expect("\(key)".hasPrefix("secret key "))
+      #expect(error.message.contains("\(key)".dropFirst("secret ".count)))
+    }
+    #expect(await failure { try await other.getAll(AllObjectsQuery()) } == .wrongKey)
+    #expect(try await other.keys() == ["a"])
+  }
+
+  @Test func `where asked, damaged values are skipped and reported`() async throws {
+    try await source.putAll(["x", "y"], forId: ["a", "b"])
+    try await stored.put(Data([1, 2]), forId: "a")
+    let reported = Recorder<String>()
+    let lenient = SecretDataSource<Item>(stored, key: key, damaged: .skip { reported.add($0.key) })
+    #expect(await failure { try await source.getAll(AllObjectsQuery()) } == .dataSerialization)
+    #expect(try await lenient.getAll(AllObjectsQuery()) == ["y"])
+    #expect(try await lenient.getAll(["a", "b"], missing: .skip) == ["y"])
+    #expect(reported.events == ["a", "a"])
+    #expect(await failure { try await lenient.get("a") } == .dataSerialization)
   }
 
   @Test func `every flipped bit and every missing byte is an error`() async throws {
@@ -67,7 +88,7 @@ import Testing
     let both = SecretDataSource<Item>(stored, key: new, older: [key])
     try await both.put("new", forId: "b")
     #expect(try await both.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
-    #expect(await failure { try await source.get("b") } == .dataSerialization)
+    #expect(await failure { try await source.get("b") } == .wrongKey)
     try await both.sealAgain()
     let after = SecretDataSource<Item>(stored, key: new)
     #expect(try await after.getAll(AllObjectsQuery()) == ["old", "new", "old", "er"])
