@@ -69,7 +69,9 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
     let rows = try await database.read { try tables.rows(in: range, $0) }
     return try reading { report in
-      try rows.compactMap { rows in try report.reading(rows.key) { try entry(rows) } }
+      try rows.compactMap { rows in
+        try report.reading(rows.key) { try entry(rows) }
+      }
     }
   }
 

@@ -93,18 +93,14 @@ private enum SQLiteSchema {
   /// `PRAGMA user_version`.
   private static let version = 2
 
-  /// Creates the tables if they don't exist, and brings those of an earlier version up to date.
+  /// Creates the tables if they don't exist, and adds what an older version lacks.
   /// - Throws: As `isReady`.
   static func prepare(_ database: Database, _ path: String) throws {
     guard try !isReady(database, path) else { return }
-    if try Int.fetchOne(database, sql: "PRAGMA user_version") == 1 {
-      try addRevisions(database)
-    } else {
-      try create(database)
-    }
+    if try database.tableExists("store") { try addRevisions(database) } else { try create(database) }
   }
 
-  /// Returns whether the tables exist; false for a database without anything, or of an earlier version.
+  /// Returns whether the tables exist; false for a database without anything, or of an older version.
   /// - Throws: `DataSourceError.failed` for a database of another application or of a newer version.
   static func isReady(_ database: Database, _ path: String) throws -> Bool {
     let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0

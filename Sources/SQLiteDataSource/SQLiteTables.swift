@@ -47,22 +47,22 @@ struct SQLiteTables: Sendable {
     }
   }
 
-  /// The milliseconds since 1970, in SQL.
-  private static let now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
-
   /// Finds the tables; nil if they or one of the indexes don't exist.
   init?(existing store: String, indexes: [SQLField], _ database: Database) throws {
     let ids = try Int64.fetchOne(database, sql: "SELECT id FROM store WHERE name = ?", arguments: [Data(store.utf8)])
     guard let id = ids else { return nil }
-    let (entry, element) = ("entry_\(id)", "element_\(id)")
+    let (entry, live, element) = ("entry_\(id)", "live_\(id)", "element_\(id)")
     let indexNames = indexes.flatMap { $0.indexes(on: element) }.map { "\(element)_\($0.name)" }
-    for name in [entry, element] + indexNames {
+    for name in [entry, live, element] + indexNames {
       let count = try Int.fetchOne(
         database, sql: "SELECT count(*) FROM sqlite_schema WHERE name = ?", arguments: [name])
       guard count == 1 else { return nil }
     }
-    (self.entry, self.element) = (entry, element)
+    (self.id, self.entry, self.live, self.element) = (id, entry, live, element)
   }
+
+  /// The milliseconds since 1970, in SQL.
+  private static let now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
   // MARK: - Entries
 

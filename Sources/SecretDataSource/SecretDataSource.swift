@@ -63,7 +63,7 @@ public struct SecretDataSource<T: Codable & Sendable>: KeyValueDataSource {
   }
 
   /// Returns the keys of all entries, in the order of their bytes. Opens no entries.
-  public func keys() async throws -> [String] { try await source.keys() }
+  public func keys(prefix: String) async throws -> [String] { try await source.keys(prefix: prefix) }
 
   /// Runs a body that opens entries, and reports the damaged ones that it finds.
   private func reading<R>(_ body: (inout DamageReport) throws -> R) rethrows -> R {

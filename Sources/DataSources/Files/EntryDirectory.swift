@@ -44,7 +44,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
       let blocked = try reportBlockedEntries(lock, &report)
       return try range.slice(of: keys(of: index)).compactMap { key in
         guard let files = index[key], !blocked.contains(files.name) else { return nil }
-        return try report.reading(key.text) { try read(files) }.map { KeyValueEntry(key: key.text, value: $0) }
+        return try report.reading(key.text) { try read(files) }.map { entry(key, files, $0) }
       }
     }
   }
@@ -69,6 +69,24 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
         }
       }
     }
+  }
+
+  func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    try await reading { index, lock, report in
+      try keys.map { text -> KeyValueEntry<T>? in
+        let key = EntryKey(text)
+        guard let value = try report.reading(text, { try value(of: key, index, lock) }), let files = index[key] else {
+          return nil
+        }
+        return entry(key, files, value)
+      }
+    }
+  }
+
+  private func entry(_ key: EntryKey, _ files: EntryFileIndex.Files, _ value: StoredValue<T>) -> KeyValueEntry<T> {
+    let (expiry, now) = (files.newest.expiry, now)
+    let lifetime: Duration? = expiry == 0 ? nil : .milliseconds(expiry > now ? expiry - now : 0)
+    return KeyValueEntry(key: key.text, value: value, revision: files.newest.revision, expiresIn: lifetime)
   }
 
   private func value(
@@ -166,6 +184,36 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     }
   }
 
+  /// Executes a batch; see `KeyValueDataSource.commit`.
+  func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
+    let contents = try batch.operations.map { operation -> Data? in
+      guard case .put(_, let value, _, _) = operation else { return nil }
+      return try EntryContent.encode(value)
+    }
+    return try await change { index, lock, revision in
+      for operation in batch.operations {
+        let key = EntryKey(operation.key)
+        try checkIsNotBlocked(key, lock)
+        let newest = index[key]?.newest
+        let current = newest?.hasExpired(at: now) == false ? newest?.revision : nil
+        try operation.condition.check(operation.key, hasRevision: current)
+      }
+      // The last operation on a key counts.
+      var changes: [EntryKey: EntryChange] = [:]
+      for (operation, content) in zip(batch.operations, contents) {
+        let key = EntryKey(operation.key)
+        if case .put(_, let value, _, let lifetime) = operation, let content {
+          changes[key] = EntryChange(
+            to: key, replacing: index[key], isList: value.list != nil, revision: revision,
+            expiry: lifetime.map { now + $0.milliseconds } ?? 0, content: content)
+        } else if case .delete = operation {
+          changes[key] = index[key].map { EntryChange(removing: key, $0) }
+        }
+      }
+      return Array(changes.values)
+    }
+  }
+
   func remove(_ keys: [String]) async throws {
     try await change { index, lock, _ in
       try Set(keys.map(EntryKey.init)).compactMap { key in
@@ -183,9 +231,11 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
   }
 
   /// Makes the changes that a body returns, all of them or none.
+  /// - Returns: Their revision; nil if there are none.
+  @discardableResult
   private func change(
     _ body: (EntryFileIndex, DirectoryLock, _ revision: UInt64) throws -> [EntryChange]
-  ) async throws {
+  ) async throws -> UInt64? {
     try await directory.withWriteLock { lock in
       let index = try currentIndex(lock)
       guard !index.hasJournal else {
@@ -195,7 +245,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
         throw DataSourceError(.failed, "\(directory.path) has used up all revisions")
       }
       let changes = try body(index, lock, revision)
-      guard !changes.isEmpty else { return }
+      guard !changes.isEmpty else { return nil }
       try lock.setRevision(revision)
       do {
         // A single new file replaces the old one by its greater revision, whatever a crash leaves behind.
@@ -206,6 +256,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
           for change in changes { change.update(&index) }
           index?.setVersion(version)
         }
+        return revision
       } catch {
         cachedIndex.withLock { $0 = nil }
         throw error
@@ -266,12 +317,16 @@ private struct EntryChange {
   private let hasKeyFile: Bool
 
   /// Creates a change to a new value.
-  init(to key: EntryKey, replacing old: EntryFileIndex.Files?, isList: Bool, revision: UInt64, content: Data) {
+  /// - Parameter expiry: In milliseconds since 1970; 0 for never.
+  init(
+    to key: EntryKey, replacing old: EntryFileIndex.Files?, isList: Bool, revision: UInt64, expiry: UInt64 = 0,
+    content: Data
+  ) {
     self.key = key
     let bytes = Array(key.text.utf8)
     let name = old?.name ?? EntryName(of: bytes)
     let version = unsafe content.withUnsafeBytes {
-      unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: 0, value: $0)
+      unsafe EntryVersion(of: name, isList: isList, revision: revision, expiry: expiry, value: $0)
     }
     files = EntryFileIndex.Files(name: name, version: version)
     hasKeyFile = name.isDigest && old == nil

@@ -93,6 +93,7 @@ struct EntryFileIndex {
   mutating func update(_ key: EntryKey, _ newFiles: Files?) {
     let old = files[key]
     files[key] = newFiles
+    if let newFiles, newFiles.newest.expiry != 0 { hasExpiries = true }
     if (old == nil) != (newFiles == nil) { sortedKeys = nil }
   }
 

@@ -66,12 +66,20 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
     try await table.entries(matching: query)
   }
 
-  /// Returns the keys of all entries, in the order of their bytes. Reads no entries, unless they are in one file.
-  public func keys() async throws -> [String] { try await table.keys(in: .all) }
+  public func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    try await table.versionedEntries(of: keys)
+  }
+
+  /// Returns the keys that begin with a prefix, in the order of their bytes. Reads no entries, unless they are in one
+  /// file.
+  public func keys(prefix: String) async throws -> [String] { try await table.keys(in: .prefix(prefix)) }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws { try await table.store(entries) }
   public func remove(_ keys: [String]) async throws { try await table.remove(keys) }
   public func removeAll() async throws { try await table.removeAll() }
+
+  /// Executes a batch in one step. With a root key it throws `notImplemented`: one file has one revision.
+  public func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? { try await table.commit(batch) }
 }
 
 /// The entries of a source that keeps files. The requirements are those of `KeyValueDataSource`, and as atomic.
@@ -80,12 +88,14 @@ protocol EntryTable<T>: Sendable {
 
   func entry(of key: String) async throws -> StoredValue<T>?
   func entries(of keys: [String]) async throws -> [StoredValue<T>?]
+  func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?]
   func keys(in range: EntryRange) async throws -> [String]
   func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>]
   func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>]
   func store(_ entries: [KeyValueEntry<T>]) async throws
   func remove(_ keys: [String]) async throws
   func removeAll() async throws
+  func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64?
 }
 
 /// Entries in one file, as a JSON list in the order of their keys. The file is itself an entry of a directory. Every
@@ -104,6 +114,10 @@ private struct SingleFileTable<T: Codable & Sendable>: EntryTable {
   func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
     let values = try await values()
     return keys.map { values[EntryKey($0)] }
+  }
+
+  func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
+    zip(keys, try await entries(of: keys)).map { key, value in value.map { KeyValueEntry(key: key, value: $0) } }
   }
 
   func keys(in range: EntryRange) async throws -> [String] {
@@ -134,6 +148,11 @@ private struct SingleFileTable<T: Codable & Sendable>: EntryTable {
   }
 
   func removeAll() async throws { try await directory.remove([key]) }
+
+  func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
+    throw DataSourceError(
+      .notImplemented, "with a root key, a source has no batches, conditions, updates or times to live")
+  }
 
   private func values() async throws -> [EntryKey: StoredValue<T>] { values(of: try await directory.entry(of: key)) }
 

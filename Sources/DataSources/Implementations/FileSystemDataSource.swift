@@ -53,9 +53,11 @@ public struct FileSystemDataSource: KeyValueDataSource {
     }
   }
 
-  /// Returns the keys of all entries, in the order of their bytes. Reads no entries.
-  public func keys() async throws -> [String] {
-    try await reading { lock, report in try namesByKey(lock, &report).keys.sorted().map(\.text) }
+  /// Returns the keys that begin with a prefix, in the order of their bytes. Reads no entries.
+  public func keys(prefix: String) async throws -> [String] {
+    try await reading { lock, report in
+      EntryRange.prefix(prefix).slice(of: try namesByKey(lock, &report).keys.sorted()).map(\.text)
+    }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<Data>] {

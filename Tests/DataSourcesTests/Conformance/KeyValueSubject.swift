@@ -34,9 +34,9 @@ extension KeyValueSubject {
     KeyValueSubject(testDescription: "InMemory", documentation: "`InMemoryDataSource`", canBeWatched: true) { _ in
       InMemoryDataSource()
     },
-    KeyValueSubject(
-      testDescription: "DeviceStorage", documentation: "`DeviceStorageDataSource`", hasRevisions: false
-    ) { DeviceStorageDataSource(directory: $0.url) },
+    KeyValueSubject(testDescription: "DeviceStorage", documentation: "`DeviceStorageDataSource`") {
+      DeviceStorageDataSource(directory: $0.url)
+    },
     KeyValueSubject(
       testDescription: "DeviceStorage, root key", documentation: "`DeviceStorageDataSource` with a root key",
       hasRevisions: false

@@ -12,7 +12,7 @@ import Testing
   @Test func `errors of the same kind are equal, and codes are fixed`() {
     #expect(DataSourceError(.notFound, "a") == DataSourceError(.notFound, "b"))
     #expect(DataSourceError.notFound != .notValid)
-    #expect(DataSourceError.Kind.allCases.map(\.rawValue) == Array(0...7) + [23, 36])
+    #expect(DataSourceError.Kind.allCases.map(\.rawValue) == Array(0...8) + [23, 36])
     #expect(DataSourceError(.dataSerialization).code == 7)
     #expect("\(DataSourceError(.failed, "why"))" == "why")
   }
