@@ -56,10 +56,12 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   // MARK: - Entries
 
   public func entry(of key: String) async throws -> StoredValue<T>? {
-    try await database.read { try tables.rows(of: key, $0) }.map { try domain(entities($0)) }
+    let key = try checked(key)
+    return try await database.read { try tables.rows(of: key, $0) }.map { try domain(entities($0)) }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
+    let keys = try checked(keys)
     let rows = try await database.read { database in try keys.map { try tables.rows(of: $0, database) } }
     return try reading { report in
       try rows.map { rows in try rows.flatMap { rows in try report.reading(rows.key) { try domain(entities(rows)) } } }
@@ -67,6 +69,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
+    let range = try checked(range)
     let rows = try await database.read { try tables.rows(in: range, $0) }
     return try reading { report in
       try rows.compactMap { rows in
@@ -84,7 +87,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    let rows = try entries.map { try self.rows(of: $0.value, $0.key, lifetime: nil) }
+    let rows = try checked(entries).map { try self.rows(of: $0.value, $0.key, lifetime: nil) }
     try await database.write { database in
       let revision = try tables.beginWrite(database)
       for row in rows { try tables.store(row, revision, database) }
@@ -92,6 +95,7 @@ public struct SQLiteDataSource<Entity: Codable & Sendable, T: Sendable>: KeyValu
   }
 
   public func remove(_ keys: [String]) async throws {
+    let keys = try checked(keys)
     try await database.write { database in for key in keys { try tables.remove(key, database) } }
   }
 

@@ -59,9 +59,15 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
       }
   }
 
-  public func entry(of key: String) async throws -> StoredValue<T>? { try await table.entry(of: key) }
-  public func entries(of keys: [String]) async throws -> [StoredValue<T>?] { try await table.entries(of: keys) }
-  public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] { try await table.entries(in: range) }
+  public func entry(of key: String) async throws -> StoredValue<T>? { try await table.entry(of: checked(key)) }
+  public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
+    try await table.entries(of: checked(keys))
+  }
+
+  public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
+    try await table.entries(in: checked(range))
+  }
+
   public func entries(matching query: DocumentQuery) async throws -> [KeyValueEntry<T>] {
     try await table.entries(matching: query)
   }
@@ -74,8 +80,8 @@ public struct DeviceStorageDataSource<T: Codable & Sendable>: KeyValueDataSource
   /// file.
   public func keys(prefix: String) async throws -> [String] { try await table.keys(in: .prefix(prefix)) }
 
-  public func store(_ entries: [KeyValueEntry<T>]) async throws { try await table.store(entries) }
-  public func remove(_ keys: [String]) async throws { try await table.remove(keys) }
+  public func store(_ entries: [KeyValueEntry<T>]) async throws { try await table.store(checked(entries)) }
+  public func remove(_ keys: [String]) async throws { try await table.remove(checked(keys)) }
   public func removeAll() async throws { try await table.removeAll() }
 
   /// Executes a batch in one step. With a root key it throws `notImplemented`: one file has one revision.

@@ -44,11 +44,13 @@ public struct FileSystemDataSource: KeyValueDataSource {
   // MARK: - Reading
 
   public func entry(of key: String) async throws -> StoredValue<Data>? {
-    try await directory.withReadLock { lock in try value(of: name(of: key), lock) }
+    let name = name(of: try checked(key))
+    return try await directory.withReadLock { lock in try value(of: name, lock) }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<Data>?] {
-    try await reading { lock, report in
+    let keys = try checked(keys)
+    return try await reading { lock, report in
       try keys.map { key in try report.reading(key) { try value(of: name(of: key), lock) } }
     }
   }
@@ -61,7 +63,8 @@ public struct FileSystemDataSource: KeyValueDataSource {
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<Data>] {
-    try await reading { lock, report in
+    let range = try checked(range)
+    return try await reading { lock, report in
       let names = try namesByKey(lock, &report)
       return try range.slice(of: names.keys.sorted()).compactMap { key in
         try report.reading(key.text) { try names[key].flatMap { try value(of: $0, lock) } }
@@ -133,13 +136,14 @@ public struct FileSystemDataSource: KeyValueDataSource {
   // MARK: - Writing
 
   public func store(_ entries: [KeyValueEntry<Data>]) async throws {
-    let values = Dictionary(entries.map { (EntryKey($0.key), $0.value) }, uniquingKeysWith: { $1 })
+    let values = Dictionary(try checked(entries).map { (EntryKey($0.key), $0.value) }, uniquingKeysWith: { $1 })
     try await directory.withWriteLock { lock in
       try lock.apply(values.flatMap { try changes(storing: $1, of: $0.text, lock) }, atomically: true)
     }
   }
 
   public func remove(_ keys: [String]) async throws {
+    let keys = try checked(keys)
     try await directory.withWriteLock { lock in
       let files = Set(try keys.flatMap { try existingFiles(of: name(of: $0), lock) })
       try lock.apply(files.map(FileChange.remove), atomically: true)

@@ -35,11 +35,13 @@ public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
   // MARK: - Reading
 
   public func entry(of key: String) async throws -> StoredValue<T>? {
-    state.withLock { $0.slot(EntryKey(key), now)?.value }
+    let key = EntryKey(try checked(key))
+    return state.withLock { $0.slot(key, now)?.value }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
-    state.withLock { state in keys.map { state.slot(EntryKey($0), now)?.value } }
+    let keys = try checked(keys)
+    return state.withLock { state in keys.map { state.slot(EntryKey($0), now)?.value } }
   }
 
   public func versionedEntries(of keys: [String]) async throws -> [KeyValueEntry<T>?] {
@@ -49,7 +51,8 @@ public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
-    state.withLock { state in
+    let range = try checked(range)
+    return state.withLock { state in
       range.slice(of: state.keysInOrder(now)).map { state.slots[$0]!.entry(of: $0.text, now) }
     }
   }
@@ -65,12 +68,14 @@ public struct InMemoryDataSource<T: Sendable>: KeyValueDataSource {
   // MARK: - Writing
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
+    let entries = try checked(entries)
     write { state in
       for entry in entries { state.put(entry.value, EntryKey(entry.key), expiresIn: nil, now) }
     }
   }
 
   public func remove(_ keys: [String]) async throws {
+    let keys = try checked(keys)
     write { state in
       for key in keys { state.remove(EntryKey(key)) }
     }

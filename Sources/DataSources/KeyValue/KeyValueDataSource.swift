@@ -4,7 +4,8 @@ import Documents
 ///
 /// A type that implements the few requirements below is a get, put and delete data source that answers every key-value
 /// query as all other key-value sources do; this file defines what the queries mean, once. Every requirement is atomic
-/// to all users of the source. The keys that a requirement receives have 1 to 4,096 bytes and compare by their bytes.
+/// to all users of the source. Keys have 1 to 4,096 bytes and compare by their bytes. Calls with queries and ids pass
+/// only such keys to the requirements; the sources of this package check them if they are called directly, too.
 public protocol KeyValueDataSource<T>: GetDataSource, PutDataSource, DeleteDataSource {
   associatedtype T
 
@@ -178,13 +179,9 @@ extension KeyValueDataSource {
     case .all:
       return try await elements(in: .all)
     case .offset(let offset, let limit):
-      guard offset >= 0, limit >= 0 else {
-        throw DataSourceError(.illegalArgument, "offset \(offset) and limit \(limit): neither may be negative")
-      }
-      return try await elements(in: .offset(offset, limit: limit))
+      return try await elements(in: checked(.offset(offset, limit: limit)))
     case .after(let key, let limit, let prefix):
-      guard limit >= 0 else { throw DataSourceError(.illegalArgument, "limit \(limit): it must not be negative") }
-      return try await elements(in: .after(cursor(key), limit: limit, prefix: prefix))
+      return try await elements(in: checked(.after(key, limit: limit, prefix: prefix)))
     case .prefix(let prefix):
       return try await elements(in: .prefix(prefix))
     case .documents(let query):
@@ -291,7 +288,7 @@ extension KeyValueDataSource {
     try key.flatMap { $0.isEmpty ? nil : try checked($0) }
   }
 
-  func checked(_ key: String) throws -> String {
+  package func checked(_ key: String) throws -> String {
     let count = key.utf8.count
     guard count > 0 else { throw DataSourceError(.illegalArgument, "the key is empty") }
     guard count <= maxKeyBytes else {
@@ -300,7 +297,7 @@ extension KeyValueDataSource {
     return key
   }
 
-  func checked(_ keys: [String]) throws -> [String] {
+  package func checked(_ keys: [String]) throws -> [String] {
     for key in keys { _ = try checked(key) }
     return keys
   }

@@ -303,14 +303,11 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
 
   /// Returns what the cache has of each id, valid or not.
   private func cachedEach(_ ids: any SeveralIds) async throws -> [T?] {
+    // Before the cache is read: a value that is stored meanwhile ends a bypass, and may not be the one that is read.
+    let bypassed = cache.isIncoherent ? ids.queries.map { cache.isBypassed($0.keyValueAddress) } : []
     do {
-      var cached = try await cache.source.getEach(ids)
-      if cache.isIncoherent {
-        for (index, query) in ids.queries.enumerated() where cache.isBypassed(query.keyValueAddress) {
-          cached[index] = nil
-        }
-      }
-      return cached
+      let cached = try await cache.source.getEach(ids)
+      return bypassed.isEmpty ? cached : zip(cached, bypassed).map { $1 ? nil : $0 }
     } catch {
       _ = try cache.lookup(after: error, .getAll, ids)
       return Array(repeating: nil, count: ids.count)

@@ -23,6 +23,8 @@ public struct RepositoryAssembler<T: Sendable>: GetRepository, PutRepository, De
     try await getter.getAll(query, operation: operation)
   }
 
+  public func getEach(_ query: any Query) async throws -> [T?] { try await getter.getEach(query) }
+
   @discardableResult
   public func put(_ value: T?, in query: any Query, operation: RepositoryOperation) async throws -> T {
     try await putter.put(value, in: query, operation: operation)

@@ -29,6 +29,10 @@ public struct RepositoryMapper<In: Sendable, Out: Sendable>: GetRepository, PutR
     try await repository.getAll(query, operation: operation).map(toOut)
   }
 
+  public func getEach(_ query: any Query) async throws -> [Out?] {
+    try await repository.getEach(query).map { try $0.map(toOut) }
+  }
+
   @discardableResult
   public func put(_ value: Out?, in query: any Query, operation: RepositoryOperation) async throws -> Out {
     try toOut(await repository.put(value.map(toIn), in: query, operation: operation))

@@ -29,16 +29,18 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
   // MARK: Entries
 
   public func entry(of key: String) async throws -> StoredValue<T>? {
-    try await call { store throws(LarderError) in try await store.get(key) }.map { try decode($0.value, key) }
+    let key = try checked(key)
+    return try await call { store throws(LarderError) in try await store.get(key) }.map { try decode($0.value, key) }
   }
 
   public func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
+    let keys = try checked(keys)
     let entries = try await call { store throws(LarderError) in try await store.getMany(keys) }
     return try zip(keys, entries).map { key, entry in try entry.map { try decode($0.value, key) } }
   }
 
   public func entries(in range: EntryRange) async throws -> [KeyValueEntry<T>] {
-    switch range {
+    switch try checked(range) {
     case .all:
       var entries: [KeyValueEntry<T>] = []
       for try await entry in all { entries.append(entry) }
@@ -89,13 +91,14 @@ public struct RemoteDataSource<T: Sendable>: KeyValueDataSource {
   }
 
   public func store(_ entries: [KeyValueEntry<T>]) async throws {
-    let writes = try entries.map { Write($0.key, try encode($0.value, $0.key)) }
+    let writes = try checked(entries).map { Write($0.key, try encode($0.value, $0.key)) }
     _ = try await call { store throws(LarderError) in
       if writes.count == 1 { try await store.put(writes[0]) } else { try await store.putMany(writes) }
     }
   }
 
   public func remove(_ keys: [String]) async throws {
+    let keys = try checked(keys)
     _ = try await call { store throws(LarderError) in try await store.deleteMany(keys) }
   }
 

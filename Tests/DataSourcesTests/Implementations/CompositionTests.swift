@@ -1,6 +1,25 @@
 import DataSources
 import Testing
 
+@Suite struct GetEachTests {
+  @Test func `getEach is one step through all sources made of others`() async throws {
+    let source = CountedDataSource<Int>()
+    try await source.putAll([1, 2], forId: ["a", "b"])
+    let assembled = DataSourceAssembler(get: AnyGetDataSource(source), put: source, delete: source)
+    let validated = DataSourceValidator(DebugDataSource(assembled), Validation { $0 < 10 })
+    let mapped = DataSourceMapper(RetryDataSource(validated, retryCount: 1), toOut: { -$0 }, toIn: { -$0 })
+    let repository = SingleDataSourceRepository(AnyDataSource(mapped))
+    let retried = RetryRepository(repository, RetryRule(retryCount: 1))
+    let outer = RepositoryMapper(
+      RepositoryAssembler(get: retried, put: retried, delete: retried), toOut: { $0 }, toIn: { $0 })
+    #expect(try await outer.getEach(["b", "x", "a"]) == [-2, nil, -1])
+    #expect(source.reads == [["b", "x", "a"]])
+    try await source.put(10, forId: "x")
+    #expect(await failure { try await outer.getEach(["a", "x"]) } == .notValid)
+    #expect(await failure { try await outer.getEach(IdQuery("a")) } == .queryNotSupported)
+  }
+}
+
 @Suite struct ValidatorTests {
   @Test func `52: values are validated when they are read, and only then`() async throws {
     let source = DataSourceValidator(InMemoryDataSource<Int>(), Validation { $0 > 0 })
