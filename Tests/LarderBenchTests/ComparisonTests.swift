@@ -51,7 +51,7 @@ import Testing
     ])
     #expect(result.status == 0)
     let report = try JSON.decode(ClientReport.self, from: "\(folder.path)/client.json")
-    #expect(report.figures.filter { $0.contender == Contender.larder }.count == 6)
+    #expect(report.figures.filter { $0.contender == Contender.larder }.count == 10)
     #expect(report.figures.allSatisfy { $0.median > 0 })
   }
 

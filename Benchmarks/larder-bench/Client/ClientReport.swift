@@ -11,6 +11,10 @@ struct ClientReport: Codable, Sendable {
   static let delay = "a change arrives after"
   static let longestDelay = "the slowest of 1,000 changes arrives after"
 
+  static let hit = "a hit"
+  static let cacheDelay = "another client's change is seen after, p50"
+  static let longCacheDelay = "another client's change is seen after, p99"
+
   init(rounds: Int, keys: Int, valueSize: Int) {
     self.rounds = rounds
     self.keys = keys
@@ -35,6 +39,17 @@ struct ClientReport: Codable, Sendable {
     }
   }
 
+  mutating func add(_ outcomes: [LiveCacheBench.Outcome]) {
+    func add(_ work: String, _ figure: String, _ unit: String, _ values: [Double]) {
+      figures.append(
+        MeasuredFigure(work, figure, of: Contender.larder, unit: unit, isBetterLower: true, values))
+    }
+    add("InMemoryDataSource", Self.hit, "ns", outcomes.map(\.bareHit))
+    add("LiveCacheRepository", Self.hit, "ns", outcomes.map(\.hit))
+    add("LiveCacheRepository", Self.cacheDelay, "µs", outcomes.map(\.medianDelay))
+    add("LiveCacheRepository", Self.longCacheDelay, "µs", outcomes.map(\.p99Delay))
+  }
+
   var markdown: String {
     let rates = figures.filter { $0.figure == Self.rate }
     let rows = rates.map { rate in
@@ -43,6 +58,9 @@ struct ClientReport: Codable, Sendable {
     }
     let delays = figures.filter { [Self.delay, Self.longestDelay].contains($0.figure) }.map {
       "| \($0.contender) | \($0.work) | \($0.figure) | \($0.cell) |"
+    }
+    let cached = figures.filter { [Self.hit, Self.cacheDelay, Self.longCacheDelay].contains($0.figure) }.map {
+      "| \($0.work) | \($0.figure) | \($0.cell) | \($0.unit) |"
     }
     return """
       # The client library
@@ -62,6 +80,14 @@ struct ClientReport: Codable, Sendable {
       | Client | Work | | µs |
       |---|---|---|---:|
       \(delays.joined(separator: "\n"))
+
+      One task reads \(LiveCacheBench.valueCount) values of 100 bytes from a cache. Then another client changes them one by one, a \
+      millisecond apart, while the task reads on. Times are from the beginning of a put to the first read that returns the \
+      new value.
+
+      | Source | | | |
+      |---|---|---:|---|
+      \(cached.joined(separator: "\n"))
 
       """
   }

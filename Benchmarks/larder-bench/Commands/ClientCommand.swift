@@ -8,7 +8,10 @@ import Synchronization
 struct ClientCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "client",
-    abstract: "Measures the client library: many tasks call get over one connection, and one observes documents.",
+    abstract: """
+      Measures the client library: many tasks call get over one connection, one observes documents, and \
+      one reads a live cache.
+      """,
     discussion: """
       Starts its own larderd and, if they are installed, redis-server and redis-benchmark with one connection for \
       comparison.
@@ -112,6 +115,12 @@ struct ClientCommand: ParsableCommand {
     var observed: [ObservationBench.Outcome] = []
     for _ in 0..<repeats { observed.append(try blocking { try await observation.run(changes: 1_000) }) }
     report.add(observed)
+    display.show("caching values")
+    let cache = try LiveCacheBench(address: address)
+    defer { cache.close() }
+    var cached: [LiveCacheBench.Outcome] = []
+    for _ in 0..<repeats { cached.append(try blocking { try await cache.run(hits: 100_000, changes: 1_000) }) }
+    report.add(cached)
     return report
   }
 

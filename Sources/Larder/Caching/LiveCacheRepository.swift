@@ -70,14 +70,19 @@ public struct LiveCacheRepository<T: Sendable>: GetRepository, PutRepository, De
 
   // MARK: Reading
 
+  // Most calls are for one cached value. They are specialized for the type of the value.
+  @inlinable
   public func get(_ query: any Query) async throws -> T {
-    // Most calls are for one cached value.
-    if readsCache, case .key(let key) = query.keyValueAddress, let content = feed.cache.trustedContent(of: key),
+    if case .key(let key) = query.keyValueAddress, let content = cachedContent(of: key),
       case .single(let value)? = LiveValue<T>.of(content).value
     {
       return value
     }
-    return try await source(.default).get(query)
+    return try await get(query, operation: .default)
+  }
+
+  @usableFromInline func cachedContent(of key: String) -> (any AnyObject & Sendable)? {
+    readsCache ? feed.cache.trustedContent(of: key) : nil
   }
 
   public func get(_ query: any Query, operation: RepositoryOperation) async throws -> T {

@@ -135,15 +135,17 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
 }
 
 /// What a live cache keeps for a key: the value or list, or nil if there is none.
-final class LiveValue<T: Sendable>: Sendable {
-  let value: StoredValue<T>?
+@usableFromInline final class LiveValue<T: Sendable>: Sendable {
+  @usableFromInline let value: StoredValue<T>?
 
   init(_ value: StoredValue<T>?) {
     self.value = value
   }
 
   /// Returns the content of a cache that has no other contents.
-  static func of(_ content: LiveCache.Content) -> LiveValue { unsafe unsafeDowncast(content, to: LiveValue.self) }
+  @inlinable static func of(_ content: any AnyObject & Sendable) -> LiveValue {
+    unsafe unsafeDowncast(content, to: LiveValue.self)
+  }
 }
 
 extension Entry? {
