@@ -73,7 +73,8 @@ struct Increment: AsyncParsableCommand {
     do {
       let update = try DocumentUpdate(changes: [.increment(field, by: by)])
       // The new number, if the document is still as it was read when the server changes it.
-      let changed = try JSONValue(parsing: update.apply(to: document.span).span)
+      let changedText = try update.apply(to: document.span)
+      let changed = try JSONValue(parsing: changedText.span)
       var batch = WriteBatch()
       if current == nil { batch.checkAbsent(entry.key) }
       batch.update(entry.key, update, ifRevision: current?.revision, orCreate: current == nil)
