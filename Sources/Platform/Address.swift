@@ -40,8 +40,13 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
 
   /// Returns a hint for a text that lacks only its kind.
   private static func suggestion(for text: String) -> String {
-    let prefix = text.contains("/") ? "unix:" : "tcp:"
-    return (try? Address(prefix + text)) == nil || text.contains("://") ? "" : "; did you mean \(prefix)\(text)?"
+    guard !text.contains("://") else { return "" }
+    switch (text.contains("/"), try? Address("tcp:" + text)) {
+    case (true, _): return "; did you mean unix:\(text)?"
+    case (false, .tcp(let host, _)?) where host == "localhost" || host.contains(".") || host.contains(":"):
+      return "; did you mean tcp:\(text)?"
+    default: return ""
+    }
   }
 
   package var description: String {

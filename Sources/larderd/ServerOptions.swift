@@ -114,6 +114,7 @@ extension SettingsLoader {
   func loadOrExit() throws -> ResolvedSettings {
     do { return try load() } catch {
       for problem in error.problems { logLine("larderd: \(problem)") }
+      ServiceManager.status("can't start: \(error.problems[0])")
       throw Self.invalidConfiguration
     }
   }

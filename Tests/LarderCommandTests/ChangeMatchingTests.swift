@@ -60,7 +60,7 @@ import Testing
     (["update", "people", "{}", "--set", #"{"_id":"x"}"#], "bad update at $._id: "),
     (["update", "people", "{}", "--set", "-x"], "bad update at $: "),
     (["delete", "people"], "--where"), (["delete", "people", "a", "--where", "{}"], "--where"),
-    (["delete", "people", "a", "--dry-run"], "--dry-run requires --where"),
+    (["delete", "people", "a", "--dry-run"], "--dry-run can't be combined with keys"),
     (["delete", "people", "--where", "{"], "bad selector at $: "), (["delete", "people", "--where"], "--where"),
   ]) func `is refused before the server is asked if something is wrong`(arguments: [String], message: String) throws {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock"] + arguments)

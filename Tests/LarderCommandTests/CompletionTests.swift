@@ -36,6 +36,7 @@ import Testing
       (["load", "items"], "", .file), (["load"], "", .store), (["verify"], "", .file),
       (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),
+      ([".read"], "", .file), ([".read", "a"], "", .unknown),
       (["create"], "", .unknown), (["put", "items", "k"], "", .unknown), (["ping", "--"], "-", .unknown),
       (["format"], "", .choice(["table", "json", "csv"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
     ] as [([String], String, Completer.WordKind)]) func `knows the kind of a word`(

@@ -114,7 +114,7 @@ struct SettingsTests {
       ("data: /dev/null", "FILE, line 1: data: \"/dev/null\" is not a folder, and links are not followed"),
       ("listen: [unix:/a, unix:/a]", "FILE, line 1: listen, item 2: \"unix:/a\" occurs twice"),
       (
-        "metrics: tcp:[::1]:1\nlisten: [tcp:[::1]:1]",
+        "metrics: tcp:[::1]:1\nlisten: ['tcp:[::1]:1']",
         "FILE, line 1: metrics: \"tcp:[::1]:1\" is in listen, too; use another address"
       ),
       (

@@ -51,6 +51,7 @@ struct BulkLoaderTests {
     loaded.validate()
     var (left, right) = (put.statistics, loaded.statistics)
     (left.memoryBytes, right.memoryBytes) = (0, 0)
+    (left.written, right.written) = (0, 0)
     #expect(left == right)
     let ranks = 0..<put.count(now: 0)
     #expect(try put.copies(ranks) == loaded.copies(ranks))

@@ -359,21 +359,24 @@ class ConsoleCase(BriefCase):
 
     def test_ctrl_z_suspends(self) -> None:
         """The terminal has its own settings while the console is suspended, and the console goes on afterward."""
-        # A shell with job control, because a process without one can't be suspended.
-        script = 'set -m; "$0"; stty -a; echo suspended; fg; stty -a; echo suspended; fg; echo ended'
-        console = Console(Path("/bin/bash"), self.environment, "-c", script, str(self.larder))
+        console = Console(Path("/bin/bash"), {**self.environment, "PS1": "shell> "}, "--norc", "--noediting", "-i")
         self.addCleanup(console.close)
+        console.wait("shell> ")
+        console.type(f"{self.larder}{ENTER}")
         console.wait(PROMPT)
-        for start in ("count items", "coun"):
+        for start, rest in (("count items", ""), ("coun", "t items")):
             console.type(start + "\x1a")
-            settings = console.wait("suspended\n")
+            console.wait("shell> ")
+            console.type("stty -a" + ENTER)
+            settings = console.wait("shell> ")
             for setting in (" icanon", " echo ", "isig"):
                 self.assertIn(setting, settings)
+            console.type("fg" + ENTER)
             console.wait(PROMPT)
-            console.type(("" if start == "count items" else "t items") + ENTER)
+            console.type(rest + ENTER)
             self.assertIn("\n5\n", console.wait_for_prompt())
         console.type(CTRL_D)
-        console.wait("ended")
+        console.wait("shell> ")
 
     def test_without_a_terminal(self) -> None:
         """Without a terminal for input and output, larder does not start a console, but runs the lines of its input."""

@@ -163,8 +163,17 @@ class ServiceChecks(ServiceCase):
         self.assertEqual(last["STOPPING"], "1")
         self.assertRegex(service.log(), r"larderd: stopping\n.*larderd: stopped\n")
 
-    def test_a_failed_start_reports_its_reason(self) -> None:
+    def test_an_invalid_configuration_is_reported_with_its_status(self) -> None:
         (self.folder / "data").write_text("a file")
+        service = self.start()
+        with socket.create_connection(("127.0.0.1", int(service.addresses[1].rsplit(":", 1)[1]))):
+            self.assertEqual(service.process.wait(timeout=10), 78)
+        self.assertIn("is not a folder", service.notices.wait_for("STATUS")["STATUS"])
+        self.assertIn("is not a folder, and links are not followed", service.log())
+
+    def test_a_failed_start_reports_its_reason(self) -> None:
+        (self.folder / "data").mkdir()
+        (self.folder / "data" / "stores").write_text("a file")
         service = self.start()
         with socket.create_connection(("127.0.0.1", int(service.addresses[1].rsplit(":", 1)[1]))):
             self.assertEqual(service.process.wait(timeout=10), 1)

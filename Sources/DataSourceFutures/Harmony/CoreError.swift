@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 import DataSources
 
 // Harmony's errors are classes. Here an error is a value of one type, and these functions have the classes' names.

@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 import DataSources
 
 // Harmony's operations are classes. Here an operation is a value of one type, and these functions have the classes'

@@ -10,6 +10,8 @@ struct CommandInterpreter {
   let session: ConsoleSession
   /// What makes Ctrl-C cancel a command; nil if it ends the process.
   private let interrupts: InterruptHandler?
+  /// A Boolean value that indicates whether the commands come from a file that another command names.
+  private var isReadingFile = false
 
   init(_ session: ConsoleSession, _ interrupts: InterruptHandler? = nil) {
     self.session = session
@@ -58,11 +60,13 @@ struct CommandInterpreter {
     guard words.count == 2, words[1] != "-" else {
       throw CommandFailure(.usage, "name one file; type '\(ConsoleCommand.read.rawValue) FILE'")
     }
-    guard ConsoleSession.place == nil else {
-      throw CommandFailure(.usage, "a script can't read another one; pass both to larder, one after the other")
+    guard !isReadingFile else {
+      throw CommandFailure(.usage, "a file of commands can't read another one; read both, one after the other")
     }
+    var interpreter = self
+    interpreter.isReadingFile = true
     var script = Script(try InputFile(path: words[1]), name: words[1])
-    return (try await script.run(self), .readLine)
+    return (try await script.run(interpreter), .readLine)
   }
 
   private func run(_ words: [String]) async throws -> ExitStatus {

@@ -78,6 +78,7 @@ struct Completer {
     if words.first == ConsoleCommand.format.rawValue {
       return words.count == 1 ? .choice(OutputFormat.allCases.map(\.rawValue)) : .unknown
     }
+    if words.first == ConsoleCommand.read.rawValue { return words.count == 1 ? .file : .unknown }
     if words.first == ConsoleCommand.help.rawValue {
       return words.count == 1 ? .choice(syntax.commands.map(\.commandName)) : .unknown
     }
@@ -99,7 +100,7 @@ struct Completer {
 
   private static func wordKind(of argument: CommandSyntax.Argument, _ store: String?) -> WordKind {
     switch (argument.completionKind, argument.valueName) {
-    case (.list(let values), _): return .choice(values)
+    case (.list(let values), _): return values.isEmpty ? .unknown : .choice(values)
     case (.file, _): return .file
     case (.directory, _): return .folder
     case (_, "store"): return .store

@@ -100,7 +100,14 @@ final class LineEditor {
     unsafe editor_restore(editor)
     write("\n")
     let handler = signal(SIGTSTP, SIG_DFL)
+    // Dispatch runs the main actor on a thread that blocks signals.
+    var stop = sigset_t()
+    var blocked = sigset_t()
+    unsafe sigemptyset(&stop)
+    unsafe sigaddset(&stop, SIGTSTP)
+    unsafe pthread_sigmask(SIG_UNBLOCK, &stop, &blocked)
     raise(SIGTSTP)
+    unsafe pthread_sigmask(SIG_SETMASK, &blocked, nil)
     signal(SIGTSTP, handler)
     unsafe editor_prepare(editor)
   }

@@ -16,9 +16,10 @@ import Testing
         "The Name of the Rose true", "book:1", "book:2",
         #"README: ["Invisible Cities", "Invisible Cities", "Invisible Cities"]"#, "LarderTesting: Palomar",
         #"getting started: Invisible Cities ["Cosmicomics", "t zero"] 3 ["qfwfq"]"#,
-        "no such book", "book 4 exists", "book:4", "book:5", "conditions: 2 2 false true 1",
-        #"several: 2 2 0 0 ["Invisible Cities"]"#,
-        #"device storage: [] ["a"] []"#, "file: true", "secret: correct horse", #"database: ["Lamp"] Chair"#,
+        "no such book", #"several: 2 2 0 0 ["Invisible Cities"]"#,
+        "book 4 exists", "book:4", "book:5", "conditions: 2 2 false true 1",
+        #"device storage: [] ["a"] []"#, "salvaged: 0", "file: true", "secret: correct horse",
+        #"database: ["Lamp"] Chair"#,
         "composed: The Baron in the Trees", #"repository: ["The Baron in the Trees"]"#,
         "one entry: 5", "Hello, you!", "migrated: Desk lamp poems 1:2", "selectors: 1 1",
       ])

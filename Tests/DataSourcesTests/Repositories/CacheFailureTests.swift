@@ -69,7 +69,7 @@ import Testing
     try await repository.putAll([1, 5], forId: ["a", "b"])
     cache.fail(with: DataSourceError.failed, DataSourceError.dataSerialization)
     #expect(try await repository.put(2, forId: "a") == 2)
-    #expect(errors.events == ["put: failed", "delete: dataSerialization"])
+    #expect(errors.events == ["put: the operation failed", "delete: the value can't be encoded or decoded"])
     #expect(try await cache.get("a") == 1)
     // Only the operation that asks for the cache alone fails.
     #expect(await failure { try await repository.get("a", operation: .cache) } == .notFound)
