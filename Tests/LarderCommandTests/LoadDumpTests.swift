@@ -111,6 +111,43 @@ import Testing
     #expect(try server.larder("dump", "items").lines == [#"{"key":"a","value":"1","revision":\#(Self.wrong.count)}"#])
   }
 
+  @Test func `CSV becomes objects, or the entries that were dumped`() throws {
+    let server = try RunningServer()
+    let input = """
+      \u{FEFF}id,name,age,"has, comma",zip\r
+      a,"Ada ""L""
+      Lovelace",36,true,007\r
+
+      b,,-1.5,"",x
+      """
+    #expect(try server.larder("load", "items", "-", "--format", "csv", "--key", "id", input: input).status == 0)
+    #expect(
+      try server.larder("get", "items", "a").text
+        == #"{"id":"a","name":"Ada \"L\"\nLovelace","age":36,"has, comma":true,"zip":"007"}"#)
+    #expect(try server.larder("get", "items", "b").text == #"{"id":"b","age":-1.5,"zip":"x"}"#)
+    let dump = try server.larder("dump", "items", "--format", "csv").text
+    #expect(try server.larder("create", "copy", "memory").status == 0)
+    #expect(try server.larder("load", "copy", "-", "--format", "csv", input: dump).status == 0)
+    #expect(try server.larder("count", "copy").text == "2\n")
+    #expect(try server.larder("get", "copy", "a").text == server.larder("get", "items", "a").text)
+  }
+
+  @Test(arguments: [
+    ("id\na\n", "line 1: the first line has no name 'key'; use --key FIELD to load other fields"),
+    ("key,key,value\n", "line 1: the name 'key' occurs twice"),
+    ("key,value\na,b,c\n", "line 2: the row has 3 fields, but the first line has 2 names"),
+    ("key,value\na,\"b\" c\n", "line 2: a comma is missing after the closing quote of field 2"),
+    ("key,value\na,b\"c\"\n", "line 2: field 2 has a quote, but doesn't begin with one; put it in quotes"),
+    ("key,value\na,\"b\nc", "line 3: the quotes of a field are not closed"),
+    ("key,value\n,b\n", "line 2: the key has 0 bytes"), ("key,value,x\na,b,c\n", "line 2: an entry has no field 'x'"),
+    ("key,value,expiresInMilliseconds\na,b,0\n", "line 2: 'expiresInMilliseconds' is not"),
+  ])
+  func `invalid CSV is named`(input: String, message: String) throws {
+    let server = try RunningServer()
+    let run = try server.larder("load", "items", "-", "--format", "csv", input: input)
+    #expect(run.status == 2 && run.error.hasPrefix("larder: " + message), "\(run.error)")
+  }
+
   @Test func `an interrupted load says how to go on`() throws {
     let server = try RunningServer()
     let run = try server.shell(

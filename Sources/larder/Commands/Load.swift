@@ -3,11 +3,15 @@ import Larder
 
 struct Load: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Writes entries from lines of JSON.",
+    abstract: "Writes entries from lines of JSON, or from CSV.",
     discussion: """
       The lines are those of 'larder dump' or, with --key, any JSON objects; then the whole line is the value. In \
       lines of 'dump', a "value" that is a string stands for its text, and any other JSON is stored unchanged. \
       Revisions are ignored. If several lines have the same key, the last one wins. Blank lines are skipped.
+
+      With --format csv, the first line has the names of the fields: those of 'larder dump --format csv' or, with \
+      --key, any names; then each row becomes a JSON object. In it, a field that is a number, true or false in JSON is \
+      one, an empty field is left out, and any other is a string.
 
       An invalid line stops the command with exit status 2; the lines before it have been loaded. Ctrl-C and errors, \
       too, leave loaded lines in the store, and larder prints the number for --resume, with which the same command \
@@ -15,20 +19,26 @@ struct Load: AsyncParsableCommand {
 
       Example: larder load items items.jsonl
       Example: zcat users.jsonl.gz | larder load users - --key email
+      Example: larder load users users.csv --format csv --key email
       """)
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
-  @Argument(help: "A file of JSON lines, or - for standard input.", completion: .file())
+  enum Format: String, CaseIterable, ExpressibleByArgument { case json, csv }
+
+  @Argument(help: "A file, or - for standard input.", completion: .file())
   private var file: String
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "The member that contains the key: a string, or an integer, whose decimal digits become the key.",
+      "The member or field that contains the key: a string, or an integer, whose decimal digits become the key.",
       valueName: "field"))
   private var key: String?
+
+  @Option(parsing: .unconditional, help: "The format of the input: json (lines of JSON) or csv.")
+  private var format: Format = .json
 
   @Option(
     parsing: .unconditional,
@@ -41,20 +51,27 @@ struct Load: AsyncParsableCommand {
     let store = try connection.client().store(store.name)
     // Fails early, before any input is read, if there is no such store.
     _ = try await store.count()
-    let (file, key, resume) = (file, key, Int(clamping: resume))
+    let (file, key, format, resume) = (file, key, format, Int(clamping: resume))
     try await StopRequest.observe {
-      try await Self.load(InputFile(path: file), keyField: key, skipping: resume, into: store)
+      let input = try InputFile(path: file)
+      switch format {
+      case .json: try await Self.load(input, EntryLineParser(keyField: key), skipping: resume, into: store)
+      case .csv: try await Self.load(input, CSVEntryParser(keyField: key), skipping: resume, into: store)
+      }
     }
   }
 
   /// Runs on the main thread, which may block on the input while other threads send.
   @MainActor
   private static func load(
-    _ input: consuming InputFile, keyField: String?, skipping skippedCount: Int, into store: RemoteStore
+    _ input: consuming InputFile, _ initialParser: some EntryParser, skipping skippedCount: Int,
+    into store: RemoteStore
   ) async throws {
+    var parser = initialParser
+    // The last line that ends an entry.
+    var loadedLine = 0
     var progress = Progress(total: input.size)
     var lines = LineReader(input)
-    var parser = EntryLineParser(keyField: keyField)
     var writer = BatchWriter(store, itemNoun: .line)
     do {
       while true {
@@ -63,16 +80,21 @@ struct Load: AsyncParsableCommand {
           if !lines.isReady { try await writer.sendAll() }
           if try lines.fill() { continue } else { break }
         }
-        if lines.number <= skippedCount || lines.buffer.span.extracting(line).isBlank { continue }
-        let write = try parser.parse(lines.buffer.span.extracting(line))
+        let firstLine = loadedLine + 1
+        let isBlank = lines.buffer.span.extracting(line).isBlank && !parser.isInsideEntry
+        let isSkipped = isBlank || (lines.number <= skippedCount && !parser.needsNames)
+        let write = isSkipped ? nil : try parser.write(of: lines.buffer.span.extracting(line))
+        if !parser.isInsideEntry { loadedLine = lines.number }
+        guard let write else { continue }
         let partition = BatchWriter.partition(of: write.key)
         let size = write.byteCount
         if writer.isFull(partition, for: size) {
           try await writer.send(partition)
           progress.show(writer.acknowledgedCount, done: lines.bytesRead)
         }
-        writer.add(write, byteCount: size, number: lines.number, to: partition)
+        writer.add(write, byteCount: size, number: firstLine, to: partition)
       }
+      if parser.isInsideEntry { throw LineError("the quotes of a field are not closed") }
       try await writer.finish()
     } catch let error as LineError {
       progress.clear()
@@ -80,14 +102,14 @@ struct Load: AsyncParsableCommand {
       throw CommandFailure(
         .usage,
         "line \(lines.number): \(error); the lines before it are loaded (entries: \(writer.acknowledgedCount)); "
-          + "correct the line" + ResumeAdvice.text(after: lines.number - 1))
+          + "correct the line" + ResumeAdvice.text(after: loadedLine))
     } catch is CancellationError {
       progress.clear()
       try await writer.finish()
       throw CommandFailure(
         .unreachable,
-        "interrupted; all lines up to \(lines.number) are loaded (entries: \(writer.acknowledgedCount))"
-          + ResumeAdvice.text(after: max(lines.number, skippedCount)))
+        "interrupted; all lines up to \(loadedLine) are loaded (entries: \(writer.acknowledgedCount))"
+          + ResumeAdvice.text(after: max(loadedLine, skippedCount)))
     } catch {
       progress.clear()
       throw error

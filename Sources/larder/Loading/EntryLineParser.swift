@@ -1,6 +1,24 @@
 import Documents
 import Larder
 
+/// Makes writes of the lines of a file.
+protocol EntryParser: Sendable {
+  /// A Boolean value that indicates whether the next line has names that the lines after it need.
+  var needsNames: Bool { get }
+  /// A Boolean value that indicates whether the next line continues an entry.
+  var isInsideEntry: Bool { get }
+
+  /// Returns the write of the entry that a line ends; nil if it ends none.
+  mutating func write(of line: Span<UInt8>) throws(LineError) -> Write?
+}
+
+extension EntryLineParser: EntryParser {
+  var needsNames: Bool { false }
+  var isInsideEntry: Bool { false }
+
+  mutating func write(of line: Span<UInt8>) throws(LineError) -> Write? { try parse(line) }
+}
+
 /// Parses lines of JSON into writes: lines as `EntryLine` formats them, or any objects, where one member is the key and
 /// the whole line is the value.
 struct EntryLineParser {

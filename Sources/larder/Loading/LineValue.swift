@@ -45,7 +45,11 @@ enum LineValue {
   }
 
   static func key(_ content: Span<UInt8>, allowsIntegers: Bool = false) throws(LineError) -> String {
-    let key = try keyText(content, allowsIntegers: allowsIntegers)
+    try validKey(keyText(content, allowsIntegers: allowsIntegers))
+  }
+
+  /// Returns the key if its length is valid.
+  static func validKey(_ key: String) throws(LineError) -> String {
     guard KeyLength.isValid(key.utf8.count) else {
       throw LineError("the key has \(key.utf8.count) bytes, but \(KeyLength.rule)")
     }
