@@ -41,7 +41,8 @@ struct AccessRuleTests {
   func `an invalid rule is an error that says what is wrong`(text: String, reason: String) throws {
     let error = try #require(throws: SettingsError.self) { try parse([text]) }
     #expect(
-      error.problems.count == 1 && error.problems[0].hasPrefix("access, item 1: ") && error.problems[0].contains(reason),
+      error.problems.count == 1 && error.problems[0].hasPrefix("access, item 1: ")
+        && error.problems[0].contains(reason),
       "\(error)")
   }
 
