@@ -8,8 +8,8 @@ import Dispatch
 /// calls one subscriber at a time: what a subscriber resolves is delivered after the subscriber has returned. So chains
 /// of futures can have any length.
 ///
-/// Whoever will resolve a future has to keep it. A future that is deallocated without a result fails its subscribers
-/// with `DataSourceError.failed`, so that nobody waits forever.
+/// Keep a reference to a future until you resolve it. A future that is deallocated without a result fails its
+/// subscribers with `DataSourceError.failed`, so that nobody waits forever.
 ///
 /// Its lock protects the content only: subscribers run outside of it.
 public final class Future<T: Sendable>: Sendable {

@@ -121,7 +121,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func `a cache is not trusted without a connection, and a late sign of life doesn't change that`() {
+  @Test func `a cache is not trusted without a connection, and a late reply doesn't change that`() {
     let cache = liveCache()
     let connection = cache.connect()
     end("a", "one", 1, cache.begin(["a"]), in: cache)

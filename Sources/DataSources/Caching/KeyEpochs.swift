@@ -1,8 +1,8 @@
 /// Counts the changes of keys, so that a slow reader doesn't put a value into a cache that was changed meanwhile.
 ///
 /// A reader notes the epoch of its keys before it reads a value elsewhere. It may put the value into the cache if that
-/// epoch `isCurrent`: no change of the keys has begun, ended or been in progress since. Whoever keeps a cache keeps the
-/// epochs under the same lock, so that nothing happens between that question and the insertion.
+/// epoch `isCurrent`: no change of the keys has begun, ended or been in progress since. A cache guards its
+/// epochs with its own lock, so that nothing happens between that question and the insertion.
 ///
 /// The memory is constant: keys share counters. A change of another key with the same counter only keeps a value out of
 /// the cache. Every call is O(1) per key, and O(1) for all keys.

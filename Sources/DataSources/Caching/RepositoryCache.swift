@@ -123,7 +123,7 @@ final class RepositoryCache<T: Sendable>: Sendable {
           !state.bypassesAll
         )
       }
-      // Who has changed the value has also left the cache as it must be.
+      // The call that changed the value has also updated the cache.
       guard isUnchanged, isUsable else { return }
       guard isFirst else { return await dropIfSupported(target) }
       await body()
@@ -237,7 +237,7 @@ final class RepositoryCache<T: Sendable>: Sendable {
   }
 
   private func report(_ error: any Error, _ operation: DataSourceOperation, _ query: any Query) {
-    // Who has cancelled a call doesn't want to hear about it.
+    // An error of a canceled call is expected.
     if error is CancellationError, Task.isCancelled { return }
     onError(error, operation, query)
   }

@@ -124,7 +124,7 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
     try await cache.changing(query.keyValueAddress.deletionScope) { try await source.deleteAll(query) }
   }
 
-  /// Drops the cached value or list of an id, for whoever knows that another process has changed it. A read that is in
+  /// Drops the cached value or list of an id, for callers that know that another process changed it. A read that is in
   /// progress isn't cached.
   public func forget<K: StableKey>(_ id: K) {
     cache.drop(.key(EntryKey(id.stableKey)))

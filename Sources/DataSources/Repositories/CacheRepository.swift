@@ -117,7 +117,7 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
     switch operation {
     case .main: return try await read(query, isList, from: main)
     case .cache: return try await readCache(query, isList)
-    // Whoever asks for the value of now doesn't want that of a call that has begun before.
+    // This read must not join a call that began earlier, whose value may be older.
     case .mainSync: return try await synchronize(query, isList, lookup)
     case .cacheSync(fallback: false), .default: return try await shared(query, isList, lookup)
     case .cacheSync(fallback: true):

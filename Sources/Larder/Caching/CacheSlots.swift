@@ -1,6 +1,6 @@
 import DataSources
 
-/// What a cache keeps by key, up to a number of keys. A key that was not used lately makes room for a new one.
+/// What a cache keeps by key, up to a number of keys. A new key evicts one that was not used recently.
 ///
 /// A plain value without a lock or a clock. The contents have no type here, so that the code for a hit is the same, and
 /// compiled once, for all types of values.
@@ -66,7 +66,7 @@ struct CacheSlots: Sendable {
       slots.append(nil)
       return slots.count - 1
     }
-    // All slots are taken. A slot that was used since the hand last passed it is spared once.
+    // All slots are taken. Skip a slot once if it was used since the hand last passed it.
     while true {
       defer { hand = (hand + 1) % limit }
       guard slots[hand]!.wasUsed else {

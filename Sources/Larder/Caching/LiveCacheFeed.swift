@@ -10,7 +10,7 @@ final class LiveCacheFeed: Sendable {
   private let follower: Follower
   private let task = Lock<Task<Void, Never>?>(nil)
 
-  /// - Parameter maxSilence: How long the cache is trusted after the last sign of life, in nanoseconds.
+  /// - Parameter maxSilence: How long the cache is trusted after the last reply to a ping, in nanoseconds.
   init(_ store: RemoteStore, prefix: String, limit: Int, maxSilence: UInt64) {
     cache = LiveCache(prefix: prefix, limit: limit)
     follower = Follower(store: store, prefix: prefix, cache: cache, maxSilence: maxSilence)

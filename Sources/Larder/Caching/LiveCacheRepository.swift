@@ -13,9 +13,9 @@ import DataSources
 /// overtakes what on the way. A value that expires is absent on time. Writes through the repository are visible to its
 /// readers as soon as they return.
 ///
-/// The server shows a few times a second that it is there. If it doesn't, or while there is no connection, the cache is
-/// not trusted, and every read goes to the server. So a value is never returned later than `maxSilence` after the last
-/// sign of life before the change. With a new connection, the server delivers the changes since the last one, and the
+/// The repository pings the server a few times a second. If there is no reply, or while there is no connection, the
+/// cache is not trusted, and every read goes to the server. So a value is never returned later than `maxSilence` after
+/// the last reply before the change. With a new connection, the server delivers the changes since the last one, and the
 /// cache goes on with the values that are still right. Where the server can't say what has changed, because it was
 /// restarted, the store was dropped and created again, or there were more changes than it keeps, the cache begins empty.
 /// In a store whose durability isn't `always`, a crash can undo writes that the cache has seen; then it begins empty,
@@ -43,8 +43,8 @@ public struct LiveCacheRepository<T: Sendable>: GetRepository, PutRepository, De
   /// Creates a repository. It begins to watch the store with the first call that reads or writes an entry.
   /// - Parameters:
   ///   - prefix: Caches and watches only keys that begin with it.
-  ///   - limit: The maximum number of cached keys, at least 1. Keys that were not used lately make room for others.
-  ///   - maxSilence: How long cached values are returned after the last sign of life of the server, at least 10 ms.
+  ///   - limit: The maximum number of cached keys, at least 1. New keys evict those that were not used recently.
+  ///   - maxSilence: How long cached values are returned after the last reply to a ping, at least 10 ms.
   ///   - defaultOperation: The operation of calls that don't name one.
   public init(
     main: RemoteDataSource<T>, prefix: String = "", limit: Int = 10_000, maxSilence: Duration = .seconds(1),
