@@ -15,11 +15,11 @@ import DataSources
 ///
 /// The repository pings the server every half of `maxSilence`. If there is no reply, or while there is no connection,
 /// the cache is not trusted, and every read goes to the server. So a value is never returned later than `maxSilence`
-/// after the last reply before the change. With a new connection, the server delivers the changes since the last one, and the
-/// cache goes on with the values that are still right. Where the server can't say what has changed, because it was
-/// restarted, the store was dropped and created again, or there were more changes than it keeps, the cache begins empty.
-/// In a store whose durability isn't `always`, a crash can undo writes that the cache has seen; then it begins empty,
-/// too.
+/// after the last reply before the change. With a new connection, the server delivers the changes since the last one,
+/// and the cache goes on with the values that are still right. Where the server can't say what has changed, because it
+/// was restarted, the store was dropped and created again, or there were more changes than it keeps, the cache begins
+/// empty. In a store whose durability isn't `always`, a crash can undo writes that the cache has seen; then it begins
+/// empty, too.
 ///
 /// **What is cached.** Single values, lists, and the knowledge that there is none, by key, in memory. Pages, lists of
 /// everything and queries about documents always come from the server. Several ids are read from the cache as far as it
