@@ -101,7 +101,8 @@ let package = Package(
       name: "LarderService",
       dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform"],
       swiftSettings: settings),
-    .target(name: "DataSources", dependencies: ["Documents", "EntryFiles", "Platform"], swiftSettings: settings),
+    .target(
+      name: "DataSources", dependencies: ["Basics", "Documents", "EntryFiles", "Platform"], swiftSettings: settings),
     .target(name: "TypedQueries", dependencies: ["DataSources", "Documents"], swiftSettings: settings),
     .target(name: "DataSourceFutures", dependencies: ["DataSources"], swiftSettings: settings),
     .target(

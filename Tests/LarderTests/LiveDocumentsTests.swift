@@ -60,23 +60,6 @@ import Testing
   }
 
   @Test func `expiries of documents that are written again and again don't pile up`() throws {
-    var queue = DeadlineQueue<Int>()
-    var random = SeededGenerator.announced()
-    for round in 0..<100 {
-      let deadlines = (0..<Int.random(in: 0..<50, using: &random)).map { _ in
-        start + .seconds(Int.random(in: 0..<20, using: &random))
-      }
-      for (number, deadline) in deadlines.enumerated() { queue.insert(number, at: deadline) }
-      var expected = Array(deadlines.enumerated())
-      if round % 2 == 0 {
-        queue.removeAll { _, number in number % 3 == 0 }
-        expected.removeAll { $0.offset % 3 == 0 }
-      }
-      var popped: [(ContinuousClock.Instant, Int)] = []
-      while let next = queue.popFirst(through: start + .seconds(100)) { popped.append(next) }
-      #expect(popped.map(\.0) == expected.map(\.element).sorted())
-      #expect(popped.map(\.1).sorted() == expected.map(\.offset).sorted())
-    }
     var documents = try LiveDocuments(.all)
     _ = documents.replace(by: snapshot(0, []))
     for revision in 1...10_000 {

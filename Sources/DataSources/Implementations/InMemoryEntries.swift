@@ -1,3 +1,5 @@
+import Basics
+
 /// The entries of a source in memory, and those who watch them. A plain value; its owner locks it.
 ///
 /// A write is enclosed in `beginWrite` and `endWrite`. All its changes have one revision.
@@ -23,7 +25,7 @@
   @usableFromInline private(set) var slots: [EntryKey: Slot] = [:]
   /// The keys in order; nil if a key has been added or removed since they were sorted.
   private var sortedKeys: [EntryKey]?
-  private(set) var expiries = ExpiryQueue<EntryKey>()
+  private(set) var expiries = DeadlineQueue<Duration, EntryKey>()
   private var revision: UInt64 = 0
   /// Whether the current write has changed something.
   private var hasWritten = false
@@ -58,9 +60,9 @@
   }
 
   private mutating func removeExpired(_ now: Clock) {
-    guard !expiries.isEmpty else { return }
+    guard expiries.first != nil else { return }
     let now = now()
-    while let key = expiries.popFirst(until: now) {
+    while let (_, key) = expiries.popFirst(through: now) {
       // A later write may have changed the expiry.
       if let expiry = slots[key]?.expiry, expiry <= now { removeSlot(key) }
     }
@@ -115,17 +117,17 @@
   mutating func removeAll() -> [EntryKey: Slot] {
     guard !slots.isEmpty else { return [:] }
     willWrite()
-    defer { (slots, sortedKeys, expiries) = ([:], nil, ExpiryQueue()) }
+    defer { (slots, sortedKeys, expiries) = ([:], nil, DeadlineQueue()) }
     if !watches.isEmpty { report(.deleteAll, of: nil) }
     return slots
   }
 
   private mutating func schedule(_ key: EntryKey, _ expiry: Duration) {
-    // Entries that were written again have left old expiries behind.
-    if expiries.count > 2 * slots.count + 64 {
-      expiries = ExpiryQueue(slots.compactMap { key, slot in slot.expiry.map { ($0, key) } })
-    }
-    expiries.insert(key, expiry)
+    expiries.insert(key, at: expiry)
+    guard expiries.count > 2 * slots.count + 64 else { return }
+    // Most of them are of entries that were written again.
+    expiries = DeadlineQueue()
+    for (key, slot) in slots { if let expiry = slot.expiry { expiries.insert(key, at: expiry) } }
   }
 
   // MARK: - Watching
@@ -144,49 +146,6 @@
       guard case .dropped = watch.continuation.yield(change) else { continue }
       watches[id] = nil
       overrun.append(watch.continuation)
-    }
-  }
-}
-
-/// Keys by the time when they expire: a binary heap whose first element expires first.
-struct ExpiryQueue<Key: Sendable>: Sendable {
-  private typealias Element = (expiry: Duration, key: Key)
-  private var heap: [Element] = []
-
-  init() {}
-
-  /// O(n log n).
-  init(_ keys: [(Duration, Key)]) {
-    // Elements in order are a heap.
-    heap = keys.sorted { $0.0 < $1.0 }.map { (expiry: $0.0, key: $0.1) }
-  }
-
-  var count: Int { heap.count }
-  var isEmpty: Bool { heap.isEmpty }
-
-  /// Inserts a key. O(log n).
-  mutating func insert(_ key: Key, _ expiry: Duration) {
-    heap.append((expiry, key))
-    var child = heap.count - 1
-    while child > 0, heap[child].expiry < heap[(child - 1) / 2].expiry {
-      heap.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  /// Removes and returns the key that expires first; nil if it doesn't expire until a time. O(log n).
-  mutating func popFirst(until time: Duration) -> Key? {
-    guard let first = heap.first, first.expiry <= time else { return nil }
-    heap.swapAt(0, heap.count - 1)
-    heap.removeLast()
-    var parent = 0
-    while true {
-      var child = 2 * parent + 1
-      guard child < heap.count else { return first.key }
-      if child + 1 < heap.count, heap[child + 1].expiry < heap[child].expiry { child += 1 }
-      guard heap[child].expiry < heap[parent].expiry else { return first.key }
-      heap.swapAt(parent, child)
-      parent = child
     }
   }
 }

@@ -1,3 +1,4 @@
+import Basics
 import Documents
 
 /// The documents that are known to match a selector, without their text. Turns what arrives from a server into changes
@@ -23,7 +24,7 @@ struct LiveDocuments {
 
   private var selector: EntrySelector
   private var known: [Key: Known] = [:]
-  private var expiries = DeadlineQueue<Key>()
+  private var expiries = DeadlineQueue<Instant, Key>()
   private var hasBegun = false
 
   /// - Throws: `illegalArgument` if the selector exceeds a limit or needs a text index.
@@ -101,9 +102,10 @@ struct LiveDocuments {
     let old = known.updateValue(Known(revision: entry.revision, hash: entry.hash, expiry: entry.expiry), forKey: key)
     if let expiry = entry.expiry {
       expiries.insert(key, at: expiry)
-      // Most of the others are of documents that have been written again.
       if expiries.count > 2 * known.count + 64 {
-        expiries.removeAll { [known] deadline, key in known[key]?.expiry != deadline }
+        // Most of them are of documents that have been written again.
+        expiries = DeadlineQueue()
+        for (key, document) in known { if let expiry = document.expiry { expiries.insert(key, at: expiry) } }
       }
     }
     return old

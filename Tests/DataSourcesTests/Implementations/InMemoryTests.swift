@@ -33,24 +33,6 @@ import Testing
     #expect(entries.expiries.count < 200)
   }
 
-  @Test func `an expiry queue returns keys in order`() {
-    var random = SeededGenerator.announced()
-    var queue = ExpiryQueue([(.zero, 0)])
-    var expected = [0]
-    for _ in 0..<1_000 {
-      let seconds = Int.random(in: 0..<500, using: &random)
-      queue.insert(seconds, .seconds(seconds))
-      expected.append(seconds)
-    }
-    expected.sort()
-    var keys: [Int] = []
-    for limit in [100, 300, 600] {
-      while let key = queue.popFirst(until: .seconds(limit)) { keys.append(key) }
-      #expect(keys == expected.filter { $0 <= limit })
-    }
-    #expect(queue.isEmpty)
-  }
-
   @Test func `a watch whose consumer is too slow ends with an error, and other watches go on`() async throws {
     let source = InMemoryDataSource<Int>()
     let slow = try await source.changes()
