@@ -6,9 +6,9 @@ import Testing
 
 /// The documentation: its code is run by `DocumentationSnippets`, and its tables are parsed and tried out here.
 @Suite struct DocumentationTests {
-  private let catalog = "Sources/Documents/Documents.docc"
+  private let catalog = DocumentationCatalog(of: "Documents")
 
-  private func page(_ name: String) throws -> DocumentationPage { try DocumentationPage("\(catalog)/\(name).md") }
+  private func page(_ name: String) throws -> DocumentationPage { try catalog.page(name) }
 
   /// Returns the first code of a cell.
   private func code(_ cell: String) throws -> String { try #require(DocumentationPage.code(cell).first, "\(cell)") }
@@ -22,35 +22,15 @@ import Testing
   // MARK: Pages
 
   @Test func `every snippet of the documentation is compiled and run`() throws {
-    let sources = try DocumentationPage.sources(in: "Tests/DocumentsTests/Documentation")
-    let pages = try DocumentationPage.pages(of: catalog)
-    #expect(pages.count == 6)
-    for page in pages {
-      let snippets = page.snippets()
-      #expect(!snippets.isEmpty, "\(page.name)")
-      for snippet in snippets {
-        let text = DocumentationPage.text(snippet)
-        #expect(sources.contains { $0.contains(text) }, "\(page.name): \(snippet.first ?? "")")
-      }
-    }
-  }
-
-  @Test func `linked pages and headings exist`() throws {
-    for page in try DocumentationPage.pages(of: catalog) { #expect(page.deadLinks.isEmpty, "\(page.name)") }
+    #expect(try catalog.pages().count == 6)
+    #expect(try catalog.missingSnippets(in: ["Tests/DocumentsTests/Documentation"]) == [])
+    #expect(try catalog.deadLinks() == [])
   }
 
   @Test func `the overview lists every public type`() throws {
-    let overview = try page("Documents").text
-    let folder = ProjectFiles.url("Sources/Documents")
-    var count = 0
-    for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
-      let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-      for type in source.matches(of: /\npublic (?:struct|enum|final class) (\w+)/) {
-        count += 1
-        #expect(overview.contains("- ``\(type.1)``\n"), "\(type.1)")
-      }
-    }
-    #expect(count >= 27)
+    let types = try catalog.publicTypes()
+    #expect(types.count >= 27)
+    for type in types { #expect(type.isListed, "\(type.name)") }
   }
 
   @Test func `an element is projected as the page says`() throws {

@@ -29,7 +29,7 @@ import TypedQueries
 
   private struct TransferError: Error {}
 
-  private static let catalog = "Sources/Larder/Larder.docc"
+  private static let catalog = DocumentationCatalog(of: "Larder")
   private let output = Output()
 
   /// Records what a snippet prints.
@@ -37,7 +37,7 @@ import TypedQueries
 
   /// Checks that the snippets of a page have printed what the page states.
   private func expectOutput(of page: String) throws {
-    let stated = try DocumentationPage("\(Self.catalog)/\(page).md").statedOutput
+    let stated = try Self.catalog.page(page).statedOutput
     #expect(!stated.isEmpty)
     #expect(output.lines == stated)
   }
@@ -236,34 +236,15 @@ import TypedQueries
   }
 
   @Test func `every snippet of the documentation is compiled and run`() throws {
-    let sources = try ["Tests/LarderTests/Documentation", "Tests/LarderObservabilityTests"].flatMap {
-      try DocumentationPage.sources(in: $0)
-    }
-    let pages = try DocumentationPage.pages(of: Self.catalog)
-    #expect(pages.count == 9)
-    for page in pages {
-      let snippets = page.snippets()
-      #expect(!snippets.isEmpty, "\(page.name)")
-      for snippet in snippets {
-        // What a line prints can be more than one line.
-        let code = snippet.filter { !$0.hasPrefix("// ") }
-        #expect(sources.contains { $0.contains(DocumentationPage.text(code)) }, "\(page.name): \(code.first ?? "")")
-      }
-      #expect(page.deadLinks.isEmpty, "\(page.name)")
-    }
+    #expect(try Self.catalog.pages().count == 9)
+    let sources = ["Tests/LarderTests/Documentation", "Tests/LarderObservabilityTests"]
+    #expect(try Self.catalog.missingSnippets(in: sources) == [])
+    #expect(try Self.catalog.deadLinks() == [])
   }
 
   @Test func `the overview lists every public type`() throws {
-    let overview = try DocumentationPage("\(Self.catalog)/Larder.md").text
-    let folder = ProjectFiles.url("Sources/Larder")
-    var count = 0
-    for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
-      let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-      for type in source.matches(of: /\npublic (?:struct|enum|protocol|final class) (\w+)/) {
-        count += 1
-        #expect(overview.contains("- ``\(type.1)``\n"), "\(type.1)")
-      }
-    }
-    #expect(count >= 25)
+    let types = try Self.catalog.publicTypes()
+    #expect(types.count >= 25)
+    for type in types { #expect(type.isListed, "\(type.name)") }
   }
 }

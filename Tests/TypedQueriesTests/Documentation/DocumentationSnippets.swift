@@ -46,11 +46,11 @@ import TypedQueries
     }
   }
 
-  private static let catalog = "Sources/TypedQueries/TypedQueries.docc"
+  private static let catalog = DocumentationCatalog(of: "TypedQueries")
 
   /// Checks that the snippets of a page have printed what the page states.
   private func expectOutput(of page: String) throws {
-    let stated = try DocumentationPage("\(Self.catalog)/\(page).md").statedOutput
+    let stated = try Self.catalog.page(page).statedOutput
     #expect(!stated.isEmpty)
     #expect(output.lines == stated)
   }
@@ -131,37 +131,19 @@ import TypedQueries
   }
 
   @Test func `every snippet of the documentation is compiled and run`() throws {
-    let sources = try DocumentationPage.sources(in: "Tests/TypedQueriesTests/Documentation")
-    let pages = try DocumentationPage.pages(of: Self.catalog)
-    #expect(pages.count == 5)
-    for page in pages {
-      let snippets = page.snippets()
-      #expect(!snippets.isEmpty, "\(page.name)")
-      for snippet in snippets {
-        // What a line prints can be longer than a line of code.
-        let code = snippet.filter { !$0.hasPrefix("// ") }
-        #expect(sources.contains { $0.contains(DocumentationPage.text(code)) }, "\(page.name): \(code.first ?? "")")
-      }
-      #expect(page.deadLinks.isEmpty, "\(page.name)")
-    }
+    #expect(try Self.catalog.pages().count == 5)
+    #expect(try Self.catalog.missingSnippets(in: ["Tests/TypedQueriesTests/Documentation"]) == [])
+    #expect(try Self.catalog.deadLinks() == [])
   }
 
   @Test func `the overview lists every public type`() throws {
-    let overview = try DocumentationPage("\(Self.catalog)/TypedQueries.md").text
-    let folder = ProjectFiles.url("Sources/TypedQueries")
-    var count = 0
-    for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
-      let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-      for type in source.matches(of: /\npublic (?:struct|enum|protocol) (\w+)/) {
-        count += 1
-        #expect(overview.contains("- ``\(type.1)``\n"), "\(type.1)")
-      }
-    }
-    #expect(count >= 12)
+    let types = try Self.catalog.publicTypes()
+    #expect(types.count >= 12)
+    for type in types { #expect(type.isListed, "\(type.name)") }
   }
 
   @Test func `the texts of raw predicates on the page are accepted`() throws {
-    let rows = try DocumentationPage("\(Self.catalog)/RawPredicates.md").rows("Text")
+    let rows = try Self.catalog.page("RawPredicates").rows("Text")
     #expect(rows.count >= 10)
     for row in rows {
       let text = try #require(DocumentationPage.code(row[0]).first)
