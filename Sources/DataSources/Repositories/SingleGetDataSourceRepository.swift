@@ -13,6 +13,10 @@ public struct SingleGetDataSourceRepository<T: Sendable>: GetRepository {
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
     try await source.getAll(query)
   }
+
+  public func getEach(_ query: any Query) async throws -> [T?] {
+    try await source.getEach(query)
+  }
 }
 
 /// A repository of one put source, which every operation uses.
