@@ -7,7 +7,7 @@ import Synchronization
 ///   A value that was read while its key changed isn't stored. If two reads or two changes overlap, nobody knows whose
 ///   value is newer: then the cache drops the value.
 /// - **Readers never see what it failed to drop.** They bypass these keys until the cache has stored or dropped them.
-final class RepositoryCache<T: Sendable>: Sendable {
+@usableFromInline final class RepositoryCache<T: Sendable>: Sendable {
   typealias ErrorHook = @Sendable (any Error, DataSourceOperation, any Query) -> Void
 
   /// What a reader notes before it reads from the main source.
@@ -30,12 +30,12 @@ final class RepositoryCache<T: Sendable>: Sendable {
   /// The maximum number of bypassed keys. If there are more, all keys are bypassed until the cache is empty.
   private static var bypassLimit: Int { 10_000 }
 
-  let source: AnyDataSource<T>
+  @usableFromInline let source: AnyDataSource<T>
   private let onError: ErrorHook
   private let turns = KeyTurns()
   private let state = LockedValue(State())
   /// Whether any key is bypassed, for readers without the lock.
-  private let hasBypasses = Atomic(false)
+  @usableFromInline let hasBypasses = Atomic(false)
 
   init(_ source: AnyDataSource<T>, onError: @escaping ErrorHook) {
     self.source = source
@@ -73,12 +73,13 @@ final class RepositoryCache<T: Sendable>: Sendable {
   }
 
   /// Whether some value of the cache may be out of date because the cache failed to drop it.
-  var isIncoherent: Bool { hasBypasses.load(ordering: .acquiring) }
+  @inlinable var isIncoherent: Bool { hasBypasses.load(ordering: .acquiring) }
 
   /// Returns whether readers must not see the value or list of an address in the cache.
-  func isBypassed(_ address: KeyValueAddress) -> Bool {
-    guard isIncoherent else { return false }
-    return state.withLock { state in
+  @inlinable func isBypassed(_ address: KeyValueAddress) -> Bool { isIncoherent && failedToDrop(address) }
+
+  @usableFromInline func failedToDrop(_ address: KeyValueAddress) -> Bool {
+    state.withLock { state in
       if state.bypassesAll { return true }
       switch address.scope {
       case .key(let key): return state.bypassedKeys.contains(key)

@@ -45,7 +45,7 @@ public struct DataSourceValidator<T: Sendable>: GetDataSource, PutDataSource, De
 
 /// A rule for which values, and which lists of values, are acceptable.
 public struct Validation<T: Sendable>: Sendable {
-  private let acceptsValue: @Sendable (T) -> Bool
+  @usableFromInline let acceptsValue: @Sendable (T) -> Bool
   private let acceptsList: @Sendable ([T]) -> Bool
 
   /// Creates a validation that accepts a list if it isn't empty and all of its elements are acceptable.
@@ -63,7 +63,7 @@ public struct Validation<T: Sendable>: Sendable {
   public static var always: Validation { Validation({ _ in true }, list: { _ in true }) }
 
   /// Returns whether a value passes.
-  public func accepts(_ value: T) -> Bool { acceptsValue(value) }
+  @inlinable public func accepts(_ value: T) -> Bool { acceptsValue(value) }
   /// Returns whether a list passes.
   public func accepts(_ list: [T]) -> Bool { acceptsList(list) }
 }

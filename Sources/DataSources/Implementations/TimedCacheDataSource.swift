@@ -15,7 +15,7 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
   }
 
   private let source: AnyDataSource<T>
-  private let cache: TimedValues<T>
+  @usableFromInline let cache: TimedValues
   private let flights = SingleFlight<Flight, StoredValue<T>>()
 
   /// - Parameters:
@@ -34,31 +34,46 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
     cache = TimedValues(lifetime: lifetime, extraTime: staleWhileRevalidate, limit: limit, clock: clock)
   }
 
+  // Most calls are for one cached value. They are specialized for the type of the value.
+  @inlinable
   public func get(_ query: any Query) async throws -> T {
-    guard let key = query.keyValueAddress.singleKey else { return try await source.get(query) }
-    switch cache.value(of: key) {
-    case .fresh(.single(let value)):
+    if case .key(let key) = query.keyValueAddress, let content = cache.freshContent(of: EntryKey(key)),
+      case .single(let value)? = CachedValue<T>.of(content).value
+    {
       return value
-    case .stale(.single(let value)):
-      refresh(query, key, isList: false)
-      return value
-    case .fresh, .stale, .nothing:
-      return try await shared(query, key, isList: false).single!
     }
+    return try await getThroughCache(query)
+  }
+
+  @usableFromInline func getThroughCache(_ query: any Query) async throws -> T {
+    guard let key = query.keyValueAddress.singleKey else { return try await source.get(query) }
+    if let value = cached(query, key, isList: false)?.single { return value }
+    return try await shared(query, key, isList: false).single!
   }
 
   public func getAll(_ query: any Query) async throws -> [T] {
     guard case .key(let text) = query.keyValueAddress else { return try await source.getAll(query) }
     let key = EntryKey(text)
-    switch cache.value(of: key) {
-    case .fresh(.list(let list)):
-      return list
-    case .stale(.list(let list)):
-      refresh(query, key, isList: true)
-      return list
-    case .fresh, .stale, .nothing:
-      return try await shared(query, key, isList: true).list!
+    if let list = cached(query, key, isList: true)?.list { return list }
+    return try await shared(query, key, isList: true).list!
+  }
+
+  /// Returns the cached value or list of a key, if there is one of this kind. If it has expired, a call in the background
+  /// begins to replace it.
+  private func cached(_ query: any Query, _ key: EntryKey, isList: Bool) -> StoredValue<T>? {
+    let found = cache.find(key)
+    switch found {
+    case .nothing: return nil
+    case .fresh(let content), .stale(let content):
+      guard let value = CachedValue<T>.of(content).value, value.isList == isList else { return nil }
+      if case .stale = found { refresh(query, key, isList: isList) }
+      return value
     }
+  }
+
+  /// Returns the cached value or list of a key, if it has not expired.
+  private func fresh(_ key: EntryKey) -> StoredValue<T>? {
+    cache.freshContent(of: key).flatMap { CachedValue<T>.of($0).value }
   }
 
   /// Returns the value of each id, or nil. The ids whose values aren't cached make one call to the other source.
@@ -66,13 +81,13 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
     guard let ids = query as? any SeveralIds else { return try await source.getEach(query) }
     let keys = ids.keys
     let epochs = keys.map { cache.epoch(of: $0) }
-    var values = keys.map { cache.value(of: $0).fresh?.single }
+    var values = keys.map { fresh($0)?.single }
     let missing = values.indices.filter { values[$0] == nil }
     guard !missing.isEmpty else { return values }
     for (index, value) in zip(missing, try await source.getEach(ids.at(missing))) {
       guard let value else { continue }
       values[index] = value
-      cache.insert(.single(value), for: keys[index], readAt: epochs[index])
+      cache.insert(CachedValue<T>(.single(value)), for: keys[index], readAt: epochs[index])
     }
     return values
   }
@@ -95,13 +110,13 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
     _ query: any Query, _ key: EntryKey, _ isList: Bool, _ epoch: KeyEpochs.Epoch
   ) async throws -> StoredValue<T> {
     // A read that has ended just now may have been for the same value.
-    if let value = cache.value(of: key).fresh, (value.list != nil) == isList { return value }
+    if let value = fresh(key), value.isList == isList { return value }
     do {
       let value: StoredValue<T> = isList ? .list(try await source.getAll(query)) : .single(try await source.get(query))
-      cache.insert(value, for: key, readAt: epoch)
+      cache.insert(CachedValue(value), for: key, readAt: epoch)
       return value
     } catch let error as DataSourceError where error.kind == .notFound {
-      cache.remove(key, isList: isList)
+      cache.remove(key) { CachedValue<T>.of($0).value?.isList == isList }
       throw error
     }
   }
@@ -143,98 +158,6 @@ extension KeyValueAddress {
   }
 }
 
-/// Values by key that expire: the content of a timed cache.
-///
-/// A value is only inserted if no change of its key was in progress at any time since the read of the value began.
-/// Otherwise a slow reader could bring back a value that a writer has replaced meanwhile.
-private final class TimedValues<T: Sendable>: Sendable {
-  enum Found {
-    case fresh(StoredValue<T>)
-    /// A value that has expired, but may still be returned.
-    case stale(StoredValue<T>)
-    case nothing
-
-    var fresh: StoredValue<T>? {
-      if case .fresh(let value) = self { value } else { nil }
-    }
-  }
-
-  private struct Timed {
-    let value: StoredValue<T>
-    /// When it expires: the time since the cache was created.
-    let expiry: Duration
-  }
-
-  private struct State {
-    var values: RecentValues<EntryKey, Timed>
-    var epochs = KeyEpochs()
-  }
-
-  private let state: LockedValue<State>
-  private let lifetime: Duration
-  private let extraTime: Duration
-  /// Returns the time since the cache was created.
-  private let age: @Sendable () -> Duration
-
-  init<C: Clock<Duration>>(lifetime: Duration, extraTime: Duration, limit: Int, clock: C) {
-    self.lifetime = lifetime
-    self.extraTime = extraTime
-    state = LockedValue(State(values: RecentValues(limit: limit)))
-    let start = clock.now
-    age = { start.duration(to: clock.now) }
-  }
-
-  func value(of key: EntryKey) -> Found {
-    let now = age()
-    return state.withLock { state in
-      guard let timed = state.values.value(of: key) else { return .nothing }
-      if now < timed.expiry { return .fresh(timed.value) }
-      if now < timed.expiry + extraTime { return .stale(timed.value) }
-      state.values.remove(key)
-      return .nothing
-    }
-  }
-
-  /// Returns what the caller passes to `insert` after it has read the value elsewhere.
-  func epoch(of key: EntryKey) -> KeyEpochs.Epoch {
-    state.withLock { $0.epochs.epoch(of: .key(key)) }
-  }
-
-  func insert(_ value: StoredValue<T>, for key: EntryKey, readAt epoch: KeyEpochs.Epoch) {
-    let expiry = age() + lifetime
-    state.withLock { state in
-      guard state.epochs.isCurrent(epoch, of: .key(key)) else { return }
-      state.values.insert(Timed(value: value, expiry: expiry), for: key)
-    }
-  }
-
-  /// Drops the value or the list of a key.
-  func remove(_ key: EntryKey, isList: Bool) {
-    state.withLock { state in
-      if let cached = state.values.value(of: key)?.value, (cached.list != nil) == isList { state.values.remove(key) }
-    }
-  }
-
-  /// Runs a change and drops the cached values that it may change, even if it fails: a failed change may have been
-  /// executed in part. Until the change ends, none of them is inserted.
-  func changing<R: Sendable>(_ scope: KeyScope, _ change: () async throws -> R) async throws -> R {
-    drop(scope) { $0.beginChange(scope) }
-    defer { state.withLock { $0.epochs.endChange(scope) } }
-    return try await change()
-  }
-
-  func drop(_ scope: KeyScope) {
-    drop(scope) { $0.advance(scope) }
-  }
-
-  private func drop(_ scope: KeyScope, _ count: (inout KeyEpochs) -> Void) {
-    state.withLock { state in
-      count(&state.epochs)
-      switch scope {
-      case .key(let key): state.values.remove(key)
-      case .keys(let keys): for key in keys { state.values.remove(key) }
-      case .all: state.values.removeAll()
-      }
-    }
-  }
+extension StoredValue {
+  fileprivate var isList: Bool { list != nil }
 }

@@ -35,10 +35,10 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   }
 
   private let main: AnyDataSource<T>
-  private let cache: RepositoryCache<T>
+  @usableFromInline let cache: RepositoryCache<T>
   private let flights = SingleFlight<Flight, StoredValue<T>>()
-  private let validity: Validation<T>
-  private let defaultOperation: RepositoryOperation
+  @usableFromInline let validity: Validation<T>
+  @usableFromInline let defaultOperation: RepositoryOperation
 
   /// - Parameters:
   ///   - validity: Accepts the cached values that are still valid. With `cacheSync`, others are read from the main
@@ -59,33 +59,56 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
     self.defaultOperation = defaultOperation == .default ? .cacheSync() : defaultOperation
   }
 
-  private func resolved(_ operation: RepositoryOperation) -> RepositoryOperation {
+  @inlinable func resolved(_ operation: RepositoryOperation) -> RepositoryOperation {
     operation == .default ? defaultOperation : operation
   }
 
   // MARK: - Reading
 
+  // Most calls are for one cached value. They are specialized for the type of the value.
+  @inlinable
+  public func get(_ query: any Query) async throws -> T { try await get(query, operation: .default) }
+
+  @inlinable
   public func get(_ query: any Query, operation: RepositoryOperation) async throws -> T {
+    guard readsCacheFirst(query, operation) else { return try await getUncached(query, operation) }
+    let cached: Result<T, any Error>
+    do {
+      let value = try await cache.source.get(query)
+      if validity.accepts(value) { return value }
+      cached = .success(value)
+    } catch {
+      cached = .failure(error)
+    }
+    return try await get(query, operation, insteadOf: cached)
+  }
+
+  @inlinable func readsCacheFirst(_ query: any Query, _ operation: RepositoryOperation) -> Bool {
+    guard case .cacheSync = resolved(operation) else { return false }
     let address = query.keyValueAddress
-    if case .documents = address {
-      // The cache may lack values that come first.
+    // Of the documents that a query finds, the cache may lack those that come first.
+    if case .documents = address { return false }
+    return !cache.isBypassed(address)
+  }
+
+  @usableFromInline func getUncached(_ query: any Query, _ operation: RepositoryOperation) async throws -> T {
+    if case .documents = query.keyValueAddress {
       return try await readUncached(query, operation, .get) { [try await $0.get(query)] }[0]
     }
-    let operation = resolved(operation)
-    var lookup = RepositoryCache<T>.Lookup.unknown
-    if case .cacheSync = operation, !cache.isBypassed(address) {
-      do {
-        let value = try await cache.source.get(query)
-        if validity.accepts(value) { return value }
-        lookup = .invalid(.single(value))
-      } catch {
-        lookup = try cache.lookup(after: error, .get, query)
+    return try await read(query, isList: false, resolved(operation), .unknown).single!
+  }
+
+  /// Reads a value that the cache doesn't have.
+  /// - Parameter cached: What the cache has instead: a value that is no longer valid, or an error.
+  @usableFromInline func get(
+    _ query: any Query, _ operation: RepositoryOperation, insteadOf cached: Result<T, any Error>
+  ) async throws -> T {
+    let lookup: RepositoryCache<T>.Lookup =
+      switch cached {
+      case .success(let value): .invalid(.single(value))
+      case .failure(let error): try cache.lookup(after: error, .get, query)
       }
-    }
-    guard case .single(let value) = try await read(query, isList: false, operation, lookup) else {
-      preconditionFailure("a get has read a list")
-    }
-    return value
+    return try await read(query, isList: false, resolved(operation), lookup).single!
   }
 
   public func getAll(_ query: any Query, operation: RepositoryOperation) async throws -> [T] {
@@ -104,10 +127,7 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
         lookup = try cache.lookup(after: error, .getAll, query)
       }
     }
-    guard case .list(let list) = try await read(query, isList: true, operation, lookup) else {
-      preconditionFailure("a getAll has read a single value")
-    }
-    return list
+    return try await read(query, isList: true, operation, lookup).list!
   }
 
   /// Reads a value or a list that isn't in the cache, or that must not come from it.

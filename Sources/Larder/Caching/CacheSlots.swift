@@ -2,18 +2,15 @@ import DataSources
 
 /// What a cache keeps by key, up to a number of keys. A new key evicts one that was not used recently.
 ///
-/// A plain value without a lock or a clock. The contents have no type here, so that the code for a hit is the same, and
-/// compiled once, for all types of values.
+/// A plain value without a lock or a clock.
 struct CacheSlots: Sendable {
-  typealias Content = any AnyObject & Sendable
-
   /// What is known about a key.
   struct Entry: Sendable {
     /// The revision of the store's entry; 0 if the content says that there is no entry.
     let revision: UInt64
     /// When the store's entry expires, in nanoseconds of the monotonic clock; `.max` for never.
     let expiry: UInt64
-    let content: Content
+    let content: CachedContent
   }
 
   private struct Slot: Sendable {
@@ -38,7 +35,7 @@ struct CacheSlots: Sendable {
 
   /// Returns the content of a key, if there is one that has not expired, and counts that as a use.
   /// - Complexity: O(1).
-  mutating func use(_ key: EntryKey, now: UInt64) -> Content? {
+  mutating func use(_ key: EntryKey, now: UInt64) -> CachedContent? {
     guard let index = indices[key], let entry = slots[index]?.entry else { return nil }
     guard now < entry.expiry else {
       remove(index)

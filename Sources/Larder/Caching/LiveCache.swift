@@ -10,8 +10,6 @@ import Platform
 ///
 /// The lock is held briefly, and never across an `await`.
 final class LiveCache: Sendable {
-  typealias Content = CacheSlots.Content
-
   /// What the calls in progress for a key must know.
   private struct CallsInProgress {
     var count = 0
@@ -71,14 +69,14 @@ final class LiveCache: Sendable {
   // MARK: Reading
 
   /// Returns what is cached for a key, if the cache is trusted.
-  func trustedContent(of key: String) -> Content? {
+  func trustedContent(of key: String) -> CachedContent? {
     let key = EntryKey(key)
     let now = monotonicNanoseconds()
     return state.withLock { now < $0.trustedUntil ? $0.slots.use(key, now: now) : nil }
   }
 
   /// Returns what is cached for a key, even if it may be out of date.
-  func content(of key: String) -> Content? {
+  func content(of key: String) -> CachedContent? {
     let key = EntryKey(key)
     let now = monotonicNanoseconds()
     return state.withLock { $0.slots.use(key, now: now) }

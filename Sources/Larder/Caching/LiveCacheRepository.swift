@@ -74,14 +74,14 @@ public struct LiveCacheRepository<T: Sendable>: GetRepository, PutRepository, De
   @inlinable
   public func get(_ query: any Query) async throws -> T {
     if case .key(let key) = query.keyValueAddress, let content = cachedContent(of: key),
-      case .single(let value)? = LiveValue<T>.of(content).value
+      case .single(let value)? = CachedValue<T>.of(content).value
     {
       return value
     }
     return try await get(query, operation: .default)
   }
 
-  @usableFromInline func cachedContent(of key: String) -> (any AnyObject & Sendable)? {
+  @usableFromInline func cachedContent(of key: String) -> CachedContent? {
     readsCache ? feed.cache.trustedContent(of: key) : nil
   }
 

@@ -16,20 +16,20 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
   func entry(of key: String) async throws -> StoredValue<T>? {
     switch operation {
     case .main: return try await main.entry(of: key)
-    case .cache: return cache.content(of: key).flatMap { LiveValue.of($0).value }
+    case .cache: return cache.content(of: key).flatMap { CachedValue.of($0).value }
     case .mainSync: break
     case .cacheSync, .default:
-      if let content = cache.trustedContent(of: key) { return LiveValue<T>.of(content).value }
+      if let content = cache.trustedContent(of: key) { return CachedValue<T>.of(content).value }
     }
     let values = try await read([key]) { store throws(LarderError) in [try await store.get(key)] }
     return values[0]
   }
 
   func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
-    var known: [LiveValue<T>?] = []
+    var known: [CachedValue<T>?] = []
     switch operation {
     case .main: return try await main.entries(of: keys)
-    case .cache: return keys.map { key in cache.content(of: key).flatMap { LiveValue.of($0).value } }
+    case .cache: return keys.map { key in cache.content(of: key).flatMap { CachedValue.of($0).value } }
     case .mainSync: known = keys.map { _ in nil }
     case .cacheSync, .default: known = keys.map { key in cache.trustedContent(of: key).map { .of($0) } }
     }
@@ -57,7 +57,7 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
         guard let content = cache.content(of: key) else {
           throw DataSourceError(.notFound, "the cache has no value to fall back to after: \(error)")
         }
-        return LiveValue<T>.of(content).value
+        return CachedValue<T>.of(content).value
       }
     }
     return try zip(keys, entries).map { key, entry in
@@ -65,7 +65,7 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
       if cache.covers(key) {
         cache.store(
           CacheSlots.Entry(
-            revision: entry?.revision ?? 0, expiry: entry.expiry(since: time), content: LiveValue(value)),
+            revision: entry?.revision ?? 0, expiry: entry.expiry(since: time), content: CachedValue(value)),
           for: key, readOn: track)
       }
       return value
@@ -103,7 +103,7 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
       for write in writes where cache.covers(write.key) {
         // What a reader of the main source would see.
         guard let value = try? main.decode(write.value, write.key) else { continue }
-        let entry = CacheSlots.Entry(revision: revision, expiry: .max, content: LiveValue(value))
+        let entry = CacheSlots.Entry(revision: revision, expiry: .max, content: CachedValue(value))
         cache.store(entry, for: write.key, readOn: track)
       }
     }
@@ -131,20 +131,6 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
   func removeAll() async throws {
     defer { cache.didDeleteAll() }
     if operation != .cache { try await main.removeAll() }
-  }
-}
-
-/// What a live cache keeps for a key: the value or list, or nil if there is none.
-@usableFromInline final class LiveValue<T: Sendable>: Sendable {
-  @usableFromInline let value: StoredValue<T>?
-
-  init(_ value: StoredValue<T>?) {
-    self.value = value
-  }
-
-  /// Returns the content of a cache that has no other contents.
-  @inlinable static func of(_ content: any AnyObject & Sendable) -> LiveValue {
-    unsafe unsafeDowncast(content, to: LiveValue.self)
   }
 }
 
