@@ -318,8 +318,10 @@ class ConsoleCase(ProgramsCase):
         self.assertIn("see 'larder get --help'", console.do("get items"))
         for line in ("help", "?"):
             text = console.do(line)
-            for word in ("get-many", "Whole stores", "format table|json", "Tab completes"):
+            for word in ("get-many", "Whole stores", "table, json or csv", "Tab completes"):
                 self.assertIn(word, text)
+            console_commands = text.partition("Console\n")[2].partition("\n\n")[0].splitlines()
+            self.assertEqual({len(re.match(r"  .*?  +|  +", line)[0]) for line in console_commands}, {22}, "aligned")
         for line in ("help get", "get ?", "get --help", "larder get --help"):
             self.assertIn("USAGE: larder get", console.do(line))
         self.assertIn("'format json'", console.do("format xml"))
