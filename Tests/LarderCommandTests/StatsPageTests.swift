@@ -61,6 +61,39 @@ import Testing
     #expect(page.lines(height: 5).count == 5 && page.lines(height: 5).last == "Press Ctrl-C to quit")
   }
 
+  @Test(arguments: [40, 80]) func `the page fits its width, with whole numbers and the latest rate`(width: Int) {
+    var page = StatsPage(address: "unix:/a")
+    let statistics: [String: UInt64] = [
+      "entries": 1_234_567, "memory_bytes": 1_000 << 20, "limit_bytes": 1_001 << 20, "evicted_total": 0,
+      "log_bytes": 1_002 << 20, "log_dead_bytes": 1_003 << 20,
+    ]
+    for time in 1...100 {
+      var server = sample(0, requests: UInt64(time), uptime: UInt64(time)).server
+      server["requests_total"] = time == 100 ? 1_000_000 : 0
+      let store = StatsPage.StoreSample(name: "customer-sessions-of-the-shop", engine: "memory", statistics: statistics)
+      page.add(.init(time: Double(time), server: server, stores: [store]))
+    }
+    let lines = page.lines(width: width, height: 24)
+    #expect(
+      lines.dropFirst().allSatisfy { EscapedText.width($0) <= width && (!$0.contains("…") || $0.hasPrefix("cust")) })
+    #expect(lines[1].hasSuffix("█"))
+    #expect(lines.contains { $0.contains("p99.9 longer") } && lines.contains { $0.contains("waiting 0 B") })
+    #expect(lines.contains { $0.hasPrefix("cust") && $0.contains(" 1234567 ") })
+    #expect(lines.contains { $0.contains(" 1001.0 MiB ") } == (width == 80))
+  }
+
+  @Test func `the page of a store fits 40 columns with whole numbers and the latest rate`() {
+    var page = StorePage(store: "orders", address: "unix:/a")
+    for time in 1...100 {
+      let count: UInt64 = time == 100 ? 1_000 : 0
+      page.add(["log_compaction_bytes_total": count, "written_total": count, "incarnation": .max], time: Double(time))
+    }
+    let lines = page.lines(width: 40, height: 24)
+    #expect(lines.allSatisfy { EscapedText.width($0) <= 40 } && lines[1].hasSuffix("█"))
+    #expect(lines.contains { $0.hasPrefix("incarnation ") && $0.hasSuffix(" \(UInt64.max)") })
+    #expect(lines.contains { $0.hasPrefix("log_compaction_by…") })
+  }
+
   @Test func `a restarted server has no rates from before`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 1_000, uptime: 60_000))

@@ -87,6 +87,30 @@ import Testing
     #expect(table.takeText(width: 80) == "")
   }
 
+  @Test func `cuts text before numbers`() {
+    var table = Table("NAME", "MEMORY", "LOG")
+    table.add("a-long-name", "1023.9 MiB", "12.5 KiB")
+    table.add("b", "–", "")
+    #expect(
+      table.text(width: 30) == """
+        NAME          MEMORY       LOG
+        a-long-…  1023.9 MiB  12.5 KiB
+        b                  –
+        """)
+  }
+
+  @Test func `omits its least important columns before it cuts numbers`() {
+    var table = Table(header: ["NAME", "READS", "WRITES", "LOG"], omissible: ["LOG", "READS", "WRITES"])
+    table.add("a-long-name", "1234567", "2345678", "3456789")
+    func lines(_ width: Int) -> [String] { table.text(width: width).split(separator: "\n").map(String.init) }
+    #expect(lines(.max)[1] == "a-long-name  1234567  2345678  3456789")
+    #expect(lines(35)[1] == "a-long-…  1234567  2345678  3456789")
+    #expect(lines(34) == ["NAME           READS   WRITES", "a-long-name  1234567  2345678"])
+    #expect(lines(25) == ["NAME          WRITES", "a-long-name  2345678"])
+    #expect(lines(16) == ["NAME", "a-long-name"])
+    #expect(lines(5) == ["NAME", "a-lo…"])
+  }
+
   @Test(arguments: [20, 40, 80, 200]) func `fits the terminal whatever it contains`(width: Int) {
     let pieces = ["\u{1B}[1m", "漢", "a", "\n", "\u{9B}", "e\u{301}", "👩‍👩‍👧", "\u{202E}", "\0", "word "]
     let seed = UInt64.random(in: 0 ... .max)
@@ -98,11 +122,11 @@ import Testing
           (0..<Int.random(in: 0...500, using: &random)).map { _ in pieces.randomElement(using: &random)! }.joined(),
         ]
       }
-      let lines = table(rows).text(width: max(width, 28)).split(separator: "\n", omittingEmptySubsequences: false)
+      let lines = table(rows).text(width: width).split(separator: "\n", omittingEmptySubsequences: false)
       #expect(lines.count == 6, "seed \(seed)")
       #expect(
         lines.allSatisfy {
-          EscapedText.width(String($0)) <= max(width, 28) && EscapedText.line(String($0)) == String($0)
+          EscapedText.width(String($0)) <= width && EscapedText.line(String($0)) == String($0)
         })
     }
   }

@@ -1,4 +1,4 @@
-"""A test case with short failure messages, however large the compared values are, and a runner that counts results.
+"""A test case with short failure messages, however large the compared values are, and runners that count results.
 
 unittest shows how two sequences differ line by line, which takes minutes for the bytes of a large value. This test case
 shows only the first difference.
@@ -6,10 +6,12 @@ shows only the first difference.
 
 from __future__ import annotations
 
+import argparse
 import unittest
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 REPORT_LIMIT = 2_000  # In characters.
 REPORTS_PER_TEST = 2  # Subtests usually fail for the same reason.
@@ -66,6 +68,25 @@ class BriefCase(unittest.TestCase):
     def assertEqual(self, seen: object, expected: object, note: object = None) -> None:
         if not seen == expected:
             self.fail(difference(seen, expected) + ("" if note is None else f": {clip(str(note))}"))
+
+
+class ProgramsCase(BriefCase):
+    """A test case that runs the larderd and the larder of the command line."""
+
+    larderd: Path
+    larder: Path
+
+    @classmethod
+    def main(cls, description: str) -> int:
+        """Runs the tests of this class and returns the script's exit status."""
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+        parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder to run")
+        options = parser.parse_args()
+        cls.larderd, cls.larder = options.server.resolve(), options.larder.resolve()
+        passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(cls))
+        print(f"{passed} passed, {failed} failed")
+        return 1 if failed else 0
 
 
 def run(*suites: unittest.TestSuite) -> tuple[int, int]:

@@ -7,7 +7,6 @@ The scripts are the ones that these programs generate. Starts this larderd in a 
 
 from __future__ import annotations
 
-import argparse
 import os
 import pty
 import re
@@ -18,10 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 from pathlib import Path
 
-from brief_case import BriefCase, run
+from brief_case import ProgramsCase
 from server_process import Server
 
 TAB, ENTER, START_OF_LINE, KILL_LINE = "\t", "\r", "\x01", "\x15"
@@ -48,6 +46,9 @@ LINES = {
     "larder --server {server} get it": ["larder", "--server", "{server}", "get", "items"],
     "larder --server={server} get it": ["larder", "--server={server}", "get", "items"],
     "larder page items --keys": ["larder", "page", "items", "--keys-only"],
+    "larder stats --form": ["larder", "stats", "--format"],
+    "larder top --format cs": ["larder", "top", "--format", "csv"],
+    "larder slowlog --format t": ["larder", "slowlog", "--format", "table"],
     "larder create x d": ["larder", "create", "x", "directory"],
     "larder create x 'memory?": ["larder", "create", "x", "memory?limit=256MiB"],
     "larder create x 'log?durability=in": ["larder", "create", "x", "log?durability=interval:1s"],
@@ -104,10 +105,7 @@ class Shell:
         os.close(self.terminal)
 
 
-class CompletionCase(BriefCase):
-    larder: Path
-    larderd: Path
-
+class CompletionCase(ProgramsCase):
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lc-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -150,16 +148,5 @@ class CompletionCase(BriefCase):
         self.check("fish", LINES)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks the completions of larder and larderd.")
-    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
-    parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder to run")
-    options = parser.parse_args()
-    CompletionCase.larderd, CompletionCase.larder = options.server.resolve(), options.larder.resolve()
-    passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(CompletionCase))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CompletionCase.main("Checks the completions of larder and larderd."))

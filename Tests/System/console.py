@@ -7,7 +7,6 @@ Starts this larderd in a temporary directory, which also holds the history of th
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import os
@@ -23,10 +22,9 @@ import sys
 import tempfile
 import termios
 import time
-import unittest
 from pathlib import Path
 
-from brief_case import BriefCase, run
+from brief_case import ProgramsCase
 from larder import Client
 from server_process import Server
 
@@ -108,10 +106,7 @@ class Console:
 
 
 
-class ConsoleCase(BriefCase):
-    larder: Path
-    larderd: Path
-
+class ConsoleCase(ProgramsCase):
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lc-"))
         self.addCleanup(shutil.rmtree, self.folder)
@@ -323,8 +318,10 @@ class ConsoleCase(BriefCase):
         self.assertIn("see 'larder get --help'", console.do("get items"))
         for line in ("help", "?"):
             text = console.do(line)
-            for word in ("get-many", "Whole stores", "format table|json", "Tab completes"):
+            for word in ("get-many", "Whole stores", "table, json or csv", "Tab completes"):
                 self.assertIn(word, text)
+            console_commands = text.partition("Console\n")[2].partition("\n\n")[0].splitlines()
+            self.assertEqual({len(re.match(r"  .*?  +|  +", line)[0]) for line in console_commands}, {22}, "aligned")
         for line in ("help get", "get ?", "get --help", "larder get --help"):
             self.assertIn("USAGE: larder get", console.do(line))
         self.assertIn("'format json'", console.do("format xml"))
@@ -395,16 +392,5 @@ class ConsoleCase(BriefCase):
         self.assertEqual(done.stdout, b'{"key":"apple","value":"red","revision":1}\n')
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks larder's console.")
-    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
-    parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder to run")
-    options = parser.parse_args()
-    ConsoleCase.larderd, ConsoleCase.larder = options.server.resolve(), options.larder.resolve()
-    passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(ConsoleCase))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ConsoleCase.main("Checks larder's console."))

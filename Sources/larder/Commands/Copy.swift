@@ -10,18 +10,9 @@ struct Copy: AsyncParsableCommand {
       Example: larder copy items apple apple-backup
       """)
 
-  @OptionGroup private var connection: ConnectionOptions
-  @OptionGroup private var entry: StoreAndKeyArguments
+  @OptionGroup private var copy: EntryCopy
 
-  @Argument(help: ArgumentHelp("The key of the copy.", valueName: "new-key"), transform: KeyLength.validate)
-  private var newKey: String
-
-  @Flag(help: "Replace the entry that the new key may have.")
-  private var replace = false
-
-  func run() async throws {
-    try await EntryCopy(replaces: replace, deletesOriginal: false).make(entry, newKey, in: connection.client())
-  }
+  func run() async throws { try await copy.make(deletingOriginal: false) }
 }
 
 struct Rename: AsyncParsableCommand {
@@ -33,6 +24,19 @@ struct Rename: AsyncParsableCommand {
       Example: larder rename items appel apple
       """)
 
+  @OptionGroup private var copy: EntryCopy
+
+  func run() async throws { try await copy.make(deletingOriginal: true) }
+}
+
+/// Copies or moves an entry in one step.
+private struct EntryCopy: ParsableArguments {
+  static let help = """
+    Takes place in one step, with the value and the expiry that the entry has at that moment. Prints the new revision. \
+    If the key has no entry, the exit status is 1. If the new key has one, nothing changes, and the exit status is 3, \
+    unless --replace is given.
+    """
+
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var entry: StoreAndKeyArguments
 
@@ -42,26 +46,10 @@ struct Rename: AsyncParsableCommand {
   @Flag(help: "Replace the entry that the new key may have.")
   private var replace = false
 
-  func run() async throws {
-    try await EntryCopy(replaces: replace, deletesOriginal: true).make(entry, newKey, in: connection.client())
-  }
-}
-
-/// Copies or moves an entry in one step.
-private struct EntryCopy {
-  static let help = """
-    Takes place in one step, with the value and the expiry that the entry has at that moment. Prints the new revision. \
-    If the key has no entry, the exit status is 1. If the new key has one, nothing changes, and the exit status is 3, \
-    unless --replace is given.
-    """
-
-  let replaces: Bool
-  let deletesOriginal: Bool
-
-  func make(_ original: StoreAndKeyArguments, _ newKey: String, in client: LarderClient) async throws {
-    let (name, key) = (original.store.name, original.key)
+  func make(deletingOriginal: Bool) async throws {
+    let (name, key) = (entry.store.name, entry.key)
     guard key != newKey else { throw CommandFailure(.usage, "the new key is the same; nothing was changed") }
-    let store = client.store(name)
+    let store = try connection.client().store(name)
     let revision = try await OptimisticChange.perform {
       guard let entry = try await store.get(key) else {
         throw CommandFailure(
@@ -69,14 +57,14 @@ private struct EntryCopy {
       }
       var batch = WriteBatch()
       batch.put(
-        Write(newKey, entry.value, if: replaces ? .always : .absent, expiresIn: entry.expiresIn))
-      if deletesOriginal {
+        Write(newKey, entry.value, if: replace ? .always : .absent, expiresIn: entry.expiresIn))
+      if deletingOriginal {
         batch.delete(key, ifRevision: entry.revision)
       } else {
         batch.check(key, hasRevision: entry.revision)
       }
       do { return try await store.apply(batch) } catch let error as LarderError where error.kind == .conditionFailed {
-        if replaces { throw error }
+        if replace { throw error }
         guard try await store.get(newKey) != nil else { throw error }
         throw CommandFailure(
           .refused, "'\(name)' has an entry '\(newKey)'; nothing was changed; add --replace to replace it")

@@ -2,7 +2,7 @@ import ArgumentParser
 import Basics
 import Larder
 
-struct SlowLog: AsyncParsableCommand {
+struct SlowLog: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     commandName: "slowlog",
     abstract: "Shows recent slow requests.",
@@ -13,21 +13,30 @@ struct SlowLog: AsyncParsableCommand {
       not count; larderd's metrics include commit times.
 
       Prints a table on a terminal, otherwise one line of JSON each: \
-      {"millisecondsAgo","microseconds","requests","receivedBytes","operations","store"}.
+      {"millisecondsAgo","microseconds","requests","receivedBytes","operations","store"}, \
+      the last if known. With --format csv, these are the columns.
 
       Example: larder slowlog
       """)
 
   @OptionGroup private var connection: ConnectionOptions
+  @OptionGroup var outputOptions: OutputOptions
+
+  private static let columns: [RecordOutput<SlowLogEntry>.Column] = [
+    .init("millisecondsAgo") { .number($0.ago.wholeMilliseconds) },
+    .init("microseconds") { .number(UInt64($0.took / .microseconds(1))) },
+    .init("requests") { .number(UInt64($0.requests)) },
+    .init("receivedBytes") { .number($0.receivedBytes) },
+    .init("operations") { .list($0.operations) },
+    .init("store") { $0.store.map { .text($0) } },
+  ]
 
   func run() async throws {
     let entries = try await connection.client().slowLog()
-    var output = Output()
     guard Output.showsTables else {
-      for entry in entries { Self.append(entry, to: &output.bytes) }
-      return try output.flush()
+      var records = RecordOutput(Self.columns)
+      return try records.print(entries)
     }
-    guard !entries.isEmpty else { return try output.writeLine("The slow log is empty.") }
     var table = Table("AGO", "TOOK", "REQUESTS", "RECEIVED", "STORE", "OPERATIONS")
     for entry in entries {
       table.add(
@@ -35,27 +44,7 @@ struct SlowLog: AsyncParsableCommand {
         HumanReadable.duration(nanoseconds: UInt64(entry.took / .nanoseconds(1))), "\(entry.requests)",
         HumanReadable.bytes(entry.receivedBytes), entry.store ?? "–", entry.operations.joined(separator: " "))
     }
-    try output.writeLine(table.text)
-  }
-
-  private static func append(_ entry: SlowLogEntry, to output: inout [UInt8]) {
-    output.append("{\"millisecondsAgo\":")
-    output.append(number: entry.ago.wholeMilliseconds)
-    output.append(",\"microseconds\":")
-    output.append(number: UInt64(entry.took / .microseconds(1)))
-    output.append(",\"requests\":")
-    output.append(number: UInt64(entry.requests))
-    output.append(",\"receivedBytes\":")
-    output.append(number: entry.receivedBytes)
-    for (index, operation) in entry.operations.enumerated() {
-      output.append(index == 0 ? ",\"operations\":[" : ",")
-      output.append(jsonString: operation)
-    }
-    output.append("]")
-    if let store = entry.store {
-      output.append(",\"store\":")
-      output.append(jsonString: store)
-    }
-    output.append("}\n")
+    var output = Output()
+    try output.write(table, orIfEmpty: "The slow log is empty.")
   }
 }

@@ -2,20 +2,21 @@ import ArgumentParser
 import Larder
 import Platform
 
-struct Stats: AsyncParsableCommand {
+struct Stats: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows statistics of the server or of a store.",
     discussion: """
-      Prints a table on a terminal, otherwise one line of JSON with a member for each statistic. Names end in their \
-      units. The server's statistics include uptime_milliseconds, connections, connections_accepted_total, \
-      requests_total, stores, memory_bytes, output_bytes, received_bytes_total, sent_bytes_total, \
-      request_p50_nanoseconds, request_p99_nanoseconds and request_p999_nanoseconds (the last three for the last ten \
-      seconds). A store's statistics include entries, revision, written_total, key_bytes, value_bytes, memory_bytes, \
-      expiring, snapshots and watches; durable stores have more, about their files.
+      Prints a table on a terminal, otherwise one line of JSON with a member for each statistic. With --format csv, \
+      each statistic is a column. Names end in their units. The server's statistics include uptime_milliseconds, \
+      connections, connections_accepted_total, requests_total, stores, memory_bytes, output_bytes, \
+      received_bytes_total, sent_bytes_total, request_p50_nanoseconds, request_p99_nanoseconds and \
+      request_p999_nanoseconds (the last three for the last ten seconds). A store's statistics include entries, \
+      revision, written_total, key_bytes, value_bytes, memory_bytes, expiring, snapshots and watches; durable stores \
+      have more, about their files.
 
       With --watch, repeats the output until interrupted: on a terminal, a page with rates, latencies and all stores, \
-      or with the statistics and rates of the given STORE; otherwise, a line of JSON each time. Writes are counted by \
-      key: a request that writes ten keys counts as ten.
+      or with the statistics and rates of the given STORE; otherwise, a line of JSON each time. CSV has its header \
+      only once. Writes are counted by key: a request that writes ten keys counts as ten.
 
       Example: larder stats items
       Example: larder stats items --watch
@@ -28,11 +29,14 @@ struct Stats: AsyncParsableCommand {
   private var store: String?
 
   @OptionGroup private var watching: WatchingOptions
+  @OptionGroup var outputOptions: OutputOptions
 
   func run() async throws {
     let client = try connection.client()
     if watching.watch { return try await watch(client, address: connection.address()) }
-    try Self.print(try await statistics(from: client))
+    let statistics = try await statistics(from: client)
+    var records = RecordOutput(Self.columns(of: statistics))
+    try Self.print(statistics, &records)
   }
 
   private func statistics(from client: LarderClient) async throws(LarderError) -> [String: UInt64] {
@@ -40,45 +44,46 @@ struct Stats: AsyncParsableCommand {
     return try await client.stats()
   }
 
-  private static func print(_ statistics: [String: UInt64]) throws {
-    guard Output.showsTables else { return try printLine(statistics) }
+  private static func print(
+    _ statistics: [String: UInt64], _ records: inout RecordOutput<[String: UInt64]>
+  ) throws {
+    guard Output.showsTables else { return try records.print([statistics]) }
     var table = Table("STATISTIC", "VALUE", "")
     for (name, value) in statistics.sorted(by: { $0.key < $1.key }) {
       table.add(name, String(value), HumanReadable.statistic(name, value))
     }
     var output = Output()
-    try output.writeLine(table.text)
+    try output.write(table: table.text)
   }
 
-  private static func printLine(_ statistics: [String: UInt64]) throws {
-    let sorted = statistics.sorted { $0.key < $1.key }
-    var output = Output()
-    for (index, statistic) in sorted.enumerated() {
-      output.bytes.append(index == 0 ? "{" : ",")
-      output.bytes.append(jsonString: statistic.key)
-      output.bytes.append(":")
-      output.bytes.append(number: statistic.value)
-    }
-    try output.writeLine(sorted.isEmpty ? "{}" : "}")
+  private static func columns(of statistics: [String: UInt64]) -> [RecordOutput<[String: UInt64]>.Column] {
+    statistics.keys.sorted().map { name in .init(name) { $0[name].map { .number($0) } } }
   }
 
   // MARK: Watching
 
-  /// Shows the statistics repeatedly until interrupted: a page on a terminal, otherwise a line of JSON each time.
+  /// Shows the statistics repeatedly until interrupted: in place on a terminal, otherwise one output after another.
   private func watch(_ client: LarderClient, address: Address) async throws {
     let pause = watching.pause
     try await runUntilInterrupted { [self] in
-      guard Output.showsTables else {
-        while true {
-          try Self.printLine(try await statistics(from: client))
-          try await Task.sleep(for: pause)
-        }
-      }
+      guard Output.showsPages else { return try await watch(client, pause) }
       if let store {
         try await Self.watch(StorePage(store: store, address: "\(address)"), client.store(store), pause)
       } else {
         try await Self.watch(StatsPage(address: "\(address)"), client, pause)
       }
+    }
+  }
+
+  private func watch(_ client: LarderClient, _ pause: Duration) async throws {
+    var statistics = try await statistics(from: client)
+    var records = RecordOutput(Self.columns(of: statistics))
+    while true {
+      try Self.print(statistics, &records)
+      try await Task.sleep(for: pause)
+      statistics = try await self.statistics(from: client)
+      // Lines of JSON don't depend on each other, and the store can be another one by now.
+      if Output.format == .json { records = RecordOutput(Self.columns(of: statistics)) }
     }
   }
 

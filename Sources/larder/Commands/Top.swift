@@ -2,7 +2,7 @@ import ArgumentParser
 import Larder
 import Platform
 
-struct Top: AsyncParsableCommand {
+struct Top: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the busiest connections.",
     discussion: """
@@ -12,10 +12,10 @@ struct Top: AsyncParsableCommand {
 
       Prints a table on a terminal, otherwise one line of JSON each: \
       {"connection","requestsPerSecond","requests","receivedBytes","sentBytes",\
-      "waitingBytes","ageMilliseconds","process","command","user","address","client"}, \
-      the last five if known.
+      "waitingBytes","ageMilliseconds","process","user","command","address","client"}, \
+      the last five if known. With --format csv, these are the columns.
 
-      With --watch, repeats the output until interrupted.
+      With --watch, repeats the output until interrupted; CSV has its header only once.
 
       Example: larder top --limit 5
       """)
@@ -28,6 +28,7 @@ struct Top: AsyncParsableCommand {
   private var limit: UInt = 20
 
   @OptionGroup private var watching: WatchingOptions
+  @OptionGroup var outputOptions: OutputOptions
 
   func validate() throws {
     guard (1...256).contains(limit) else { throw ValidationError("--limit must be from 1 to 256") }
@@ -36,16 +37,18 @@ struct Top: AsyncParsableCommand {
   func run() async throws {
     let client = try connection.client()
     if watching.watch { return try await watch(client, address: connection.address()) }
-    try Self.print(try await client.busiestConnections(limit: Int(limit)))
+    var records = RecordOutput(Self.columns)
+    try Self.print(try await client.busiestConnections(limit: Int(limit)), &records)
   }
 
-  /// Shows the connections repeatedly until interrupted: a page on a terminal, otherwise lines of JSON each time.
+  /// Shows the connections repeatedly until interrupted: in place on a terminal, otherwise one output after another.
   private func watch(_ client: LarderClient, address: Address) async throws {
     let (pause, limit) = (watching.pause, Int(limit))
     try await runUntilInterrupted {
-      guard Output.showsTables else {
+      guard Output.showsPages else {
+        var records = RecordOutput(Self.columns)
         while true {
-          try Self.print(try await client.busiestConnections(limit: limit))
+          try Self.print(try await client.busiestConnections(limit: limit), &records)
           try await Task.sleep(for: pause)
         }
       }
@@ -66,17 +69,20 @@ struct Top: AsyncParsableCommand {
     }
   }
 
-  private static func print(_ connections: [ConnectionDescription]) throws {
+  private static func print(
+    _ connections: [ConnectionDescription], _ records: inout RecordOutput<ConnectionDescription>
+  ) throws {
+    guard Output.showsTables else { return try records.print(connections) }
     var output = Output()
-    guard !Output.showsTables else { return try output.writeLine(table(connections).text) }
-    for connection in connections { append(connection, to: &output.bytes) }
-    try output.flush()
+    try output.write(table: table(connections).text)
   }
 
   // MARK: For people
 
   private static func table(_ connections: [ConnectionDescription]) -> Table {
-    var table = Table("NR", "REQ/S", "REQUESTS", "IN", "OUT", "WAITING", "AGE", "USER", "PEER")
+    var table = Table(
+      header: ["NR", "REQ/S", "REQUESTS", "IN", "OUT", "WAITING", "AGE", "USER", "PEER"],
+      omissible: ["REQUESTS", "AGE", "IN", "OUT", "USER", "WAITING"])
     for connection in connections {
       table.add(
         "\(connection.number)", "\(connection.requestsPerSecond)", "\(connection.requests)",
@@ -96,34 +102,18 @@ struct Top: AsyncParsableCommand {
 
   // MARK: For programs
 
-  /// Appends a connection as a line of JSON.
-  private static func append(_ connection: ConnectionDescription, to output: inout [UInt8]) {
-    let numbers = [
-      ("connection", connection.number), ("requestsPerSecond", connection.requestsPerSecond),
-      ("requests", connection.requests), ("receivedBytes", connection.receivedBytes),
-      ("sentBytes", connection.sentBytes), ("waitingBytes", connection.waitingBytes),
-      ("ageMilliseconds", UInt64(connection.age / .milliseconds(1))),
-    ]
-    for (index, number) in numbers.enumerated() {
-      output.append(index == 0 ? "{\"" : ",\"")
-      output.append(contentsOf: number.0.utf8)
-      output.append("\":")
-      output.append(number: number.1)
-    }
-    if let process = connection.process {
-      output.append(",\"process\":")
-      output.append(number: UInt64(process))
-    }
-    if let user = connection.user {
-      output.append(",\"user\":")
-      output.append(number: UInt64(user))
-    }
-    let texts = [("command", connection.command), ("address", connection.address), ("client", connection.client)]
-    for (name, text) in texts {
-      guard let text else { continue }
-      output.append(contentsOf: ",\"\(name)\":".utf8)
-      output.append(jsonString: text)
-    }
-    output.append("}\n")
-  }
+  private static let columns: [RecordOutput<ConnectionDescription>.Column] = [
+    .init("connection") { .number($0.number) },
+    .init("requestsPerSecond") { .number($0.requestsPerSecond) },
+    .init("requests") { .number($0.requests) },
+    .init("receivedBytes") { .number($0.receivedBytes) },
+    .init("sentBytes") { .number($0.sentBytes) },
+    .init("waitingBytes") { .number($0.waitingBytes) },
+    .init("ageMilliseconds") { .number(UInt64($0.age / .milliseconds(1))) },
+    .init("process") { $0.process.map { .number(UInt64($0)) } },
+    .init("user") { $0.user.map { .number(UInt64($0)) } },
+    .init("command") { $0.command.map { .text($0) } },
+    .init("address") { $0.address.map { .text($0) } },
+    .init("client") { .text($0.client) },
+  ]
 }

@@ -15,7 +15,7 @@ enum ConsoleCommand: String, CaseIterable {
     }
     lines.append("Console")
     lines += description("help COMMAND", "Describes a command. COMMAND ? does the same.")
-    lines += description("format table|json|csv", "Sets the format of results.")
+    lines += description("format FORMAT", "Sets the format of results: table, json or csv.")
     lines += description(".read FILE", "Runs the commands in the lines of a file, up to the first that fails.")
     lines += description("quit", "Quits. Ctrl-D does the same.")
     lines.append("")

@@ -20,6 +20,9 @@ struct Output: ~Copyable {
   /// A Boolean value that indicates whether to print tables.
   static var showsTables: Bool { format == .table }
 
+  /// A Boolean value that indicates whether to show a page that is replaced repeatedly, with --watch.
+  static var showsPages: Bool { showsTables && isTerminal }
+
   /// A Boolean value that indicates whether results are rows: of a table, or of CSV.
   static var showsRows: Bool { format != .json }
 

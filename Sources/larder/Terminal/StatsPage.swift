@@ -44,7 +44,7 @@ struct StatsPage {
 
   mutating func add(failure: String) { self.failure = failure }
 
-  func lines(height: Int) -> [String] {
+  func lines(width: Int = Terminal.width, height: Int) -> [String] {
     guard let latest else { return ["larderd at \(address)", failure ?? "…"] }
     let server = latest.server
     var lines = [
@@ -52,35 +52,48 @@ struct StatsPage {
     ]
     if let failure { lines.append("(!) \(failure)") }
     let requests = rate("requests_total").map { "\(HumanReadable.number(Int($0)))/s" } ?? "–"
-    lines.append("requests     \(Self.pad(requests, 14)) \(Self.sparkline(rates))")
+    let label = "requests     \(Self.pad(requests, 14)) "
+    lines.append(label + Self.sparkline(rates.suffix(max(0, width - label.count))))
     if server["request_p50_nanoseconds", default: 0] > 0 {
       let names = [
         ("p50", "request_p50_nanoseconds"), ("p99", "request_p99_nanoseconds"), ("p99.9", "request_p999_nanoseconds"),
       ]
-      lines.append(
-        "latency      "
-          + names.map { "\($0.0) \(HumanReadable.duration(nanoseconds: server[$0.1, default: 0]))" }.joined(
-            separator: "   ")
-      )
+      let latencies = names.map { "\($0.0) \(HumanReadable.duration(nanoseconds: server[$0.1, default: 0]))" }
+      lines += Self.lines("latency      ", latencies, width: width)
     }
-    let traffic = ["received", "sent"].map { "\($0) \(bytesRate("\($0)_bytes_total"))" }.joined(separator: "   ")
-    lines.append("traffic      \(traffic)   waiting \(HumanReadable.bytes(server["output_bytes", default: 0]))")
-    lines.append(
-      "connections  \(server["connections", default: 0])   "
-        + "store memory \(HumanReadable.bytes(server["memory_bytes", default: 0]))"
-    )
+    let traffic = ["received", "sent"].map { "\($0) \(bytesRate("\($0)_bytes_total"))" }
+    let waiting = "waiting \(HumanReadable.bytes(server["output_bytes", default: 0]))"
+    lines += Self.lines("traffic      ", traffic + [waiting], width: width)
+    let memory = "store memory \(HumanReadable.bytes(server["memory_bytes", default: 0]))"
+    lines += Self.lines("connections  ", ["\(server["connections", default: 0])", memory], width: width)
     lines.append("")
-    return lines + storeLines(latest.stores, maxLineCount: height - lines.count - 2) + ["", "Press Ctrl-C to quit"]
+    let maxLineCount = height - lines.count - 2
+    return lines + storeLines(latest.stores, width: width, maxLineCount: maxLineCount) + ["", "Press Ctrl-C to quit"]
   }
 
-  private func storeLines(_ stores: [StoreSample], maxLineCount: Int) -> [String] {
+  /// Returns figures after a label, on as many lines as they need.
+  private static func lines(_ label: String, _ figures: [String], width: Int) -> [String] {
+    var lines = [label + figures[0]]
+    for figure in figures.dropFirst() {
+      let line = lines[lines.count - 1] + "   " + figure
+      if line.count > width {
+        lines.append(pad("", label.count) + figure)
+      } else {
+        lines[lines.count - 1] = line
+      }
+    }
+    return lines
+  }
+
+  private func storeLines(_ stores: [StoreSample], width: Int, maxLineCount: Int) -> [String] {
     func isPresent(_ name: String) -> Bool { stores.contains { $0.statistics[name] != nil } }
     let (haveLimits, haveLogs) = (isPresent("limit_bytes"), isPresent("log_bytes"))
     // A terminal is narrow, so omit columns that would be empty.
     var table = Table(
       header: ["STORE", "ENGINE", "ENTRIES", "WRITES/S", "WATCHES", "MEMORY"]
         + (haveLimits ? ["LIMIT", "EVICTED/S"] : [])
-        + (haveLogs ? ["LOG", "DEAD"] : []))
+        + (haveLogs ? ["LOG", "DEAD"] : []),
+      omissible: ["WATCHES", "DEAD", "ENGINE", "LIMIT", "EVICTED/S", "LOG", "MEMORY"])
     for store in stores {
       let statistics = store.statistics
       func bytes(_ name: String) -> String { statistics[name].map { HumanReadable.bytes($0) } ?? "–" }
@@ -92,7 +105,7 @@ struct StatsPage {
       if haveLogs { cells += [bytes("log_bytes"), bytes("log_dead_bytes")] }
       table.add(cells)
     }
-    let lines = table.text.split(separator: "\n").map(String.init)
+    let lines = table.text(width: width).split(separator: "\n").map(String.init)
     guard lines.count > max(2, maxLineCount) else { return lines }
     let shown = max(2, maxLineCount) - 1
     return lines.prefix(shown) + ["… and \(lines.count - shown) more"]
@@ -122,7 +135,7 @@ struct StatsPage {
 
   private func bytesRate(_ name: String) -> String { rate(name).map { "\(HumanReadable.bytes(UInt64($0)))/s" } ?? "–" }
 
-  static func sparkline(_ values: [Double]) -> String {
+  static func sparkline(_ values: some Collection<Double>) -> String {
     let maximum = values.max() ?? 0
     guard maximum > 0 else { return String(repeating: sparklineLevels[0], count: values.count) }
     let top = Double(sparklineLevels.count - 1)

@@ -25,19 +25,20 @@ struct StorePage {
 
   mutating func add(failure: String) { self.failure = failure }
 
-  func lines(height: Int) -> [String] {
+  func lines(width: Int = Terminal.width, height: Int) -> [String] {
     var lines = [title]
     if let failure { lines.append("(!) \(failure)") }
     guard let latest else { return lines }
     let writes = rate(StatsPage.writes(in: latest.statistics)).map { "\(HumanReadable.number(Int($0)))/s" } ?? "–"
-    lines += ["writes   \(writes)   \(StatsPage.sparkline(rates))", ""]
-    var table = Table("STATISTIC", "VALUE", "", "PER SECOND")
+    let label = "writes   \(writes)   "
+    lines += [label + StatsPage.sparkline(rates.suffix(max(0, width - label.count))), ""]
+    var table = Table(header: ["STATISTIC", "VALUE", "", "PER SECOND"], omissible: ["", "PER SECOND"])
     for (name, value) in latest.statistics.sorted(by: { $0.key < $1.key }) {
       let rate = name.hasSuffix("_total") || name == "revision" ? rate(name) : nil
       table.add(
         name, String(value), HumanReadable.statistic(name, value), rate.map { HumanReadable.number(Int($0)) } ?? "")
     }
-    lines += table.text.split(separator: "\n").map(String.init)
+    lines += table.text(width: width).split(separator: "\n").map(String.init)
     let end = ["", "Press Ctrl-C to quit"]
     return lines.prefix(max(0, height - end.count)) + end
   }

@@ -7,8 +7,11 @@ struct Table {
   private static let columnGap = "  "
   /// The maximum number of bytes that a cell shows, even on a wide terminal.
   static let maxCellBytes = 4_096
+  /// The width to which text is cut before columns are omitted.
+  private static let minTextWidth = 8
 
   private let header: [String]
+  private let omissible: [String]
   /// A Boolean value that indicates whether the rows are CSV, with whole cells as they are.
   private let isCSV = Output.format == .csv
   private var rows: [[String]] = []
@@ -16,11 +19,12 @@ struct Table {
   private var taken: (widths: [Int], isNumber: [Bool])?
 
   init(_ header: String...) {
-    self.header = header
+    self.init(header: header)
   }
 
-  init(header: [String]) {
-    self.header = header
+  /// - Parameter omissible: The columns to omit from a terminal that is too narrow for all, the least important first.
+  init(header: [String], omissible: [String] = []) {
+    (self.header, self.omissible) = (header, omissible)
   }
 
   var isEmpty: Bool { rows.isEmpty }
@@ -64,39 +68,61 @@ struct Table {
 
   private var isNumber: [Bool] {
     taken?.isNumber
-      ?? header.indices.map { column in !rows.isEmpty && rows.allSatisfy { Self.isQuantity($0[column]) } }
+      ?? header.indices.map { column in
+        let cells = rows.lazy.map { $0[column] }.filter { !Self.isMissing($0) }
+        return !cells.isEmpty && cells.allSatisfy(Self.isQuantity)
+      }
   }
 
   private func text(_ widths: [Int], _ isNumber: [Bool], width: Int) -> String {
-    let maxWidth = Self.maxColumnWidth(widths, available: width - Self.columnGap.count * (header.count - 1))
+    let columns = columns(widths, isNumber, width: width)
     return lines.map { row in
-      var line = ""
-      for (column, cell) in row.enumerated() {
-        let cell = EscapedText.cut(cell, to: maxWidth)
-        let space = String(repeating: " ", count: min(maxWidth, widths[column]) - EscapedText.width(cell))
-        line += (column > 0 ? Self.columnGap : "") + (isNumber[column] ? space + cell : cell + space)
-      }
-      while line.last == " " { line.removeLast() }
-      return line
+      var cells = columns.map { column, width in
+        let cell = EscapedText.cut(row[column], to: width)
+        let space = String(repeating: " ", count: width - EscapedText.width(cell))
+        return isNumber[column] ? space + cell : cell + space
+      }.joined(separator: Self.columnGap)
+      while cells.last == " " { cells.removeLast() }
+      return cells
     }.joined(separator: "\n")
   }
 
-  /// Returns the maximum width of a column with which all columns fit. The widest columns shrink first, to no less than
-  /// 8 columns.
+  /// Returns the columns to show, and widths with which they fit. Text is cut before columns are omitted, and these
+  /// before numbers are cut.
+  private func columns(_ widths: [Int], _ isNumber: [Bool], width: Int) -> [(column: Int, width: Int)] {
+    var columns = Array(header.indices)
+    for omitted in omissible + [nil] {
+      let available = width - Self.columnGap.count * (columns.count - 1)
+      let numbersWidth = columns.filter { isNumber[$0] }.reduce(0) { $0 + widths[$1] }
+      let textWidths = columns.filter { !isNumber[$0] }.map { widths[$0] }
+      let textWidth = Self.maxColumnWidth(textWidths, available: available - numbersWidth)
+      if textWidth >= Self.minTextWidth {
+        return columns.map { ($0, isNumber[$0] ? widths[$0] : min(widths[$0], textWidth)) }
+      }
+      columns.removeAll { header[$0] == omitted }
+    }
+    let available = width - Self.columnGap.count * (columns.count - 1)
+    let maxWidth = max(1, Self.maxColumnWidth(columns.map { widths[$0] }, available: available))
+    return columns.map { ($0, min(widths[$0], maxWidth)) }
+  }
+
+  /// Returns the maximum width of a column with which all columns fit. The widest columns shrink first.
   private static func maxColumnWidth(_ widths: [Int], available: Int) -> Int {
+    guard available >= 0 else { return 0 }
     var remaining = available
     for (index, width) in widths.sorted().enumerated() {
       let share = remaining / (widths.count - index)
-      if width > share { return max(8, share) }
+      if width > share { return share }
       remaining -= width
     }
     return .max
   }
 
-  /// Returns whether a cell is a number, with or without a unit after a space, or a dash for no number.
+  private static func isMissing(_ cell: String) -> Bool { ["", "-", "–"].contains(cell) }
+
+  /// Returns whether a cell is a number, with or without a unit after a space.
   private static func isQuantity(_ cell: String) -> Bool {
     let words = cell.split(separator: " ", omittingEmptySubsequences: false)
-    guard cell != "–" else { return true }
     guard let number = words.first, number.first?.isASCII == true, number.first?.isNumber == true else { return false }
     return number.allSatisfy { $0.isNumber || $0 == "." || $0 == "," }
       && (words.count == 1 || (words.count == 2 && units.contains(words[1])))
