@@ -82,7 +82,7 @@ struct ClientReport: Codable, Sendable {
       \(delays.joined(separator: "\n"))
 
       One task reads \(LiveCacheBench.valueCount) values of 100 bytes from a cache. Then another client changes them one by one, a \
-      millisecond apart, while the task reads on. Times are from the beginning of a put to the first read that returns the \
+      millisecond apart, while the task reads on after pauses of \(Int(LiveCacheBench.pause / .microseconds(1))) µs. Times are from the beginning of a put to the first read that returns the \
       new value.
 
       | Source | | | |
