@@ -19,7 +19,9 @@ extension RequestProcessor {
     _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
     into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard let request = DocumentRequest(operation, body) else { return replies.fail(.malformed, id) }
+    guard let request = DocumentRequest(operation, body) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofDocuments(body, of: operation))
+    }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
     let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }

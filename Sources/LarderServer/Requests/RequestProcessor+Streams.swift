@@ -56,9 +56,12 @@ extension RequestProcessor {
     _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
     _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let request = ScanRequest(body, of: operation) else { return replies.fail(.malformed, id) }
-    guard request.prefix.count <= Key.maxSize, request.cursor?.count ?? 0 <= Key.maxSize else {
-      return replies.fail(.illegalArgument, id)
+    guard let request = ScanRequest(body, of: operation) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofScan(body, of: operation))
+    }
+    guard request.prefix.count <= Key.maxSize else { return failPrefix(request.prefix.count, id, into: &replies) }
+    if let cursor = request.cursor, cursor.count > Key.maxSize {
+      return replies.fail(.illegalArgument, id, "the cursor has \(cursor.count) bytes; the limit is \(Key.maxSize)")
     }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     let prefix = body.extracting(request.prefix)
