@@ -44,6 +44,8 @@ struct Connection: ~Copyable {
   // In milliseconds, for the timeouts.
   private let opened: UInt64
   private var lastRead: UInt64
+  /// When the frame at the beginning of the inbox began, without the time when the connection was not read.
+  private var frameBegan: UInt64
   private var lastSent: UInt64
 
   static let initialInterest: Poll.Interest = [.reading, .edgeTriggered]
@@ -72,6 +74,7 @@ struct Connection: ~Copyable {
     self.figures = figures
     opened = now
     lastRead = now
+    frameBegan = now
     lastSent = now
   }
 
@@ -177,6 +180,15 @@ struct Connection: ~Copyable {
     if fillsRoom { mayHaveInput = true }
   }
 
+  /// Notes that the inbox begins with another frame than before.
+  mutating func frameDidBegin(now: UInt64) { frameBegan = now }
+
+  /// Notes that the connection is read again. The time when it was not read is not the client's.
+  private mutating func readingDidResume(now: UInt64) {
+    lastRead = now
+    frameBegan = now
+  }
+
   /// Reads and discards input while the connection lingers. Closes it at the end of the input.
   /// - Returns: whether there was any.
   @unsafe
@@ -231,8 +243,7 @@ struct Connection: ~Copyable {
     }
     if outbox.isEmpty {
       outbox.releaseStorage()
-      // The connection was not read meanwhile, so its frames and its idle time are timed from now.
-      lastRead = now
+      readingDidResume(now: now)
     }
     return sent
   }
@@ -270,7 +281,10 @@ struct Connection: ~Copyable {
   }
 
   /// Notes that its worker checks its held replies now.
-  mutating func endWaitForDurability() { isAwaitingDurability = false }
+  mutating func endWaitForDurability(now: UInt64) {
+    isAwaitingDurability = false
+    if isBlockedByHeldReplies { readingDidResume(now: now) }
+  }
 
   // MARK: Streams
 

@@ -216,7 +216,9 @@ struct ConnectionHandler: ~Copyable {
   /// Keeps input that was not consumed in the inbox.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
     connection.inbox.append(rest)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.frameTimeout.wholeMilliseconds)
+    connection.frameDidBegin(now: now)
+    let limit = min(processor.limits.frameTimeout, processor.limits.frameTime)
+    sweepTimer.schedule(noLaterThan: now + limit.wholeMilliseconds)
   }
 
   private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
@@ -226,6 +228,7 @@ struct ConnectionHandler: ~Copyable {
     processor.unlockStore()
     inbox.consume(consumed)
     guard !inbox.isEmpty else { return }
+    if consumed > 0 { connection.frameDidBegin(now: now) }
     // The storage of a large frame is not kept for the small rest after it.
     if inbox.capacity > 16 * (inbox.count + ReadBatch.maxInputBytes) {
       unsafe connection.inbox.append(inbox.bytes)
@@ -315,7 +318,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Sends the held replies of a connection as far as their commits are durable.
   mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    connection.endWaitForDurability()
+    connection.endWaitForDurability(now: now)
     settle(&connection, &spare)
   }
 
