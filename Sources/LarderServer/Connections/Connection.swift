@@ -20,6 +20,8 @@ struct Connection: ~Copyable {
   var streams: [ReplyStream] = []
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
+  /// Whether its next request, in the inbox, must be executed again: see `RequestResult.isDeferred`.
+  var isDeferred = false
   /// Whether it has ever had a watch.
   var hasWatched = false
 
@@ -91,7 +93,7 @@ struct Connection: ~Copyable {
   /// Whether its socket is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies
+    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
@@ -104,8 +106,11 @@ struct Connection: ~Copyable {
   /// to do.
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
-      && interest == Self.initialInterest
+      && !isDeferred && interest == Self.initialInterest
   }
+
+  /// Whether its next request was deferred, and can be executed again at any time.
+  var mustRetry: Bool { isDeferred && executes && outbox.isEmpty }
 
   /// The size of the replies that wait for the client or for commits.
   @inline(__always)
@@ -124,8 +129,11 @@ struct Connection: ~Copyable {
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
-    case .open where !heldReplies.isEmpty: return nil
-    case .open where !inbox.isEmpty: return ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+    case .open where !heldReplies.isEmpty || isDeferred: return nil
+    case .open where !inbox.isEmpty:
+      let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+      let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
+      return stalled.deadline < tooSlow.deadline ? stalled : tooSlow
     case .open where streams.isEmpty:
       return ConnectionTimeout(.idle, since: max(lastRead, lastSent), limits.idleTimeout)
     default: return nil

@@ -237,7 +237,10 @@ extension RequestProcessor {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     let start = replies.bytes.beginReply(id: id)
     for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
-      let entries = store.access { $0.count(now: now) }
+      let entries = store.access { map in
+        _ = map.expireBriefly(now: now)
+        return map.statistics.entries
+      }
       replies.bytes.append(
         ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))
     }

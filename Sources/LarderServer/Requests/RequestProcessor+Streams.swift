@@ -147,6 +147,8 @@ extension RequestProcessor {
   mutating func continueStream(
     _ stream: inout ReplyStream, _ notifier: ChangeNotifier? = nil, into replies: inout ReplyBuffer
   ) -> Bool {
+    updateClock()
+    defer { timeHasPassed() }
     if case .changes(var watch) = stream.remainder {
       defer { stream.remainder = .changes(watch) }
       return continueWatch(&stream, &watch, notifier, into: &replies)

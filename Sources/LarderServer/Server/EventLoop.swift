@@ -47,6 +47,7 @@ struct EventLoop: ~Copyable {
         processBatch()
       }
       if hasMail { readMailbox() }
+      if handler.hasDeferred { executeDeferred() }
       handler.endWakeup()
       if handler.isSweepDue { sweep() }
       if spareReplies.bytes.capacity > ReadBatch.maxKeptReplyBytes { spareReplies.bytes.releaseStorage() }
@@ -85,6 +86,15 @@ struct EventLoop: ~Copyable {
       didServe(token.slot)
     }
     batch.removeAll()
+    handler.timeHasPassed()
+  }
+
+  /// Tries to execute requests that were deferred.
+  private mutating func executeDeferred() {
+    for token in handler.takeDeferred() where connections.contains(token) {
+      handler.executeDeferred(of: &connections[token.slot], &spareReplies)
+      didServe(token.slot)
+    }
   }
 
   /// Prefetches the memory for the next connections in the batch.

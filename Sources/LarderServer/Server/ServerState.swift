@@ -16,6 +16,8 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs = JobRunner()
+  let expiryTimer = ExpiryTimer()
+  private let mailboxes = Lock<[Mailbox]>([])
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
@@ -95,7 +97,7 @@ final class ServerState: Sendable {
 
   /// The figures of a store's map. The caller has the store's lock.
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
-    map.expire(now: now)
+    _ = map.expireBriefly(now: now)
     let statistics = map.statistics
     let figures = [
       Figure("entries", UInt64(statistics.entries)),
