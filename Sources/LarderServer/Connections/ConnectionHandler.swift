@@ -273,6 +273,7 @@ struct ConnectionHandler: ~Copyable {
     if !connection.executes { connection.endAllStreams() }
     guard !connection.streams.isEmpty else { return }
     processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
+    if connection.phase == .inputEnded { _ = processor.endStreamsWithoutCredit(of: &connection, into: &replies) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
@@ -376,6 +377,13 @@ struct ConnectionHandler: ~Copyable {
   /// have reported every change there will be.
   private func hasNothingToReport(_ connection: borrowing Connection) -> Bool {
     watchesMayEnd ? connection.streams.allSatisfy { $0.isAtEnd } : connection.streams.isEmpty
+  }
+
+  // MARK: Dropped stores
+
+  /// Ends the streams of a connection whose stores were dropped.
+  mutating func endStreamsOfDroppedStores(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if processor.endStreamsOfDroppedStores(of: &connection, into: &spare) { settle(&connection, &spare) }
   }
 
   // MARK: Timeouts

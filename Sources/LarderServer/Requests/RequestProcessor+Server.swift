@@ -108,6 +108,7 @@ extension RequestProcessor {
         let name = try decodeStoreName(body)
         if let refused = rejectUnlessPermitted(operation, on: name, id, connection, into: &replies) { return refused }
         try server.stores.drop(name)
+        server.storeWasDropped()
         return succeed(id, into: &replies)
       default: break
       }

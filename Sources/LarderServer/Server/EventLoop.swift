@@ -180,6 +180,11 @@ struct EventLoop: ~Copyable {
         didServe(token.slot)
       }
     }
+    if mail.hasDroppedStores {
+      forEachConnection { handler, connection, _, spare in
+        handler.endStreamsOfDroppedStores(of: &connection, &spare)
+      }
+    }
     for job in mail.endedJobs where connections.contains(job.token) {
       handler.beginReply(to: job, &connections[job.token.slot], &spareReplies)
       didServe(job.token.slot)

@@ -57,6 +57,14 @@ final class ServerState: Sendable {
   func workerBeganDraining() { drainingWorkerCount.add(1, ordering: .releasing) }
   var areAllWorkersDraining: Bool { drainingWorkerCount.load(ordering: .acquiring) == workers.count }
 
+  // MARK: Workers
+
+  /// Adds a worker to those that are notified of dropped stores.
+  func add(_ mailbox: Mailbox) { mailboxes.withLock { $0.append(mailbox) } }
+
+  /// Notifies all workers that a store was dropped.
+  func storeWasDropped() { for mailbox in mailboxes.withLock({ $0 }) { mailbox.postDroppedStore() } }
+
   // MARK: Figures
 
   var uptimeMilliseconds: UInt64 { monotonicMilliseconds() - started }
