@@ -216,6 +216,7 @@ extension ServerTests {
       for (from, lost) in [(1, 5), (5, 5), (7, 5), (.max, 5)] as [(UInt64, UInt64)] {
         let frame = try client.call(Request.watch(id: 8, from: from))
         #expect(frame.changes == [TestChange(kind: .lost, revision: lost)], "from \(from)")
+        #expect(frame.more && frame.through == from - 1)
         #expect(try client.receive().isError(.changesLost, id: 8))
       }
       #expect(try begin(client, from: 6) == 5)
