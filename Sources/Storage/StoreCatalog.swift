@@ -201,9 +201,12 @@ package final class StoreCatalog: Sendable {
 
   // MARK: The list
 
+  /// All stores, in any order.
+  package var all: [Store] { stores.withLock { Array($0.values) } }
+
   /// Returns all stores, sorted by name.
   package func list() -> [Store] {
-    stores.withLock { Array($0.values) }.sorted { $0.name < $1.name }
+    all.sorted { $0.name < $1.name }
   }
 }
 

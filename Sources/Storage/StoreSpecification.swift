@@ -26,6 +26,7 @@ package struct StoreSpecification: Equatable, Sendable {
         throw .invalidOption(
           "invalid option \"\(option)\"; the only option of the engine \(engine.rawValue) is \(engine.option.usage)")
       }
+      guard durability == nil, limit == nil else { throw .invalidOption("the option \(pair[0]) occurs twice") }
       switch engine.option {
       case .durability: durability = try Self.durability(pair[1])
       case .limit: limit = try Self.limit(pair[1])

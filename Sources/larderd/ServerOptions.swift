@@ -55,7 +55,8 @@ struct ServerOptions: ParsableArguments {
       """
       An access rule: WHO is user:NAME, group:NAME, unix or tcp; RIGHT is read, write or admin, followed by :STORE for \
       one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
-      refused. Can be repeated.
+      refused, except root and the user that runs larderd: over Unix sockets, rules do not bind these two. Can be \
+      repeated.
       """, valueName: "who=right"))
   private var allow: [String] = []
 

@@ -1,5 +1,6 @@
 import Glibc
 import LarderServer
+import Platform
 import Storage
 import Testing
 import Wire
@@ -80,6 +81,58 @@ extension ServerTests {
       }
       #expect(try client.figures()["memory_bytes"]! > empty + 9_000_000)
       #expect(try eventually(within: 4) { try client.figures()["memory_bytes"]! < empty + 1_000_000 })
+    }
+
+    @Test func `an entry that expires while a batch is executed is absent for the rest of it`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      // The statistics take much longer than the entry lives.
+      let statistics = (10..<2_000).flatMap { Request.make(.stats, id: $0) }
+      try client.send(Request.put("brief", [1], id: 3, expiry: 1) + statistics + Request.get("brief", id: 4))
+      #expect(try client.receive().number == 1)
+      for id in 10..<2_000 as Range<UInt32> { #expect(try client.receive().id == id) }
+      #expect(try client.receive().isError(.notFound, id: 4))
+    }
+
+    /// A later expiry is planned already when the test writes entries with sooner ones.
+    @Test func `the memory of an expired entry is freed soon after its end`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      #expect(try client.call(Request.put("lasting", [1], id: 3, expiry: 60_000)).isDone)
+      let before = try client.figures()["memory_bytes"]!
+      for _ in 0..<3 {
+        let request = Request.put("brief", [UInt8](repeating: 1, count: 1_000_000), id: 3, expiry: 30)
+        #expect(try client.call(request).isDone)
+        #expect(try client.figures()["memory_bytes"]! > before + 900_000)
+        #expect(try eventually(within: 0.5) { try client.figures()["memory_bytes"]! < before + 100_000 })
+      }
+    }
+
+    @Test func `requests that count are right while many entries expire, and keep their order`() throws {
+      let server = try TestServer()
+      let (client, other) = (try server.connect(), try server.connect())
+      #expect(try client.call(Request.putMany((0..<10).map { ("a\($0)", [1]) }, id: 3)).isDone)
+      #expect(try client.call(Request.put("other", [1], id: 3)).isDone)
+      let brief = (0..<60_000).map { (key: "b\($0)", value: [UInt8(1)]) }
+      #expect(try client.call(Request.putMany(brief, id: 3, expiry: 300)).isDone)
+      let end = monotonicMilliseconds() + 300
+      while monotonicMilliseconds() <= end { #expect(try other.pings()) }
+      try client.send(
+        Request.make(.count, id: 10) + Request.page(id: 11, offset: 8, limit: 100) + Request.put("c", [1], id: 12)
+          + Request.find(id: 13, countOnly: true) + Request.make(.count, id: 14, Array("b".utf8))
+          + Request.make(.deleteAll, id: 15) + Request.make(.count, id: 16))
+      #expect(try other.call(Request.get("b77", id: 4)).isError(.notFound, id: 4))
+      #expect(try other.call(Request.get("other", id: 4)).isDone)
+      var replies: [Reply] = []
+      for _ in 10...16 { replies.append(try client.receive()) }
+      let found = try #require(replies.first { $0.id == 13 })
+      replies.removeAll { $0.id == 13 }
+      #expect(found.isDone)
+      #expect(replies.map(\.id) == [10, 11, 12, 14, 15, 16])
+      #expect(replies[0].number == 11)
+      #expect(replies[1].entries.map(\.text) == ["a8", "a9", "other"])
+      #expect(replies[3].number == 0 && replies[4].number == 12 && replies[5].number == 0)
+      #expect(try client.pings())
     }
 
     /// Sessions are extended repeatedly: they stay after their first expiry passes.

@@ -17,6 +17,7 @@ struct MalformedVector: Decodable {
       #expect(reply.outcome.rawValue == outcome, "\(name): \(reply)")
       #expect(reply.id == id, "\(name): \(reply)")
       #expect(!reply.more)
+      #expect(!reply.message.isEmpty || reply.code == .notFound, "\(name)")
       if closes {
         #expect(try client.isClosed(), "\(name)")
       } else {

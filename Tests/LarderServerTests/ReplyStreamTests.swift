@@ -140,7 +140,7 @@ extension ServerTests {
       #expect(try client.figures(store: 1)["snapshots"] == 0)
     }
 
-    @Test func `a reply stream whose store is dropped ends with storeUnknown in place of its next frame`() throws {
+    @Test func `a reply stream whose store is dropped ends with storeUnknown, without credit`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1)
       let other = try server.connect()
@@ -149,10 +149,9 @@ extension ServerTests {
       #expect(try client.receive().more)
       #expect(try client.receive().more)
       #expect(try other.call(Request.drop("test", id: 7)).isDone)
-      try client.send(Request.credit(1 << 20, id: 5))
       #expect(try client.receive().isError(.storeUnknown, id: 5))
-      try client.send(Request.credit(1 << 20, id: 6))
       #expect(try client.receive().isError(.storeUnknown, id: 6))
+      #expect(try client.pings())
       // The handle stays invalid until the name is opened again.
       #expect(try client.call(Request.create("test", id: 8)).isDone)
       for request in [
@@ -164,6 +163,20 @@ extension ServerTests {
       #expect(try client.call(Request.make(.count, id: 11)).number == 0)
       #expect(try other.call(Request.make(.storeClose, id: 12)).isDone)
       #expect(try other.call(Request.get("key0", id: 13)).isError(.storeUnknown, id: 13))
+    }
+
+    @Test func `a client that sends no more receives what its credit allows, and then an error`() throws {
+      let server = try TestServer()
+      let client = try server.connect(credit: 50_000)
+      try putEntries(client, 5)
+      try client.send(Request.all(id: 5) + Request.page(id: 6, limit: 1) + Request.put("k", [1], id: 7))
+      client.endSending()
+      var replies: [Reply] = []
+      while let reply = try? client.receive() { replies.append(reply) }
+      #expect(replies.filter { $0.id == 5 && $0.more }.count == 2)
+      #expect(replies.filter { $0.id == 5 }.last?.isError(.answerExpired, id: 5) == true)
+      #expect(replies.filter { $0.id > 5 }.map(\.isDone) == [true, true])
+      #expect(try client.isClosed())
     }
 
     @Test func `closing a handle does not end a reply stream`() throws {

@@ -101,6 +101,18 @@ final class TestClient {
     }
   }
 
+  /// Returns the next bytes, whatever they are.
+  func receive(byteCount: Int, within seconds: Double = 30) throws -> [UInt8] {
+    let deadline = monotonicMilliseconds() + UInt64(seconds * 1_000)
+    while received.count < byteCount {
+      if hasEnded { throw Failure.ended(inFrame: received.count > 0) }
+      try fill(before: deadline)
+    }
+    let bytes = received.withSpan { $0.extracting(0..<byteCount).toArray() }
+    received.consume(byteCount)
+    return bytes
+  }
+
   /// Returns whether the server closes the connection within the given time without sending anything else.
   func isClosed(within seconds: Double = 30) throws -> Bool {
     let deadline = monotonicMilliseconds() + UInt64(seconds * 1_000)

@@ -42,6 +42,29 @@ extension ServerTests {
       #expect(try trickling.pings())
     }
 
+    @Test func `a frame that trickles must be complete in time`() throws {
+      let server = try TestServer { $0.frameTime = .milliseconds(400) }
+      let client = try server.connect()
+      let request = Request.put("key", [1, 2, 3, 4, 5], id: 7)
+      // Frames that are complete in time don't add up.
+      for _ in 0..<4 {
+        for byte in request {
+          try client.send([byte])
+          usleep(5_000)
+        }
+        #expect(try client.receive().id == 7)
+      }
+      try client.send(Array(request[..<9]))
+      for byte in request[9...] {
+        usleep(60_000)
+        guard (try? client.send([byte])) != nil else { break }
+      }
+      let notice = try client.receive()
+      #expect(notice.isNotice(.timedOut) && notice.message.contains("limits.frame-time"), "\(notice)")
+      #expect(try client.isClosed())
+      #expect(try server.connect().figures(store: 1)["written_total"] == 4)
+    }
+
     @Test func `an idle connection is closed, and one with an open reply stream is not`() throws {
       let server = try TestServer {
         $0.idleTimeout = .milliseconds(300)

@@ -216,6 +216,7 @@ extension ServerTests {
       for (from, lost) in [(1, 5), (5, 5), (7, 5), (.max, 5)] as [(UInt64, UInt64)] {
         let frame = try client.call(Request.watch(id: 8, from: from))
         #expect(frame.changes == [TestChange(kind: .lost, revision: lost)], "from \(from)")
+        #expect(frame.more && frame.through == from - 1)
         #expect(try client.receive().isError(.changesLost, id: 8))
       }
       #expect(try begin(client, from: 6) == 5)
@@ -272,6 +273,31 @@ extension ServerTests {
       #expect(duration < 3)
       #expect(try other.receive().changes.map(\.key) == ["last"])
       #expect(try other.receive().isNotice(.shuttingDown))
+    }
+
+    @Test func `a watch without credit ends with its store`() throws {
+      let server = try TestServer()
+      let (watcher, writer) = (try server.connect(credit: 1), try server.connect())
+      #expect(try begin(watcher) == 0)
+      #expect(try writer.call(Request.put("a", [1], id: 3)).isDone)
+      #expect(try writer.call(Request.drop("test", id: 4)).isDone)
+      #expect(try watcher.receive().isError(.storeUnknown, id: 50))
+      #expect(try watcher.pings())
+    }
+
+    @Test func `a watch goes on after the client's last request, as far as its credit`() throws {
+      let server = try TestServer()
+      let (watcher, writer) = (try server.connect(credit: 60), try server.connect())
+      try watcher.send(Request.watch(id: 50) + Request.watch(id: 51, prefix: "b"))
+      watcher.endSending()
+      for _ in 0..<2 { #expect(try watcher.receive().through == 0) }
+      for key in ["a", "b"] {
+        #expect(try writer.call(Request.put(key, [UInt8](repeating: 1, count: 100), id: 3)).isDone)
+        #expect(try watcher.receive().changes.map(\.key) == [key])
+        #expect(try watcher.receive().isError(.answerExpired, id: key == "a" ? 50 : 51))
+      }
+      #expect(try watcher.isClosed())
+      #expect(try eventually { try writer.figures(store: 1)["watches"] == 0 })
     }
 
     @Test func `a stopping server sends every change to its watches first`() throws {

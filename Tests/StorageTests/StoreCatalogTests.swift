@@ -39,6 +39,12 @@ import Testing
     #expect(reason.contains("256MiB") || reason.contains("durability=always"))
   }
 
+  @Test(arguments: ["memory?limit=1MiB&limit=1MiB", "log?durability=none&durability=always"])
+  func `an option that occurs twice is rejected`(text: String) {
+    let option = text.contains("limit") ? "limit" : "durability"
+    #expect(throws: StorageError.invalidOption("the option \(option) occurs twice")) { try StoreSpecification(text) }
+  }
+
   @Test func `ensuring a store that exists with another limit fails`() throws {
     let catalog = StoreCatalog()
     let name = try StoreName("sessions")

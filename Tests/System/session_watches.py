@@ -82,8 +82,14 @@ class WatchChecks(Case):
         self.assertEqual([through for through, _ in frames], [0, 0, 0, 0, 1])
         self.assertEqual([change.key for _, changes in frames for change in changes], [f"{number:03}" for number in range(300)])
 
-    def test_dropping_the_store_ends_the_watch(self) -> None:
-        raw = self.raw()
+    def test_a_key_that_is_written_twice_in_one_request(self) -> None:
+        watch = self.second_client().open(self.store.name).watch()
+        self.store.put_many([Write("a", b"1"), Write("b", b"2"), Write("a", b"3")])
+        seen = self.changes(watch, 3)
+        self.assertEqual([(change.key, change.value, change.revision) for change in seen], [("a", b"1", 1), ("b", b"2", 1), ("a", b"3", 1)])
+
+    def test_dropping_the_store_ends_the_watch_without_credit(self) -> None:
+        raw = self.raw(credit=1)
         id = raw.send_request(Operation.watch, wire.encode_watch(), raw.open(self.store.name))
         raw.done(id)
         self.client.drop(self.store.name)

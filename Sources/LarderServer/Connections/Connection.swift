@@ -20,6 +20,8 @@ struct Connection: ~Copyable {
   var streams: [ReplyStream] = []
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
+  /// Whether its next request, in the inbox, must be executed again: see `RequestResult.isDeferred`.
+  var isDeferred = false
   /// Whether it has ever had a watch.
   var hasWatched = false
 
@@ -44,6 +46,8 @@ struct Connection: ~Copyable {
   // In milliseconds, for the timeouts.
   private let opened: UInt64
   private var lastRead: UInt64
+  /// When the frame at the beginning of the inbox began, without the time when the connection was not read.
+  private var frameBegan: UInt64
   private var lastSent: UInt64
 
   static let initialInterest: Poll.Interest = [.reading, .edgeTriggered]
@@ -72,6 +76,7 @@ struct Connection: ~Copyable {
     self.figures = figures
     opened = now
     lastRead = now
+    frameBegan = now
     lastSent = now
   }
 
@@ -88,7 +93,7 @@ struct Connection: ~Copyable {
   /// Whether its socket is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies
+    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
@@ -101,8 +106,11 @@ struct Connection: ~Copyable {
   /// to do.
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
-      && interest == Self.initialInterest
+      && !isDeferred && interest == Self.initialInterest
   }
+
+  /// Whether its next request was deferred, and can be executed again at any time.
+  var mustRetry: Bool { isDeferred && executes && outbox.isEmpty }
 
   /// The size of the replies that wait for the client or for commits.
   @inline(__always)
@@ -121,8 +129,11 @@ struct Connection: ~Copyable {
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
-    case .open where !heldReplies.isEmpty: return nil
-    case .open where !inbox.isEmpty: return ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+    case .open where !heldReplies.isEmpty || isDeferred: return nil
+    case .open where !inbox.isEmpty:
+      let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
+      let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
+      return stalled.deadline < tooSlow.deadline ? stalled : tooSlow
     case .open where streams.isEmpty:
       return ConnectionTimeout(.idle, since: max(lastRead, lastSent), limits.idleTimeout)
     default: return nil
@@ -175,6 +186,15 @@ struct Connection: ~Copyable {
     figures.receivedBytes.increment(by: byteCount)
     lastRead = now
     if fillsRoom { mayHaveInput = true }
+  }
+
+  /// Notes that the inbox begins with another frame than before.
+  mutating func frameDidBegin(now: UInt64) { frameBegan = now }
+
+  /// Notes that the connection is read again. The time when it was not read is not the client's.
+  private mutating func readingDidResume(now: UInt64) {
+    lastRead = now
+    frameBegan = now
   }
 
   /// Reads and discards input while the connection lingers. Closes it at the end of the input.
@@ -231,8 +251,7 @@ struct Connection: ~Copyable {
     }
     if outbox.isEmpty {
       outbox.releaseStorage()
-      // The connection was not read meanwhile, so its frames and its idle time are timed from now.
-      lastRead = now
+      readingDidResume(now: now)
     }
     return sent
   }
@@ -270,7 +289,10 @@ struct Connection: ~Copyable {
   }
 
   /// Notes that its worker checks its held replies now.
-  mutating func endWaitForDurability() { isAwaitingDurability = false }
+  mutating func endWaitForDurability(now: UInt64) {
+    isAwaitingDurability = false
+    if isBlockedByHeldReplies { readingDidResume(now: now) }
+  }
 
   // MARK: Streams
 

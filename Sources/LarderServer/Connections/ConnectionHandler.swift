@@ -21,6 +21,8 @@ struct ConnectionHandler: ~Copyable {
   private var sweepTimer = SweepTimer()
   /// The connections whose replies are held until commits are durable.
   private var awaitingDurability: [ConnectionToken] = []
+  /// The connections whose next request is deferred.
+  private var deferred: [ConnectionToken] = []
   /// When this wakeup began, in nanoseconds.
   private var wakeupStart: UInt64 = 0
   /// The duration at which a wakeup is put into the slow log, in nanoseconds.
@@ -30,6 +32,8 @@ struct ConnectionHandler: ~Copyable {
   /// Whether all workers have stopped executing requests, so that a watch that is at its end has reported everything.
   private var watchesMayEnd = false
 
+  /// The number of connections whose deferred requests are tried in one wakeup.
+  private static let maxDeferredPerWakeup = 4
   /// How often watches are checked for their end while the server stops, in milliseconds.
   private static let drainSweepInterval: UInt64 = 5
   /// How many times a connection is read when the server stops. A client may send faster than it is read.
@@ -53,7 +57,8 @@ struct ConnectionHandler: ~Copyable {
   /// - Parameter waits: whether to wait for an event or the next sweep if there is none.
   @inline(__always)
   mutating func waitForEvents(into events: inout Poll.Events, waits: Bool) -> Int {
-    let count = poll.wait(timeoutMilliseconds: waits ? sweepTimer.timeout(now) : 0, into: &events)
+    let mayWait = waits && deferred.isEmpty
+    let count = poll.wait(timeoutMilliseconds: mayWait ? sweepTimer.timeout(now) : 0, into: &events)
     wakeupStart = monotonicNanoseconds()
     processor.beginWakeup(now: wakeupStart / 1_000_000)
     return count
@@ -213,10 +218,16 @@ struct ConnectionHandler: ~Copyable {
   @inline(__always)
   mutating func unlockStore() { processor.unlockStore() }
 
+  /// Notes that time has passed since the wakeup began.
+  @inline(__always)
+  mutating func timeHasPassed() { processor.timeHasPassed() }
+
   /// Keeps input that was not consumed in the inbox.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
     connection.inbox.append(rest)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.frameTimeout.wholeMilliseconds)
+    connection.frameDidBegin(now: now)
+    let limit = min(processor.limits.frameTimeout, processor.limits.frameTime)
+    sweepTimer.schedule(noLaterThan: now + limit.wholeMilliseconds)
   }
 
   private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
@@ -226,6 +237,7 @@ struct ConnectionHandler: ~Copyable {
     processor.unlockStore()
     inbox.consume(consumed)
     guard !inbox.isEmpty else { return }
+    if consumed > 0 { connection.frameDidBegin(now: now) }
     // The storage of a large frame is not kept for the small rest after it.
     if inbox.capacity > 16 * (inbox.count + ReadBatch.maxInputBytes) {
       unsafe connection.inbox.append(inbox.bytes)
@@ -248,6 +260,8 @@ struct ConnectionHandler: ~Copyable {
       if replies.isEmpty { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
+    // If replies are in the way, sending them continues the requests.
+    if connection.mustRetry, !deferred.contains(connection.token) { deferred.append(connection.token) }
     processor.startJobs(of: &connection)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
@@ -259,6 +273,7 @@ struct ConnectionHandler: ~Copyable {
     if !connection.executes { connection.endAllStreams() }
     guard !connection.streams.isEmpty else { return }
     processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
+    if connection.phase == .inputEnded { _ = processor.endStreamsWithoutCredit(of: &connection, into: &replies) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
@@ -289,7 +304,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Closes a connection that has nothing left to do, or takes it a step closer to that.
   private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
-    guard !connection.hasWaitingReplies else { return }
+    guard !connection.hasWaitingReplies, !connection.mustRetry else { return }
     if drainDeadline != nil, connection.executes, hasNothingToReport(connection) {
       processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &replies)
       send(&replies, to: &connection)
@@ -304,6 +319,23 @@ struct ConnectionHandler: ~Copyable {
     }
   }
 
+  // MARK: Deferred requests
+
+  /// Whether requests wait to be executed again.
+  @inline(__always)
+  var hasDeferred: Bool { !deferred.isEmpty }
+
+  /// Removes and returns some of the connections whose next request is deferred.
+  mutating func takeDeferred() -> [ConnectionToken] {
+    defer { deferred.removeFirst(min(deferred.count, Self.maxDeferredPerWakeup)) }
+    return Array(deferred.prefix(Self.maxDeferredPerWakeup))
+  }
+
+  /// Executes the deferred request of a connection, and those after it, unless it must wait longer.
+  mutating func executeDeferred(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    settle(&connection, &spare)
+  }
+
   // MARK: Durability
 
   /// Removes and returns the connections whose replies are held, because commits have become durable.
@@ -315,7 +347,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Sends the held replies of a connection as far as their commits are durable.
   mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    connection.endWaitForDurability()
+    connection.endWaitForDurability(now: now)
     settle(&connection, &spare)
   }
 
@@ -345,6 +377,13 @@ struct ConnectionHandler: ~Copyable {
   /// have reported every change there will be.
   private func hasNothingToReport(_ connection: borrowing Connection) -> Bool {
     watchesMayEnd ? connection.streams.allSatisfy { $0.isAtEnd } : connection.streams.isEmpty
+  }
+
+  // MARK: Dropped stores
+
+  /// Ends the streams of a connection whose stores were dropped.
+  mutating func endStreamsOfDroppedStores(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if processor.endStreamsOfDroppedStores(of: &connection, into: &spare) { settle(&connection, &spare) }
   }
 
   // MARK: Timeouts

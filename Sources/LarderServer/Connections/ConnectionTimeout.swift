@@ -6,7 +6,7 @@ import Basics
 /// the first of them can time out.
 struct ConnectionTimeout {
   enum Reason {
-    case helloMissing, frameStalled, repliesUnread, idle, lingering
+    case helloMissing, frameStalled, frameTooSlow, repliesUnread, idle, lingering
   }
 
   /// In milliseconds.
@@ -31,6 +31,7 @@ struct ConnectionTimeout {
     switch reason {
     case .helloMissing: "no hello arrived within \(limits.helloTimeout)"
     case .frameStalled: "the connection stalled in the middle of a frame for \(limits.frameTimeout)"
+    case .frameTooSlow: "a frame was not complete after \(limits.frameTime) (limits.frame-time)"
     case .idle: "the connection was idle for \(limits.idleTimeout)"
     case .repliesUnread, .lingering: nil
     }

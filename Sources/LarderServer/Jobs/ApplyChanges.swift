@@ -336,21 +336,12 @@ extension ApplyRecord {
   /// Returns a message that names the operation and its key.
   /// - Parameter position: The operation's position among all; the message counts from 1.
   func message(_ reason: String, _ position: Int, in body: RawSpan) -> String {
-    let key = body.extracting(key.lowerBound..<min(key.upperBound, key.lowerBound + 128)).toString()
-    return "operation \(position + 1) on \(key.debugDescription): \(reason)"
+    "operation \(position + 1) on \(body.quoted(key)): \(reason)"
   }
 
   /// Returns the message for a condition that doesn't hold.
   /// - Parameter actual: The revision of the entry; nil if there is none.
   func conditionMessage(_ position: Int, actual: UInt64?, in body: RawSpan) -> String {
-    let reason =
-      if flags & RecordFlags.ifAbsent != 0 {
-        "the key has an entry"
-      } else if let actual {
-        "the entry has revision \(actual), not \(revision)"
-      } else {
-        "there is no entry, and revision \(revision) was expected"
-      }
-    return message(reason, position, in: body)
+    message(WriteCondition(self).failure(actual: actual), position, in: body)
   }
 }

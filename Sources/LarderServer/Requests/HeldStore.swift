@@ -11,9 +11,12 @@ struct HeldStore: ~Copyable {
   private var lastStore: Store?
   /// The size of the requests that were executed since the store was locked.
   private var byteCount = 0
+  private let expiryTimer: ExpiryTimer
 
   /// The size of requests after which the store is unlocked although more of them are waiting.
   private static let maxBytes = 64 << 10
+
+  init(_ expiryTimer: ExpiryTimer) { self.expiryTimer = expiryTimer }
 
   /// Locks a store, unless it is locked already. Unlocks any other one first.
   @inline(__always)
@@ -24,17 +27,19 @@ struct HeldStore: ~Copyable {
     self.store = store
   }
 
-  /// Unlocks the store, if one is locked, and wakes everything that waits for its commits and changes.
+  /// Unlocks the store, if one is locked, and wakes everything that waits for its commits, changes and expiries.
   @inline(__always)
   mutating func unlock() {
     guard let store else { return }
     let mustWake = unsafe store.commitWriter != nil && store.map.hasCommits
     let waiters = unsafe store.map.needsNotification ? store.map.drainChangeWaiters() : []
+    let soonerExpiry = unsafe store.map.takeSoonerExpiry()
     store.unlock()
     lastStore = self.store.take()
     byteCount = 0
     for waiter in waiters { waiter.storeDidChange() }
     if mustWake { store.commitWriter?.wake() }
+    if let soonerExpiry { expiryTimer.entryWillExpire(at: soonerExpiry) }
   }
 
   /// Counts executed requests. Unlocks the store after too many of them, because other workers may be waiting for it.

@@ -26,7 +26,9 @@ extension RequestProcessor {
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let count = body.integer(at: 0, as: UInt32.self) else { return replies.fail(.malformed, id) }
+    guard let count = body.integer(at: 0, as: UInt32.self) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 4))
+    }
     guard count <= limits.maxKeysPerRequest else {
       return replies.fail(
         .illegalArgument, id, "the request has \(count) operations; the limit is \(limits.maxKeysPerRequest)")
@@ -35,7 +37,9 @@ extension RequestProcessor {
     var offset = 4
     var prefetchedCount = 0
     for position in 0..<Int(count) {
-      guard let record = ApplyRecord(body, at: offset) else { return replies.fail(.malformed, id) }
+      guard let record = ApplyRecord(body, at: offset) else {
+        return replies.fail(.malformed, id, BodyFlaw.ofApply(body, at: offset))
+      }
       if let (code, reason) = error(in: record, of: body) {
         return replies.fail(code, id, record.message(reason, position, in: body))
       }
@@ -56,7 +60,9 @@ extension RequestProcessor {
       }
       offset = record.end
     }
-    guard offset == body.byteCount else { return replies.fail(.malformed, id) }
+    guard offset == body.byteCount else {
+      return replies.fail(.malformed, id, BodyFlaw.trailing(body.byteCount - offset))
+    }
     if let (record, position) = contents.failed {
       let revision = map.get(body.extracting(record.key), now: now)?.revision
       return replies.fail(.conditionFailed, id, record.conditionMessage(position, actual: revision, in: body))
@@ -144,7 +150,7 @@ extension RequestProcessor {
   /// The error in an operation whose form is valid, and its reason; nil if there is none.
   private func error(in record: ApplyRecord, of body: RawSpan) -> (ErrorCode, String)? {
     guard unsafe Key.isValid(body.extracting(unchecked: record.key)) else {
-      return (.keyInvalid, "a key has 1 to \(Key.maxSize) bytes of UTF-8")
+      return (.keyInvalid, unsafe BodyFlaw.ofKey(body.extracting(unchecked: record.key)))
     }
     if record.value.count > maxValueSize {
       return (.valueTooLarge, "the value has \(record.value.count) bytes; the limit is \(maxValueSize)")
@@ -154,11 +160,10 @@ extension RequestProcessor {
     }
     if record.flags != 0 {
       let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
-      if record.flags & both == both {
-        return (.illegalArgument, "an operation can't have two conditions")
-      }
-      if record.flags & RecordFlags.expiry != 0, record.expiry == 0 || record.expiry > 1 << 53 {
-        return (.illegalArgument, "an entry can't expire after \(record.expiry) ms; use 1 ms to 2^53 ms")
+      if record.flags & both == both
+        || record.flags & RecordFlags.expiry != 0 && (record.expiry == 0 || record.expiry > 1 << 53)
+      {
+        return (.illegalArgument, Self.illegalArgument(flags: record.flags, expiry: record.expiry))
       }
     }
     return record.kind == .check && !record.hasCondition ? (.illegalArgument, "a check needs a condition") : nil

@@ -19,8 +19,11 @@ extension RequestProcessor {
     _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
     into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard let request = DocumentRequest(operation, body) else { return replies.fail(.malformed, id) }
+    guard let request = DocumentRequest(operation, body) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofDocuments(body, of: operation))
+    }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    if store.access({ $0.expireBriefly(now: now) }) { return .deferred }
     guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
     let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
     guard let snapshot else { return replies.fail(.storeUnknown, id, "store \(store.name) was dropped") }

@@ -6,7 +6,7 @@ extension RequestProcessor {
   mutating func get(
     _ key: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard Key.isValid(key) else { return replies.fail(.keyInvalid, id) }
+    guard Key.isValid(key) else { return replies.fail(.keyInvalid, id, BodyFlaw.ofKey(key)) }
     guard let entry = map.get(key, now: now) else { return replies.fail(.notFound, id).showing(map.lastRemoval) }
     let start = replies.bytes.beginReply(id: id)
     replies.appendEntry(entry, withKey: false, now: now)
@@ -17,7 +17,7 @@ extension RequestProcessor {
   mutating func count(
     _ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard prefix.byteCount <= Key.maxSize else { return replies.fail(.illegalArgument, id) }
+    guard prefix.byteCount <= Key.maxSize else { return failPrefix(prefix.byteCount, id, into: &replies) }
     let shownRevision = max(map.lastRemoval, map.lastInsertion)
     replies.bytes.appendReply(id: id, number: UInt64(map.count(prefix: prefix, now: now)))
     return RequestResult(shownRevision: shownRevision)
@@ -28,10 +28,14 @@ extension RequestProcessor {
   mutating func put(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else { return replies.fail(.malformed, id) }
-    if let code = error(in: write, of: body) { return replies.fail(code, id) }
+    guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else {
+      return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: 0))
+    }
+    if let code = error(in: write, of: body) { return replies.fail(code, id, flaw(code, of: write, in: body)) }
     let key = unsafe body.extracting(unchecked: write.key)
-    guard meetsCondition(write, key, &map) else { return replies.fail(.conditionFailed, id) }
+    guard meetsCondition(write, key, &map) else {
+      return replies.fail(.conditionFailed, id, WriteCondition(write).failure(actual: map.get(key, now: now)?.revision))
+    }
     let revision = map.revision &+ 1
     try store(write, body, revision: revision, &map)
     replies.bytes.appendReply(id: id, number: revision)
@@ -41,18 +45,31 @@ extension RequestProcessor {
   mutating func putMany(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let count = body.integer(at: 0, as: UInt32.self) else { return replies.fail(.malformed, id) }
+    guard let count = body.integer(at: 0, as: UInt32.self) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 4))
+    }
     guard count <= limits.maxKeysPerRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
     var position = 4
-    var conditionHolds = true
-    for _ in 0..<count {
-      guard let write = WriteRecord(body, at: position) else { return replies.fail(.malformed, id) }
-      if let code = error(in: write, of: body) { return replies.fail(code, id) }
-      conditionHolds = conditionHolds && meetsCondition(write, body.extracting(write.key), &map)
+    // The first record whose condition doesn't hold, and its position among all.
+    var failed: (write: WriteRecord, position: Int)?
+    for index in 0..<Int(count) {
+      guard let write = WriteRecord(body, at: position) else {
+        return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: position))
+      }
+      if let code = error(in: write, of: body) {
+        return replies.fail(code, id, message(flaw(code, of: write, in: body), of: write, index, in: body))
+      }
+      if failed == nil, !meetsCondition(write, body.extracting(write.key), &map) { failed = (write, index) }
       position = write.end
     }
-    guard position == body.byteCount else { return replies.fail(.malformed, id) }
-    guard conditionHolds else { return replies.fail(.conditionFailed, id) }
+    guard position == body.byteCount else {
+      return replies.fail(.malformed, id, BodyFlaw.trailing(body.byteCount - position))
+    }
+    if let (write, index) = failed {
+      let revision = map.get(body.extracting(write.key), now: now)?.revision
+      let reason = WriteCondition(write).failure(actual: revision)
+      return replies.fail(.conditionFailed, id, message(reason, of: write, index, in: body))
+    }
     guard count > 0 else {
       replies.bytes.appendReply(id: id, number: 0)
       return RequestResult()
@@ -90,12 +107,32 @@ extension RequestProcessor {
     return nil
   }
 
+  /// Describes the error in a write.
+  private func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
+    switch code {
+    case .keyInvalid: BodyFlaw.ofKey(body.extracting(write.key))
+    case .valueTooLarge: "the value has \(write.value.count) bytes; the limit is \(maxValueSize)"
+    case .dataSerialization: "the value is not a list in its wire format"
+    default: Self.illegalArgument(flags: write.flags, expiry: write.expiry)
+    }
+  }
+
+  /// Describes the impossible combination of a write's flags and fields.
+  static func illegalArgument(flags: UInt8, expiry: UInt64) -> String {
+    let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
+    if flags & both == both { return "an operation can't have two conditions" }
+    return "an entry can't expire after \(expiry) ms; use 1 ms to 2^53 ms"
+  }
+
+  /// Returns a message that names one of several records and its key.
+  /// - Parameter index: The record's position among all; the message counts from 1.
+  private func message(_ reason: String, of write: WriteRecord, _ index: Int, in body: RawSpan) -> String {
+    "record \(index + 1) on \(body.quoted(write.key)): \(reason)"
+  }
+
   private func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
     if write.flags & ~RecordFlags.expiry == 0 { return true }
-    let condition = WriteCondition(
-      ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
-      ifRevision: write.flags & RecordFlags.ifRevision != 0 ? write.revision : nil)
-    return map.satisfies(condition, key, now: now)
+    return map.satisfies(WriteCondition(write), key, now: now)
   }
 
   private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap)
@@ -112,20 +149,25 @@ extension RequestProcessor {
   mutating func delete(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let flags = body.integer(at: 0, as: UInt8.self), flags & ~RecordFlags.ifRevision == 0 else {
-      return replies.fail(.malformed, id)
+    guard let flags = body.integer(at: 0, as: UInt8.self) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 1))
+    }
+    guard flags & ~RecordFlags.ifRevision == 0 else {
+      return replies.fail(.malformed, id, "a delete has invalid flags: \(flags)")
     }
     var position = 1
     var condition = WriteCondition()
     if flags != 0 {
-      guard let revision = body.integer(at: 1, as: UInt64.self) else { return replies.fail(.malformed, id) }
+      guard let revision = body.integer(at: 1, as: UInt64.self) else {
+        return replies.fail(.malformed, id, "the body ends before the revision")
+      }
       condition.ifRevision = revision
       position = 9
     }
     let key = body.extracting(position..<body.byteCount)
-    guard Key.isValid(key) else { return replies.fail(.keyInvalid, id) }
+    guard Key.isValid(key) else { return replies.fail(.keyInvalid, id, BodyFlaw.ofKey(key)) }
     guard condition.ifRevision == nil || map.satisfies(condition, key, now: now) else {
-      return replies.fail(.conditionFailed, id)
+      return replies.fail(.conditionFailed, id, condition.failure(actual: map.get(key, now: now)?.revision))
     }
     let isDeleted = try map.delete(key, revision: map.revision + 1, now: now)
     replies.bytes.appendReply(id: id, number: isDeleted ? 1 : 0)
@@ -153,7 +195,7 @@ extension RequestProcessor {
   mutating func deleteAll(
     _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     replies.bytes.appendReply(id: id, number: UInt64(try map.deleteAll(now: now)))
     return RequestResult()
   }
@@ -168,19 +210,52 @@ extension RequestProcessor {
 
   /// Decodes and checks the list of keys that is the whole body of a request.
   mutating func decodeKeys(_ body: RawSpan, _ id: UInt32, into replies: inout ReplyBuffer) -> DecodedKeys {
-    guard let keys = KeyList(body) else { return .invalid(replies.fail(.malformed, id)) }
+    guard let keys = KeyList(body) else { return .invalid(replies.fail(.malformed, id, BodyFlaw.ofKeyList(body))) }
     guard keys.count <= limits.maxKeysPerRequest else {
       return .invalid(failTooManyKeys(keys.count, id, into: &replies))
     }
     var remaining = keys
     while let key = remaining.next(body) {
-      guard Key.isValid(body.extracting(key)) else { return .invalid(replies.fail(.keyInvalid, id)) }
+      guard Key.isValid(body.extracting(key)) else {
+        let reason = BodyFlaw.ofKey(body.extracting(key))
+        return .invalid(replies.fail(.keyInvalid, id, "key \(keys.count - remaining.remaining): \(reason)"))
+      }
     }
-    guard remaining.isComplete(body) else { return .invalid(replies.fail(.malformed, id)) }
+    guard remaining.isComplete(body) else {
+      return .invalid(replies.fail(.malformed, id, BodyFlaw.ofKeyList(body)))
+    }
     return .valid(keys)
+  }
+
+  func failPrefix(_ byteCount: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+    replies.fail(.illegalArgument, id, "the prefix has \(byteCount) bytes; the limit is \(Key.maxSize)")
   }
 
   func failTooManyKeys(_ count: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.fail(.illegalArgument, id, "the request has \(count) keys; the limit is \(limits.maxKeysPerRequest)")
+  }
+}
+
+extension WriteCondition {
+  init(_ write: WriteRecord) {
+    self.init(
+      ifAbsent: write.flags & RecordFlags.ifAbsent != 0,
+      ifRevision: write.flags & RecordFlags.ifRevision != 0 ? write.revision : nil)
+  }
+
+  /// Describes why the condition doesn't hold.
+  /// - Parameter actual: The revision of the entry; nil if there is none.
+  func failure(actual: UInt64?) -> String {
+    if ifAbsent { return "the key has an entry" }
+    guard let expected = ifRevision else { return "the condition doesn't hold" }
+    guard let actual else { return "there is no entry, and revision \(expected) was expected" }
+    return "the entry has revision \(actual), not \(expected)"
+  }
+}
+
+extension RawSpan {
+  /// The beginning of a key, of up to 128 bytes, in quotation marks and with escapes, for messages.
+  func quoted(_ key: Range<Int>) -> String {
+    extracting(key.lowerBound..<min(key.upperBound, key.lowerBound + 128)).toString().debugDescription
   }
 }

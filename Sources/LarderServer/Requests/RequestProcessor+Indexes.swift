@@ -39,7 +39,7 @@ extension RequestProcessor {
   mutating func listIndexes(
     _ body: RawSpan, _ id: UInt32, _ store: Store, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     let text = JSONValue.array(store.indexReports.map(\.json)).encoded()
     guard text.count <= limits.maxFrameBytes - Frame.minLength else {
       return replies.fail(.failed, id, "the list of indexes is larger than a frame (limits.frame-bytes)")

@@ -21,7 +21,7 @@ extension RequestProcessor {
           &connection, .helloExpected, "a hello must begin with the bytes LRDR", into: &replies)
       case .malformed:
         connection.phase = .closing
-        return replies.fail(.malformed, header.id, "the hello is malformed")
+        return replies.fail(.malformed, header.id, BodyFlaw.ofHello(body))
       }
     }
     guard hello.versions.overlaps(ProtocolVersion.min...ProtocolVersion.max) else {
@@ -60,7 +60,7 @@ extension RequestProcessor {
     }
     if operation == .credit { return addCredit(header, body, &connection) }
     if operation == .cancel { return cancel(header, body, &connection, into: &replies) }
-    guard header.flags == 0 else { return replies.fail(.malformed, id) }
+    guard header.flags == 0 else { return replies.fail(.malformed, id, "byte 5 of a request must be 0") }
     let takesStore =
       Self.isOnEntries(header.kind) || operation.isOnDocuments || operation == .storeClose
       || (operation == .stats && header.detail != 0)
@@ -80,14 +80,14 @@ extension RequestProcessor {
     do throws(StorageError) {
       switch operation {
       case .ping:
-        guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+        guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
         return succeed(id, into: &replies)
       case .stats: return stats(header, body, connection, into: &replies)
       case .slowLog: return slowLog(id, body, into: &replies)
       case .connections: return connections(id, body, into: &replies)
       case .storeOpen: return try openStore(id, body, &connection, into: &replies)
       case .storeClose:
-        guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+        guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
         connection.stores.close(header.detail)
         return succeed(id, into: &replies)
       case .find, .aggregate, .changeMatching:
@@ -108,10 +108,12 @@ extension RequestProcessor {
         let name = try decodeStoreName(body)
         if let refused = rejectUnlessPermitted(operation, on: name, id, connection, into: &replies) { return refused }
         try server.stores.drop(name)
+        server.storeWasDropped()
         return succeed(id, into: &replies)
       default: break
       }
-      return replies.fail(.malformed, id)
+      // Only a second hello is left.
+      return replies.fail(.malformed, id, "this connection has had its hello")
     } catch {
       return replies.fail(error, id)
     }
@@ -151,7 +153,7 @@ extension RequestProcessor {
   private mutating func stats(
     _ header: FrameHeader, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard body.byteCount == 0 else { return replies.fail(.malformed, header.id) }
+    guard body.byteCount == 0 else { return replies.fail(.malformed, header.id, BodyFlaw.ofEmpty(body)) }
     let figures: [Figure]
     if let store = connection.stores[header.detail]?.store {
       let mapFigures: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
@@ -169,7 +171,7 @@ extension RequestProcessor {
   }
 
   private mutating func slowLog(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
-    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     let now = monotonicMilliseconds()
     let start = replies.bytes.beginReply(id: id)
     for entry in server.slowLog.withLock({ $0.newestFirst }) {
@@ -184,7 +186,7 @@ extension RequestProcessor {
 
   private mutating func connections(_ id: UInt32, _ body: RawSpan, into replies: inout ReplyBuffer) -> RequestResult {
     guard body.byteCount == 4, let limit = body.integer(at: 0, as: UInt32.self) else {
-      return replies.fail(.malformed, id)
+      return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 4, fills: true))
     }
     let now = monotonicMilliseconds()
     var commands: [Int32: String] = [:]
@@ -221,7 +223,9 @@ extension RequestProcessor {
     guard body.byteCount <= 2 * 255 else {
       return replies.fail(.illegalArgument, id, "no engine has such a long name")
     }
-    guard let creation = StoreCreation(body) else { return replies.fail(.malformed, id) }
+    guard let creation = StoreCreation(body) else {
+      return replies.fail(.malformed, id, "the size of the name exceeds the body")
+    }
     let name = try StoreName(creation.name)
     if let refused = rejectUnlessPermitted(.storeCreate, on: name, id, connection, into: &replies) { return refused }
     try server.stores.create(name, StoreSpecification(creation.specification))
@@ -231,10 +235,13 @@ extension RequestProcessor {
   private mutating func listStores(
     _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard body.byteCount == 0 else { return replies.fail(.malformed, id) }
+    guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     let start = replies.bytes.beginReply(id: id)
     for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
-      let entries = store.access { $0.count(now: now) }
+      let entries = store.access { map in
+        _ = map.expireBriefly(now: now)
+        return map.statistics.entries
+      }
       replies.bytes.append(
         ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))
     }

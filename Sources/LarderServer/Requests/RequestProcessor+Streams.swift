@@ -56,9 +56,12 @@ extension RequestProcessor {
     _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
     _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
-    guard let request = ScanRequest(body, of: operation) else { return replies.fail(.malformed, id) }
-    guard request.prefix.count <= Key.maxSize, request.cursor?.count ?? 0 <= Key.maxSize else {
-      return replies.fail(.illegalArgument, id)
+    guard let request = ScanRequest(body, of: operation) else {
+      return replies.fail(.malformed, id, BodyFlaw.ofScan(body, of: operation))
+    }
+    guard request.prefix.count <= Key.maxSize else { return failPrefix(request.prefix.count, id, into: &replies) }
+    if let cursor = request.cursor, cursor.count > Key.maxSize {
+      return replies.fail(.illegalArgument, id, "the cursor has \(cursor.count) bytes; the limit is \(Key.maxSize)")
     }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     let prefix = body.extracting(request.prefix)
@@ -144,6 +147,8 @@ extension RequestProcessor {
   mutating func continueStream(
     _ stream: inout ReplyStream, _ notifier: ChangeNotifier? = nil, into replies: inout ReplyBuffer
   ) -> Bool {
+    updateClock()
+    defer { timeHasPassed() }
     if case .changes(var watch) = stream.remainder {
       defer { stream.remainder = .changes(watch) }
       return continueWatch(&stream, &watch, notifier, into: &replies)
@@ -184,17 +189,32 @@ extension RequestProcessor {
     return earliest
   }
 
-  /// Ends the streams whose client has sent no credit for too long.
+  /// Ends the streams whose client has sent no credit for too long, and those that lack credit when their client sends
+  /// nothing more.
   /// - Returns: whether there were any.
   mutating func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
     let timeout = limits.streamTimeout
     var hasEnded = false
-    for index in connection.streams.indices.reversed()
-    where connection.streams[index].credit <= 0 && !connection.streams[index].isWatch
-      && connection.streams[index].lastSent + timeout.wholeMilliseconds <= now
-    {
-      recordEnd(of: connection.streams[index], .answerExpired)
-      replies.appendError(.answerExpired, connection.endStream(at: index), "no credit arrived for \(timeout)")
+    let inputHasEnded = connection.phase == .inputEnded
+    for index in connection.streams.indices.reversed() where connection.streams[index].credit <= 0 {
+      let stream = connection.streams[index]
+      guard inputHasEnded || !stream.isWatch && stream.lastSent + timeout.wholeMilliseconds <= now else { continue }
+      recordEnd(of: stream, .answerExpired)
+      replies.appendError(
+        .answerExpired, connection.endStream(at: index),
+        inputHasEnded ? "no credit can arrive, because the client sends no more" : "no credit arrived for \(timeout)")
+      hasEnded = true
+    }
+    return hasEnded
+  }
+
+  /// Ends the streams of dropped stores, with or without credit. A stream that waits for a job ends with the job.
+  /// - Returns: whether there were any.
+  mutating func endStreamsOfDroppedStores(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    var hasEnded = false
+    for stream in connection.streams where stream.runningJob == nil && stream.store.access({ $0.isDropped }) {
+      connection.endStream(id: stream.id)
+      replies.appendError(.storeUnknown, stream.id, "store \(stream.store.name) was dropped")
       hasEnded = true
     }
     return hasEnded

@@ -7,8 +7,8 @@ extension RequestProcessor {
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
   ) -> RequestResult {
-    guard let request = WatchRequest(body) else { return replies.fail(.malformed, id) }
-    guard request.prefix.count <= Key.maxSize else { return replies.fail(.illegalArgument, id) }
+    guard let request = WatchRequest(body) else { return replies.fail(.malformed, id, BodyFlaw.ofWatch(body)) }
+    guard request.prefix.count <= Key.maxSize else { return failPrefix(request.prefix.count, id, into: &replies) }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     // The reply reveals the store's revision, so that one must still be there after a crash.
     let revision = map.revision

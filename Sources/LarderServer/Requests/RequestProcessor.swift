@@ -16,8 +16,10 @@ struct RequestProcessor: ~Copyable {
   let server: ServerState
   /// The limits in force. The worker has a copy of its own, because every request reads them.
   private(set) var limits: ServerLimits
-  /// The time of this wakeup, in milliseconds of the clock that expiries are measured with.
+  /// The time, in milliseconds of the clock that expiries are measured with. During a request it does not change.
   private(set) var now: UInt64 = 0
+  /// The size of the requests executed and replies made since the clock was read, in bytes; see `countWork`.
+  private var work = 0
   var prefetcher = Prefetcher()
   /// The documents whose fields a find returns, while they are copied.
   var documents = DocumentBatch()
@@ -27,15 +29,18 @@ struct RequestProcessor: ~Copyable {
   let mailbox: Mailbox
   private let metrics: WorkerMetrics
   private var counts = WakeupCounts()
-  private var heldStore = HeldStore()
+  private var heldStore: HeldStore
 
   /// How many times a write is retried while its store has no room for another commit.
   private static let maxRoomRetries = 100
+  /// The work after which the clock is read again, in bytes. Short requests of that size take less than 0.5 ms.
+  private static let maxWork = 16 << 10
 
   init(server: ServerState, metrics: WorkerMetrics, mailbox: Mailbox) {
     self.server = server
     self.metrics = metrics
     self.mailbox = mailbox
+    heldStore = HeldStore(server.expiryTimer)
     let limits = server.limits
     self.limits = limits
     maxValueSize = limits.maxValueBytes
@@ -48,7 +53,29 @@ struct RequestProcessor: ~Copyable {
   // MARK: Wakeups
 
   @inline(__always)
-  mutating func beginWakeup(now: UInt64) { self.now = now }
+  mutating func beginWakeup(now: UInt64) {
+    self.now = now
+    work = 0
+  }
+
+  /// Notes that time has passed, so that the clock is read before the next request.
+  @inline(__always)
+  mutating func timeHasPassed() { work = Self.maxWork }
+
+  /// Counts what a request or a frame took. How long it took is not known, only that short requests take little time
+  /// for their size.
+  @inline(__always)
+  private mutating func countWork(_ byteCount: Int, of operation: UInt8) {
+    work = Self.isShort(operation) ? work &+ byteCount : Self.maxWork
+  }
+
+  /// Reads the clock if much has been executed since, because an entry that has expired meanwhile is absent.
+  @inline(__always)
+  mutating func updateClock() {
+    guard work >= Self.maxWork else { return }
+    now = monotonicMilliseconds()
+    work = 0
+  }
 
   /// Moves what was counted to the worker's metrics, and to the slow log if the wakeup took at least as long as the
   /// threshold.
@@ -136,9 +163,10 @@ struct RequestProcessor: ~Copyable {
   ) -> Int {
     let maxReplyBytes = maxReplyBytes(for: connection)
     let previousCount = counts.requests
+    connection.isDeferred = false
     defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
     var position = 0
-    while connection.executes, replies.bytes.count < maxReplyBytes {
+    while connection.executes, !connection.isDeferred, replies.bytes.count < maxReplyBytes {
       switch FrameScan(
         bytes, at: position, maxLength: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
@@ -163,7 +191,13 @@ struct RequestProcessor: ~Copyable {
           continue
         } else {
           unlockStore()
+          updateClock()
           result = executeOnServer(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
+          timeHasPassed()
+        }
+        if result.isDeferred {
+          connection.isDeferred = true
+          break
         }
         record(result, of: header.kind)
         position += header.frameSize
@@ -203,6 +237,7 @@ struct RequestProcessor: ~Copyable {
         unsafe prefetcher.prefetchRecords(&store.map)
       }
       let body = unsafe bytes.extracting(unchecked: header.body(at: position))
+      updateClock()
       let mark = replies.bytes.count
       var result: RequestResult
       if let executed = unsafe execute(header, body, &connection, store, &store.map, into: &replies) {
@@ -210,6 +245,11 @@ struct RequestProcessor: ~Copyable {
       } else {
         result = executeWhenThereIsRoom(header, body, &connection, store, into: &replies)
       }
+      if result.isDeferred {
+        connection.isDeferred = true
+        break
+      }
+      countWork(header.frameSize &+ replies.bytes.count &- mark, of: header.kind)
       if replies.lacksValues {
         unlockStore()
         if let failure = replies.readValues(of: header.id, from: mark) {
@@ -218,6 +258,7 @@ struct RequestProcessor: ~Copyable {
           connection.endStream(id: header.id)
         }
         heldStore.lock(store)
+        timeHasPassed()
       }
       record(result, of: header.kind)
       position &+= header.frameSize
@@ -241,6 +282,8 @@ struct RequestProcessor: ~Copyable {
       unlockStore()
       let hasRoom = store.commitWriter?.waitForSpace() ?? false
       heldStore.lock(store)
+      timeHasPassed()
+      updateClock()
       if let result = unsafe execute(header, body, &connection, store, &store.map, into: &replies) { return result }
       if !hasRoom { break }
     }
@@ -260,7 +303,9 @@ struct RequestProcessor: ~Copyable {
       result = replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
     } else {
       do throws(StorageError) {
-        result = try handle(header, body, &connection, store, &map, into: &replies)
+        let handled = try handle(header, body, &connection, store, &map, into: &replies)
+        if handled.isDeferred { return handled }
+        result = handled
       } catch {
         replies.truncate(to: mark)
         result = error == .diskTooSlow ? nil : replies.fail(error, header.id)
@@ -287,10 +332,14 @@ struct RequestProcessor: ~Copyable {
     case .putMany: return try putMany(body, id, &map, into: &replies)
     case .delete: return try delete(body, id, &map, into: &replies)
     case .deleteMany: return try deleteMany(body, id, &map, into: &replies)
-    case .deleteAll: return try deleteAll(body, id, &map, into: &replies)
-    case .count: return count(body, id, &map, into: &replies)
-    case .page: return try scan(.page, body, id, &connection, store, &map, into: &replies)
-    case .all: return try scan(.all, body, id, &connection, store, &map, into: &replies)
+    case .deleteAll: return try map.expireBriefly(now: now) ? .deferred : deleteAll(body, id, &map, into: &replies)
+    case .count: return map.expireBriefly(now: now) ? .deferred : count(body, id, &map, into: &replies)
+    case .page:
+      if map.expireBriefly(now: now) { return .deferred }
+      return try scan(.page, body, id, &connection, store, &map, into: &replies)
+    case .all:
+      if map.expireBriefly(now: now) { return .deferred }
+      return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
     case .apply: return try apply(body, id, &connection, store, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
@@ -301,6 +350,15 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool {
     kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+  }
+
+  /// Whether a request takes little time for its size and that of its reply.
+  @inline(__always)
+  private static func isShort(_ kind: UInt8) -> Bool {
+    switch Operation(rawValue: kind) {
+    case .get, .put, .delete, .count: true
+    default: false
+    }
   }
 
   /// Whether a request on entries changes nothing, or reports which commit its reply reveals, as an apply does.
@@ -342,12 +400,18 @@ struct RequestResult {
   let shownRevision: UInt64
   /// Whether the reply follows when a job has ended. The outcome is not known then.
   let isPending: Bool
+  /// Whether nothing was done, and the request must be executed again later: it counts entries, and many that have
+  /// expired are still to be removed.
+  let isDeferred: Bool
+
+  static let deferred = RequestResult(isDeferred: true)
 
   @inline(__always)
-  init(outcome: Outcome = .done, shownRevision: UInt64 = 0, isPending: Bool = false) {
+  init(outcome: Outcome = .done, shownRevision: UInt64 = 0, isPending: Bool = false, isDeferred: Bool = false) {
     self.outcome = outcome
     self.shownRevision = shownRevision
     self.isPending = isPending
+    self.isDeferred = isDeferred
   }
 
   /// The same result of a reply that reveals a commit.

@@ -47,6 +47,7 @@ struct EventLoop: ~Copyable {
         processBatch()
       }
       if hasMail { readMailbox() }
+      if handler.hasDeferred { executeDeferred() }
       handler.endWakeup()
       if handler.isSweepDue { sweep() }
       if spareReplies.bytes.capacity > ReadBatch.maxKeptReplyBytes { spareReplies.bytes.releaseStorage() }
@@ -85,6 +86,15 @@ struct EventLoop: ~Copyable {
       didServe(token.slot)
     }
     batch.removeAll()
+    handler.timeHasPassed()
+  }
+
+  /// Tries to execute requests that were deferred.
+  private mutating func executeDeferred() {
+    for token in handler.takeDeferred() where connections.contains(token) {
+      handler.executeDeferred(of: &connections[token.slot], &spareReplies)
+      didServe(token.slot)
+    }
   }
 
   /// Prefetches the memory for the next connections in the batch.
@@ -168,6 +178,11 @@ struct EventLoop: ~Copyable {
       for token in handler.takeWatchers(of: store) where connections.contains(token) {
         handler.resumeWatches(of: store, &connections[token.slot], &spareReplies)
         didServe(token.slot)
+      }
+    }
+    if mail.hasDroppedStores {
+      forEachConnection { handler, connection, _, spare in
+        handler.endStreamsOfDroppedStores(of: &connection, &spare)
       }
     }
     for job in mail.endedJobs where connections.contains(job.token) {

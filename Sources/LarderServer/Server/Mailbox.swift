@@ -21,6 +21,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var mustDrain = false
     /// The watched stores that have changed.
     fileprivate(set) var changedStores: [ObjectIdentifier] = []
+    /// Whether stores were dropped.
+    fileprivate(set) var hasDroppedStores = false
     /// The jobs that have an outcome.
     fileprivate(set) var endedJobs: [DocumentJob] = []
   }
@@ -66,6 +68,12 @@ final class Mailbox: Sendable {
     contents.withLock { contents in
       if !contents.changedStores.contains(store) { contents.changedStores.append(store) }
     }
+    wakeup.signal()
+  }
+
+  /// Reports that a store was dropped.
+  func postDroppedStore() {
+    contents.withLock { $0.hasDroppedStores = true }
     wakeup.signal()
   }
 

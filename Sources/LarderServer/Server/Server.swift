@@ -20,7 +20,6 @@ package final class Server: Sendable {
   private let workers: [Worker]
   private let acceptors: Lock<[Acceptor]?>
   private let metrics: [MetricsListener]
-  private let expiryTimer: ExpiryTimer
 
   /// Opens the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an
@@ -79,7 +78,7 @@ package final class Server: Sendable {
     self.workers = workers
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
-    expiryTimer = ExpiryTimer(state)
+    state.expiryTimer.start(state)
     state.setReadiness(.ready)
   }
 
@@ -135,7 +134,7 @@ package final class Server: Sendable {
   /// `completion`.
   package func stop(_ completion: @escaping @Sendable () -> Void) {
     state.setReadiness(.stopping)
-    expiryTimer.stop()
+    state.expiryTimer.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in
@@ -145,37 +144,5 @@ package final class Server: Sendable {
       state.accessControl.reportSuppressedRefusals()
       completion()
     }
-  }
-}
-
-/// Frees the memory of expired entries that nobody reads, and of changes that nobody watches: once a second, with a
-/// limited number of entries each time a store is locked. It also updates the figures that cover recent seconds.
-///
-/// Safe because the timer does not change, and Dispatch sources may be used from any thread.
-private final class ExpiryTimer: @unchecked Sendable {
-  private let timer: any DispatchSourceTimer
-
-  /// The number of entries that expire while a store is locked.
-  private static let maxEntriesPerLock = 1_000
-
-  init(_ state: ServerState) {
-    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "larder.expiry"))
-    timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(200))
-    timer.setEventHandler {
-      state.updateRecentFigures()
-      for store in state.stores.list() {
-        let now = monotonicMilliseconds()
-        store.access { $0.discardAbandonedFeed(now: now) }
-        while store.access({ map in
-          map.expire(now: now, limit: Self.maxEntriesPerLock)
-          return map.isExpiryDue(now: now)
-        }) {}
-      }
-    }
-    timer.activate()
-  }
-
-  func stop() {
-    timer.cancel()
   }
 }

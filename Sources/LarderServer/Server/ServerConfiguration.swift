@@ -102,6 +102,8 @@ package struct ServerLimits: Sendable {
   package var helloTimeout: Duration = .seconds(5)
   /// How long a connection may stall in the middle of a frame.
   package var frameTimeout: Duration = .seconds(30)
+  /// How long a client may take to send one frame, however many bytes arrive meanwhile.
+  package var frameTime: Duration = .seconds(300)
   /// How long a client may leave its replies unread.
   package var writeTimeout: Duration = .seconds(30)
   /// How long a reply stream waits for credit.

@@ -16,6 +16,8 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs = JobRunner()
+  let expiryTimer = ExpiryTimer()
+  private let mailboxes = Lock<[Mailbox]>([])
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
@@ -54,6 +56,14 @@ final class ServerState: Sendable {
   /// Counts a worker that has executed everything that had arrived before the server was asked to stop.
   func workerBeganDraining() { drainingWorkerCount.add(1, ordering: .releasing) }
   var areAllWorkersDraining: Bool { drainingWorkerCount.load(ordering: .acquiring) == workers.count }
+
+  // MARK: Workers
+
+  /// Adds a worker to those that are notified of dropped stores.
+  func add(_ mailbox: Mailbox) { mailboxes.withLock { $0.append(mailbox) } }
+
+  /// Notifies all workers that a store was dropped.
+  func storeWasDropped() { for mailbox in mailboxes.withLock({ $0 }) { mailbox.postDroppedStore() } }
 
   // MARK: Figures
 
@@ -95,7 +105,7 @@ final class ServerState: Sendable {
 
   /// The figures of a store's map. The caller has the store's lock.
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
-    map.expire(now: now)
+    _ = map.expireBriefly(now: now)
     let statistics = map.statistics
     let figures = [
       Figure("entries", UInt64(statistics.entries)),

@@ -18,6 +18,7 @@ final class Worker: @unchecked Sendable {
   init(index: Int, server: ServerState) throws(SystemError) {
     queue = DispatchQueue(label: "larder.worker.\(index)")
     mailbox = try Mailbox()
+    server.add(mailbox)
     let poll = try Poll()
     try poll.add(mailbox.descriptor, .reading, token: Mailbox.token)
     loop = EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)

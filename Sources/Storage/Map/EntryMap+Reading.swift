@@ -23,7 +23,8 @@ extension EntryMap {
     return true
   }
 
-  /// Returns the number of entries. Removes expired entries first, as all functions that count do.
+  /// Returns the number of entries. Removes expired entries first, as all functions that count do, however many there
+  /// are; see `expireBriefly`.
   package mutating func count(now: UInt64) -> Int {
     expire(now: now)
     return order.count

@@ -1,3 +1,5 @@
+import Platform
+
 /// The times when entries expire, soonest first: a binary heap of times and hashes of keys.
 ///
 /// Every live entry with an expiry has at least one item under its hash that isn't later than that expiry. An item may
@@ -25,6 +27,8 @@ struct ExpiryQueue {
   private var items: [Item] = []
   /// The number of live entries with an expiry.
   private(set) var entryCount = 0
+  /// Whether an item was pushed, since `forgetSooner`, that is sooner than all others.
+  private(set) var hasSooner = false
 
   var count: Int { items.count }
   var first: Item? { items.first }
@@ -42,7 +46,10 @@ struct ExpiryQueue {
       items.swapAt(index, (index - 1) / 2)
       index = (index - 1) / 2
     }
+    if index == 0 { hasSooner = true }
   }
+
+  mutating func forgetSooner() { hasSooner = false }
 
   /// Removes and returns the soonest item.
   /// - Precondition: The queue isn't empty.
@@ -94,6 +101,31 @@ extension EntryMap {
 
   /// Returns whether `expire` has anything to examine.
   package func isExpiryDue(now: UInt64) -> Bool { nextExpiry ?? .max <= now }
+
+  /// Returns the time of the next call of `expire`, once, if a write has made it sooner; otherwise nil.
+  @inline(__always)
+  package mutating func takeSoonerExpiry() -> UInt64? {
+    guard expiryQueue.hasSooner else { return nil }
+    expiryQueue.forgetSooner()
+    return nextExpiry
+  }
+
+  /// The time that `expireBriefly` takes at most, in nanoseconds, but for its last few entries.
+  private static var briefNanoseconds: UInt64 { 200_000 }
+  /// The number of queue items that it examines before it looks at the clock again.
+  private static var briefLimit: Int { 16 }
+
+  /// Removes expired entries for a fraction of a millisecond, because others wait for the store's lock meanwhile.
+  ///
+  /// - Returns: Whether there are more.
+  package mutating func expireBriefly(now: UInt64) -> Bool {
+    guard isExpiryDue(now: now) else { return false }
+    let deadline = monotonicNanoseconds() + Self.briefNanoseconds
+    repeat {
+      expire(now: now, limit: Self.briefLimit)
+    } while isExpiryDue(now: now) && monotonicNanoseconds() < deadline
+    return isExpiryDue(now: now)
+  }
 
   /// Removes the entries whose expiry isn't after `now`. Expiring takes no revision.
   ///

@@ -138,11 +138,12 @@ extension EntryMap {
   /// The number of living snapshots; those of the same state count once.
   package var snapshotCount: Int { snapshots.count }
 
-  /// Returns an immutable view of the map as it is. O(1) after removing the expired entries.
+  /// Returns an immutable view of the map as it is. O(1) after removing expired entries, of which many may stay: see
+  /// `expireBriefly`. Readers skip these, but ranks count them.
   ///
   /// Every snapshot must be ended: until then, everything it sees stays in memory.
   package mutating func snapshot(now: UInt64) -> Snapshot {
-    expire(now: now)
+    _ = expireBriefly(now: now)
     if let shared = snapshots.share(changeCount: changeCount) { return shared }
     let snapshot = snapshots.add(root: order.root, count: order.count, revision: revision, changeCount: changeCount)
     order.beginEpoch(after: snapshot.epoch)

@@ -1,0 +1,91 @@
+import Dispatch
+import Glibc
+import Platform
+import Storage
+import Synchronization
+
+/// Removes expired entries soon after their end, whether or not somebody reads them: their memory is needed, and a
+/// request that counts must not find many of them. It also discards changes that nobody watches, and updates the
+/// figures that cover recent seconds.
+///
+/// A pass removes whatever is due in all stores. The next one is planned for the soonest expiry, and a worker that
+/// writes an entry with a sooner one says so. A store is locked for a fraction of a millisecond at a time, and not
+/// locked for about as long in between, so that workers are not delayed by however many entries expire.
+///
+/// Safe because what changes is atomic or used on `queue` only.
+final class ExpiryTimer: @unchecked Sendable {
+  private let queue = DispatchQueue(label: "larder.expiry")
+  /// Nil before the start and after the end.
+  private var timer: (any DispatchSourceTimer)?
+  /// When the next pass is due, in milliseconds. It is signed, because `Atomic<UInt64>.min` of Swift 6.3.1 compares
+  /// its numbers as if they were.
+  private let due = Atomic<Int64>(.max)
+  private var lastPass: UInt64 = 0
+  private var nextSecond: UInt64 = 0
+
+  /// The minimum time between two passes, in milliseconds, so that entries that expire one by one share passes.
+  private static let interval: UInt64 = 20
+  /// How long the stores stay unlocked between two slices of a pass, in microseconds.
+  private static let pause: UInt32 = 50
+
+  /// Begins with the passes. Call it once.
+  func start(_ state: ServerState) {
+    queue.async { [weak state] in
+      let timer = DispatchSource.makeTimerSource(queue: self.queue)
+      timer.setEventHandler { [unowned self] in if let state { run(state) } }
+      self.timer = timer
+      self.nextSecond = monotonicMilliseconds() + 1_000
+      timer.schedule(deadline: .now())
+      timer.activate()
+    }
+  }
+
+  /// Ends the passes, after the present one.
+  func stop() {
+    queue.async {
+      self.timer?.cancel()
+      self.timer = nil
+    }
+  }
+
+  /// Notes that an entry expires at a time, in milliseconds, that is sooner than all others of its store. From any
+  /// thread.
+  func entryWillExpire(at time: UInt64) {
+    let time = Int64(clamping: time)
+    guard time < due.min(time, ordering: .relaxed).oldValue else { return }
+    queue.async { self.plan() }
+  }
+
+  /// Sets the timer for the next pass.
+  private func plan() {
+    guard let timer else { return }
+    let next = max(min(UInt64(due.load(ordering: .relaxed)), nextSecond), lastPass + Self.interval)
+    let now = monotonicMilliseconds()
+    timer.schedule(
+      deadline: .now() + .milliseconds(Int(max(next, now) - now)), leeway: .milliseconds(Int(Self.interval / 4)))
+  }
+
+  private func run(_ state: ServerState) {
+    due.store(.max, ordering: .relaxed)
+    lastPass = monotonicMilliseconds()
+    let stores = state.stores.all
+    if lastPass >= nextSecond {
+      nextSecond = lastPass + 1_000
+      state.updateRecentFigures()
+      for store in stores { store.access { $0.discardAbandonedFeed(now: lastPass) } }
+    }
+    var remaining = stores.filter(Self.expireBriefly)
+    while !remaining.isEmpty {
+      usleep(Self.pause)
+      remaining = remaining.filter(Self.expireBriefly)
+    }
+    for store in stores {
+      if let next = store.access({ $0.nextExpiry }) { due.min(Int64(clamping: next), ordering: .relaxed) }
+    }
+    plan()
+  }
+
+  private static func expireBriefly(_ store: Store) -> Bool {
+    store.access { $0.expireBriefly(now: monotonicMilliseconds()) }
+  }
+}
