@@ -29,7 +29,7 @@ package final class Server: Sendable {
   /// - Parameter stores: stores that are open already. The server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     var configuration = configuration
-    let data = try configuration.dataPath.map { try DataDirectory.open($0) }
+    let data = try configuration.dataPath.map { try DataDirectory.open($0, on: configuration.fileSystem) }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, data: data,
       onRefusal: configuration.onRefusal)
