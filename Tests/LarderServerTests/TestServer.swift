@@ -30,7 +30,8 @@ final class TestServer: Sendable {
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
-    logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil, rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
+    logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil,
+    rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
     folder = try TemporaryFolder()

@@ -7,6 +7,7 @@ package final class StallingFiles: FileSystem {
   private struct State {
     /// The folder whose disk stalls; nil if no disk does.
     var folder: String?
+    var hidesCache = false
     var waiting: [DispatchSemaphore] = []
   }
 
@@ -29,6 +30,12 @@ package final class StallingFiles: FileSystem {
     for call in waiting { call.signal() }
   }
 
+  /// Whether all that is read has to be read from the disk.
+  package var hidesCache: Bool {
+    get { state.withLock { $0.hidesCache } }
+    set { state.withLock { $0.hidesCache = newValue } }
+  }
+
   /// The number of calls that wait.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
@@ -37,8 +44,8 @@ package final class StallingFiles: FileSystem {
 
   // MARK: Calls
 
-  private func isStalled(_ path: String) -> Bool {
-    state.withLock { state in state.folder.map { path.hasPrefix($0) } ?? false }
+  private func hidesCache(of path: String) -> Bool {
+    state.withLock { state in state.hidesCache || state.folder.map { path.hasPrefix($0) } ?? false }
   }
 
   private func wait(_ path: String) {
@@ -129,6 +136,10 @@ package final class StallingFiles: FileSystem {
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
       disk.wait(path)
       return unsafe try file.read(at: offset, into: buffer)
+    }
+
+    func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+      disk.hidesCache(of: path) ? 0 : unsafe file.readFromCache(at: offset, into: buffer)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {

@@ -103,6 +103,8 @@ package final class Server: Sendable {
       state.change(previousLimits)
       throw error
     }
+    // Some of them may be refused what they do at the moment.
+    state.accessControl.findNames(of: state.registry.users, timeout: .milliseconds(100))
     state.accessControl.change(policy)
     let updates = DispatchGroup()
     for worker in workers {
@@ -140,6 +142,8 @@ package final class Server: Sendable {
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in
       for worker in workers { worker.waitUntilDrained() }
+      // A client may have gone away while its request was executed.
+      state.storeChanges.sync {}
       state.stores.close()
       for listener in metrics { listener.stop() }
       state.accessControl.reportSuppressedRefusals()

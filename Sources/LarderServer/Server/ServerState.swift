@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 import Storage
 import Synchronization
@@ -16,6 +17,8 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs = JobRunner()
+  /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
+  let storeChanges = DispatchQueue(label: "larder.stores")
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
