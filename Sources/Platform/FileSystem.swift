@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The file operations of durable stores. `LocalFileSystem` is the real implementation; tests use a disk that fails on
@@ -62,6 +63,10 @@ package protocol File: AnyObject, Sendable {
   /// - Returns: The number of bytes read.
   func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 
+  /// Reads what is in memory, and does not wait for the disk.
+  /// - Returns: The number of bytes read. It can be 0, even if all are in memory, where that can't be found out.
+  func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int
+
   /// Writes all bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
 
@@ -72,6 +77,10 @@ package protocol File: AnyObject, Sendable {
 
   /// Makes the file's bytes and size durable: `fdatasync(2)`. The caller must not retry after a failure.
   func sync() throws(SystemError)
+}
+
+extension File {
+  package func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int { 0 }
 }
 
 // MARK: - Local files
@@ -196,6 +205,11 @@ private final class LocalFile: File {
       done += moved
     }
     return done
+  }
+
+  func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    // Whatever fails here fails again when the disk is read.
+    max(0, unsafe pread_from_cache(descriptor.number, buffer.baseAddress, buffer.count, offset))
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {

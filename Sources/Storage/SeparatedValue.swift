@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 
 /// A reference to a value in a file of its store, with what tells the value from any other bytes there.
@@ -10,7 +11,7 @@ package struct SeparatedValue: Sendable {
   /// The CRC32C of the value.
   let checksum: UInt32
 
-  /// Reads the value into a buffer of its size.
+  /// Reads the value into a buffer of its size, and waits for the disk if necessary.
   /// - Throws: If the value can't be read, or is not what was written. The contents of the buffer are then undefined.
   package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) {
     precondition(buffer.count == byteCount)
@@ -20,7 +21,44 @@ package struct SeparatedValue: Sendable {
     } catch {
       throw .failed(path: file.path, error)
     }
-    guard count == byteCount, unsafe UnsafeRawBufferPointer(buffer).checksum() == checksum else {
+    guard count == byteCount else { throw .damaged(path: file.path, offset: offset) }
+    unsafe try check(buffer)
+  }
+
+  /// Reads the value into a buffer of its size if that doesn't have to wait for the disk.
+  /// - Returns: Whether it was read. The contents of the buffer are undefined if not.
+  /// - Throws: `damaged` if it is not what was written.
+  package func readFromCache(into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) -> Bool {
+    precondition(buffer.count == byteCount)
+    guard unsafe file.file.readFromCache(at: offset, into: buffer) == byteCount else { return false }
+    unsafe try check(buffer)
+    return true
+  }
+
+  /// Whether the value can probably be read without waiting for the disk: its first and last bytes can.
+  package var isProbablyCached: Bool {
+    var byte: UInt8 = 0
+    return unsafe withUnsafeMutableBytes(of: &byte) { byte in
+      unsafe file.file.readFromCache(at: offset, into: byte) == 1
+        && file.file.readFromCache(at: offset + byteCount - 1, into: byte) == 1
+    }
+  }
+
+  /// Reads the value in pieces, so that it is in memory afterward. Waits for the disk.
+  package func readAhead() {
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: min(byteCount, 256 << 10), alignment: 1)
+    defer { unsafe room.deallocate() }
+    var done = 0
+    while done < byteCount {
+      // What fails here fails again for those who need the value.
+      let piece = unsafe UnsafeMutableRawBufferPointer(rebasing: room.prefix(byteCount - done))
+      guard let count = unsafe try? file.file.read(at: offset + done, into: piece), count > 0 else { return }
+      done += count
+    }
+  }
+
+  private func check(_ buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) {
+    guard unsafe UnsafeRawBufferPointer(buffer).checksum() == checksum else {
       throw .damaged(path: file.path, offset: offset)
     }
   }
@@ -28,7 +66,12 @@ package struct SeparatedValue: Sendable {
 
 /// A file with separated values. It stays open, and so readable after its name is gone, as long as anything refers to a
 /// value in it.
+///
+/// It is closed on a thread of its own. The last reference is often dropped under a store's lock, and closing a file
+/// whose name is gone frees its space, which takes the disk some time.
 final class ValueFile: Sendable {
+  private static let closer = DispatchQueue(label: "larder.closing")
+
   let file: any File
   let path: String
 
@@ -36,6 +79,8 @@ final class ValueFile: Sendable {
     self.file = file
     self.path = path
   }
+
+  deinit { Self.closer.async { [file] in withExtendedLifetime(file) {} } }
 }
 
 /// The location of the separated value that a put of this key and revision has written.

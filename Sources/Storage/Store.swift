@@ -12,6 +12,8 @@ package final class Store: Sendable {
   package let limit: MemoryLimit?
   /// What makes the store's commits durable; nil for a store in memory.
   package let commitWriter: CommitWriter?
+  /// Runs reads that wait for the disk.
+  package let diskReads = DiskReads()
   /// The keys of documents whose values are in files; nil if none are.
   let keptKeys: KeptKeys?
   /// A random number below 2⁶³. A store that is created or opened again has another one: its revisions, or what they

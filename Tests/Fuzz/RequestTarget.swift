@@ -100,6 +100,14 @@ private struct Exchange: ~Copyable {
         unsafe consumed = processor.process(
           bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, into: &output)
         processor.unlockStore()
+        while connection.isPaused {
+          // Another thread changes the stores.
+          if Self.mailbox.read().endedPauses.contains(where: { connection.isPaused(as: $0) }) {
+            processor.endPause(of: &connection, isOverdue: false, into: &output)
+          } else {
+            sched_yield()
+          }
+        }
         guard consumed >= 0, consumed <= before else { fatalError("more bytes were consumed than there are") }
         input.consume(consumed)
         isAtEnd = isGradual ? consumed == 0 : output.isEmpty || !connection.executes
@@ -164,7 +172,7 @@ private struct Exchange: ~Copyable {
     var batch = DocumentBatch()
     for index in connection.streams.indices.reversed() {
       guard let job = connection.streams[index].runningJob else { continue }
-      while job.takeTurn(&batch) == .needsTurn {}
+      while case .needsTurn = job.takeTurn(&batch) {}
       processor.beginReply(to: job, of: &connection, into: &output)
     }
     return takeOutput()
@@ -175,7 +183,7 @@ private struct Exchange: ~Copyable {
     for index in connection.streams.indices.reversed() {
       connection.streams[index].addCredit(ReplyStream.maxCredit)
       while connection.streams[index].isReady,
-        processor.continueStream(&connection.streams[index], into: &output)
+        case .unfinished = processor.continueStream(&connection.streams[index], into: &output)
       {}
       connection.endStream(at: index)
       replies += takeOutput()

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Platform
 import Storage
 import Testing
@@ -80,7 +81,7 @@ extension ServerTests {
       #expect(try client.isClosed())
       let refusal = Refusal(
         peer: nil, client: "a TCP client", listener: Listener(address: server.address), action: "use this server")
-      #expect(events.withLock { $0 } == [.refused(refusal)])
+      #expect(eventually { events.withLock { $0 } == [.refused(refusal)] })
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }
 
@@ -251,12 +252,15 @@ struct UserNamesTests {
       lookups.withLock { $0 += 1 }
       return user == 33 ? "web" : nil
     }
-    // On a busy machine, the first lookup may take longer than a caller waits.
-    while names.client(peer(33)) != "user web (uid 33)" {}
-    for _ in 0..<3 { #expect(names.client(peer(34)) == "uid 34") }
-    #expect(names.client(nil) == "a TCP client")
-    while lookups.withLock({ $0 }) < 2 { _ = names.client(peer(34)) }
+    #expect(names.client(nil) == "a TCP client" && names.client(peer(33)) == "uid 33")
+    let answers = DispatchGroup()
+    for user: UInt32 in [33, 34, 33, 34] {
+      answers.enter()
+      if !names.ask(for: user, { answers.leave() }) { answers.leave() }
+    }
+    answers.wait()
     #expect(names.client(peer(33)) == "user web (uid 33)" && names.client(peer(34)) == "uid 34")
+    #expect(!names.ask(for: 33) {} && !names.ask(for: 34) {})
     #expect(lookups.withLock { $0 } == 2)
   }
 
@@ -268,10 +272,51 @@ struct UserNamesTests {
       finish.wait()
       return "web"
     }
-    for user in 33...40 as ClosedRange<UInt32> { #expect(names.client(peer(user)) == "uid \(user)") }
-    while lookups.withLock({ $0.isEmpty }) {}
-    #expect(lookups.withLock { $0 } == [33])
+    let answered = DispatchSemaphore(value: 0)
+    #expect(names.ask(for: 33) { answered.signal() })
+    names.giveUp(on: 33)
+    for user in 33...40 as ClosedRange<UInt32> {
+      #expect(!names.ask(for: user) {})
+      #expect(names.client(peer(user)) == "uid \(user)")
+    }
     finish.signal()
-    while names.client(peer(33)) != "user web (uid 33)" {}
+    answered.wait()
+    #expect(lookups.withLock { $0 } == [33])
+    #expect(names.client(peer(33)) == "user web (uid 33)")
+    finish.signal()
+    #expect(names.ask(for: 34) { answered.signal() })
+    answered.wait()
+  }
+}
+
+struct PausedRefusalTests {
+  @Test func `a connection pauses until the refusal of its request can name its user`() throws {
+    let server = ServerState(limits: ServerLimits(), workerCount: 1)
+    server.accessControl.change(try AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]))
+    let mailbox = try Mailbox()
+    var processor = RequestProcessor(server: server, metrics: server.workers[0], mailbox: mailbox)
+    processor.beginWakeup(now: 1_000)
+    var ends: [Int32] = [-1, -1]
+    try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { close(ends[1]) }
+    var connection = Connection(
+      Descriptor(owning: ends[0]), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
+      now: 1_000)
+    connection.phase = .open
+    var replies = ReplyBuffer()
+    let requests = Request.create("new", id: 7) + Request.create("newer", id: 8)
+    var consumed = unsafe processor.process(requests.span.bytes, of: &connection, into: &replies)
+    let (isPaused, isSilent) = (connection.isPaused, replies.isEmpty)
+    #expect(consumed == 0 && isPaused && isSilent)
+    while connection.isPaused {
+      for pause in mailbox.read().endedPauses where connection.isPaused(as: pause) {
+        processor.endPause(of: &connection, isOverdue: false, into: &replies)
+      }
+    }
+    consumed = unsafe processor.process(requests.span.bytes, of: &connection, into: &replies)
+    #expect(consumed == requests.count)
+    let text = String(decoding: replies.bytes.toArray(), as: UTF8.self)
+    let name = userName(ofID: getuid()).map { "user \($0) (uid \(getuid()))" } ?? "uid \(getuid())"
+    #expect(text.contains("\(name) may not create store new") && text.contains("\(name) may not create store newer"))
   }
 }

@@ -140,6 +140,24 @@ extension ServerTests {
       #expect(try client.call(Request.get("gone", id: 8)).code == .failed)
     }
 
+    @Test func `a failure of one store fails the replies about it, and only those`() throws {
+      let other = TestEngine()
+      let stores = try [(engine, "durable"), (other, "other")].map { engine, name in
+        Store(name: try StoreName(name), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
+      }
+      let server = try TestServer(serving: stores)
+      let client = try server.connect(store: "durable")
+      #expect(try client.call(Request.open("other", id: 3)).isDone)
+      engine.pause()
+      other.pause()
+      try client.send(Request.put("a", [1], id: 5) + Request.put("a", [1], id: 6, store: 2))
+      #expect(client.isSilent(for: 0.05))
+      engine.fail(.failed("the test says so"))
+      other.resume()
+      #expect(try client.receive().isError(.failed, id: 5))
+      #expect(try client.receive().isDone)
+    }
+
     @Test func `a store on a full disk refuses writes until there is space again`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")

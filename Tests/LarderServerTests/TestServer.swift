@@ -27,9 +27,11 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
+  ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
-    metrics: Address? = nil, rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
+    logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil,
+    rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
     folder = try TemporaryFolder()
@@ -37,7 +39,9 @@ final class TestServer: Sendable {
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
     configuration.workers = workers
     configuration.metrics = metrics
-    configuration.stores = try stores.map { try .init(name: $0, "memory") }
+    configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }
+    if !logs.isEmpty { configuration.dataPath = folder.file("data") }
+    configuration.fileSystem = files
     configuration.accessRules = rules
     if let onRefusal { configuration.onRefusal = onRefusal }
     limits(&configuration.limits)
@@ -45,6 +49,9 @@ final class TestServer: Sendable {
   }
 
   deinit { _ = stop() }
+
+  /// The folder of a durable store.
+  func folder(of store: String) -> String { folder.file("data/stores/\(store)") }
 
   /// Connects a client, exchanges the hello, and opens a store, which gets handle 1.
   func connect(credit: UInt32 = 1 << 20, store: String = "test") throws -> TestClient {

@@ -1,17 +1,32 @@
+import Dispatch
+
 @testable import Storage
+
+extension CommitWriter {
+  /// Waits until the space for commits has changed, for at most a second.
+  /// - Returns: Whether it has changed.
+  func waitForSpace(since count: UInt64) -> Bool {
+    let changed = DispatchSemaphore(value: 0)
+    waitForSpace(since: count) { changed.signal() }
+    return changed.wait(timeout: .now() + 1) == .success
+  }
+}
 
 extension Store {
   /// Puts an entry into a durable store and wakes its commit writer. Waits while the disk is busy with other work.
   func putWhenThereIsSpace(_ key: [UInt8], _ value: [UInt8]) throws {
     var waits = 0
     while true {
+      let spaceChangeCount = commitWriter!.spaceChangeCount
       do throws(StorageError) {
         try access { map throws(StorageError) in
           unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
         }
         break
       } catch {
-        guard error == .diskTooSlow, commitWriter!.waitForSpace() || waits < 60 else { throw error }
+        guard error == .diskTooSlow, commitWriter!.waitForSpace(since: spaceChangeCount) || waits < 60 else {
+          throw error
+        }
         waits += 1
       }
     }

@@ -1,3 +1,4 @@
+import Dispatch
 import Documents
 import Storage
 
@@ -52,7 +53,8 @@ struct IndexReopenBench {
     var next = 0
     while next < documents.count {
       let batch = documents[next..<min(next + Self.batchCount, documents.count)]
-      do {
+      let spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
+      do throws(StorageError) {
         try store.access { map throws(StorageError) in
           for document in batch {
             let revision = map.revision + 1
@@ -60,12 +62,19 @@ struct IndexReopenBench {
           }
         }
         next = batch.endIndex
-      } catch StorageError.diskTooSlow {
+      } catch {
+        guard error == .diskTooSlow else { throw error }
         // What is there already is put again.
-        guard store.commitWriter?.waitForSpace() == true else { throw StorageError.diskTooSlow }
+        Self.waitForSpace(in: store, since: spaceChangeCount)
       }
       store.commitWriter?.wake()
     }
+  }
+
+  private static func waitForSpace(in store: Store, since count: UInt64) {
+    let hasChanged = DispatchSemaphore(value: 0)
+    store.commitWriter?.waitForSpace(since: count) { hasChanged.signal() }
+    hasChanged.wait()
   }
 
   private func open(_ data: DataDirectory, _ name: StoreName, _ documents: [NumberedDocument]) throws -> Opening {

@@ -11,12 +11,14 @@
 #include <malloc.h>
 #include <netinet/tcp.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <wchar.h>
 
 // The headers declare these only under _GNU_SOURCE. The Glibc module is built without it, and would then conflict.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 extern int wcwidth(wchar_t character);
+extern ssize_t preadv2(int file, const struct iovec *rooms, int count, off_t offset, int flags);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 
 // The library's recv and send are cancellation points, which costs every call in a multithreaded process.
@@ -26,6 +28,13 @@ static inline ssize_t receive_without_cancellation(int socket, void *bytes, size
 
 static inline ssize_t send_without_cancellation(int socket, const void *bytes, size_t count, int flags) {
   return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
+}
+
+// Reads what is in the page cache, without waiting for the disk: RWF_NOWAIT, which the headers declare only under
+// _GNU_SOURCE, too.
+static inline ssize_t pread_from_cache(int file, void *bytes, size_t count, off_t offset) {
+  struct iovec room = {bytes, count};
+  return preadv2(file, &room, 1, offset, 0x00000008);
 }
 
 // Thread affinity, which the headers also declare only under _GNU_SOURCE.

@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 
 /// Decides what connections may do, and reports what they are refused: `Protocol/wire.md` §10. Used by any thread.
@@ -5,12 +6,14 @@ final class AccessControl: Sendable {
   private let currentPolicy = Lock(AccessPolicy.nobody)
   private let refusalLog: RefusalLog
   private let userNames = UserNames()
+  /// Where refusals are reported, because a log may keep its writer waiting.
+  private let reports = DispatchQueue(label: "larder.refusals")
 
   /// What a client that no rule matches asks for with its hello.
   static let useServer = "use this server"
 
   init(_ reportRefusal: @escaping @Sendable (RefusalLog.Event) -> Void) {
-    refusalLog = RefusalLog(reportRefusal)
+    refusalLog = RefusalLog { [reports] event in reports.async { reportRefusal(event) } }
   }
 
   /// The policy in force.
@@ -25,7 +28,34 @@ final class AccessControl: Sendable {
     return policy.grants(peer, listener: connection.listener)
   }
 
-  /// Reports that a connection was refused something.
+  /// Reports that a connection was refused something, once the name of its user is known.
+  /// - Parameters:
+  ///   - action: what the client asked for, as it reads after "may not".
+  ///   - answered: called when the name is known, if the result is nil.
+  /// - Returns: the message to the client; nil if the name has to be found out first.
+  func refuse(
+    _ action: String, to connection: borrowing Connection, answered: @escaping @Sendable () -> Void
+  ) -> String? {
+    if let peer = Socket.credentials(of: connection.descriptor), userNames.ask(for: peer.user, answered) { return nil }
+    return refuse(action, to: connection)
+  }
+
+  /// Waits no longer for the name of a connection's user.
+  func giveUpOnName(of connection: borrowing Connection) {
+    if let peer = Socket.credentials(of: connection.descriptor) { userNames.giveUp(on: peer.user) }
+  }
+
+  /// Finds out the names of users for messages, as far as that takes no longer than `timeout`. Not for workers.
+  func findNames(of users: Set<UInt32>, timeout: DispatchTimeInterval) {
+    let answers = DispatchGroup()
+    for user in users {
+      answers.enter()
+      if !userNames.ask(for: user, { answers.leave() }) { answers.leave() }
+    }
+    _ = answers.wait(timeout: .now() + timeout)
+  }
+
+  /// Reports that a connection was refused something, with its user's name if that is known.
   /// - Parameter action: what the client asked for, as it reads after "may not".
   /// - Returns: the message to the client.
   func refuse(_ action: String, to connection: borrowing Connection) -> String {
@@ -37,5 +67,8 @@ final class AccessControl: Sendable {
   }
 
   /// Reports how many refusals were not reported one by one, before the server stops.
-  func reportSuppressedRefusals() { refusalLog.reportSuppressed() }
+  func reportSuppressedRefusals() {
+    refusalLog.reportSuppressed()
+    reports.sync {}
+  }
 }

@@ -3,14 +3,13 @@ import Platform
 
 /// The names of users, for messages about refusals.
 ///
-/// Workers look names up, and a system whose users are kept on another machine may never answer. So a thread of its own
-/// asks the system, once per user and for a limited number of users. A worker waits 100 ms at most, and not at all
-/// while an earlier answer is overdue.
+/// A system whose users are kept on another machine may take its time to name one, or never answer. So a thread of its
+/// own asks the system, once per user and for a limited number of users. Who needs a name is called when it is known,
+/// and gives up after a while. While an answer is overdue, no other user is asked for.
 ///
 /// Used by any thread; what changes is behind a lock.
 final class UserNames: Sendable {
   private static let maxCount = 1_024
-  private static let patience = DispatchTimeInterval.milliseconds(100)
 
   private struct State {
     /// The names that are known; nil for users without a name.
@@ -24,34 +23,38 @@ final class UserNames: Sendable {
 
   init(_ lookUp: @escaping @Sendable (UInt32) -> String? = userName(ofID:)) { self.lookUp = lookUp }
 
-  /// Describes a client.
+  /// Describes a client with what is known.
   /// - Parameter peer: nil for a TCP client.
   func client(_ peer: Credentials?) -> String {
     guard let peer else { return "a TCP client" }
-    guard let name = name(of: peer.user) else { return "uid \(peer.user)" }
+    guard let name = state.withLock({ $0.names[peer.user] ?? nil }) else { return "uid \(peer.user)" }
     return "user \(name) (uid \(peer.user))"
   }
 
-  /// The name of a user; nil if there is none, or the system has not answered in time.
-  private func name(of user: UInt32) -> String? {
-    let (known, mustAsk) = state.withLock { state in
-      (state.names[user], state.names[user] == nil && !state.isOverdue && state.names.count < Self.maxCount)
+  /// Asks for the name of a user, unless it is known or can't be found out now.
+  /// - Parameter answered: called when the system has answered, if it was asked.
+  /// - Returns: whether the system was asked.
+  func ask(for user: UInt32, _ answered: @escaping @Sendable () -> Void) -> Bool {
+    let mustAsk = state.withLock { state in
+      state.names[user] == nil && !state.isOverdue && state.names.count < Self.maxCount
     }
-    guard mustAsk else { return known ?? nil }
-    let answered = DispatchSemaphore(value: 0)
+    guard mustAsk else { return false }
     queue.async { [self] in
-      ask(user)
-      answered.signal()
+      lookUpOnce(user)
+      answered()
     }
-    let isInTime = answered.wait(timeout: .now() + Self.patience) == .success
-    return state.withLock { state in
+    return true
+  }
+
+  /// Waits no longer for the name of a user.
+  func giveUp(on user: UInt32) {
+    state.withLock { state in
       // The answer may have arrived just now.
-      if !isInTime, state.names[user] == nil { state.isOverdue = true }
-      return state.names[user] ?? nil
+      if state.names[user] == nil { state.isOverdue = true }
     }
   }
 
-  private func ask(_ user: UInt32) {
+  private func lookUpOnce(_ user: UInt32) {
     // Another worker may have asked while this waited in the queue.
     let isKnown = state.withLock { $0.names[user] != nil }
     let name = isKnown ? nil : lookUp(user)

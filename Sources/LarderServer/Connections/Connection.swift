@@ -38,6 +38,15 @@ struct Connection: ~Copyable {
   /// Whether its worker checks it when commits have become durable.
   private var isAwaitingDurability = false
 
+  /// What it waits for before any more of its requests are executed; nil if it need not wait.
+  private var pause: Pause?
+  /// The number of pauses so far.
+  private var pauseCount: UInt32 = 0
+  /// When the pause takes too long, in milliseconds; nil if it may take any time.
+  private(set) var pauseDeadline: UInt64?
+  /// How many times its next request has waited for space.
+  var spaceWaitCount = 0
+
   /// What the poll reports for it.
   private var interest = Connection.initialInterest
   /// Whether there may be more input than the last read brought, which the poll does not report again.
@@ -93,20 +102,20 @@ struct Connection: ~Copyable {
   /// Whether its socket is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred
+    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred && !isPaused
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
   }
 
   /// Whether something can be sent as soon as the socket accepts it.
-  private var sends: Bool { !outbox.isEmpty || streams.contains { $0.isReady } }
+  private var sends: Bool { !outbox.isEmpty || (!isPaused && streams.contains { $0.isReady }) }
 
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
   /// to do.
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
-      && !isDeferred && interest == Self.initialInterest
+      && !isDeferred && !isPaused && interest == Self.initialInterest
   }
 
   /// Whether its next request was deferred, and can be executed again at any time.
@@ -127,6 +136,8 @@ struct Connection: ~Copyable {
       return ConnectionTimeout(.lingering, since: lastSent, milliseconds: ConnectionTimeout.lingerMilliseconds)
     }
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
+    // It is not read.
+    if isPaused { return nil }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
     case .open where !heldReplies.isEmpty || isDeferred: return nil
@@ -292,6 +303,39 @@ struct Connection: ~Copyable {
   mutating func endWaitForDurability(now: UInt64) {
     isAwaitingDurability = false
     if isBlockedByHeldReplies { readingDidResume(now: now) }
+  }
+
+  // MARK: Pauses
+
+  /// Whether it waits before any more of its requests are executed.
+  @inline(__always)
+  var isPaused: Bool { pause != nil }
+
+  /// The token of the pause that is begun next.
+  var nextPauseToken: PauseToken { PauseToken(connection: token, number: pauseCount &+ 1) }
+
+  /// Whether this pause has not ended.
+  func isPaused(as token: PauseToken) -> Bool { isPaused && pauseCount == token.number }
+
+  /// Begins a pause.
+  /// - Parameter deadline: when it takes too long, in milliseconds.
+  mutating func begin(_ pause: Pause, deadline: UInt64? = nil) -> PauseToken {
+    precondition(!isPaused, "a paused connection executes nothing")
+    let token = nextPauseToken
+    pauseCount = token.number
+    self.pause = pause
+    pauseDeadline = deadline
+    return token
+  }
+
+  /// Ends the pause. The connection was not read meanwhile, so its timeouts begin now.
+  /// - Returns: what it has waited for; nil if it is not paused.
+  mutating func endPause(now: UInt64) -> Pause? {
+    guard let pause = pause.take() else { return nil }
+    pauseDeadline = nil
+    readingDidResume(now: now)
+    for index in streams.indices { streams[index].restartTimeout(now: now) }
+    return pause
   }
 
   // MARK: Streams

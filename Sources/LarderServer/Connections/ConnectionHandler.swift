@@ -255,13 +255,16 @@ struct ConnectionHandler: ~Copyable {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection)
       // If the output was full and has drained, the inbox may have whole frames.
-      guard connection.outbox.isEmpty, connection.executes, !connection.inbox.isEmpty else { break }
+      guard connection.outbox.isEmpty, connection.executes, !connection.isPaused, !connection.inbox.isEmpty else {
+        break
+      }
       executeInbox(of: &connection, &replies)
       if replies.isEmpty { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
     // If replies are in the way, sending them continues the requests.
     if connection.mustRetry, !deferred.contains(connection.token) { deferred.append(connection.token) }
+    if let deadline = connection.pauseDeadline { sweepTimer.schedule(noLaterThan: deadline) }
     processor.startJobs(of: &connection)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
@@ -271,7 +274,7 @@ struct ConnectionHandler: ~Copyable {
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
-    guard !connection.streams.isEmpty else { return }
+    guard !connection.streams.isEmpty, !connection.isPaused else { return }
     processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
     if connection.phase == .inputEnded { _ = processor.endStreamsWithoutCredit(of: &connection, into: &replies) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
@@ -304,7 +307,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Closes a connection that has nothing left to do, or takes it a step closer to that.
   private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
-    guard !connection.hasWaitingReplies, !connection.mustRetry else { return }
+    guard !connection.hasWaitingReplies, !connection.mustRetry, !connection.isPaused else { return }
     if drainDeadline != nil, connection.executes, hasNothingToReport(connection) {
       processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &replies)
       send(&replies, to: &connection)
@@ -349,6 +352,19 @@ struct ConnectionHandler: ~Copyable {
   mutating func releaseHeldReplies(of connection: inout Connection, _ spare: inout ReplyBuffer) {
     connection.endWaitForDurability(now: now)
     settle(&connection, &spare)
+  }
+
+  // MARK: Pauses
+
+  /// Ends a pause of a connection, unless it has ended already, and executes the requests that have waited.
+  mutating func endPause(_ token: PauseToken, of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if connection.isPaused(as: token) { endPause(of: &connection, isOverdue: false, &spare) }
+  }
+
+  private mutating func endPause(of connection: inout Connection, isOverdue: Bool, _ spare: inout ReplyBuffer) {
+    processor.endPause(of: &connection, isOverdue: isOverdue, into: &spare)
+    settle(&connection, &spare)
+    if !connection.isPaused { connection.spaceWaitCount = 0 }
   }
 
   // MARK: Jobs
@@ -411,6 +427,13 @@ struct ConnectionHandler: ~Copyable {
     if drainDeadline != nil, connection.hasWatched {
       resumeWatches(of: nil, &connection, &spare)
       sweepTimer.schedule(noLaterThan: now + Self.drainSweepInterval)
+    }
+    if let deadline = connection.pauseDeadline {
+      if deadline <= now {
+        endPause(of: &connection, isOverdue: true, &spare)
+      } else {
+        sweepTimer.schedule(noLaterThan: deadline)
+      }
     }
     if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }

@@ -41,6 +41,7 @@ struct DocumentBatch: ~Copyable {
   var count: Int { entries.count }
   /// The size of all keys and values, in bytes, wherever they are.
   private(set) var byteCount = 0
+  private var hasValuesInFiles = false
 
   subscript(index: Int) -> Entry { entries[index] }
 
@@ -75,6 +76,7 @@ struct DocumentBatch: ~Copyable {
     entries.removeAll(keepingCapacity: true)
     bytes.removeAll(keepingCapacity: true)
     byteCount = 0
+    hasValuesInFiles = false
     if readValue.capacity > Self.maxKeptByteCount { readValue.releaseStorage() }
   }
 
@@ -94,6 +96,7 @@ struct DocumentBatch: ~Copyable {
       }
     } else if let separatedValue = entry.separatedValue {
       value = .inFile(separatedValue)
+      hasValuesInFiles = true
     }
     byteCount += key.count + entry.valueByteCount
     entries.append(Entry(head: EntryHead(handle, entry), key: key, value: value))
@@ -106,7 +109,16 @@ struct DocumentBatch: ~Copyable {
 
   // MARK: Reading
 
-  /// Calls `body` with the key and the value of an entry. Locks the store if the value is large.
+  /// The values that must probably be read from a disk.
+  var uncachedValues: [SeparatedValue] {
+    guard hasValuesInFiles else { return [] }
+    return entries.compactMap { entry in
+      if case .inFile(let value) = entry.value, !value.isProbablyCached { value } else { nil }
+    }
+  }
+
+  /// Calls `body` with the key and the value of an entry. Locks the store if the value is large, and waits for the disk
+  /// if it is in a file.
   /// - Throws: If the value can't be read, or the snapshot has ended.
   mutating func withContents<Result>(
     of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
@@ -115,18 +127,49 @@ struct DocumentBatch: ~Copyable {
       return body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range))
     }
     let entry = entries[index]
-    switch entry.value {
-    case .copied: break
-    case .large(let byteCount): try copyLarge(entry, byteCount, store, in: snapshot)
-    case .inFile(let value): try read(value, of: entry)
+    if let value = try copyLarge(entry, store, in: snapshot) {
+      unsafe try read(value, of: entry) { (value, room) throws(SeparatedValueError) in unsafe try value.read(into: room)
+      }
     }
     return unsafe body(bytes.span.extracting(entry.key), readValue.bytes.bindMemory(to: UInt8.self).span)
   }
 
+  /// What `withCachedContents` comes to.
+  enum CachedContents<Result> {
+    case result(Result)
+    /// The value must be read from the disk.
+    case onDisk(MissingValue)
+  }
+
+  /// Calls `body` with the key and the value of an entry, unless that has to wait for the disk.
+  /// - Throws: If the value can't be read, or the snapshot has ended.
+  mutating func withCachedContents<Result>(
+    of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
+  ) throws(JobFailure) -> CachedContents<Result> {
+    if case .copied(let range) = entries[index].value {
+      return .result(body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range)))
+    }
+    let entry = entries[index]
+    if let value = try copyLarge(entry, store, in: snapshot) {
+      let isRead = unsafe try read(value, of: entry) { (value, room) throws(SeparatedValueError) in
+        unsafe try value.readFromCache(into: room)
+      }
+      guard isRead else { return .onDisk(MissingValue(value: value, offset: 0, key: bytes[entry.key])) }
+    }
+    return unsafe .result(body(bytes.span.extracting(entry.key), readValue.bytes.bindMemory(to: UInt8.self).span))
+  }
+
   /// Copies a large value in pieces, and unlocks the store in between.
+  /// - Returns: The value instead if it is in a file.
   private mutating func copyLarge(
-    _ entry: Entry, _ byteCount: Int, _ store: Store, in snapshot: Snapshot
-  ) throws(JobFailure) {
+    _ entry: Entry, _ store: Store, in snapshot: Snapshot
+  ) throws(JobFailure) -> SeparatedValue? {
+    let byteCount: Int
+    switch entry.value {
+    case .copied: return nil
+    case .inFile(let value): return value
+    case .large(let count): byteCount = count
+    }
     readValue.removeAll()
     while readValue.count < byteCount {
       var separatedValue: SeparatedValue?
@@ -141,20 +184,23 @@ struct DocumentBatch: ~Copyable {
           return nil
         }
       } catch { throw JobFailure(error) }
-      if let separatedValue { return try read(separatedValue, of: entry) }
+      if let separatedValue { return separatedValue }
     }
+    return nil
   }
 
-  private mutating func read(_ value: SeparatedValue, of entry: Entry) throws(JobFailure) {
+  private mutating func read<Result>(
+    _ value: SeparatedValue, of entry: Entry,
+    _ read: (SeparatedValue, UnsafeMutableRawBufferPointer) throws(SeparatedValueError) -> Result
+  ) throws(JobFailure) -> Result {
     readValue.removeAll()
     let offset = readValue.extend(by: value.byteCount)
     do throws(SeparatedValueError) {
-      unsafe try readValue.overwrite(at: offset, byteCount: value.byteCount) { (room) throws(SeparatedValueError) in
-        unsafe try value.read(into: room)
+      return unsafe try readValue.overwrite(at: offset, byteCount: value.byteCount) {
+        (room) throws(SeparatedValueError) in unsafe try read(value, room)
       }
     } catch {
-      let key = String(decoding: bytes[entry.key].prefix(128), as: UTF8.self)
-      throw JobFailure(.valueDamaged, "the value of \"\(key)\": \(error)")
+      throw JobFailure(.valueDamaged, MissingValue(value: value, offset: 0, key: bytes[entry.key]).message(error))
     }
   }
 }

@@ -1,3 +1,4 @@
+import Dispatch
 import Documents
 import Platform
 import Storage
@@ -33,6 +34,8 @@ final class DocumentJob: @unchecked Sendable {
   private let body: [UInt8]
   private let snapshot: Snapshot
   private let mailbox: Mailbox
+  /// The space changes of the store before the last attempt to commit.
+  private var spaceChangeCount: UInt64 = 0
   /// When the request was executed, in milliseconds of the clock that expiries are measured with.
   private let now: UInt64
   private let phase = Atomic(Phase.running)
@@ -60,6 +63,8 @@ final class DocumentJob: @unchecked Sendable {
   private var usedTime: UInt64 = 0
   /// The number of entries that are examined at a time, so that a turn ends in time whatever an entry takes.
   private var batchCount = 16
+  /// A batch that has been gathered, while its values are read from a disk.
+  private var waitingBatch: DocumentBatch?
 
   /// How long a turn takes, in nanoseconds, unless a single document takes longer.
   private static let turnTime: UInt64 = 1_000_000
@@ -109,6 +114,9 @@ final class DocumentJob: @unchecked Sendable {
     return phase != .committed
   }
 
+  /// Whether it has been canceled. From any thread.
+  var isCanceled: Bool { phase.load(ordering: .acquiring) == .canceled }
+
   // MARK: From the task
 
   /// Prevents that the job is canceled, because it is about to make its changes. Call it with the store locked.
@@ -127,6 +135,8 @@ final class DocumentJob: @unchecked Sendable {
 
   enum TurnEnd {
     case needsTurn, needsSpace, ended
+    /// The next turn needs values that must be read from a disk.
+    case needsValues([SeparatedValue])
   }
 
   /// Works for one turn. When the job has ended, posts it to the worker, unless it was canceled.
@@ -136,8 +146,9 @@ final class DocumentJob: @unchecked Sendable {
       var task = try preparedTask()
       var end = start
       while end - start < Self.turnTime {
-        if phase.load(ordering: .acquiring) == .canceled { return endTurns(nil) }
-        if search.isAtEnd || task.isFinished {
+        if isCanceled { return endTurns(nil) }
+        if waitingBatch == nil, search.isAtEnd || task.isFinished {
+          spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
           switch try task.end(self) {
           case .result(let result): return endTurns(.success(result))
           case .needsSpace: return .needsSpace
@@ -146,6 +157,10 @@ final class DocumentJob: @unchecked Sendable {
           case .unfinished: break
           }
         } else {
+          if let values = try gatherBatch(&batch) {
+            usedTime += monotonicNanoseconds() - start
+            return .needsValues(values)
+          }
           try examineBatch(&batch, task)
           task = try continuedTask(after: task)
         }
@@ -161,8 +176,14 @@ final class DocumentJob: @unchecked Sendable {
     } catch { return endTurns(.failure(error)) }
   }
 
-  /// Blocks the thread until the store has room for a commit, or for a second.
-  func waitForSpace() { _ = store.commitWriter?.waitForSpace() }
+  /// Calls `body` once when the store may have room for a commit, or after a second.
+  func whenThereIsSpace(_ body: @escaping @Sendable () -> Void) {
+    guard let commitWriter = store.commitWriter else { return body() }
+    let hasBegun = Atomic(false)
+    let begin: @Sendable () -> Void = { if !hasBegun.exchange(true, ordering: .relaxed) { body() } }
+    commitWriter.waitForSpace(since: spaceChangeCount, begin)
+    DispatchQueue.global().asyncAfter(deadline: .now() + 1, execute: begin)
+  }
 
   private func endTurns(_ outcome: Result<JobResult, JobFailure>?) -> TurnEnd {
     task = nil
@@ -260,8 +281,13 @@ final class DocumentJob: @unchecked Sendable {
 
   // MARK: Examining
 
-  /// Examines the next entries.
-  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(JobFailure) {
+  /// Gathers the next entries, or continues with those that have waited for a disk.
+  /// - Returns: the values that must be read from a disk before the entries are examined; nil if there are none.
+  private func gatherBatch(_ batch: inout DocumentBatch) throws(JobFailure) -> [SeparatedValue]? {
+    if let waiting = waitingBatch.take() {
+      batch = waiting
+      return nil
+    }
     let allowedCount = limits.findDocuments - examinedDocuments
     guard allowedCount > 0 else { throw stop("examined as many documents as permitted (limits.find-documents)") }
     batch.removeAll()
@@ -275,6 +301,16 @@ final class DocumentJob: @unchecked Sendable {
         }
       }
     } catch { throw JobFailure(error) }
+    let values = batch.uncachedValues
+    if values.isEmpty { return nil }
+    var waiting = DocumentBatch()
+    swap(&waiting, &batch)
+    waitingBatch = consume waiting
+    return values
+  }
+
+  /// Examines the entries that have been gathered.
+  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(JobFailure) {
     let maxKeptByteCount = limits.findMemory - search.keptByteCount
     if maxKeptByteCount >= 0 {
       examinedDocuments += try task.examine(

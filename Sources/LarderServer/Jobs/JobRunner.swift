@@ -56,7 +56,13 @@ final class JobRunner: Sendable {
       guard let job else { continue }
       switch job.takeTurn(&batch) {
       case .needsTurn: jobs.withLock { $0.waiting.append(job) }
-      case .needsSpace: runWhenThereIsSpace(job)
+      case .needsSpace: job.whenThereIsSpace { self.run(job) }
+      case .needsValues(let values):
+        // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
+        job.store.diskReads.run {
+          for value in values where !job.isCanceled { value.readAhead() }
+          self.run(job)
+        }
       case .ended: break
       }
       // A worker that waits for this core comes first.
@@ -70,14 +76,6 @@ final class JobRunner: Sendable {
       jobs.probes = []
       if jobs.waiting.isEmpty { jobs.hasThread = !probes.isEmpty }
       return (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), probes, !jobs.hasThread)
-    }
-  }
-
-  /// Runs a job again once its store has room for a commit. The other jobs do not wait for that.
-  private func runWhenThereIsSpace(_ job: DocumentJob) {
-    DispatchQueue.global().async { [self] in
-      job.waitForSpace()
-      run(job)
     }
   }
 }

@@ -28,6 +28,12 @@ final class ConnectionRegistry: Sendable {
     contents.withLock { _ = $0.open.removeValue(forKey: figures.number) }
   }
 
+  /// The users of the clients on Unix sockets.
+  var users: Set<UInt32> {
+    let all = contents.withLock { Array($0.open.values) }
+    return Set(all.compactMap { if case .process(_, let user) = $0.peer { user } else { nil } })
+  }
+
   /// Updates the requests per second of all connections since the last call.
   func updateRates(now: UInt64) {
     let (all, elapsed) = contents.withLock { contents in

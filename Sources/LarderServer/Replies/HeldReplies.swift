@@ -19,8 +19,14 @@ struct HeldReplies: ~Copyable {
   mutating func hold(_ replies: inout ReplyBuffer) {
     if !replies.isEmpty {
       replies.bytes.withSpan { bytes.append($0) }
-      for commit in replies.requiredCommits { waits.append((commit, 0)) }
-      waits[waits.count - 1].byteCount += replies.bytes.count
+      var start = 0
+      for commit in replies.requiredCommits {
+        // A frame that waits for its values has been removed.
+        let end = max(start, min(commit.end, replies.bytes.count))
+        waits.append((commit, end - start))
+        start = end
+      }
+      waits[waits.count - 1].byteCount += replies.bytes.count - start
       replies.bytes.removeAll()
     }
     replies.clearRequiredCommits()
@@ -83,17 +89,21 @@ struct HeldReplies: ~Copyable {
 struct RequiredCommit {
   private let commitWriter: CommitWriter
   private var revision: UInt64
+  /// The end of the replies that require it, in bytes.
+  private(set) var end: Int
 
-  init(_ revision: UInt64, _ commitWriter: CommitWriter) {
+  init(_ revision: UInt64, _ commitWriter: CommitWriter, end: Int) {
     self.commitWriter = commitWriter
     self.revision = revision
+    self.end = end
   }
 
   /// Includes another commit of the same store.
   /// - Returns: false, and changes nothing, if the other commit is of another store.
-  mutating func include(_ revision: UInt64, _ commitWriter: CommitWriter) -> Bool {
+  mutating func include(_ revision: UInt64, _ commitWriter: CommitWriter, end: Int) -> Bool {
     guard self.commitWriter === commitWriter else { return false }
     self.revision = max(self.revision, revision)
+    self.end = end
     return true
   }
 

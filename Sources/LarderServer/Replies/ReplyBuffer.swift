@@ -5,19 +5,12 @@ import Wire
 /// they are.
 ///
 /// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled
-/// by `readValues` after the store has been unlocked. Owned by a worker: there is one for each slot of its `ReadBatch`,
+/// after the store has been unlocked, by `readCachedValues`, or else by a `ValueRead`. Owned by a worker: there is one for each slot of its `ReadBatch`,
 /// and a spare one in its `EventLoop`.
 struct ReplyBuffer: ~Copyable {
   var bytes = ByteBuffer()
   private(set) var requiredCommits: [RequiredCommit] = []
   private var missingValues: [MissingValue] = []
-
-  /// A value in a file, and the room for it in the buffer.
-  private struct MissingValue {
-    let value: SeparatedValue
-    let offset: Int
-    let key: [UInt8]
-  }
 
   /// The maximum size of an error's message, in bytes. A longer one is truncated.
   private static let maxMessageSize = 1_024
@@ -39,8 +32,11 @@ struct ReplyBuffer: ~Copyable {
   @inline(__always)
   mutating func require(_ revision: UInt64, _ commitWriter: CommitWriter) {
     if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
-    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter) { return }
-    requiredCommits.append(RequiredCommit(revision, commitWriter))
+    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter, end: bytes.count)
+    {
+      return
+    }
+    requiredCommits.append(RequiredCommit(revision, commitWriter, end: bytes.count))
   }
 
   @inline(__always)
@@ -70,33 +66,53 @@ struct ReplyBuffer: ~Copyable {
       kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
       key: key, valueSize: entry.valueByteCount)
     missingValues.append(
-      MissingValue(value: value, offset: bytes.extend(by: entry.valueByteCount), key: unsafe Array(entry.key)))
+      MissingValue(value: value, offset: bytes.extend(by: entry.valueByteCount), key: unsafe ArraySlice(entry.key)))
   }
 
-  /// Whether the last frame has room for values that `readValues` must read.
+  /// Whether the last frame has room for values that must be read.
   @inline(__always)
   var lacksValues: Bool { !missingValues.isEmpty }
 
-  /// Reads the values that the last frame lacks. If one can't be read, an error replaces the frame.
-  ///
-  /// Call it without the store's lock: a disk may take its time, and everyone else waits for the lock. The worker's own
-  /// connections do wait.
+  enum CachedValues {
+    /// All values were read.
+    case complete
+    /// One of them is damaged. An error has replaced the frame.
+    case failed(RequestResult)
+    /// The frame, which was removed, has values that only the disk has.
+    case onDisk(IncompleteFrame)
+  }
+
+  /// Reads the values that the last frame lacks, as long as that takes no disk. Call it without the store's lock.
   /// - Parameter mark: where the frame begins.
-  /// - Returns: nil if all values were read. Otherwise the result of the request.
-  mutating func readValues(of id: UInt32, from mark: Int) -> RequestResult? {
+  mutating func readCachedValues(of id: UInt32, from mark: Int) -> CachedValues {
     for missing in missingValues {
       do throws(SeparatedValueError) {
-        unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
-          (room) throws(SeparatedValueError) in unsafe try missing.value.read(into: room)
+        let isRead = unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
+          (room) throws(SeparatedValueError) in unsafe try missing.value.readFromCache(into: room)
         }
+        guard isRead else { return .onDisk(takeIncompleteFrame(from: mark)) }
       } catch {
         truncate(to: mark)
-        let key = String(decoding: missing.key.prefix(128), as: UTF8.self)
-        return fail(.valueDamaged, id, "the value of \"\(key)\": \(error)")
+        return .failed(fail(.valueDamaged, id, missing.message(error)))
       }
     }
     missingValues.removeAll(keepingCapacity: true)
-    return nil
+    return .complete
+  }
+
+  private mutating func takeIncompleteFrame(from mark: Int) -> IncompleteFrame {
+    let values = missingValues
+    let frame = bytes.withSpan { bytes in
+      IncompleteFrame(bytes.extracting(mark..<bytes.byteCount), at: mark, lacking: values)
+    }
+    truncate(to: mark)
+    return frame
+  }
+
+  /// Appends a frame that was completed elsewhere, which empties its buffer.
+  mutating func append(_ frame: inout ByteBuffer) {
+    if bytes.isEmpty { swap(&bytes, &frame) } else { frame.withSpan { bytes.append($0) } }
+    frame.releaseStorage()
   }
 
   /// Removes the frames after `mark`.

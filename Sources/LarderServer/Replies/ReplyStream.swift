@@ -20,6 +20,8 @@ struct ReplyStream {
   private(set) var credit: Int
   /// When the last frame was sent, in milliseconds.
   private(set) var lastSent: UInt64
+  /// The document that was read for the next frame, and its handle.
+  var readDocument: (handle: UInt32, read: ValueRead)?
 
   /// The size of a frame's body, in bytes, at which a new frame begins.
   static let maxFrameBody = 65_536
@@ -101,6 +103,9 @@ struct ReplyStream {
     credit -= byteCount
     lastSent = now
   }
+
+  /// Begins to wait for credit anew, because the client could not give it.
+  mutating func restartTimeout(now: UInt64) { lastSent = now }
 
   mutating func addCredit(_ byteCount: Int) { credit = min(credit + byteCount, Self.maxCredit) }
 

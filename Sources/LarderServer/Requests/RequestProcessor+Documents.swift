@@ -141,46 +141,54 @@ extension RequestProcessor {
 
   // MARK: Documents
 
+  /// How far the documents of a frame go.
+  private enum AppendedDocuments {
+    /// To the document at this position among the handles, which is left to send.
+    case upTo(Int)
+    /// Nothing was appended, because the fields of this document can't be made before it is read from the disk.
+    case nothing(MissingValue, handle: UInt32)
+  }
+
   /// Appends the next frame of a find's reply.
-  /// - Returns: Whether the stream has more to send.
   mutating func continueFind(
     _ stream: inout ReplyStream, _ found: FoundDocuments, from first: Int, into replies: inout ReplyBuffer
-  ) -> Bool {
+  ) -> StreamProgress {
     guard let snapshot = stream.snapshot else { preconditionFailure("a find has a snapshot") }
     let start = replies.bytes.beginReply(id: stream.id)
     var next: Int
     do throws(JobFailure) {
-      next = try appendDocuments(found, from: first, of: stream.store, in: snapshot, toFrameAt: start, of: &replies)
+      switch try appendDocuments(found, from: first, of: &stream, in: snapshot, toFrameAt: start, of: &replies) {
+      case .upTo(let position): next = position
+      case .nothing(let value, let handle):
+        replies.truncate(to: start)
+        let read = ValueRead(IncompleteFrame(value), of: stream.id, stream.store, showing: 0)
+        return .waiting(read, .document(read, handle: handle))
+      }
     } catch {
       replies.truncate(to: start)
       replies.appendError(error.code, stream.id, error.message)
-      return false
+      return .ended
     }
     if next == found.handles.count, fits(found.result.size, inFrameAt: start, of: replies) {
       replies.bytes.append(found.result)
       next += 1
     }
-    replies.bytes.endFrame(start)
-    if replies.lacksValues, replies.readValues(of: stream.id, from: start) != nil { return false }
-    // Even what did not match reveals the snapshot.
-    if let commitWriter = stream.store.commitWriter { replies.require(snapshot.revision, commitWriter) }
     stream.remainder = .found(found, next: next)
-    if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
-    stream.didSend(replies.bytes.count - start, now: now)
-    return !stream.remainder.isEmpty
+    // Even what did not match reveals the snapshot.
+    return finishFrame(at: start, of: &stream, showing: snapshot.revision, into: &replies)
   }
 
   /// Appends the records of documents until there are no more, or the frame is full.
-  /// - Returns: The position of the first document among the handles that is left to send.
   private mutating func appendDocuments(
-    _ found: FoundDocuments, from first: Int, of store: Store, in snapshot: Snapshot, toFrameAt start: Int,
-    of replies: inout ReplyBuffer
-  ) throws(JobFailure) -> Int {
+    _ found: FoundDocuments, from first: Int, of stream: inout ReplyStream, in snapshot: Snapshot,
+    toFrameAt start: Int, of replies: inout ReplyBuffer
+  ) throws(JobFailure) -> AppendedDocuments {
     if let projection = found.projection {
       return try appendFields(
-        projection, found.handles, from: first, of: store, in: snapshot, toFrameAt: start, of: &replies)
+        projection, found.handles, from: first, of: stream.store, in: snapshot, read: stream.readDocument.take(),
+        toFrameAt: start, of: &replies)
     }
-    let handles = found.handles
+    let (handles, store) = (found.handles, stream.store)
     var next = first
     var isFull = false
     while next < handles.count, !isFull {
@@ -201,16 +209,16 @@ extension RequestProcessor {
         }
       } catch { throw JobFailure(error) }
     }
-    return next
+    return .upTo(next)
   }
 
-  /// Appends records with fields of documents until there are no more, the frame is full, or enough documents were
-  /// read.
-  /// - Returns: The position of the first document among the handles that is left to send.
+  /// Appends records with fields of documents until there are no more, the frame is full, enough documents were read,
+  /// or the next one has to be read from the disk.
+  /// - Parameter read: A document that was read from the disk, and its handle.
   private mutating func appendFields(
     _ projection: EntryProjection, _ handles: [UInt32], from first: Int, of store: Store, in snapshot: Snapshot,
-    toFrameAt start: Int, of replies: inout ReplyBuffer
-  ) throws(JobFailure) -> Int {
+    read: (handle: UInt32, read: ValueRead)?, toFrameAt start: Int, of replies: inout ReplyBuffer
+  ) throws(JobFailure) -> AppendedDocuments {
     var next = first
     var byteCount = 0
     while next < handles.count, byteCount < Self.maxProjectedBytes {
@@ -220,17 +228,31 @@ extension RequestProcessor {
       } catch { throw JobFailure(error) }
       for index in 0..<documents.count {
         let entry = documents[index]
-        let object = try documents.withContents(of: index, store, in: snapshot) { key, value in
-          projection.object(of: value, key: key, revision: entry.head.revision)
+        let object: [UInt8]
+        let key = documents.key(of: index)
+        if let read, read.handle == entry.head.handle {
+          object = unsafe projection.object(
+            of: read.read.bytes.bytes.bindMemory(to: UInt8.self).span, key: key.span,
+            revision: entry.head.revision)
+        } else {
+          let contents = try documents.withCachedContents(of: index, store, in: snapshot) { key, value in
+            projection.object(of: value, key: key, revision: entry.head.revision)
+          }
+          switch contents {
+          case .result(let made): object = made
+          case .onDisk(let value):
+            if replies.bytes.count - start == Frame.headerSize { return .nothing(value, handle: entry.head.handle) }
+            return .upTo(handles[next...].firstIndex(of: entry.head.handle) ?? next)
+          }
         }
-        guard try appendRecord(of: entry, documents.key(of: index), object, toFrameAt: start, of: &replies) else {
-          return handles[next...].firstIndex(of: entry.head.handle) ?? next
+        guard try appendRecord(of: entry, key, object, toFrameAt: start, of: &replies) else {
+          return .upTo(handles[next...].firstIndex(of: entry.head.handle) ?? next)
         }
       }
       next += copiedCount
       byteCount += documents.byteCount
     }
-    return next
+    return .upTo(next)
   }
 
   /// Appends the record of a document of which some fields are sent.

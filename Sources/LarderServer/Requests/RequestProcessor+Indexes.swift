@@ -6,18 +6,14 @@ import Wire
 /// before the reply.
 extension RequestProcessor {
   mutating func ensureIndex(
-    _ body: RawSpan, _ id: UInt32, _ store: Store, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
-    let index: DocumentIndex
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
     switch Self.index(body.toArray()) {
-    case .success(let definition): index = definition
-    case .failure(let failure): return replies.fail(failure.code, id, failure.message)
+    case .success(let index):
+      return change(.ensureIndex(index, of: store.name), header, &connection, store: store.name.text)
+    case .failure(let failure): return replies.fail(failure.code, header.id, failure.message)
     }
-    let isCreated = try server.stores.ensureIndex(index, of: store.name)
-    let start = replies.bytes.beginReply(id: id)
-    replies.bytes.append(EnsuredIndex(name: index.name, isCreated: isCreated))
-    replies.bytes.endFrame(start)
-    return RequestResult()
   }
 
   private static func index(_ text: [UInt8]) -> Result<DocumentIndex, JobFailure> {
@@ -27,13 +23,13 @@ extension RequestProcessor {
   }
 
   mutating func deleteIndex(
-    _ body: RawSpan, _ id: UInt32, _ store: Store, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store,
+    into replies: inout ReplyBuffer
+  ) -> RequestResult {
     guard body.byteCount <= DocumentIndex.maxNameByteCount else {
-      return replies.fail(.indexUnknown, id, "no index has such a long name")
+      return replies.fail(.indexUnknown, header.id, "no index has such a long name")
     }
-    try server.stores.deleteIndex(named: body.toString(), of: store.name)
-    return succeed(id, into: &replies)
+    return change(.deleteIndex(body.toString(), of: store.name), header, &connection, store: store.name.text)
   }
 
   mutating func listIndexes(

@@ -6,9 +6,10 @@ import Wire
 /// (§10).
 extension RequestProcessor {
   /// Answers the first request of a connection, which must be a hello.
+  /// - Returns: nil if the connection pauses first.
   mutating func greet(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
-  ) -> RequestResult {
+  ) -> RequestResult? {
     guard header.kind == Operation.hello.rawValue else {
       return endConnection(
         &connection, .helloExpected, "the first request of a connection must be a hello", into: &replies)
@@ -31,8 +32,8 @@ extension RequestProcessor {
     }
     connection.grants = server.accessControl.grants(for: connection)
     guard !connection.grants.isNothing else {
-      let result = refuse(AccessControl.useServer, header.id, connection, into: &replies)
-      connection.phase = .closing
+      let result = refuse(AccessControl.useServer, header.id, &connection, into: &replies)
+      if result != nil { connection.phase = .closing }
       return result
     }
     connection.phase = .open
@@ -51,9 +52,10 @@ extension RequestProcessor {
   }
 
   /// Executes a request that doesn't run under a store's lock, and rejects requests on entries that can't be executed.
+  /// - Returns: nil if the connection pauses first.
   mutating func executeOnServer(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
-  ) -> RequestResult {
+  ) -> RequestResult? {
     let id = header.id
     guard let operation = Operation(rawValue: header.kind) else {
       return replies.fail(.unknownOperation, id, "unknown operation \(header.kind)")
@@ -71,11 +73,11 @@ extension RequestProcessor {
       return replies.fail(.storeUnknown, id, "no store is open under handle \(header.detail)")
     }
     if let store = connection.stores[header.detail]?.store {
-      if let refused = rejectUnlessPermitted(operation, on: store.name, id, connection, into: &replies) {
-        return refused
+      if !permits(operation, on: store.name, connection) {
+        return refuse(Self.action(operation, on: store.name), id, &connection, into: &replies)
       }
-    } else if !operation.namesStoreInBody {
-      if let refused = rejectUnlessPermitted(operation, id, connection, into: &replies) { return refused }
+    } else if !operation.namesStoreInBody, connection.grants.onAll < operation.right {
+      return refuse("ask the server for \(operation.name)", id, &connection, into: &replies)
     }
     do throws(StorageError) {
       switch operation {
@@ -98,18 +100,18 @@ extension RequestProcessor {
         // Another one may have its name by now.
         guard !store.access({ $0.isDropped }) else { throw .storeDropped }
         switch operation {
-        case .indexEnsure: return try ensureIndex(body, id, store, into: &replies)
-        case .indexDelete: return try deleteIndex(body, id, store, into: &replies)
+        case .indexEnsure: return ensureIndex(header, body, &connection, store, into: &replies)
+        case .indexDelete: return deleteIndex(header, body, &connection, store, into: &replies)
         default: return listIndexes(body, id, store, into: &replies)
         }
-      case .storeCreate: return try createStore(id, body, connection, into: &replies)
+      case .storeCreate: return try createStore(header, body, &connection, into: &replies)
       case .storeList: return listStores(id, body, connection, into: &replies)
       case .storeDrop:
         let name = try decodeStoreName(body)
-        if let refused = rejectUnlessPermitted(operation, on: name, id, connection, into: &replies) { return refused }
-        try server.stores.drop(name)
-        server.storeWasDropped()
-        return succeed(id, into: &replies)
+        guard permits(operation, on: name, connection) else {
+          return refuse(Self.action(operation, on: name), id, &connection, into: &replies)
+        }
+        return change(.drop(name), header, &connection, store: name.text)
       default: break
       }
       // Only a second hello is left.
@@ -202,9 +204,11 @@ extension RequestProcessor {
 
   private mutating func openStore(
     _ id: UInt32, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
+  ) throws(StorageError) -> RequestResult? {
     let name = try decodeStoreName(body)
-    if let refused = rejectUnlessPermitted(.storeOpen, on: name, id, connection, into: &replies) { return refused }
+    guard permits(.storeOpen, on: name, connection) else {
+      return refuse(Self.action(.storeOpen, on: name), id, &connection, into: &replies)
+    }
     let store = try server.stores.open(name)
     let right = connection.grants.right(on: name)
     guard let handle = connection.stores.open(store, permitting: right, limit: limits.maxOpenStores) else {
@@ -218,18 +222,20 @@ extension RequestProcessor {
   }
 
   private mutating func createStore(
-    _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
+    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, into replies: inout ReplyBuffer
+  ) throws(StorageError) -> RequestResult? {
     guard body.byteCount <= 2 * 255 else {
-      return replies.fail(.illegalArgument, id, "no engine has such a long name")
+      return replies.fail(.illegalArgument, header.id, "no engine has such a long name")
     }
     guard let creation = StoreCreation(body) else {
-      return replies.fail(.malformed, id, "the size of the name exceeds the body")
+      return replies.fail(.malformed, header.id, "the size of the name exceeds the body")
     }
     let name = try StoreName(creation.name)
-    if let refused = rejectUnlessPermitted(.storeCreate, on: name, id, connection, into: &replies) { return refused }
-    try server.stores.create(name, StoreSpecification(creation.specification))
-    return succeed(id, into: &replies)
+    guard permits(.storeCreate, on: name, connection) else {
+      return refuse(Self.action(.storeCreate, on: name), header.id, &connection, into: &replies)
+    }
+    let specification = try StoreSpecification(creation.specification)
+    return change(.create(name, specification), header, &connection, store: name.text)
   }
 
   private mutating func listStores(
@@ -257,35 +263,20 @@ extension RequestProcessor {
 
   // MARK: Access control
 
-  /// Rejects an operation on a store that the connection has no right to.
-  /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
-  mutating func rejectUnlessPermitted(
-    _ operation: Operation, on store: StoreName, _ id: UInt32, _ connection: borrowing Connection,
-    into replies: inout ReplyBuffer
-  ) -> RequestResult? {
-    if connection.grants.right(on: store) >= operation.right { return nil }
-    let action =
+  /// Whether a connection has the right to an operation on a store.
+  private func permits(_ operation: Operation, on store: StoreName, _ connection: borrowing Connection) -> Bool {
+    connection.grants.right(on: store) >= operation.right
+  }
+
+  /// What an operation on a store does, as it reads after "may not".
+  static func action(_ operation: Operation, on store: StoreName) -> String {
+    let verb =
       switch operation {
       case .storeCreate: "create"
       case .storeDrop: "drop"
       case .indexEnsure, .indexDelete: "change the indexes of"
       default: operation.right == .read ? "read" : "write to"
       }
-    return refuse("\(action) store \(store)", id, connection, into: &replies)
-  }
-
-  /// Rejects an operation on the server that the connection has no right to.
-  /// - Returns: nil if it is permitted. Otherwise the error has been appended to the replies.
-  private mutating func rejectUnlessPermitted(
-    _ operation: Operation, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
-  ) -> RequestResult? {
-    if connection.grants.onAll >= operation.right { return nil }
-    return refuse("ask the server for \(operation.name)", id, connection, into: &replies)
-  }
-
-  private mutating func refuse(
-    _ action: String, _ id: UInt32, _ connection: borrowing Connection, into replies: inout ReplyBuffer
-  ) -> RequestResult {
-    replies.fail(.notPermitted, id, server.accessControl.refuse(action, to: connection))
+    return "\(verb) store \(store)"
   }
 }

@@ -132,30 +132,39 @@ extension RequestProcessor {
           connection.hasWatched = true
           notifier = watchers.add(connection.token, watching: connection.streams[index].store)
         }
-        if continueStream(&connection.streams[index], notifier, into: &replies) {
-          isAnyReady = true
-        } else {
-          connection.endStream(at: index)
+        switch continueStream(&connection.streams[index], notifier, into: &replies) {
+        case .unfinished: isAnyReady = true
+        case .ended: connection.endStream(at: index)
+        case .waiting(let read, let pause):
+          if connection.streams[index].remainder.isEmpty { connection.endStream(at: index) }
+          return wait(for: read, pause, &connection)
         }
       }
     }
   }
 
+  /// What has become of a stream when its next frame was to be made.
+  enum StreamProgress {
+    case unfinished, ended
+    /// The frame needs values that only the disk has.
+    case waiting(ValueRead, Pause)
+  }
+
   /// Appends the next frame of a stream.
   /// - Parameter notifier: what wakes the worker when there are more changes; nil unless the stream is a watch.
-  /// - Returns: whether the stream has more to send.
   mutating func continueStream(
     _ stream: inout ReplyStream, _ notifier: ChangeNotifier? = nil, into replies: inout ReplyBuffer
-  ) -> Bool {
+  ) -> StreamProgress {
     updateClock()
     defer { timeHasPassed() }
     if case .changes(var watch) = stream.remainder {
       defer { stream.remainder = .changes(watch) }
-      return continueWatch(&stream, &watch, notifier, into: &replies)
+      return continueWatch(&stream, &watch, notifier, into: &replies) ? .unfinished : .ended
     }
     switch stream.remainder {
     case .found(let found, let next): return continueFind(&stream, found, from: next, into: &replies)
-    case .rows(let rows, let next): return continueRows(&stream, rows, from: next, into: &replies)
+    case .rows(let rows, let next):
+      return continueRows(&stream, rows, from: next, into: &replies) ? .unfinished : .ended
     default: break
     }
     guard let snapshot = stream.snapshot else { preconditionFailure("a stream of entries has a snapshot") }
@@ -168,14 +177,29 @@ extension RequestProcessor {
     } catch {
       replies.truncate(to: start)
       replies.appendError(error, stream.id)
-      return false
+      return .ended
     }
+    return finishFrame(at: start, of: &stream, showing: shownRevision, into: &replies)
+  }
+
+  /// Ends a frame of entries whose records have been appended, and takes it off what is left to send.
+  mutating func finishFrame(
+    at start: Int, of stream: inout ReplyStream, showing revision: UInt64, into replies: inout ReplyBuffer
+  ) -> StreamProgress {
     replies.bytes.endFrame(start)
-    if replies.lacksValues, replies.readValues(of: stream.id, from: start) != nil { return false }
-    if let commitWriter = stream.store.commitWriter { replies.require(shownRevision, commitWriter) }
     if !stream.remainder.isEmpty { replies.markMore(frameAt: start) }
     stream.didSend(replies.bytes.count - start, now: now)
-    return !stream.remainder.isEmpty
+    if replies.lacksValues {
+      switch replies.readCachedValues(of: stream.id, from: start) {
+      case .complete: break
+      case .failed: return .ended
+      case .onDisk(let frame):
+        let read = ValueRead(frame, of: stream.id, stream.store, showing: revision)
+        return .waiting(read, .frame(read))
+      }
+    }
+    if let commitWriter = stream.store.commitWriter { replies.require(revision, commitWriter) }
+    return stream.remainder.isEmpty ? .ended : .unfinished
   }
 
   /// The earliest time, in milliseconds, at which a stream of a connection ends for lack of credit; nil if none lacks
@@ -228,7 +252,8 @@ extension RequestProcessor {
       let stream = connection.streams[index]
       // A change that takes place before the rights change is told of.
       if stream.operation.right <= connection.grants.right(on: stream.store.name) || !stream.tryCancel() { continue }
-      _ = rejectUnlessPermitted(stream.operation, on: stream.store.name, stream.id, connection, into: &replies)
+      let action = Self.action(stream.operation, on: stream.store.name)
+      replies.appendError(.notPermitted, stream.id, server.accessControl.refuse(action, to: connection))
       recordEnd(of: stream, .notPermitted)
       connection.endStream(at: index)
       hasEnded = true

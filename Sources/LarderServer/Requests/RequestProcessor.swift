@@ -31,8 +31,6 @@ struct RequestProcessor: ~Copyable {
   private var counts = WakeupCounts()
   private var heldStore: HeldStore
 
-  /// How many times a write is retried while its store has no room for another commit.
-  private static let maxRoomRetries = 100
   /// The work after which the clock is read again, in bytes. Short requests of that size take less than 0.5 ms.
   private static let maxWork = 16 << 10
 
@@ -114,18 +112,27 @@ struct RequestProcessor: ~Copyable {
     counts.countFailure(operation, outcome, metrics)
   }
 
-  /// Records the end of a request whose job took longer than the wakeup: how it ended, and how long it took.
-  func record(_ outcome: Outcome, of job: DocumentJob) {
-    let nanoseconds = job.elapsedTime
-    let operation = Int(job.operation.rawValue)
+  /// Records the end of a request that took longer than its wakeup: how it ended, and how long it took.
+  func record(_ outcome: Outcome, of request: PendingRequest) {
+    let nanoseconds = monotonicNanoseconds() - request.startTime
+    let operation = Int(request.operation)
     metrics.count(1, operation, outcome)
     metrics.record(nanoseconds: nanoseconds, count: 1, of: operation)
-    recordWork(of: job)
     guard nanoseconds >= limits.slowThreshold.wholeMilliseconds * 1_000_000 else { return }
     let entry = SlowLog.Entry(
       ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: 1,
-      receivedBytes: UInt64(job.requestByteCount), operations: 1 << UInt32(operation), store: job.store.name.text)
+      receivedBytes: UInt64(request.byteCount), operations: 1 << UInt32(operation), store: request.store)
     server.slowLog.withLock { $0.append(entry) }
+  }
+
+  /// Records the end of a request with a job.
+  func record(_ outcome: Outcome, of job: DocumentJob) {
+    record(
+      outcome,
+      of: PendingRequest(
+        operation: job.operation.rawValue, byteCount: job.requestByteCount, store: job.store.name.text,
+        startTime: job.startTime))
+    recordWork(of: job)
   }
 
   /// Records what a job has looked at, if it has a result.
@@ -154,10 +161,10 @@ struct RequestProcessor: ~Copyable {
     limits.maxOutputBytes - connection.waitingReplyBytes
   }
 
-  /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection ends.
+  /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection pauses or ends.
   /// - Parameter prefetchEnd: the end of the requests whose memory `prefetch` has requested.
-  /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait until the client
-  ///   reads its replies.
+  /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait: until the client
+  ///   reads its replies, or for the end of the pause.
   mutating func process(
     _ bytes: RawSpan, of connection: inout Connection, prefetchEnd: Int = 0, into replies: inout ReplyBuffer
   ) -> Int {
@@ -166,7 +173,7 @@ struct RequestProcessor: ~Copyable {
     connection.isDeferred = false
     defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
     var position = 0
-    while connection.executes, !connection.isDeferred, replies.bytes.count < maxReplyBytes {
+    while connection.executes, !connection.isDeferred, !connection.isPaused, replies.bytes.count < maxReplyBytes {
       switch FrameScan(
         bytes, at: position, maxLength: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
@@ -175,7 +182,7 @@ struct RequestProcessor: ~Copyable {
       case .invalid(let length):
         endConnection(&connection, .frameLength, "a frame can't have a length of \(length)", into: &replies)
       case .frame(let header):
-        let result: RequestResult
+        let result: RequestResult?
         if header.id == 0 {
           result = endConnection(&connection, .malformed, "a request's id must not be 0", into: &replies)
         } else if connection.phase == .greeting {
@@ -195,6 +202,8 @@ struct RequestProcessor: ~Copyable {
           result = executeOnServer(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
           timeHasPassed()
         }
+        // The connection pauses, and the request is executed afterward.
+        guard let result else { return position }
         if result.isDeferred {
           connection.isDeferred = true
           break
@@ -207,13 +216,18 @@ struct RequestProcessor: ~Copyable {
     return connection.executes ? position : bytes.byteCount
   }
 
-  /// Appends a notice, the connection's last frame. Nothing is executed after it.
+  /// Appends a notice, the connection's last frame. Nothing is executed after it. Just closes the connection while it
+  /// waits for a change of the stores: a notice would say that the change is not made.
   @discardableResult
   mutating func endConnection(
     _ connection: inout Connection, _ code: ErrorCode, _ message: String, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    replies.bytes.appendError(code, id: 0, message: message)
-    connection.phase = .closing
+    if case .change? = connection.endPause(now: now) {
+      connection.phase = .closed
+    } else {
+      replies.bytes.appendError(code, id: 0, message: message)
+      connection.phase = .closing
+    }
     return RequestResult(outcome: code.outcome)
   }
 
@@ -242,8 +256,10 @@ struct RequestProcessor: ~Copyable {
       var result: RequestResult
       if let executed = unsafe execute(header, body, &connection, store, &store.map, into: &replies) {
         result = executed
+      } else if waitForSpace(in: store, &connection) {
+        break
       } else {
-        result = executeWhenThereIsRoom(header, body, &connection, store, into: &replies)
+        result = replies.fail(.diskTooSlow, header.id)
       }
       if result.isDeferred {
         connection.isDeferred = true
@@ -252,17 +268,13 @@ struct RequestProcessor: ~Copyable {
       countWork(header.frameSize &+ replies.bytes.count &- mark, of: header.kind)
       if replies.lacksValues {
         unlockStore()
-        if let failure = replies.readValues(of: header.id, from: mark) {
-          result = failure
-          // A stream of several frames ends with its first one.
-          connection.endStream(id: header.id)
-        }
-        heldStore.lock(store)
+        result = readValues(of: header, from: mark, result, &connection, store, into: &replies)
         timeHasPassed()
+        if !connection.isPaused { heldStore.lock(store) }
       }
       record(result, of: header.kind)
       position &+= header.frameSize
-      guard connection.executes, replies.bytes.count < maxReplyBytes,
+      guard connection.executes, !connection.isPaused, replies.bytes.count < maxReplyBytes,
         case .frame(let next) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
         next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
       else { break }
@@ -272,22 +284,25 @@ struct RequestProcessor: ~Copyable {
     return position
   }
 
-  /// Executes a write after the store's commit writer has made room for it: clients write more than the disk takes, and
-  /// all of them wait.
-  private mutating func executeWhenThereIsRoom(
-    _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store,
+  /// Reads the values that the reply to a request lacks, or pauses the connection until they have been read.
+  /// - Returns: the request's result.
+  private mutating func readValues(
+    of header: FrameHeader, from mark: Int, _ result: RequestResult, _ connection: inout Connection, _ store: Store,
     into replies: inout ReplyBuffer
   ) -> RequestResult {
-    for _ in 0..<Self.maxRoomRetries {
-      unlockStore()
-      let hasRoom = store.commitWriter?.waitForSpace() ?? false
-      heldStore.lock(store)
-      timeHasPassed()
-      updateClock()
-      if let result = unsafe execute(header, body, &connection, store, &store.map, into: &replies) { return result }
-      if !hasRoom { break }
+    switch replies.readCachedValues(of: header.id, from: mark) {
+    case .complete: return result
+    case .failed(let failure):
+      // A stream of several frames ends with its first one.
+      connection.endStream(id: header.id)
+      return failure
+    case .onDisk(let frame):
+      let request = PendingRequest(
+        operation: header.kind, byteCount: header.frameSize, store: store.name.text, startTime: monotonicNanoseconds())
+      let read = ValueRead(frame, of: header.id, store, showing: result.shownRevision, request: request)
+      wait(for: read, .frame(read), &connection)
+      return RequestResult(isPending: true)
     }
-    return replies.fail(.diskTooSlow, header.id)
   }
 
   /// Executes one request on entries, and notes what must be durable before its reply is sent.

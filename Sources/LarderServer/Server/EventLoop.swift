@@ -174,6 +174,10 @@ struct EventLoop: ~Copyable {
       handler.releaseHeldReplies(of: &connections[token.slot], &spareReplies)
       didServe(token.slot)
     }
+    for pause in mail.endedPauses where connections.contains(pause.connection) {
+      handler.endPause(pause, of: &connections[pause.connection.slot], &spareReplies)
+      didServe(pause.connection.slot)
+    }
     for store in mail.changedStores {
       for token in handler.takeWatchers(of: store) where connections.contains(token) {
         handler.resumeWatches(of: store, &connections[token.slot], &spareReplies)

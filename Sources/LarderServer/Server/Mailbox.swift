@@ -25,6 +25,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var hasDroppedStores = false
     /// The jobs that have an outcome.
     fileprivate(set) var endedJobs: [DocumentJob] = []
+    /// The pauses that have ended.
+    fileprivate(set) var endedPauses: [PauseToken] = []
   }
 
   init() throws(SystemError) {
@@ -80,6 +82,12 @@ final class Mailbox: Sendable {
   /// Reports that a job has an outcome.
   func post(endedJob job: DocumentJob) {
     contents.withLock { $0.endedJobs.append(job) }
+    wakeup.signal()
+  }
+
+  /// Reports the end of what a connection has waited for.
+  func post(endOf pause: PauseToken) {
+    contents.withLock { $0.endedPauses.append(pause) }
     wakeup.signal()
   }
 

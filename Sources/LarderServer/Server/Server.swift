@@ -28,7 +28,7 @@ package final class Server: Sendable {
   /// - Parameter stores: stores that are open already. The server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     var configuration = configuration
-    let data = try configuration.dataPath.map { try DataDirectory.open($0) }
+    let data = try configuration.dataPath.map { try DataDirectory.open($0, on: configuration.fileSystem) }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, data: data,
       onRefusal: configuration.onRefusal)
@@ -102,6 +102,8 @@ package final class Server: Sendable {
       state.change(previousLimits)
       throw error
     }
+    // Some of them may be refused what they do at the moment.
+    state.accessControl.findNames(of: state.registry.users, timeout: .milliseconds(100))
     state.accessControl.change(policy)
     let updates = DispatchGroup()
     for worker in workers {
@@ -139,6 +141,8 @@ package final class Server: Sendable {
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in
       for worker in workers { worker.waitUntilDrained() }
+      // A client may have gone away while its request was executed.
+      state.storeChanges.sync {}
       state.stores.close()
       for listener in metrics { listener.stop() }
       state.accessControl.reportSuppressedRefusals()

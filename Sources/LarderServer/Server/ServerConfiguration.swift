@@ -39,6 +39,8 @@ package struct ServerConfiguration: Sendable {
   package var stores: [NamedStore] = []
   /// The absolute path of the data directory; nil for a server whose stores are all in memory.
   package var dataPath: String?
+  /// Where the files of durable stores are.
+  package var fileSystem: any FileSystem = LocalFileSystem()
   /// Called many times a second while stores are opened.
   package var onOpeningProgress: @Sendable (OpeningProgress) -> Void = { _ in }
   /// Called for each store that has been opened, with what was found.

@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 import Storage
 import Synchronization
@@ -18,6 +19,8 @@ final class ServerState: Sendable {
   let jobs = JobRunner()
   let expiryTimer = ExpiryTimer()
   private let mailboxes = Lock<[Mailbox]>([])
+  /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
+  let storeChanges = DispatchQueue(label: "larder.stores")
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())

@@ -1,6 +1,5 @@
 import Basics
 import Dispatch
-import Glibc
 import Platform
 import Synchronization
 
@@ -20,7 +19,7 @@ package final class CommitWriter: @unchecked Sendable {
   private let stopped = DispatchSemaphore(value: 0)
   /// The newest durable revision.
   private let durableRevision: Atomic<UInt64>
-  /// The number of times that the store's commit limit was updated.
+  /// The number of times that the store's commit limit was updated, or that it has become known that it never will be.
   private let limitUpdates = Atomic<UInt64>(0)
   /// Whether a writer waits for space.
   private let isSpaceNeeded = Atomic<Bool>(false)
@@ -30,6 +29,7 @@ package final class CommitWriter: @unchecked Sendable {
 
   private struct State: Sendable {
     private var waiters: [any DurabilityWaiter] = []
+    private var spaceWaiters: [@Sendable () -> Void] = []
     private var probes: [@Sendable () -> Void] = []
     /// Whether the thread has ended, or is about to.
     private var hasEnded = false
@@ -42,6 +42,13 @@ package final class CommitWriter: @unchecked Sendable {
     mutating func takeWaiters() -> [any DurabilityWaiter] {
       defer { waiters.removeAll(keepingCapacity: true) }
       return waiters
+    }
+
+    mutating func addSpaceWaiter(_ waiter: @escaping @Sendable () -> Void) { spaceWaiters.append(waiter) }
+
+    mutating func takeSpaceWaiters() -> [@Sendable () -> Void] {
+      defer { spaceWaiters.removeAll() }
+      return spaceWaiters
     }
 
     /// Adds a probe unless the thread has ended.
@@ -122,19 +129,21 @@ package final class CommitWriter: @unchecked Sendable {
     if willBeAnswered { wake() } else { answer() }
   }
 
-  /// Blocks the thread until the writer has written commits or allocated space. For writes that arrive faster than the
-  /// disk accepts them.
-  /// - Returns: Whether to try again; false after a second, or when the disk is full or has failed.
-  package func waitForSpace() -> Bool {
-    let before = limitUpdates.load(ordering: .acquiring)
+  /// The number of times that the space for commits has changed. A write that was refused with `diskTooSlow` may succeed
+  /// when it has changed again.
+  package var spaceChangeCount: UInt64 { limitUpdates.load(ordering: .acquiring) }
+
+  /// Makes the writer allocate space, and calls `waiter` once when the space for commits has changed: for writes that
+  /// arrive faster than the disk accepts them. Calls it at once if the space has changed already since `count` changes.
+  /// - Parameter waiter: Called on the commit thread or this one. Return at once.
+  package func waitForSpace(since count: UInt64, _ waiter: @escaping @Sendable () -> Void) {
     isSpaceNeeded.store(true, ordering: .releasing)
-    wake()
-    for _ in 0..<10_000 {
-      if limitUpdates.load(ordering: .acquiring) != before { return true }
-      if isDiskFull.load(ordering: .relaxed) || failure != nil { return false }
-      usleep(100)
+    let mustWait = state.withLock { state in
+      guard spaceChangeCount == count else { return false }
+      state.addSpaceWaiter(waiter)
+      return true
     }
-    return false
+    if mustWait { wake() } else { waiter() }
   }
 
   // MARK: The commit thread
@@ -195,6 +204,7 @@ package final class CommitWriter: @unchecked Sendable {
       engine.stopBackgroundWork()
     }
     state.withLock { $0.end() }
+    notifySpaceWaiters()
     answerProbes()
     stopped.signal()
   }
@@ -231,7 +241,12 @@ package final class CommitWriter: @unchecked Sendable {
   private func updateCommitLimit(_ source: any CommitSource) {
     let space = engine.reservedByteCount
     source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
+    notifySpaceWaiters()
+  }
+
+  private func notifySpaceWaiters() {
     limitUpdates.wrappingAdd(1, ordering: .releasing)
+    for waiter in state.withLock({ $0.takeSpaceWaiters() }) { waiter() }
   }
 
   /// Allocates more space for commits, and updates the store's commit limit.
@@ -274,6 +289,7 @@ package final class CommitWriter: @unchecked Sendable {
     source.access { $0.disableWrites(failure) }
     state.withLock { $0.failure = failure }
     notifyWaiters()
+    notifySpaceWaiters()
   }
 
   private func notifyWaiters() {

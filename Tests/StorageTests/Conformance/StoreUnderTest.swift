@@ -73,12 +73,15 @@ final class StoreUnderTest {
   /// Runs a write, and repeats it when the commit writer has reserved space for it.
   func write<Result>(_ body: (inout EntryMap) throws(StorageError) -> sending Result) throws(StorageError) -> Result {
     while true {
+      let spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
       do throws(StorageError) {
         let result = try store.access(body)
         store.commitWriter?.wake()
         return result
       } catch .diskTooSlow {
-        guard let commitWriter = store.commitWriter, commitWriter.waitForSpace() else { throw .diskTooSlow }
+        guard let commitWriter = store.commitWriter, commitWriter.waitForSpace(since: spaceChangeCount) else {
+          throw .diskTooSlow
+        }
       }
     }
   }

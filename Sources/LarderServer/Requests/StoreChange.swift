@@ -1,0 +1,55 @@
+import Documents
+import Storage
+import Wire
+
+/// A request that creates or drops a store or an index, which takes the disk some time.
+///
+/// Made by a worker. Safe because only the thread that runs it uses what changes, until it posts the end of the pause to
+/// the worker, and only the worker does after that.
+final class StoreChange: @unchecked Sendable {
+  enum Operation {
+    case create(StoreName, StoreSpecification)
+    case drop(StoreName)
+    case ensureIndex(DocumentIndex, of: StoreName)
+    case deleteIndex(String, of: StoreName)
+  }
+
+  enum Reply {
+    case done
+    case ensured(EnsuredIndex)
+  }
+
+  let id: UInt32
+  let request: PendingRequest
+  private let operation: Operation
+  /// Set when it has been run.
+  private(set) var result = Result<Reply, StorageError>.success(.done)
+
+  init(_ operation: Operation, id: UInt32, _ request: PendingRequest) {
+    self.operation = operation
+    self.id = id
+    self.request = request
+  }
+
+  /// Whether it drops a store.
+  var isDrop: Bool {
+    if case .drop = operation { true } else { false }
+  }
+
+  /// Changes the stores. Waits for the disk, and for other changes.
+  func run(_ stores: StoreCatalog) {
+    do throws(StorageError) { result = .success(try change(stores)) } catch { result = .failure(error) }
+  }
+
+  private func change(_ stores: StoreCatalog) throws(StorageError) -> Reply {
+    switch operation {
+    case .create(let name, let specification): try stores.create(name, specification)
+    case .drop(let name): try stores.drop(name)
+    case .ensureIndex(let index, let store):
+      let isCreated = try stores.ensureIndex(index, of: store)
+      return .ensured(EnsuredIndex(name: index.name, isCreated: isCreated))
+    case .deleteIndex(let name, let store): try stores.deleteIndex(named: name, of: store)
+    }
+    return .done
+  }
+}
