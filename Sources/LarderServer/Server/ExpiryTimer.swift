@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// A pass removes whatever is due in all stores. The next one is planned for the soonest expiry, and a worker that
 /// writes an entry with a sooner one says so. A store is locked for a fraction of a millisecond at a time, and not
-/// locked for about as long in between, so that workers are not delayed by however many entries expire.
+/// locked for a moment in between, so that workers are not delayed by however many entries expire.
 ///
 /// Safe because what changes is atomic or used on `queue` only.
 final class ExpiryTimer: @unchecked Sendable {
@@ -24,9 +24,9 @@ final class ExpiryTimer: @unchecked Sendable {
   private var nextSecond: UInt64 = 0
 
   /// The minimum time between two passes, in milliseconds, so that entries that expire one by one share passes.
-  private static let interval: UInt64 = 20
-  /// How long the stores stay unlocked between two slices of a pass, in microseconds.
-  private static let pause: UInt32 = 50
+  private static let interval: UInt64 = 10
+  /// How long the stores stay unlocked between two slices of a pass, in microseconds, not counting what the system adds.
+  private static let pause: UInt32 = 10
 
   /// Begins with the passes. Call it once.
   func start(_ state: ServerState) {
