@@ -11,18 +11,26 @@ package final class StoreCatalog: Sendable {
 
   private let limit: Atomic<Int>
   private let data: DataDirectory?
+  /// What the snapshots of all stores may keep.
+  private let snapshotBudget: SnapshotBudget
   private let stores = Lock<[StoreName: Store]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
-  /// - Parameter data: Where durable stores are kept; nil if the server has no data directory.
-  package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil) {
+  /// - Parameters:
+  ///   - data: Where durable stores are kept; nil if the server has no data directory.
+  ///   - snapshotLimit: What the snapshots of all stores may keep, in bytes.
+  package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil, snapshotLimit: Int = .max) {
     self.limit = Atomic(limit)
     self.data = data
+    snapshotBudget = SnapshotBudget(limit: snapshotLimit)
   }
 
   /// Changes the maximum number of stores. Existing stores stay.
   package func setLimit(_ limit: Int) { self.limit.store(limit, ordering: .relaxed) }
+
+  /// Changes what the snapshots of all stores may keep, in bytes.
+  package func setSnapshotLimit(_ byteCount: Int) { snapshotBudget.setLimit(byteCount) }
 
   /// Opens every store in the data directory.
   /// - Parameters:
@@ -54,6 +62,7 @@ package final class StoreCatalog: Sendable {
     try changeLock.withLock { _ throws(StorageError) in
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
+      store.access { $0.adopt(snapshotBudget) }
       stores.withLock { $0[name] = store }
       return store
     }
@@ -119,6 +128,7 @@ package final class StoreCatalog: Sendable {
       try checkCanAdd(store.name, to: stores)
       stores[store.name] = store
     }
+    store.access { $0.adopt(snapshotBudget) }
   }
 
   /// Closes every durable store after its outstanding commits are written.

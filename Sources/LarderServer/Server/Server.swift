@@ -21,6 +21,7 @@ package final class Server: Sendable {
   private let acceptors: Lock<[Acceptor]?>
   private let metrics: [MetricsListener]
   private let expiryTimer: ExpiryTimer
+  private let memoryMonitor: MemoryMonitor
 
   /// Opens the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an
@@ -80,6 +81,7 @@ package final class Server: Sendable {
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
     expiryTimer = ExpiryTimer(state)
+    memoryMonitor = MemoryMonitor(state)
     state.setReadiness(.ready)
   }
 
@@ -136,6 +138,7 @@ package final class Server: Sendable {
   package func stop(_ completion: @escaping @Sendable () -> Void) {
     state.setReadiness(.stopping)
     expiryTimer.stop()
+    memoryMonitor.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in

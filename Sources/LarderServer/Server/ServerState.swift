@@ -35,7 +35,7 @@ final class ServerState: Sendable {
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     accessControl = AccessControl(onRefusal)
     buffers = BufferTotals(limits: limits, workerCount: workerCount)
-    stores = StoreCatalog(limit: limits.stores, data: data)
+    stores = StoreCatalog(limit: limits.stores, data: data, snapshotLimit: limits.maxSnapshotBytes)
   }
 
   /// The limits in force. Workers have copies of their own, because every request reads them.
@@ -46,6 +46,7 @@ final class ServerState: Sendable {
   func change(_ limits: ServerLimits) {
     currentLimits.withLock { $0 = limits }
     stores.setLimit(limits.stores)
+    stores.setSnapshotLimit(limits.maxSnapshotBytes)
   }
 
   var readiness: Readiness { currentReadiness.load(ordering: .acquiring) }
@@ -62,16 +63,16 @@ final class ServerState: Sendable {
   /// The figures of the server: `Protocol/wire.md` §6.1. Locks every store, one after the other.
   func figures() -> [Figure] {
     let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
-    let all = stores.list()
-    let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
+    let memory = MemoryUse(self)
     return [
       Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", connectionCount.open),
       Figure("connections_accepted_total", connectionCount.accepted),
       Figure("connections_refused_total", connectionCount.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
-      Figure("stores", UInt64(all.count)),
-      Figure("memory_bytes", memory),
+      Figure("stores", UInt64(stores.list().count)),
+      Figure("memory_bytes", UInt64(memory.entryBytes)),
+      Figure("resident_bytes", UInt64(memory.resident)),
       Figure("output_bytes", buffers.outboxBytes),
       Figure("input_bytes", buffers.inboxBytes),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
@@ -84,7 +85,11 @@ final class ServerState: Sendable {
       Figure("request_p50_nanoseconds", quantiles[0]),
       Figure("request_p99_nanoseconds", quantiles[1]),
       Figure("request_p999_nanoseconds", quantiles[2]),
-    ]
+    ] + Self.figures(of: memory.parts)
+  }
+
+  private static func figures(of parts: [(name: String, bytes: Int)]) -> [Figure] {
+    parts.map { Figure("memory_\($0.name)_bytes", UInt64($0.bytes)) }
   }
 
   /// Updates the recent durations and rates. Called once a second.
@@ -109,8 +114,9 @@ final class ServerState: Sendable {
       Figure("expiring", UInt64(statistics.expiring)),
       Figure("expired_total", statistics.expired),
       Figure("snapshots", UInt64(statistics.snapshots)),
+      Figure("snapshots_ended_total", statistics.endedSnapshots),
       Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
-    ]
+    ] + Self.figures(of: MemoryUse.parts(of: map.memory))
     guard let limit = statistics.limitBytes else { return figures }
     return figures + [
       Figure("limit_bytes", UInt64(limit)), Figure("limited_bytes", UInt64(statistics.limitedBytes)),

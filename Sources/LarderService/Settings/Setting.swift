@@ -128,6 +128,9 @@ package struct Setting: Sendable {
     Setting(
       "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.maxOutputBytes
     ),
+    Setting(
+      "limits.snapshot-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
+      \.server.limits.maxSnapshotBytes),
     Setting("limits.finds", default: 64, in: 1...65_536, isReloadable: true, \.server.limits.finds),
     Setting(
       "limits.find-documents", default: 10_000_000, in: 1...1_000_000_000_000, isReloadable: true,

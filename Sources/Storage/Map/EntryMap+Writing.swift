@@ -108,6 +108,7 @@ extension EntryMap {
       retire(old)
     }
     retireReplacedNodes()
+    enforceSnapshotBudget()
     self.revision = max(self.revision, revision)
     changeCount &+= 1
     return handle
@@ -144,6 +145,7 @@ extension EntryMap {
     endIndexChange(to: nil)
     retire(handle)
     retireReplacedNodes()
+    enforceSnapshotBudget()
     changeCount &+= 1
   }
 
@@ -179,6 +181,7 @@ extension EntryMap {
     indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
+    enforceSnapshotBudget()
   }
 }
 
