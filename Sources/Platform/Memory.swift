@@ -44,6 +44,12 @@ package enum ProcessMemory {
     return Int(info.uordblks + info.hblkhd)
   }
 
+  /// Makes all threads share one heap, because `trimHeap` doesn't reach the ends of others. Call it before there are
+  /// threads.
+  package static func useOneHeap() {
+    mallopt(M_ARENA_MAX, 1)
+  }
+
   /// Makes `malloc` return the pages of freed blocks to the system. Takes about a millisecond for some megabytes.
   package static func trimHeap() {
     malloc_trim(0)

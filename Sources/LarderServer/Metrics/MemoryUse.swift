@@ -25,12 +25,15 @@ struct MemoryUse {
   /// The memory of all stores' entries.
   var entryBytes: Int { maps.entryBytes }
 
-  /// The memory that grows and shrinks with what clients store and send.
-  var accountedBytes: Int { maps.entryBytes + maps.changes + buffers }
+  /// What clients store and send.
+  private var clientBytes: Int { maps.entryBytes + maps.changes + buffers }
+
+  /// All parts but the heap.
+  var accountedBytes: Int { clientBytes + code }
 
   /// All parts, by their names in figures and metrics. Takes longer the more free blocks the heap has.
   var parts: [(name: String, bytes: Int)] {
-    let otherHeap = ProcessMemory.allocatedBytes - (accountedBytes - maps.pagedBytes)
+    let otherHeap = ProcessMemory.allocatedBytes - (clientBytes - maps.pagedBytes)
     return Self.parts(of: maps) + [("buffers", buffers), ("code", code), ("heap", max(0, otherHeap))]
   }
 
