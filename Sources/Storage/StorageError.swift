@@ -35,6 +35,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case storeFull
   /// The write needs more than the store's limit, in bytes, even if all other entries are evicted.
   case overLimit(Int)
+  /// The process has reached its memory limit.
+  case memoryLimit
   /// The system has no memory left.
   case outOfMemory
   /// The disk has no space for the write, or the process has no file descriptor for it. The store keeps retrying both.
@@ -75,6 +77,7 @@ extension StorageError: CustomStringConvertible {
     case .storeFull: "the store has reached its limit of 32 GiB of records"
     case .overLimit(let bytes):
       "the write needs more than the store's limit of \(MemoryLimit(bytes: bytes)), even if all other entries were evicted"
+    case .memoryLimit: "the server has reached its memory limit; delete entries, or raise its setting memory-limit"
     case .outOfMemory: "the system has no memory left for the store"
     case .diskFull:
       "the disk is full, or the server can't open more files; writes resume as soon as that changes"

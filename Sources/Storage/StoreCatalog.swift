@@ -11,26 +11,25 @@ package final class StoreCatalog: Sendable {
 
   private let limit: Atomic<Int>
   private let data: DataDirectory?
-  /// What the snapshots of all stores may keep.
-  private let snapshotBudget: SnapshotBudget
+  /// What all stores may use together.
+  private let budgets: StoreBudgets
   private let stores = Lock<[StoreName: Store]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
   /// - Parameters:
   ///   - data: Where durable stores are kept; nil if the server has no data directory.
-  ///   - snapshotLimit: What the snapshots of all stores may keep, in bytes.
-  package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil, snapshotLimit: Int = .max) {
+  ///   - budgets: What all stores may use together.
+  package init(
+    limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil, budgets: StoreBudgets = StoreBudgets()
+  ) {
     self.limit = Atomic(limit)
     self.data = data
-    snapshotBudget = SnapshotBudget(limit: snapshotLimit)
+    self.budgets = budgets
   }
 
   /// Changes the maximum number of stores. Existing stores stay.
   package func setLimit(_ limit: Int) { self.limit.store(limit, ordering: .relaxed) }
-
-  /// Changes what the snapshots of all stores may keep, in bytes.
-  package func setSnapshotLimit(_ byteCount: Int) { snapshotBudget.setLimit(byteCount) }
 
   /// Opens every store in the data directory.
   /// - Parameters:
@@ -49,7 +48,7 @@ package final class StoreCatalog: Sendable {
             percent: total > 0 ? min(100, done * 100 / total) : 0))
       }
       report(0, 0)
-      let (store, opening) = try Store.open(description, in: data, progress: report)
+      let (store, opening) = try Store.open(description, in: data, budgets: budgets, progress: report)
       onOpen(description.name, opening)
       try adopt(store)
     }
@@ -62,7 +61,6 @@ package final class StoreCatalog: Sendable {
     try changeLock.withLock { _ throws(StorageError) in
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
-      store.access { $0.adopt(snapshotBudget) }
       stores.withLock { $0[name] = store }
       return store
     }
@@ -96,7 +94,7 @@ package final class StoreCatalog: Sendable {
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
     guard specification.engine.isDurable else {
-      return Store(name: name, engine: specification.engine, limit: specification.limit)
+      return Store(name: name, engine: specification.engine, limit: specification.limit, budgets: budgets)
     }
     guard let data else { throw .noDataDirectory(specification.engine) }
     let description = StoreDescription(
@@ -104,7 +102,7 @@ package final class StoreCatalog: Sendable {
     do {
       try data.create(description)
       do {
-        return try Store.open(description, in: data).store
+        return try Store.open(description, in: data, budgets: budgets).store
       } catch {
         // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
         try? data.drop(name)
@@ -128,7 +126,6 @@ package final class StoreCatalog: Sendable {
       try checkCanAdd(store.name, to: stores)
       stores[store.name] = store
     }
-    store.access { $0.adopt(snapshotBudget) }
   }
 
   /// Closes every durable store after its outstanding commits are written.

@@ -48,14 +48,18 @@ extension ServerTests {
       func isDue(_ resident: Int, _ accounted: Int) -> Bool {
         trimming.isDue(resident: resident * mebibyte, accounted: accounted * mebibyte)
       }
-      #expect(!isDue(20, 0) && !isDue(130, 100) && isDue(25, 0) && isDue(140, 100))
+      #expect(!isDue(4, 0) && !isDue(110, 100) && isDue(5, 0) && isDue(111, 100))
       // Trimming has not helped: not again until there is more.
-      trimming.didTrim(resident: 140 * mebibyte, accounted: 100 * mebibyte)
-      for _ in 0..<10 where isDue(140, 100) { Issue.record("the heap is trimmed again") }
-      #expect(isDue(149, 100))
+      trimming.didTrim(resident: 111 * mebibyte, accounted: 100 * mebibyte)
+      for _ in 0..<10 where isDue(112, 100) { Issue.record("the heap is trimmed again") }
+      #expect(isDue(114, 100))
       // It has: the next burst is trimmed, after a pause.
-      trimming.didTrim(resident: 20 * mebibyte, accounted: 0)
+      trimming.didTrim(resident: 3 * mebibyte, accounted: 0)
       #expect(!isDue(200, 0) && !isDue(200, 0) && isDue(200, 0))
+      // Near the memory limit there is no pause.
+      trimming.didTrim(resident: 3 * mebibyte, accounted: 0)
+      let isUrgentlyDue = trimming.isDue(resident: 5 * mebibyte, accounted: 0, isUrgent: true)
+      #expect(isUrgentlyDue)
     }
   }
 }

@@ -12,8 +12,8 @@ struct SnapshotBudgetTests {
   }
 
   @Test func `beyond the budget the oldest snapshots of the map that is written end`() throws {
-    let budget = SnapshotBudget(limit: 250_000)
-    var map = EntryMap(snapshotBudget: budget)
+    let budgets = StoreBudgets(snapshots: SnapshotBudget(limit: 250_000))
+    var map = EntryMap(budgets: budgets)
     try rewrite(&map)
     var snapshots: [Snapshot] = []
     for _ in 0..<5 {
@@ -38,9 +38,9 @@ struct SnapshotBudgetTests {
   }
 
   @Test func `maps share a budget, and a dropped map gives its share back`() throws {
-    let budget = SnapshotBudget(limit: 250_000)
-    var written = EntryMap(snapshotBudget: budget)
-    var other = EntryMap(snapshotBudget: budget)
+    let budgets = StoreBudgets(snapshots: SnapshotBudget(limit: 250_000))
+    var written = EntryMap(budgets: budgets)
+    var other = EntryMap(budgets: budgets)
     for _ in 0..<2 {
       try rewrite(&other)
       _ = other.snapshot(now: 0)
@@ -50,7 +50,7 @@ struct SnapshotBudgetTests {
       try rewrite(&other)
       try map(&written, keeps: snapshot)
       other.drop()
-      other = EntryMap(snapshotBudget: budget)
+      other = EntryMap(budgets: budgets)
       written.end(snapshot)
     }
     try rewrite(&other)
@@ -72,7 +72,7 @@ struct SnapshotBudgetTests {
   }
 
   @Test func `a pinned snapshot stays, and those that are not pinned end instead`() throws {
-    var map = EntryMap(snapshotBudget: SnapshotBudget(limit: 50_000))
+    var map = EntryMap(budgets: StoreBudgets(snapshots: SnapshotBudget(limit: 50_000)))
     try rewrite(&map)
     let (pinned, brief) = (map.snapshot(now: 0, isPinned: true), map.snapshot(now: 0))
     try rewrite(&map)

@@ -103,6 +103,9 @@ extension ServerState {
       what other parts don't count.
       """)
     for part in MemoryUse(self).parts { text.add(UInt64(part.bytes), ("part", part.name)) }
+    guard let limit = limits.memoryLimit else { return }
+    text.begin("memory_limit_bytes", .gauge, "Maximum resident memory of the process.")
+    text.add(UInt64(limit.bytes))
   }
 
   private func addStores(_ text: inout MetricsText) {

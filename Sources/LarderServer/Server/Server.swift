@@ -45,6 +45,7 @@ package final class Server: Sendable {
       }
       try state.stores.openAll(configuration.onStoreOpened, progress: configuration.onOpeningProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
+      state.memory.setLimit(configuration.limits.memoryLimit?.bytes)
     } catch {
       for listener in metrics { listener.stop() }
       state.stores.close()

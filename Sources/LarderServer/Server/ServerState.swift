@@ -16,6 +16,9 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs = JobRunner()
+  /// What the process may take from the system. Without a limit until stores are open.
+  let memory = MemoryBudget()
+  private let snapshots: SnapshotBudget
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
@@ -34,8 +37,10 @@ final class ServerState: Sendable {
     currentLimits = Lock(limits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     accessControl = AccessControl(onRefusal)
-    buffers = BufferTotals(limits: limits, workerCount: workerCount)
-    stores = StoreCatalog(limit: limits.stores, data: data, snapshotLimit: limits.maxSnapshotBytes)
+    buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)
+    snapshots = SnapshotBudget(limit: limits.maxSnapshotBytes)
+    stores = StoreCatalog(
+      limit: limits.stores, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory))
   }
 
   /// The limits in force. Workers have copies of their own, because every request reads them.
@@ -46,7 +51,8 @@ final class ServerState: Sendable {
   func change(_ limits: ServerLimits) {
     currentLimits.withLock { $0 = limits }
     stores.setLimit(limits.stores)
-    stores.setSnapshotLimit(limits.maxSnapshotBytes)
+    snapshots.setLimit(limits.maxSnapshotBytes)
+    memory.setLimit(limits.memoryLimit?.bytes)
   }
 
   var readiness: Readiness { currentReadiness.load(ordering: .acquiring) }
@@ -63,7 +69,7 @@ final class ServerState: Sendable {
   /// The figures of the server: `Protocol/wire.md` §6.1. Locks every store, one after the other.
   func figures() -> [Figure] {
     let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
-    let memory = MemoryUse(self)
+    let use = MemoryUse(self)
     return [
       Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", connectionCount.open),
@@ -71,8 +77,9 @@ final class ServerState: Sendable {
       Figure("connections_refused_total", connectionCount.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
-      Figure("memory_bytes", UInt64(memory.entryBytes)),
-      Figure("resident_bytes", UInt64(memory.resident)),
+      Figure("memory_bytes", UInt64(use.entryBytes)),
+      Figure("resident_bytes", UInt64(use.resident)),
+      Figure("resident_limit_bytes", UInt64(limits.memoryLimit?.bytes ?? 0)),
       Figure("output_bytes", buffers.outboxBytes),
       Figure("input_bytes", buffers.inboxBytes),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
@@ -85,7 +92,7 @@ final class ServerState: Sendable {
       Figure("request_p50_nanoseconds", quantiles[0]),
       Figure("request_p99_nanoseconds", quantiles[1]),
       Figure("request_p999_nanoseconds", quantiles[2]),
-    ] + Self.figures(of: memory.parts)
+    ] + Self.figures(of: use.parts)
   }
 
   private static func figures(of parts: [(name: String, bytes: Int)]) -> [Figure] {
@@ -102,21 +109,22 @@ final class ServerState: Sendable {
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
     map.expire(now: now)
     let statistics = map.statistics
-    let figures = [
-      Figure("entries", UInt64(statistics.entries)),
-      Figure("revision", statistics.revision),
-      Figure("written_total", statistics.written),
-      Figure("key_bytes", UInt64(statistics.keyBytes)),
-      Figure("value_bytes", UInt64(statistics.valueBytes)),
-      Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
-      Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
-      Figure("memory_bytes", UInt64(statistics.memoryBytes)),
-      Figure("expiring", UInt64(statistics.expiring)),
-      Figure("expired_total", statistics.expired),
-      Figure("snapshots", UInt64(statistics.snapshots)),
-      Figure("snapshots_ended_total", statistics.endedSnapshots),
-      Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
-    ] + Self.figures(of: MemoryUse.parts(of: map.memory))
+    let figures =
+      [
+        Figure("entries", UInt64(statistics.entries)),
+        Figure("revision", statistics.revision),
+        Figure("written_total", statistics.written),
+        Figure("key_bytes", UInt64(statistics.keyBytes)),
+        Figure("value_bytes", UInt64(statistics.valueBytes)),
+        Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
+        Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
+        Figure("memory_bytes", UInt64(statistics.memoryBytes)),
+        Figure("expiring", UInt64(statistics.expiring)),
+        Figure("expired_total", statistics.expired),
+        Figure("snapshots", UInt64(statistics.snapshots)),
+        Figure("snapshots_ended_total", statistics.endedSnapshots),
+        Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
+      ] + Self.figures(of: MemoryUse.parts(of: map.memory))
     guard let limit = statistics.limitBytes else { return figures }
     return figures + [
       Figure("limit_bytes", UInt64(limit)), Figure("limited_bytes", UInt64(statistics.limitedBytes)),

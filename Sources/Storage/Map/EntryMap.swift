@@ -11,8 +11,8 @@
 /// caller holds the lock.
 @safe
 package struct EntryMap: ~Copyable, @unchecked Sendable {
-  var arena = Arena()
-  var externals = ExternalValues()
+  var arena: Arena
+  var externals: ExternalValues
   var hashIndex = HashIndex()
   var order = OrderTree<Records>()
   var expiryQueue = ExpiryQueue()
@@ -52,19 +52,19 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// The number of entries removed to make room for others.
   var evictedCount: UInt64 = 0
 
+  /// What the process may take from the system.
+  let memoryBudget: MemoryBudget?
+
   /// Creates an empty map.
   /// - Parameters:
   ///   - limitBytes: The memory limit of the entries; nil for no limit.
-  ///   - snapshotBudget: What the snapshots of this map and of others may keep.
-  package init(limitBytes: Int? = nil, snapshotBudget: SnapshotBudget = SnapshotBudget()) {
+  ///   - budgets: What this map and others may use together.
+  package init(limitBytes: Int? = nil, budgets: StoreBudgets = StoreBudgets()) {
     self.limitBytes = limitBytes
-    snapshotShare = SnapshotShare(snapshotBudget)
-  }
-
-  /// Makes the map share a budget with others.
-  package mutating func adopt(_ snapshotBudget: SnapshotBudget) {
-    snapshotShare = SnapshotShare(snapshotBudget)
-    updateSnapshotShare()
+    memoryBudget = budgets.memory
+    arena = Arena(budgets.memory)
+    externals = ExternalValues(budgets.memory)
+    snapshotShare = SnapshotShare(budgets.snapshots)
   }
 
   @inline(__always)
@@ -101,8 +101,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Removes all records and frees their memory at once, even if snapshots see them.
   mutating func discardContents() {
-    arena = Arena()
-    externals = ExternalValues()
+    arena = Arena(memoryBudget)
+    externals = ExternalValues(memoryBudget)
     hashIndex = HashIndex()
     order = OrderTree<Records>()
     expiryQueue = ExpiryQueue()

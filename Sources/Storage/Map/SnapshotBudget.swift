@@ -1,5 +1,16 @@
 import Synchronization
 
+/// What all stores of a server may use together.
+package struct StoreBudgets: Sendable {
+  package let snapshots: SnapshotBudget
+  package let memory: MemoryBudget
+
+  package init(snapshots: SnapshotBudget = SnapshotBudget(), memory: MemoryBudget = MemoryBudget()) {
+    self.snapshots = snapshots
+    self.memory = memory
+  }
+}
+
 /// What the snapshots of all stores may keep in memory: records, nodes and keys that only they see. Used by any thread.
 package final class SnapshotBudget: Sendable {
   private let limit: Atomic<Int>
