@@ -19,6 +19,36 @@ package enum Pages {
     let status = unsafe munmap(base, byteCount)
     precondition(status == 0, "unmapping memory failed")
   }
+}
+
+/// The memory of this process, as the system and `malloc` see it.
+package enum ProcessMemory {
+  /// The resident memory, and how much of it belongs to files, such as the program's code, in bytes; nil without
+  /// /proc.
+  package static func resident() -> (total: Int, files: Int)? {
+    let file = unsafe open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var text = [UInt8](repeating: 0, count: 256)
+    let count = unsafe text.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
+    guard count > 0 else { return nil }
+    // The size, the resident pages, those of them that belong to files, and others.
+    let pages = text[..<count].split(separator: UInt8(ascii: " ")).map { Int(String(decoding: $0, as: UTF8.self)) ?? 0 }
+    guard pages.count > 2 else { return nil }
+    return (pages[1] * Pages.pageByteCount, pages[2] * Pages.pageByteCount)
+  }
+
+  /// The size of all blocks in use from `malloc`, in bytes. Takes time in proportion to the number of free blocks.
+  package static var allocatedBytes: Int {
+    let info = mallinfo2()
+    return Int(info.uordblks + info.hblkhd)
+  }
+
+  /// Makes all threads share one heap, because `trimHeap` doesn't reach the ends of others. Call it before there are
+  /// threads.
+  package static func useOneHeap() {
+    mallopt(M_ARENA_MAX, 1)
+  }
 
   /// Makes `malloc` return the pages of freed blocks to the system. Takes about a millisecond for some megabytes.
   package static func trimHeap() {

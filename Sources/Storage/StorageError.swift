@@ -29,12 +29,14 @@ package enum StorageError: Error, Equatable, Sendable {
   case indexesTooLarge(limit: Int)
   /// The store was dropped while the caller had it open.
   case storeDropped
-  /// The snapshot was ended, or belongs to another store.
+  /// The snapshot was ended, because open replies kept too much in memory, or belongs to another store.
   case snapshotEnded
   /// The store has reached what 32-bit handles can address: 32 GiB of records, or 2^32 nodes.
   case storeFull
   /// The write needs more than the store's limit, in bytes, even if all other entries are evicted.
   case overLimit(Int)
+  /// The process has reached its memory limit.
+  case memoryLimit
   /// The system has no memory left.
   case outOfMemory
   /// The disk has no space for the write, or the process has no file descriptor for it. The store keeps retrying both.
@@ -69,10 +71,13 @@ extension StorageError: CustomStringConvertible {
     case .indexesTooLarge(let limit):
       "the definitions of the store's indexes would have more than \(limit) bytes; use a shorter selector"
     case .storeDropped: "the store was dropped"
-    case .snapshotEnded: "the snapshot has ended"
+    case .snapshotEnded:
+      "the server ended the reply, because open replies kept more in memory than limits.snapshot-memory permits; read"
+        + " replies faster"
     case .storeFull: "the store has reached its limit of 32 GiB of records"
     case .overLimit(let bytes):
       "the write needs more than the store's limit of \(MemoryLimit(bytes: bytes)), even if all other entries were evicted"
+    case .memoryLimit: "the server has reached its memory limit; delete entries, or raise its setting memory-limit"
     case .outOfMemory: "the system has no memory left for the store"
     case .diskFull:
       "the disk is full, or the server can't open more files; writes resume as soon as that changes"

@@ -22,13 +22,15 @@ package final class Store: Sendable {
   private let mutex: Lock<EntryMap>
 
   /// Creates a store in memory.
-  package init(name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil) {
+  package init(
+    name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil, budgets: StoreBudgets = StoreBudgets()
+  ) {
     self.name = name
     self.engine = engine
     self.limit = limit
     commitWriter = nil
     keptKeys = nil
-    mutex = Lock(EntryMap(limitBytes: limit?.bytes))
+    mutex = Lock(EntryMap(limitBytes: limit?.bytes, budgets: budgets))
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
@@ -112,16 +114,19 @@ package struct StoreOpening: Sendable {
 
 extension Store {
   /// Opens a durable store with its engine.
-  /// - Parameter progress: Called repeatedly with how much of the files has been read, and of how much.
+  /// - Parameters:
+  ///   - budgets: What the store and others may use together.
+  ///   - progress: Called repeatedly with how much of the files has been read, and of how much.
   package static func open(
-    _ description: StoreDescription, in data: DataDirectory, progress: (Int, Int) -> Void = { _, _ in }
+    _ description: StoreDescription, in data: DataDirectory, budgets: StoreBudgets = StoreBudgets(),
+    progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
     guard let fileEngine = description.engine.fileEngine else {
       preconditionFailure("a data directory has no stores of the engine \(description.engine)")
     }
     let now = ClockReading.now
     let indexes = try data.indexes(of: description.name)
-    var map = EntryMap()
+    var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
     (engine, opening.remarks) = try fileEngine.openStore(

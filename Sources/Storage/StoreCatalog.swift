@@ -11,14 +11,21 @@ package final class StoreCatalog: Sendable {
 
   private let limit: Atomic<Int>
   private let data: DataDirectory?
+  /// What all stores may use together.
+  private let budgets: StoreBudgets
   private let stores = Lock<[StoreName: Store]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
-  /// - Parameter data: Where durable stores are kept; nil if the server has no data directory.
-  package init(limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil) {
+  /// - Parameters:
+  ///   - data: Where durable stores are kept; nil if the server has no data directory.
+  ///   - budgets: What all stores may use together.
+  package init(
+    limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil, budgets: StoreBudgets = StoreBudgets()
+  ) {
     self.limit = Atomic(limit)
     self.data = data
+    self.budgets = budgets
   }
 
   /// Changes the maximum number of stores. Existing stores stay.
@@ -41,7 +48,7 @@ package final class StoreCatalog: Sendable {
             percent: total > 0 ? min(100, done * 100 / total) : 0))
       }
       report(0, 0)
-      let (store, opening) = try Store.open(description, in: data, progress: report)
+      let (store, opening) = try Store.open(description, in: data, budgets: budgets, progress: report)
       onOpen(description.name, opening)
       try adopt(store)
     }
@@ -87,7 +94,7 @@ package final class StoreCatalog: Sendable {
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
     guard specification.engine.isDurable else {
-      return Store(name: name, engine: specification.engine, limit: specification.limit)
+      return Store(name: name, engine: specification.engine, limit: specification.limit, budgets: budgets)
     }
     guard let data else { throw .noDataDirectory(specification.engine) }
     let description = StoreDescription(
@@ -95,7 +102,7 @@ package final class StoreCatalog: Sendable {
     do {
       try data.create(description)
       do {
-        return try Store.open(description, in: data).store
+        return try Store.open(description, in: data, budgets: budgets).store
       } catch {
         // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
         try? data.drop(name)

@@ -25,6 +25,7 @@ struct Larderd: ParsableCommand {
   @OptionGroup private var options: ServerOptions
 
   func run() throws {
+    ProcessMemory.useOneHeap()
     let loader = options.loader()
     let settings = try loader.loadOrExit()
     let log = EventLog("larderd", level: settings.settings.logLevel)

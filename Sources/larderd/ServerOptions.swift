@@ -63,6 +63,14 @@ struct ServerOptions: ParsableArguments {
   @Option(help: "The number of workers; each can use one core. (default: 1)")
   private var workers: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      """
+      The maximum resident memory of the process, such as 2GiB: at the limit, writes that need more are refused, and \
+      stores with a limit evict entries. (default: none)
+      """, valueName: "size"))
+  private var memoryLimit: String?
+
   @Option(help: "The maximum number of connections. (default: 10000)")
   private var maxConnections: Int?
 
@@ -93,6 +101,7 @@ struct ServerOptions: ParsableArguments {
     flags["socket.owner"] = socketOwner.map { [$0] }
     flags["metrics"] = metrics.map { [$0] }
     flags["workers"] = workers.map { ["\($0)"] }
+    flags["memory-limit"] = memoryLimit.map { [$0] }
     flags["limits.connections"] = maxConnections.map { ["\($0)"] }
     flags["limits.stores"] = maxStores.map { ["\($0)"] }
     flags["limits.frame-bytes"] = maxFrame.map { ["\($0)"] }

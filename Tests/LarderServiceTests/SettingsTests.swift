@@ -122,6 +122,14 @@ struct SettingsTests {
         "FILE, line 2: limits.stores: with this limits.frame-bytes it can be at most 682, because the list of stores is "
           + "one frame"
       ),
+      (
+        "memory-limit: 63MiB",
+        "FILE, line 1: memory-limit: '63MiB' is not a whole number of KiB, MiB or GiB from 64MiB to 1024GiB, as in 2GiB"
+      ),
+      (
+        "memory-limit: 1GiB\nstores:\n- a=memory?limit=512MiB\n- b=memory?limit=1GiB",
+        "FILE, line 4: stores, item 2: the limit of \"b\" must be lower than memory-limit, 1GiB"
+      ),
       ("- a", "FILE: the file does not contain settings in the form KEY: VALUE"),
     ])
   func `an invalid value is reported with its position`(text: String, problem: String) throws {

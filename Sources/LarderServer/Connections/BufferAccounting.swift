@@ -1,4 +1,5 @@
 import Platform
+import Storage
 import Synchronization
 
 /// The size of the buffers of one worker's connections, checked against the worker's share of the server's limits.
@@ -51,7 +52,11 @@ final class BufferTotals: Sendable {
   private let input = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
 
-  init(limits: ServerLimits, workerCount: Int) {
+  /// What the process may take from the system.
+  private let memory: MemoryBudget
+
+  init(limits: ServerLimits, workerCount: Int, memory: MemoryBudget) {
+    self.memory = memory
     outputShare = max(limits.maxTotalOutputBytes / workerCount, limits.maxOutputBytes + limits.maxFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShare = max(limits.maxTotalInputBytes / workerCount, 2 * limits.maxFrameBytes)
@@ -60,6 +65,13 @@ final class BufferTotals: Sendable {
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
   var outboxBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
 
-  fileprivate func addInput(_ byteCount: Int) { input.add(byteCount, ordering: .relaxed) }
-  fileprivate func addOutput(_ byteCount: Int) { output.add(byteCount, ordering: .relaxed) }
+  fileprivate func addInput(_ byteCount: Int) {
+    input.add(byteCount, ordering: .relaxed)
+    memory.count(byteCount)
+  }
+
+  fileprivate func addOutput(_ byteCount: Int) {
+    output.add(byteCount, ordering: .relaxed)
+    memory.count(byteCount)
+  }
 }

@@ -157,9 +157,9 @@ struct ConnectionHandler: ~Copyable {
 
   /// Reads more of a frame whose beginning is in the inbox.
   private mutating func readIntoInbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
-    if buffers.hasTooMuchInput {
-      processor.endConnection(
-        &connection, .tooManyRequests, "the server has too many incomplete requests; try again later", into: &spare)
+    if buffers.hasTooMuchInput || server.memory.isExhausted {
+      let reason = buffers.hasTooMuchInput ? "has too many incomplete requests" : "has reached its memory limit"
+      processor.endConnection(&connection, .tooManyRequests, "the server \(reason); try again later", into: &spare)
       connection.inbox.releaseStorage()
       settle(&connection, &spare)
       return false

@@ -15,6 +15,7 @@ extension ServerState {
     addRequests(&text)
     addFinds(&text)
     addConnections(&text)
+    addMemory(&text)
     addStores(&text)
     ProcessFigures.now?.add(to: &text)
     return text.bytes
@@ -94,6 +95,19 @@ extension ServerState {
     text.add(buffers.outboxBytes)
   }
 
+  private func addMemory(_ text: inout MetricsText) {
+    text.begin(
+      "memory_bytes", .gauge,
+      """
+      What the resident memory is used for: parts that together are about process_resident_memory_bytes. The heap is \
+      what other parts don't count.
+      """)
+    for part in MemoryUse(self).parts { text.add(UInt64(part.bytes), ("part", part.name)) }
+    guard let limit = limits.memoryLimit else { return }
+    text.begin("memory_limit_bytes", .gauge, "Maximum resident memory of the process.")
+    text.add(UInt64(limit.bytes))
+  }
+
   private func addStores(_ text: inout MetricsText) {
     let now = monotonicMilliseconds()
     var families: [String: [(store: Store, value: UInt64)]] = [:]
@@ -143,12 +157,20 @@ private enum StoreFigureHelp {
     "written_total": "Entries that clients wrote or deleted.",
     "key_bytes": "Total size of the keys.",
     "value_bytes": "Total size of the values.",
-    "memory_bytes": "Memory that the store uses.",
+    "memory_bytes": "Memory that the store uses for its entries.",
+    "memory_records_bytes": "Memory of entries, with the free space between them.",
+    "memory_hash_bytes": "Memory of the hash index.",
+    "memory_order_bytes": "Memory of the order of the keys.",
+    "memory_indexes_bytes": "Memory of the indexes of documents.",
+    "memory_expiry_bytes": "Memory of the queue of entries that expire.",
+    "memory_snapshots_bytes": "Memory of what only open reply streams see.",
+    "memory_changes_bytes": "Memory of changes that watches or the disk have yet to take.",
     "values_on_disk": "Values that are read from the disk on demand.",
     "values_on_disk_bytes": "Total size of the values that are read from the disk on demand.",
     "expiring": "Entries with an expiry.",
     "expired_total": "Entries that were removed because they expired.",
     "snapshots": "Snapshots that open reply streams hold.",
+    "snapshots_ended_total": "Snapshots that were ended because all of them kept too much in memory.",
     "watches": "Watches of the store.",
     "limit_bytes": "Memory limit of the entries.",
     "limited_bytes": "Memory that counts toward the limit.",

@@ -65,13 +65,17 @@ extension RequestProcessor {
   }
 
   private func failForSlots(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
-    replies.fail(
+    if server.memory.isExhausted {
+      return replies.fail(.tooManyRequests, id, "the server has reached its memory limit; try again later")
+    }
+    return replies.fail(
       .tooManyRequests, id,
       "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds)")
   }
 
-  /// Makes room for another job, unless the server or the connection has too many.
+  /// Makes room for another job, unless the server or the connection has too many, or there is no memory for it.
   private func openSlot(_ connection: borrowing Connection) -> JobSlot? {
+    guard !server.memory.isExhausted else { return nil }
     let openCount = connection.streams.count { $0.slot != nil }
     guard openCount < (limits.finds + 3) / 4 else { return nil }
     return server.jobs.open(limit: limits.finds)

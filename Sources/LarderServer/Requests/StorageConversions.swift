@@ -16,7 +16,7 @@ extension ErrorCode {
       case .unknownIndex: .indexUnknown
       case .tooManyIndexes: .tooManyIndexes
       case .snapshotEnded: .answerExpired
-      case .storeFull, .outOfMemory, .diskFull: .storeFull
+      case .storeFull, .memoryLimit, .outOfMemory, .diskFull: .storeFull
       case .overLimit: .valueTooLarge
       case .diskTooSlow: .tooManyRequests
       case .readOnly: .storeReadOnly

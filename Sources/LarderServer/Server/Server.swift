@@ -20,6 +20,7 @@ package final class Server: Sendable {
   private let workers: [Worker]
   private let acceptors: Lock<[Acceptor]?>
   private let metrics: [MetricsListener]
+  private let memoryMonitor: MemoryMonitor
 
   /// Opens the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an
@@ -43,6 +44,7 @@ package final class Server: Sendable {
       }
       try state.stores.openAll(configuration.onStoreOpened, progress: configuration.onOpeningProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
+      state.memory.setLimit(configuration.limits.memoryLimit?.bytes)
     } catch {
       for listener in metrics { listener.stop() }
       state.stores.close()
@@ -79,6 +81,7 @@ package final class Server: Sendable {
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
     state.expiryTimer.start(state)
+    memoryMonitor = MemoryMonitor(state)
     state.setReadiness(.ready)
   }
 
@@ -137,6 +140,7 @@ package final class Server: Sendable {
   package func stop(_ completion: @escaping @Sendable () -> Void) {
     state.setReadiness(.stopping)
     state.expiryTimer.stop()
+    memoryMonitor.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in

@@ -80,6 +80,11 @@ package struct ServerLimits: Sendable {
   /// The size of a store's latest changes, in bytes, that are kept while it is watched, in addition to those of its
   /// last commit.
   package var maxChangeFeedBytes = 16 << 20
+  /// The maximum resident memory of the process; nil for none. Stores are opened whatever they need.
+  package var memoryLimit: MemoryLimit?
+  /// The memory, in bytes, that open replies of all clients keep of what has been overwritten or deleted since they
+  /// began. Beyond it, the oldest ones of a store that is written end with an error.
+  package var maxSnapshotBytes = 256 << 20
   /// The size of the replies waiting for one client, in bytes, at which no more of its requests are read. One reply may
   /// exceed it.
   package var maxOutputBytes = 1 << 20

@@ -21,6 +21,9 @@ final class ServerState: Sendable {
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
   let storeChanges = DispatchQueue(label: "larder.stores")
+  /// What the process may take from the system. Without a limit until stores are open.
+  let memory = MemoryBudget()
+  private let snapshots: SnapshotBudget
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
   private let recentDurations = Lock(RecentDurations())
@@ -39,8 +42,10 @@ final class ServerState: Sendable {
     currentLimits = Lock(limits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     accessControl = AccessControl(onRefusal)
-    buffers = BufferTotals(limits: limits, workerCount: workerCount)
-    stores = StoreCatalog(limit: limits.stores, data: data)
+    buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)
+    snapshots = SnapshotBudget(limit: limits.maxSnapshotBytes)
+    stores = StoreCatalog(
+      limit: limits.stores, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory))
   }
 
   /// The limits in force. Workers have copies of their own, because every request reads them.
@@ -51,6 +56,8 @@ final class ServerState: Sendable {
   func change(_ limits: ServerLimits) {
     currentLimits.withLock { $0 = limits }
     stores.setLimit(limits.stores)
+    snapshots.setLimit(limits.maxSnapshotBytes)
+    memory.setLimit(limits.memoryLimit?.bytes)
   }
 
   var readiness: Readiness { currentReadiness.load(ordering: .acquiring) }
@@ -75,16 +82,17 @@ final class ServerState: Sendable {
   /// The figures of the server: `Protocol/wire.md` §6.1. Locks every store, one after the other.
   func figures() -> [Figure] {
     let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
-    let all = stores.list()
-    let memory = all.reduce(0) { $0 + UInt64($1.access { $0.statistics.memoryBytes }) }
+    let use = MemoryUse(self)
     return [
       Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", connectionCount.open),
       Figure("connections_accepted_total", connectionCount.accepted),
       Figure("connections_refused_total", connectionCount.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
-      Figure("stores", UInt64(all.count)),
-      Figure("memory_bytes", memory),
+      Figure("stores", UInt64(stores.list().count)),
+      Figure("memory_bytes", UInt64(use.entryBytes)),
+      Figure("resident_bytes", UInt64(use.resident)),
+      Figure("resident_limit_bytes", UInt64(limits.memoryLimit?.bytes ?? 0)),
       Figure("output_bytes", buffers.outboxBytes),
       Figure("input_bytes", buffers.inboxBytes),
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
@@ -97,7 +105,11 @@ final class ServerState: Sendable {
       Figure("request_p50_nanoseconds", quantiles[0]),
       Figure("request_p99_nanoseconds", quantiles[1]),
       Figure("request_p999_nanoseconds", quantiles[2]),
-    ]
+    ] + Self.figures(of: use.parts)
+  }
+
+  private static func figures(of parts: [(name: String, bytes: Int)]) -> [Figure] {
+    parts.map { Figure("memory_\($0.name)_bytes", UInt64($0.bytes)) }
   }
 
   /// Updates the recent durations and rates. Called once a second.
@@ -110,20 +122,22 @@ final class ServerState: Sendable {
   static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
     _ = map.expireBriefly(now: now)
     let statistics = map.statistics
-    let figures = [
-      Figure("entries", UInt64(statistics.entries)),
-      Figure("revision", statistics.revision),
-      Figure("written_total", statistics.written),
-      Figure("key_bytes", UInt64(statistics.keyBytes)),
-      Figure("value_bytes", UInt64(statistics.valueBytes)),
-      Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
-      Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
-      Figure("memory_bytes", UInt64(statistics.memoryBytes)),
-      Figure("expiring", UInt64(statistics.expiring)),
-      Figure("expired_total", statistics.expired),
-      Figure("snapshots", UInt64(statistics.snapshots)),
-      Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
-    ]
+    let figures =
+      [
+        Figure("entries", UInt64(statistics.entries)),
+        Figure("revision", statistics.revision),
+        Figure("written_total", statistics.written),
+        Figure("key_bytes", UInt64(statistics.keyBytes)),
+        Figure("value_bytes", UInt64(statistics.valueBytes)),
+        Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
+        Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
+        Figure("memory_bytes", UInt64(statistics.memoryBytes)),
+        Figure("expiring", UInt64(statistics.expiring)),
+        Figure("expired_total", statistics.expired),
+        Figure("snapshots", UInt64(statistics.snapshots)),
+        Figure("snapshots_ended_total", statistics.endedSnapshots),
+        Figure("watches", UInt64(map.feed?.watcherCount ?? 0)),
+      ] + Self.figures(of: MemoryUse.parts(of: map.memory))
     guard let limit = statistics.limitBytes else { return figures }
     return figures + [
       Figure("limit_bytes", UInt64(limit)), Figure("limited_bytes", UInt64(statistics.limitedBytes)),

@@ -35,6 +35,15 @@ extension Settings {
       found.append(
         Contradiction(["stores", "limits.stores"], "there are \(count), but limits.stores is \(limits.stores)"))
     }
+    for (index, store) in server.stores.enumerated() {
+      guard let limit = store.specification.limit, let whole = limits.memoryLimit, limit.bytes >= whole.bytes else {
+        continue
+      }
+      found.append(
+        Contradiction(
+          ["stores", "memory-limit"], item: index,
+          "the limit of \"\(store.name)\" must be lower than memory-limit, \(whole)"))
+    }
     return found
   }
 

@@ -115,6 +115,12 @@ package struct Setting: Sendable {
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),
+    Setting("memory-limit", default: nil, isReloadable: true) { text, settings in
+      guard let limit = MemoryLimit(text), limit.bytes >= 64 << 20 else {
+        throw ValueError("'\(text)' is not a whole number of KiB, MiB or GiB from 64MiB to 1024GiB, as in 2GiB")
+      }
+      settings.server.limits.memoryLimit = limit
+    },
     Setting("log.level", default: "info", isReloadable: true) { text, settings in
       guard let level = LogLevel(rawValue: text) else {
         throw ValueError("'\(text)' is none of \(LogLevel.allCases.map(\.rawValue).joined(separator: ", "))")
@@ -128,6 +134,9 @@ package struct Setting: Sendable {
     Setting(
       "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.maxOutputBytes
     ),
+    Setting(
+      "limits.snapshot-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
+      \.server.limits.maxSnapshotBytes),
     Setting("limits.finds", default: 64, in: 1...65_536, isReloadable: true, \.server.limits.finds),
     Setting(
       "limits.find-documents", default: 10_000_000, in: 1...1_000_000_000_000, isReloadable: true,

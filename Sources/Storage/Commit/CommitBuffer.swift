@@ -58,6 +58,7 @@ package struct CommitBuffer: ~Copyable {
   deinit { unsafe Glibc.free(base) }
 
   package var isEmpty: Bool { count == 0 }
+  var memoryBytes: Int { capacity }
 
   /// The sealed records. Valid until the buffer changes.
   @unsafe

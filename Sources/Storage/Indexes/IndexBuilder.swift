@@ -33,7 +33,7 @@ struct IndexBuilder {
     let begun = store.access { map -> (Snapshot, [MapIndex])? in
       let waiting = map.indexes?.indexes.filter(\.isWaiting) ?? []
       guard !waiting.isEmpty else { return nil }
-      let snapshot = map.snapshot(now: monotonicMilliseconds())
+      let snapshot = map.snapshot(now: monotonicMilliseconds(), isPinned: true)
       for index in waiting { index.beginBuild(from: snapshot.revision) }
       return (snapshot, waiting)
     }
@@ -148,7 +148,7 @@ extension IndexBuilder {
     let begun = store.access { map -> (Snapshot, UInt32, [MapIndex])? in
       guard let indexes = map.indexes?.indexes, let handle = map.handle(of: large) else { return nil }
       batch.copy(handle, map)
-      return (map.snapshot(now: 0), handle, indexes)
+      return (map.snapshot(now: 0, isPinned: true), handle, indexes)
     }
     guard let (snapshot, handle, indexes) = begun else { return }
     if batch.readValue(0, of: store) {

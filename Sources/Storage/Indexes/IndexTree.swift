@@ -45,7 +45,8 @@ final class IndexTree: @unchecked Sendable {
   private var multiCounts: [Int]
   /// Oldest first.
   private var views: [View] = []
-  private var retainedBytes = 0
+  /// The bytes of entries and nodes that only views see.
+  private(set) var retainedBytes = 0
 
   init(fieldCount: Int) { multiCounts = Array(repeating: 0, count: fieldCount) }
 
@@ -57,7 +58,9 @@ final class IndexTree: @unchecked Sendable {
   }
 
   /// The memory of entries, nodes, and all that is kept for views.
-  var memoryBytes: Int { arena.memoryBytes + order.memoryBytes + keptDocumentBytes }
+  var memoryBytes: Int { pagedBytes + keptDocumentBytes }
+  /// Those of them that are in pages of their own.
+  var pagedBytes: Int { arena.memoryBytes + order.memoryBytes }
   /// The bytes that count toward a store's memory limit: those of entries and nodes, without free space and without
   /// what only views see.
   var limitedBytes: Int {

@@ -56,6 +56,8 @@ final class MapIndex: @unchecked Sendable {
 
   var figures: IndexTree.Figures { tree.figures }
   var memoryBytes: Int { allTrees.reduce(0) { $0 + $1.memoryBytes } }
+  var pagedBytes: Int { allTrees.reduce(0) { $0 + $1.pagedBytes } }
+  var retainedBytes: Int { allTrees.reduce(0) { $0 + $1.retainedBytes } }
   var limitedBytes: Int { tree.limitedBytes + (build?.base?.limitedBytes ?? 0) }
   private var allTrees: [IndexTree] { [tree] + (build?.base.map { [$0] } ?? []) + formerTrees }
   var hasViews: Bool { allTrees.contains(where: \.hasViews) }

@@ -41,6 +41,8 @@ final class MapIndexes: @unchecked Sendable {
 
   var isEmpty: Bool { indexes.isEmpty && formerIndexes.isEmpty }
   var memoryBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.memoryBytes } }
+  var pagedBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.pagedBytes } }
+  var retainedBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.retainedBytes } }
   var limitedBytes: Int { indexes.reduce(0) { $0 + $1.limitedBytes } }
 
   // MARK: The list

@@ -20,7 +20,8 @@ package struct ChangeFeed {
   }
 
   private var chunks: [Chunk] = []
-  private var byteCount = 0
+  /// The size of all changes in the feed.
+  private(set) var byteCount = 0
   /// The offset of the next change.
   package private(set) var end: UInt64 = 0
   /// The newest revision with a change that isn't in the feed.

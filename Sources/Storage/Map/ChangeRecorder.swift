@@ -19,6 +19,9 @@ struct ChangeRecorder: ~Copyable {
   /// The reason why the store refuses writes; nil if it accepts them.
   private var writeError: StorageError?
 
+  /// The memory of the feed and the waiting commits.
+  var memoryBytes: Int { commits.memoryBytes + (feed?.byteCount ?? 0) }
+
   func checkCommit(operations: Int, bytes: Int) throws(StorageError) {
     if let writeError, writeError != .diskFull { throw writeError }
     guard commits.count + operations * Self.operationByteCount + bytes <= commitLimit else {

@@ -48,6 +48,34 @@ extension EntryMap {
     }
   }
 
+  /// How much is evicted at a time when the process is at its memory limit. What the hand frees is contiguous, so that
+  /// it is enough for many writes.
+  private static let roomByteCount = 256 << 10
+  private static let maxRoomByteCount = 8 << 20
+  /// How many times entries are evicted for one write before it is refused: what is free may be in pieces.
+  static let maxEvictionsForWrite = 16
+
+  /// Evicts entries because the process is at its memory limit, but none written with this revision.
+  /// - Parameter byteCount: The size of what is about to be written.
+  /// - Returns: Whether any entry was evicted.
+  mutating func makeRoom(for byteCount: Int, before revision: UInt64) -> Bool {
+    guard limitBytes != nil else { return false }
+    let shortage = min(memoryBudget?.shortage ?? 0, Self.maxRoomByteCount)
+    let target = limitedBytes - max(2 * byteCount, Self.roomByteCount, shortage)
+    var hasEvicted = false
+    while limitedBytes > target, evictNext(sparing: revision) { hasEvicted = true }
+    // The deletes have this revision, even if nothing is written after all.
+    if hasEvicted { self.revision = max(self.revision, revision) }
+    return hasEvicted
+  }
+
+  /// Evicts some entries, in a commit of their own, because the process needs the memory. Does nothing without a limit.
+  /// - Returns: The number of bytes that entries use less.
+  package mutating func evictSome() -> Int {
+    let previous = limitedBytes
+    return makeRoom(for: 0, before: revision + 1) ? previous - limitedBytes : 0
+  }
+
   /// Evicts one entry.
   /// - Returns: Whether there was an entry to evict, and enough memory to evict it under a snapshot.
   private mutating func evictNext(sparing revision: UInt64) -> Bool {

@@ -2,15 +2,34 @@ extension EntryMap {
   /// Reserves memory for `records` puts with `bytes` bytes of keys and values in all: for their records and their
   /// places in the order.
   ///
-  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed.
+  /// - Throws: `storeDropped`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
     guard !isDropped else { throw .storeDropped }
     try checkCommit(operations: records, bytes: bytes)
     try checkLimit(records: records, bytes: bytes)
     // Each record has a header, an expiry and rounding.
     let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
-    try arena.reserve(units: min(units, records * Int(Record.maxUnits)), largest: Record.maxUnits)
+    try reserve(units: min(units, records * Int(Record.maxUnits)), bytes: bytes)
     try order.reserve(insertions: records)
+  }
+
+  /// Reserves memory for records and large values. At the process's memory limit, evicts entries of a map with a limit.
+  private mutating func reserve(units: Int, bytes: Int) throws(StorageError) {
+    var evictions = 0
+    while true {
+      do throws(StorageError) { return try reserveOnce(units: units, bytes: bytes) } catch {
+        guard error == .memoryLimit, evictions < Self.maxEvictionsForWrite,
+          makeRoom(for: bytes, before: revision + 1)
+        else { throw error }
+        evictions += 1
+      }
+    }
+  }
+
+  private mutating func reserveOnce(units: Int, bytes: Int) throws(StorageError) {
+    try arena.reserve(units: units, largest: Record.maxUnits)
+    // Large values are not in records.
+    if bytes >= ExternalValues.minimumByteCount { try externals.reserve(bytes) }
   }
 
   /// Writes the entry, whatever was there before.
@@ -23,21 +42,22 @@ extension EntryMap {
   ///   - revision: The revision of this commit, which is the store's next. All entries of a write of many keys share
   ///     it.
   ///   - now: The current time. A map with a memory limit removes expired entries before it evicts others.
-  /// - Throws: `storeDropped`, `storeFull`, `outOfMemory` or `overLimit`, with nothing changed. After `reserve` it
-  ///   throws only if the system refuses memory for a value of 32 KiB or more, or for the growth of the hash index.
+  ///   - evictions: How many times entries have been evicted for this write because the process is at its memory limit.
+  /// - Throws: `storeDropped`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed. After
+  ///   `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of the hash index.
   package mutating func put(
-    _ key: RawSpan, _ value: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
-    now: UInt64 = 0
+    _ rawKey: RawSpan, _ rawValue: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
+    now: UInt64 = 0, evictions: Int = 0
   ) throws(StorageError) {
-    let key = Key(key)
-    precondition(Key.lengths.contains(key.count) && value.byteCount <= Int32.max, "a key or value beyond the limits")
+    let key = Key(rawKey)
+    precondition(Key.lengths.contains(key.count) && rawValue.byteCount <= Int32.max, "a key or value beyond the limits")
     precondition(revision > 0, "revisions begin at 1")
-    try checkCommit(operations: 1, bytes: key.count + value.byteCount)
+    try checkCommit(operations: 1, bytes: key.count + rawValue.byteCount)
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
-    let units = Record.units(keyLength: key.count, valueLength: value.byteCount, hasExpiry: expiry != 0)
+    let units = Record.units(keyLength: key.count, valueLength: rawValue.byteCount, hasExpiry: expiry != 0)
     // The bytes stay in place until this returns.
-    let value = unsafe value.withUnsafeBytes { bytes in unsafe bytes }
+    let value = unsafe rawValue.withUnsafeBytes { bytes in unsafe bytes }
     if old != 0, value.count < ExternalValues.minimumByteCount {
       let record = record(old)
       if record.revision > snapshots.newestRevision, !record.isExternal, record.hasExpiry == (expiry != 0),
@@ -58,8 +78,18 @@ extension EntryMap {
       }
     }
     if limitBytes != nil { try checkLimit(records: 1, bytes: key.count + value.count) }
-    let handle = unsafe try putRecord(
-      key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+    let handle: UInt32
+    do throws(StorageError) {
+      handle = unsafe try putRecord(
+        key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+    } catch {
+      // Nothing has changed. The old record may be among those that are evicted.
+      guard error == .memoryLimit, evictions < Self.maxEvictionsForWrite,
+        makeRoom(for: key.count + value.count, before: revision)
+      else { throw error }
+      return try put(
+        rawKey, rawValue, kind: kind, expiry: expiry, revision: revision, now: now, evictions: evictions + 1)
+    }
     writtenCount &+= 1
     unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
     if limitBytes != nil { enforceLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
@@ -108,6 +138,7 @@ extension EntryMap {
       retire(old)
     }
     retireReplacedNodes()
+    enforceSnapshotBudget()
     self.revision = max(self.revision, revision)
     changeCount &+= 1
     return handle
@@ -144,6 +175,7 @@ extension EntryMap {
     endIndexChange(to: nil)
     retire(handle)
     retireReplacedNodes()
+    enforceSnapshotBudget()
     changeCount &+= 1
   }
 
@@ -179,6 +211,7 @@ extension EntryMap {
     indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)
     changeCount += 1
+    enforceSnapshotBudget()
   }
 }
 

@@ -11,12 +11,16 @@
 /// caller holds the lock.
 @safe
 package struct EntryMap: ~Copyable, @unchecked Sendable {
-  var arena = Arena()
-  var externals = ExternalValues()
+  var arena: Arena
+  var externals: ExternalValues
   var hashIndex = HashIndex()
   var order = OrderTree<Records>()
   var expiryQueue = ExpiryQueue()
   var snapshots = SnapshotTable()
+  /// What the snapshots keep, as part of what those of all stores do.
+  var snapshotShare: SnapshotShare
+  /// The number of snapshots that were ended because all of them kept too much.
+  var endedSnapshotCount: UInt64 = 0
   /// The indexes of the map's documents; nil if there are none.
   var indexes: MapIndexes?
   /// The number of changes so far. Two snapshots taken at the same count show the same state.
@@ -48,9 +52,20 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// The number of entries removed to make room for others.
   var evictedCount: UInt64 = 0
 
+  /// What the process may take from the system.
+  let memoryBudget: MemoryBudget?
+
   /// Creates an empty map.
-  /// - Parameter limitBytes: The memory limit of the entries; nil for no limit.
-  package init(limitBytes: Int? = nil) { self.limitBytes = limitBytes }
+  /// - Parameters:
+  ///   - limitBytes: The memory limit of the entries; nil for no limit.
+  ///   - budgets: What this map and others may use together.
+  package init(limitBytes: Int? = nil, budgets: StoreBudgets = StoreBudgets()) {
+    self.limitBytes = limitBytes
+    memoryBudget = budgets.memory
+    arena = Arena(budgets.memory)
+    externals = ExternalValues(budgets.memory)
+    snapshotShare = SnapshotShare(budgets.snapshots)
+  }
 
   @inline(__always)
   func record(_ handle: UInt32) -> Record { unsafe Record(at: arena.address(handle)) }
@@ -86,8 +101,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Removes all records and frees their memory at once, even if snapshots see them.
   mutating func discardContents() {
-    arena = Arena()
-    externals = ExternalValues()
+    arena = Arena(memoryBudget)
+    externals = ExternalValues(memoryBudget)
     hashIndex = HashIndex()
     order = OrderTree<Records>()
     expiryQueue = ExpiryQueue()
@@ -101,6 +116,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     discardContents()
     indexes = nil
     snapshots.removeAll()
+    updateSnapshotShare()
     changes.discardFeed()
     isDropped = true
   }
@@ -126,6 +142,8 @@ package struct MapStatistics: Equatable, Sendable {
   package var expired: UInt64 = 0
   /// The number of living snapshots; snapshots of the same state count once.
   package var snapshots = 0
+  /// The number of snapshots that were ended because all of them kept too much, since the map was created.
+  package var endedSnapshots: UInt64 = 0
   /// The memory limit of the entries; nil for no limit.
   package var limitBytes: Int?
   /// The bytes that count toward the limit; 0 without one.
@@ -134,17 +152,64 @@ package struct MapStatistics: Equatable, Sendable {
   package var evicted: UInt64 = 0
 }
 
+/// What the memory of a map is used for, in bytes. Each byte is counted once.
+package struct MapMemory: Equatable, Sendable {
+  /// Records and large values, with the free space between records.
+  package private(set) var records = 0
+  package private(set) var hash = 0
+  package private(set) var order = 0
+  /// The indexes of documents.
+  package private(set) var indexes = 0
+  package private(set) var expiry = 0
+  /// Snapshots, and the records and order nodes that only they see.
+  package private(set) var snapshots = 0
+  /// The changes for watches, and the commits that the commit writer hasn't taken.
+  package private(set) var changes = 0
+  /// How much of all this is in pages of its own. The rest is in the heap.
+  package private(set) var pagedBytes = 0
+
+  package init() {}
+
+  fileprivate init(
+    records: Int, hash: Int, order: Int, indexes: Int, expiry: Int, snapshots: Int, changes: Int, pagedBytes: Int
+  ) {
+    (self.records, self.hash, self.order, self.indexes) = (records, hash, order, indexes)
+    (self.expiry, self.snapshots, self.changes, self.pagedBytes) = (expiry, snapshots, changes, pagedBytes)
+  }
+
+  /// The memory of the entries: everything but the changes.
+  package var entryBytes: Int { records + hash + order + indexes + expiry + snapshots }
+
+  package static func += (left: inout MapMemory, right: MapMemory) {
+    left.records += right.records
+    left.hash += right.hash
+    left.order += right.order
+    left.indexes += right.indexes
+    left.expiry += right.expiry
+    left.snapshots += right.snapshots
+    left.changes += right.changes
+    left.pagedBytes += right.pagedBytes
+  }
+}
+
 extension EntryMap {
   package var statistics: MapStatistics {
     MapStatistics(
       entries: order.count, revision: revision, written: writtenCount, keyBytes: keyBytes, valueBytes: valueBytes,
-      valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes, memoryBytes: memoryBytes,
-      expiring: expiryQueue.entryCount, expired: expiredCount, snapshots: snapshots.count, limitBytes: limitBytes,
+      valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes,
+      memoryBytes: memory.entryBytes,
+      expiring: expiryQueue.entryCount, expired: expiredCount, snapshots: snapshots.count,
+      endedSnapshots: endedSnapshotCount, limitBytes: limitBytes,
       limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)
   }
 
-  private var memoryBytes: Int {
-    arena.memoryBytes + externals.memoryBytes + hashIndex.memoryBytes + order.memoryBytes + expiryQueue.memoryBytes
-      + snapshots.memoryBytes + (indexes?.memoryBytes ?? 0)
+  /// The memory of the map. O(indexes + snapshots).
+  package var memory: MapMemory {
+    MapMemory(
+      records: arena.memoryBytes + externals.memoryBytes - snapshots.retainedRecordBytes,
+      hash: hashIndex.memoryBytes, order: order.memoryBytes - snapshots.retainedNodeBytes,
+      indexes: indexes?.memoryBytes ?? 0, expiry: expiryQueue.memoryBytes,
+      snapshots: snapshots.memoryBytes + snapshots.retainedBytes, changes: changes.memoryBytes,
+      pagedBytes: arena.memoryBytes + hashIndex.pagedBytes + order.memoryBytes + (indexes?.pagedBytes ?? 0))
   }
 }

@@ -25,6 +25,8 @@ struct HashIndex: ~Copyable {
   private let segments: UnsafeMutablePointer<Segment>
   /// The number of segments that are mapped as whole pages.
   private var pagedSegmentCount = 0
+  /// Their size, in bytes.
+  private(set) var pagedBytes = 0
   private(set) var memoryBytes = HashIndex.segmentCount * MemoryLayout<Segment>.stride
 
   init() {
@@ -265,7 +267,8 @@ struct HashIndex: ~Copyable {
   /// some megabytes, once.
   private mutating func notePaging(from old: Int, to new: Int) {
     pagedSegmentCount += (new >= Self.pagedByteCount ? 1 : 0) - (old >= Self.pagedByteCount ? 1 : 0)
-    if pagedSegmentCount == Self.segmentCount, old < Self.pagedByteCount { Pages.trimHeap() }
+    pagedBytes += (new >= Self.pagedByteCount ? new : 0) - (old >= Self.pagedByteCount ? old : 0)
+    if pagedSegmentCount == Self.segmentCount, old < Self.pagedByteCount { ProcessMemory.trimHeap() }
   }
 
   /// Rehashes a segment into another number of chunks.

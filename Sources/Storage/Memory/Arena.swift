@@ -41,8 +41,11 @@ struct Arena: ~Copyable {
   /// The position of `nextBlock`: a handle where a block begins, or the end of the last block of a chunk.
   private var hand = 0
   private(set) var bins = ArenaBins()
+  /// What the process may take from the system; nil for an arena that is not limited.
+  private let budget: MemoryBudget?
 
-  init() {
+  init(_ budget: MemoryBudget? = nil) {
+    self.budget = budget
     unsafe chunks = .allocate(capacity: chunkCapacity)
   }
 
@@ -164,6 +167,7 @@ struct Arena: ~Copyable {
       guard chunkCount < Self.maxChunkCount else { throw .storeFull }
       index = chunkCount
     }
+    if let budget, !budget.take(Pages.chunkByteCount) { throw .memoryLimit }
     guard let base = unsafe Pages.map(byteCount: Pages.chunkByteCount) else { throw .outOfMemory }
     if index == chunkCount {
       if chunkCount == chunkCapacity { growTable() }
@@ -193,6 +197,7 @@ struct Arena: ~Copyable {
     }
     let index = Int(handle >> 17)
     unsafe Pages.unmap(chunks[index].base.unsafelyUnwrapped, byteCount: Pages.chunkByteCount)
+    budget?.count(-Pages.chunkByteCount)
     touchedUnits -= Int(unsafe chunks[index].touchedUnits)
     unsafe chunks[index].base = nil
     vacantChunks.append(index)

@@ -30,6 +30,15 @@ struct ExternalValues: ~Copyable {
   private(set) var storedCount = 0
   private(set) var storedBytes = 0
   private var newest: UnsafeMutablePointer<Header>?
+  /// What the process may take from the system.
+  private let budget: MemoryBudget?
+  /// What has been taken from it for values of the current write.
+  private var reservedBytes = 0
+
+  init(_ budget: MemoryBudget? = nil) {
+    unsafe newest = nil
+    self.budget = budget
+  }
 
   deinit {
     var header = unsafe newest
@@ -40,8 +49,24 @@ struct ExternalValues: ~Copyable {
     }
   }
 
+  /// Takes memory for values of this size in all from the budget of the process, instead of what was reserved before.
+  /// - Throws: `memoryLimit`, with nothing reserved.
+  mutating func reserve(_ byteCount: Int) throws(StorageError) {
+    guard let budget else { return }
+    budget.count(-reservedBytes)
+    reservedBytes = 0
+    guard budget.take(byteCount) else { throw .memoryLimit }
+    reservedBytes = byteCount
+  }
+
   /// Adds a copy of a value.
+  /// - Throws: `memoryLimit` or `outOfMemory`.
   mutating func make(copying value: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeMutableRawPointer {
+    if reservedBytes >= value.count {
+      reservedBytes -= value.count
+    } else if let budget, !budget.take(value.count) {
+      throw .memoryLimit
+    }
     let header = unsafe try link(Header(byteCount: value.count))
     unsafe (UnsafeMutableRawPointer(header) + MemoryLayout<Header>.size)
       .copyMemory(from: value.baseAddress!, byteCount: value.count)
@@ -70,6 +95,8 @@ struct ExternalValues: ~Copyable {
       storedCount -= 1
       storedBytes -= unsafe header.pointee.byteCount
       unsafe file.release()
+    } else {
+      budget?.count(unsafe -header.pointee.byteCount)
     }
     unsafe Glibc.free(header)
   }

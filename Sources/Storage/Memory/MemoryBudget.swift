@@ -1,0 +1,73 @@
+import Platform
+import Synchronization
+
+/// How much memory stores may still take from the system, in a process with a memory limit.
+///
+/// What counts is the resident memory of the whole process. It is measured once a second and when it seems used up; in
+/// between, stores and buffers count what they take. Nothing counts without a limit. Used by any thread.
+package final class MemoryBudget: Sendable {
+  /// In bytes; `Int.max` for none.
+  private let limit = Atomic(Int.max)
+  /// What is left of it. It can become negative, because not everything that takes memory can be refused.
+  private let rest = Atomic(Int.max)
+  /// In milliseconds.
+  private let lastMeasurement = Atomic<UInt64>(0)
+
+  /// The time between two measurements when the rest seems used up, in milliseconds.
+  private static let measurementInterval: UInt64 = 20
+  /// Buffers and jobs are refused when they exceed the limit by this fraction of it.
+  private static let toleranceDivisor = 32
+  /// Stores that evict leave this fraction of the limit to others.
+  private static let reserveDivisor = 64
+
+  package init() {}
+
+  /// - Parameter byteCount: The maximum resident memory of the process, in bytes; nil for none.
+  package func setLimit(_ byteCount: Int?) {
+    limit.store(byteCount ?? .max, ordering: .relaxed)
+    if byteCount == nil { rest.store(.max, ordering: .relaxed) } else { measure() }
+  }
+
+  private var isLimited: Bool { limit.load(ordering: .relaxed) != .max }
+
+  /// Whether so much memory is in use that nothing that could take more should begin.
+  package var isExhausted: Bool {
+    isLimited && rest.load(ordering: .relaxed) < -limit.load(ordering: .relaxed) / Self.toleranceDivisor
+  }
+
+  /// How many bytes stores that evict should evict; 0 if there is enough memory.
+  package var shortage: Int {
+    isLimited ? max(0, limit.load(ordering: .relaxed) / Self.reserveDivisor - rest.load(ordering: .relaxed)) : 0
+  }
+
+  /// Measures the resident memory. Takes some microseconds.
+  package func measure() {
+    guard isLimited, let resident = ProcessMemory.resident() else { return }
+    rest.store(limit.load(ordering: .relaxed) - resident.total, ordering: .relaxed)
+    lastMeasurement.store(monotonicMilliseconds(), ordering: .relaxed)
+  }
+
+  /// Counts memory that is taken, whether or not there is enough, or returned if the count is negative.
+  package func count(_ byteCount: Int) {
+    if isLimited { rest.subtract(byteCount, ordering: .relaxed) }
+  }
+
+  /// Takes memory for a store.
+  /// - Returns: False, with nothing taken, if the limit would be exceeded.
+  func take(_ byteCount: Int) -> Bool {
+    guard isLimited else { return true }
+    if takeRest(byteCount) { return true }
+    // Memory may have been returned since.
+    guard monotonicMilliseconds() >= lastMeasurement.load(ordering: .relaxed) + Self.measurementInterval else {
+      return false
+    }
+    measure()
+    return takeRest(byteCount)
+  }
+
+  private func takeRest(_ byteCount: Int) -> Bool {
+    if rest.subtract(byteCount, ordering: .relaxed).newValue >= 0 { return true }
+    rest.add(byteCount, ordering: .relaxed)
+    return false
+  }
+}

@@ -1,0 +1,70 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import Storage
+
+struct MemoryBudgetTests {
+  /// Budgets for stores in a process that may use 16 MiB more than it does now.
+  private func smallBudgets() throws -> StoreBudgets {
+    let budgets = StoreBudgets()
+    budgets.memory.setLimit(try #require(ProcessMemory.resident()).total + 16 << 20)
+    return budgets
+  }
+
+  @Test(arguments: [100, 1_000, 50_000])
+  func `at the limit writes that need memory are refused with nothing changed, and others go on`(size: Int) throws {
+    let budgets = try smallBudgets()
+    var map = EntryMap(budgets: budgets)
+    let value = [UInt8](repeating: 1, count: size)
+    var written = 0
+    var failure: StorageError?
+    while failure == nil, written * size < 256 << 20 {
+      do throws(StorageError) {
+        let key = "\(written)".bytes
+        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+        written += 1
+      } catch { failure = error }
+    }
+    #expect(failure == .memoryLimit)
+    let count = map.count(now: 0)
+    #expect(count == written && written > 0)
+    map.validate()
+    #expect(throws: StorageError.memoryLimit) { try map.reserve(records: 1_000, bytes: 64 << 20) }
+    // What is deleted can be used again.
+    for number in 0..<written {
+      let key = "\(number)".bytes
+      _ = unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+    }
+    try map.write("again".bytes, value)
+    map.validate()
+  }
+
+  @Test(arguments: [100, 1_000, 50_000])
+  func `a map with a limit evicts when the process has reached its limit`(size: Int) throws {
+    let budgets = try smallBudgets()
+    var map = EntryMap(limitBytes: 1 << 30, budgets: budgets)
+    let value = [UInt8](repeating: 1, count: size)
+    for number in 0..<(48 << 20) / size {
+      let key = "\(number)".bytes
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+    }
+    let (evicted, count) = (map.statistics.evicted, map.count(now: 0))
+    #expect(evicted > 0 && count > 10)
+    map.validate()
+    let (before, revision) = (map.limitedBytes, map.revision)
+    let byteCount = map.evictSome()
+    let (after, next) = (map.limitedBytes, map.revision)
+    #expect(byteCount > 100_000 && after == before - byteCount && next == revision + 1)
+    map.validate()
+  }
+
+  @Test func `without a limit everything is given`() {
+    let budget = MemoryBudget()
+    #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)
+    budget.setLimit(1 << 20)
+    #expect(!budget.take(1) && budget.isExhausted && budget.shortage > 0)
+    budget.setLimit(nil)
+    #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)
+  }
+}
