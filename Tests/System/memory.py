@@ -197,6 +197,8 @@ class MemoryLimitChecks(MemoryCase):
     """A server whose address space is limited, too: it would end if it took much more than its limit."""
 
     limit = 256 * MEBIBYTE
+    # Memory is measured once a second. In between, the server knows only what it has asked for, not what the heap adds.
+    tolerance = 1.1
     options = ("--memory-limit", "256MiB", "--store", "cache=memory?limit=192MiB")
     prefix = ("prlimit", f"--as={2_048 * MEBIBYTE}")
 
@@ -211,7 +213,7 @@ class MemoryLimitChecks(MemoryCase):
                 self.assertEqual((error.outcome, error.code), (Outcome.not_executed, Code.storeFull))
                 self.assertIn("memory-limit", str(error))
                 return start
-            self.assertLess(self.resident_bytes(), self.limit * 1.05)
+            self.assertLess(self.resident_bytes(), self.limit * self.tolerance)
         self.fail(f"{total} bytes of values of {size} were written")
 
     def test_writes_are_refused_and_everything_else_goes_on(self) -> None:
@@ -244,7 +246,7 @@ class MemoryLimitChecks(MemoryCase):
         for size in (1_000, 50_000):
             for start in range(0, self.limit // size, MEBIBYTE // size):
                 cache.put_many([Write(f"{number}", bytes(size)) for number in range(start, start + MEBIBYTE // size)])
-                self.assertLess(self.resident_bytes(), self.limit * 1.05)
+                self.assertLess(self.resident_bytes(), self.limit * self.tolerance)
         self.assertGreater(cache.stats()["evicted_total"], 0)
         before = cache.count()
         self.assertGreater(before, 100)
@@ -260,7 +262,7 @@ class MemoryLimitChecks(MemoryCase):
                 self.assertLess(time.monotonic(), deadline, "the cache does not give up memory")
                 time.sleep(0.1)
         self.assertLess(cache.count(), before)
-        self.assertLess(self.resident_bytes(), self.limit * 1.05)
+        self.assertLess(self.resident_bytes(), self.limit * self.tolerance)
         self.assertEqual(store.count(), 1_000 + written)
 
     def test_a_limit_of_a_store_above_that_of_the_process_is_refused(self) -> None:
