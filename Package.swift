@@ -56,6 +56,7 @@ let package = Package(
     .executable(name: "larder", targets: ["larder"]),
     .executable(name: "larder-bench", targets: ["larder-bench"]),
     .executable(name: "bench-echo", targets: ["bench-echo"]),
+    .executable(name: "bench-gets", targets: ["bench-gets"]),
   ],
   traits: [
     .trait(name: "Commands", description: "larderd, larder and the benchmarks"),
@@ -156,6 +157,7 @@ let package = Package(
       ],
       path: "Benchmarks/larder-bench", swiftSettings: settings),
     .executableTarget(name: "bench-echo", path: "Benchmarks/bench-echo"),
+    .executableTarget(name: "bench-gets", path: "Benchmarks/bench-gets"),
     .testTarget(
       name: "LarderServerTests",
       dependencies: [
@@ -225,7 +227,8 @@ let package = Package(
       name: "TopLevelFutures", dependencies: ["DataSources", "DataSourceFutures"], path: "Tests/TopLevelFutures",
       swiftSettings: [.swiftLanguageMode(.v6), .unsafeFlags(["-suppress-warnings"])]),
     .testTarget(
-      name: "LarderBenchTests", dependencies: ["larder-bench", "bench-echo", "larderd", "Wire", "Platform"],
+      name: "LarderBenchTests",
+      dependencies: ["larder-bench", "bench-echo", "bench-gets", "larderd", "Wire", "Platform"],
       swiftSettings: settings),
   ]
 )

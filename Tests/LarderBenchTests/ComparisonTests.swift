@@ -51,7 +51,11 @@ import Testing
     ])
     #expect(result.status == 0)
     let report = try JSON.decode(ClientReport.self, from: "\(folder.path)/client.json")
-    #expect(report.figures.filter { $0.contender == Contender.larder }.count == 10)
+    #expect(report.figures.filter { $0.contender == Contender.larder }.count == 12)
+    #expect(
+      report.figures.filter { $0.contender == BareClient.program && $0.figure == ClientReport.rate }.map(\.work)
+        == ["1 connection, one call at a time", "16 connections"])
+    #expect(report.figures.filter { $0.figure == ClientReport.ratio }.count == 2)
     #expect(report.figures.allSatisfy { $0.median > 0 })
   }
 

@@ -220,7 +220,7 @@ import Wire
     let current = peer.state.transport.socket
     let socket = try #require(current)
     let failure = ConnectionFailure(reason: .protocolViolation("test"), undecodable: [9])
-    #expect(peer.state.directReadFinished(from: socket, wasReadable: true, failure).resumptions.isEmpty)
+    #expect(peer.state.readingFailed(from: socket, failure).resumptions.isEmpty)
     let actions = peer.state.connectionLost(ConnectionFailure(reason: .disconnected("test")), now: 5)
     #expect(actions.resumptions.map(\.caller) == [9])
   }

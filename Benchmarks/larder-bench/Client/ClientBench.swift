@@ -89,6 +89,31 @@ private final class StopFlag: Sendable {
   func set() { flag.store(true, ordering: .relaxed) }
 }
 
+/// A run of bench-gets, the least that a client of the same server does: as many connections as there would be tasks,
+/// served by one thread in C.
+struct BareClient {
+  private let path: String
+  private let keys: Int
+  static let program = "bench-gets"
+  /// The maximum number of connections that calls of the library are compared with.
+  static let maxConnections = 64
+
+  /// Returns nil if the program is not in this program's folder, or the server has no Unix socket.
+  init?(address: Address, keys: Int) {
+    guard case .unix(let path) = address, Programs.find(Self.program) != nil else { return nil }
+    self.path = path
+    self.keys = keys
+  }
+
+  func run(connections: Int, for duration: Duration) throws -> ClientBench.Outcome {
+    let milliseconds = max(1, Int(duration / .milliseconds(1)))
+    let output = Programs.output(Self.program, [path, "\(connections)", "\(milliseconds)", "\(keys)"])
+    let fields = (output ?? "").split(separator: " ").compactMap { Double($0) }
+    guard fields.count == 3, fields[1] > 0 else { throw BenchError("\(Self.program) printed no figures") }
+    return ClientBench.Outcome(calls: Int(fields[0]), seconds: fields[1], cpuSeconds: fields[2])
+  }
+}
+
 /// A run of redis-benchmark with one connection: the same calls from a client in C.
 struct RedisBenchmark {
   private let server: RunningServer

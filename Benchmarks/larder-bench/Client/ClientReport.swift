@@ -8,6 +8,10 @@ struct ClientReport: Codable, Sendable {
 
   static let rate = "calls"
   static let cpu = "client CPU a call"
+  static let ratio = "calls ÷ those of as many C connections"
+  /// The goal for that ratio, and the numbers of tasks that it applies to.
+  static let leastRatio = 0.8
+  static let tasksWithGoal = 2...8
   static let delay = "a change arrives after"
   static let longestDelay = "the slowest of 1,000 changes arrives after"
 
@@ -28,6 +32,13 @@ struct ClientReport: Codable, Sendable {
     figures.append(
       MeasuredFigure(
         row.work, Self.cpu, of: row.contender, unit: "µs", isBetterLower: true, outcomes.map(\.cpuMicrosecondsPerCall)))
+  }
+
+  /// Adds the ratios of the library's turns to those of as many C connections in the same rounds.
+  mutating func add(ratios: [Double], tasks: Int) {
+    figures.append(
+      MeasuredFigure(
+        ClientRow.tasks(tasks).work, Self.ratio, of: Contender.larder, unit: "×", isBetterLower: false, ratios))
   }
 
   mutating func add(_ outcomes: [ObservationBench.Outcome]) {
@@ -56,6 +67,19 @@ struct ClientReport: Codable, Sendable {
       let cpu = figures.first { $0.contender == rate.contender && $0.work == rate.work && $0.figure == Self.cpu }
       return "| \(rate.contender) | \(rate.work) | \(rate.cell) | \(cpu?.cell ?? "–") |"
     }
+    let comparisons = figures.filter { $0.figure == Self.ratio }.map { ratio in
+      let tasks = Int(ratio.work.prefix { $0.isNumber }) ?? 0
+      let (goal, reached) =
+        Self.tasksWithGoal.contains(tasks)
+        ? ("≥ \(decimal(Self.leastRatio, 2)) ×", ratio.median >= Self.leastRatio ? "yes" : "**no**") : ("–", "–")
+      return [
+        "\(tasks)", calls(Contender.larder, .tasks(tasks)), calls(BareClient.program, .connections(tasks)),
+        "\(decimal(ratio.median, 2)) (\(decimal(ratio.lowest, 2))–\(decimal(ratio.highest, 2)))", goal, reached,
+      ]
+    }
+    let comparison = MarkdownTable(
+      [["Tasks", "Larder, calls per second", "C, calls per second", "Larder ÷ C", "Goal", "Reached"]] + comparisons
+    ).text
     let delays = figures.filter { [Self.delay, Self.longestDelay].contains($0.figure) }.map {
       "| \($0.contender) | \($0.work) | \($0.figure) | \($0.cell) |"
     }
@@ -74,6 +98,11 @@ struct ClientReport: Codable, Sendable {
       |---|---|---:|---:|
       \(rows.joined(separator: "\n"))
 
+      The same server's connections, as many as tasks, each with one call at a time from one thread in C \
+      (`\(BareClient.program)`, which takes its turns right after those of the tasks). Ratios are of turns in the same round.
+
+      \(comparison)
+
       One document after the other is written while a task observes \(ObservationBench.documentCount) that match. Times are from the beginning \
       of a put to its change.
 
@@ -91,16 +120,23 @@ struct ClientReport: Codable, Sendable {
 
       """
   }
+
+  /// The calls a second of a row, as a cell.
+  private func calls(_ contender: String, _ row: ClientRow) -> String {
+    figures.first { $0.contender == contender && $0.work == row.work && $0.figure == Self.rate }?.cell ?? "–"
+  }
 }
 
 /// A row of the table: a client and its concurrency.
-enum ClientRow {
+enum ClientRow: Equatable {
   case tasks(Int)
+  case connections(Int)
   case redisBenchmark(pipeline: Int)
 
   var contender: String {
     switch self {
     case .tasks: Contender.larder
+    case .connections: BareClient.program
     case .redisBenchmark: "redis-benchmark"
     }
   }
@@ -108,6 +144,7 @@ enum ClientRow {
   var work: String {
     switch self {
     case .tasks(let count): count == 1 ? "1 task, one call at a time" : "\(count) tasks"
+    case .connections(let count): count == 1 ? "1 connection, one call at a time" : "\(count) connections"
     case .redisBenchmark(let pipeline): pipeline == 1 ? "one call at a time" : "\(pipeline) pipelined"
     }
   }

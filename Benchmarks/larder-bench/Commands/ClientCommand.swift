@@ -13,14 +13,15 @@ struct ClientCommand: ParsableCommand {
       one reads a live cache.
       """,
     discussion: """
-      Starts its own larderd and, if they are installed, redis-server and redis-benchmark with one connection for \
-      comparison.
+      Starts its own larderd. For comparison, as many connections as tasks, up to \(BareClient.maxConnections), call the \
+      same server from one thread in C; and, if they are installed, redis-benchmark calls redis-server over one \
+      connection.
       """)
 
   @Option(help: "Call this server instead, such as larder:unix:/run/larder.sock.", transform: TargetArgument.init)
   private var target: TargetArgument?
   @Option(help: "The numbers of concurrent tasks, such as 1,64,1024.", transform: TaskCounts.init)
-  private var tasks = TaskCounts(counts: [1, 64, 1_024])
+  private var tasks = TaskCounts(counts: [1, 2, 3, 4, 6, 8, 16, 64, 1_024])
   @Option(help: "How long each number of tasks runs per round. (default: 2s)", transform: DurationArgument.init)
   private var turn: DurationArgument?
   @Option(name: .customLong("repeat"), help: "The number of rounds.")
@@ -87,8 +88,12 @@ struct ClientCommand: ParsableCommand {
       RedisBenchmark.isInstalled
       ? try contenders.first { $0.name == "redis" }.map { try RunningServer($0, in: folder) } : nil
     if let redis { try load(redis.address, .resp) }
+    let bare = BareClient(address: address, keys: keys)
+    // The turns of those that are compared follow each other.
     let rows =
-      tasks.counts.map(ClientRow.tasks) + (redis == nil ? [] : [1, 64].map { .redisBenchmark(pipeline: $0) })
+      tasks.counts.flatMap { count -> [ClientRow] in
+        [.tasks(count)] + (bare != nil && count <= BareClient.maxConnections ? [.connections(count)] : [])
+      } + (redis == nil ? [] : [1, 64].map { .redisBenchmark(pipeline: $0) })
     let turn = turn?.duration ?? .seconds(2)
     var outcomes = rows.map { _ in [ClientBench.Outcome]() }
     let display = LiveProgress()
@@ -99,6 +104,8 @@ struct ClientCommand: ParsableCommand {
         switch row {
         case .tasks(let count):
           outcomes[index].append(try blocking { try await bench.run(tasks: count, for: turn) })
+        case .connections(let count):
+          if let bare { outcomes[index].append(try bare.run(connections: count, for: turn)) }
         case .redisBenchmark(let pipeline):
           guard let redis else { continue }
           // About as many requests as fit into a turn, so that startup weighs no more than for the other clients.
@@ -110,6 +117,11 @@ struct ClientCommand: ParsableCommand {
     }
     var report = ClientReport(rounds: repeats, keys: keys, valueSize: valueSize)
     for (row, outcomes) in zip(rows, outcomes) { report.add(row, outcomes) }
+    for count in tasks.counts {
+      guard let index = rows.firstIndex(of: .connections(count)) else { continue }
+      let ratios = zip(outcomes[index - 1], outcomes[index]).map { $0.callsPerSecond / $1.callsPerSecond }
+      report.add(ratios: ratios, tasks: count)
+    }
     display.show("observing documents")
     let observation = ObservationBench(client.store("bench"))
     var observed: [ObservationBench.Outcome] = []

@@ -12,6 +12,10 @@ import Wire
 ///
 /// The first call connects, and the client reconnects by itself. Each call has a timeout that covers all of that; see
 /// `with(timeout:)`. If a task is cancelled, its call ends at once with an error of the kind `cancelled`.
+///
+/// A call suspends its task, and keeps no thread while it waits. While calls come, a task of the client looks for their
+/// replies again and again between the other tasks, for 0.1 ms at most in vain: replies are processed soon, at the
+/// price of processor time.
 public struct LarderClient: Sendable {
   let core: ClientCore
   private let timeout: UInt64

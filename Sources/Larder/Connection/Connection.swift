@@ -6,9 +6,9 @@ import Wire
 /// One connection to the server, which is replaced whenever it is lost and a call needs it.
 ///
 /// Every method reports an event to `state`, and performs the actions that it returns after releasing the lock. Calls
-/// come from any task. One thread at a time writes, and one at a time reads: usually the client's event loop, or a call
-/// that is the only one in flight (`DirectReading`). Only the event loop connects, and closes. The lock of `receiver`
-/// is taken before that of `state`.
+/// come from any task, and suspend it until the reply arrives; none waits in its thread. One thread at a time writes,
+/// and one at a time reads: that of a task while calls come, otherwise the client's event loop (`TaskReading`). Only the
+/// event loop connects, and closes. The lock of `receiver` is taken before that of `state`.
 final class Connection: Sendable {
   private let number: Int
   private let address: Address
@@ -28,7 +28,7 @@ final class Connection: Sendable {
   private let reporter: ConnectionReporter?
 
   /// The number of concurrent calls from which on requests are coalesced.
-  private static let coalescingThreshold = 4
+  private static let coalescingThreshold = 16
   private static let helloID = UInt32.max
 
   init(number: Int, address: Address, configuration: LarderClient.Configuration, eventLoop: ClientEventLoop) {
@@ -204,7 +204,10 @@ final class Connection: Sendable {
     case .wakeBy(let time): eventLoop.wake(by: time)
     }
     for resumption in actions.resumptions { resumption.caller.resume(resumption.reply) }
-    if let socket = actions.directRead { readDirectly(from: socket) }
+    if let socket = actions.reading {
+      // With the caller's priority, it takes turns with the caller.
+      Task.detached(priority: Task.currentPriority) { await self.readReplies(from: socket) }
+    }
   }
 
   /// Applies a change of the epoll interest, unless another thread has applied a later one.
@@ -240,37 +243,40 @@ final class Connection: Sendable {
     }
   }
 
-  /// Reads the reply of the call that was just submitted, if it arrives soon.
-  private func readDirectly(from socket: SharedSocket) {
-    let isReadable = Self.awaitReply(socket)
-    let failure = isReadable ? receive() : nil
-    perform(state.withLock { $0.directReadFinished(from: socket, wasReadable: isReadable, failure) })
-  }
-
-  /// Polls at first, because sleeping and waking takes longer than the reply of a server that is not busy.
-  private static func awaitReply(_ socket: SharedSocket) -> Bool {
-    for _ in 0..<DirectReading.pollCount where socket.descriptor.waitUntilReadable(microseconds: 0) { return true }
-    return socket.descriptor.waitUntilReadable(microseconds: DirectReading.maxWaitMicroseconds)
+  /// Writes requests and reads replies, until the state decides otherwise. Other tasks run between two looks at the
+  /// socket.
+  private func readReplies(from socket: SharedSocket) async {
+    while true {
+      let now = monotonicNanoseconds()
+      let (continues, actions) = state.withLock {
+        $0.readingTurn(from: socket, now: now, defersFlush: isCoalescing.load(ordering: .acquiring))
+      }
+      perform(actions)
+      guard continues else { return }
+      let failure = receiver.withLock { $0.receives(from: socket) ? receive(&$0) : nil }
+      if let failure { return perform(state.withLock { $0.readingFailed(from: socket, failure) }) }
+      await Task.yield()
+    }
   }
 
   // MARK: Receiving
 
   /// Reads what has arrived, and resumes the callers of the replies.
   /// - Returns: How the connection failed, or nil.
-  private func receive() -> ConnectionFailure<Caller>? {
-    receiver.withLock { receiver -> ConnectionFailure<Caller>? in
-      // Bounded, so that one connection's stream does not keep the event loop from the others.
-      for _ in 0..<16 {
-        switch receiver.read() {
-        case .received(let filledBuffer):
-          if let failure = process(&receiver) { return failure }
-          if !filledBuffer { return nil }
-        case .wouldBlock: return nil
-        case .ended(let reason): return ConnectionFailure(reason: .disconnected(reason))
-        }
+  private func receive() -> ConnectionFailure<Caller>? { receiver.withLock { receive(&$0) } }
+
+  private func receive(_ receiver: inout Receiver) -> ConnectionFailure<Caller>? {
+    // Bounded, so that one connection's stream does not keep the event loop from the others.
+    for _ in 0..<16 {
+      switch receiver.read() {
+      case .received(let filledBuffer):
+        if let failure = process(&receiver) { return failure }
+        if !filledBuffer { return nil }
+      case .wouldBlock: return nil
+      case .ended(let reason): return ConnectionFailure(reason: .disconnected(reason))
       }
-      return nil
     }
+    return nil
   }
 
   private func process(_ receiver: inout Receiver) -> ConnectionFailure<Caller>? {

@@ -10,8 +10,8 @@ struct ConnectionActions<Caller: Sendable>: Sendable {
   var eventLoop = EventLoopAction.none
   /// The callers to resume.
   var resumptions: [Resumption] = []
-  /// The socket that this thread must read the reply from.
-  var directRead: SharedSocket?
+  /// The socket that a new task must read the replies from.
+  var reading: SharedSocket?
 
   struct Resumption: Sendable {
     let caller: Caller

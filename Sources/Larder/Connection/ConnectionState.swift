@@ -76,8 +76,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     switch submission {
     case .sent:
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
-      if transport.decideReader(isOnlyRequest: pending.inFlight == 1, &actions) {
-        nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.now + DirectReading.idleMilliseconds)
+      if transport.decideReader(&actions) {
+        nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.now + TaskReading.idleMilliseconds)
       }
     case .waiting(let mustStart):
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
@@ -91,7 +91,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     if nextDeadlineCheck < previousCheck, actions.eventLoop == .none {
       actions.eventLoop = .wakeBy(nextDeadlineCheck)
     }
-    if !defersFlush { transport.flushIfNeeded(&actions) }
+    // The first request is sent at once, so that the server wakes up meanwhile, and the others are sent together.
+    let leavesFlush = transport.hasReadingTask && pending.waitingCalls > 1
+    if !defersFlush, !leavesFlush { transport.flushIfNeeded(&actions) }
     return (actions, pending.inFlight)
   }
 
@@ -287,6 +289,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     _ bytes: RawSpan, maxFrameLength: Int, now: UInt64, into completions: inout [Completion<Caller>]
   ) -> (scan: ReplyScan, actions: Actions) {
     lastReceived = now
+    transport.received()
     let scan = pending.scan(bytes, maxFrameLength: maxFrameLength, into: &completions)
     var actions = Actions()
     if !scan.storeEvents.isEmpty || stores.hasStaleHandles { processStoreEvents(scan.storeEvents, &actions) }
@@ -316,15 +319,25 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     actions.resume(stores.popHandleWaiters(available), .retry(nil))
   }
 
-  /// Records that a call has read its reply, or has waited in vain.
-  mutating func directReadFinished(
-    from socket: SharedSocket, wasReadable: Bool, _ failure: ConnectionFailure<Caller>?
-  ) -> Actions {
+  /// Begins a turn of the task that reads from `socket`, which also writes what calls have left for it.
+  /// - Parameters:
+  ///   - now: In nanoseconds.
+  ///   - defersFlush: Whether a call is about to write the output of all.
+  /// - Returns: Whether the task goes on.
+  mutating func readingTurn(
+    from socket: SharedSocket, now: UInt64, defersFlush: Bool
+  ) -> (continues: Bool, actions: Actions) {
     var actions = Actions()
-    transport.readFinished(wasReadable: wasReadable, isIdle: pending.inFlight == 0, &actions)
-    guard let failure else { return actions }
+    let continues = transport.readingTurn(
+      from: socket, isAwaited: pending.waitingCalls > 0, now: now, &actions)
+    if !defersFlush || !continues { transport.flushIfNeeded(&actions) }
+    return (continues, actions)
+  }
+
+  /// Records that a task has found the end of the connection.
+  mutating func readingFailed(from socket: SharedSocket, _ failure: ConnectionFailure<Caller>) -> Actions {
     // Only the event loop closes connections.
-    actions.eventLoop = .wake
+    var actions = Actions(eventLoop: .wake)
     if transport.socket === socket {
       transport.reportFailure(failure)
     } else {
@@ -352,7 +365,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       nextDeadlineCheck = min(nextReply, nextWaiter, nextOpening)
 
       if transport.checkReader(&actions) {
-        nextDeadlineCheck = min(nextDeadlineCheck, now + DirectReading.idleMilliseconds)
+        nextDeadlineCheck = min(nextDeadlineCheck, now + TaskReading.idleMilliseconds)
       }
       if stores.hasHandleWaiters {
         wakeHandleWaiters(now: now, &actions)
@@ -484,7 +497,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   ///
   /// Called last, after every event that may have ended a call.
   private mutating func finishDraining(_ actions: inout Actions) {
-    guard !drainWaiters.isEmpty, reservations == 0, waiters.isEmpty, stores.isIdle, !pending.hasWaitingCalls,
+    guard !drainWaiters.isEmpty, reservations == 0, waiters.isEmpty, stores.isIdle, pending.waitingCalls == 0,
       !actions.hasReturningCaller
     else { return }
     actions.resume(drainWaiters, .empty)

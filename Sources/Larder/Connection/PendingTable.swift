@@ -47,6 +47,8 @@ struct PendingTable<Caller: Sendable>: Sendable {
   private var firstFree: Int32 = -1
   /// The number of requests that the server has not finished, as far as the client knows.
   private(set) var inFlight = 0
+  /// The number of calls that wait for the first frame of their reply.
+  private(set) var waitingCalls = 0
   /// The bytes of each reply stream that the server may send ahead of its reader.
   private let credit: Int
 
@@ -72,6 +74,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
     }
     let index = Int(firstFree)
     inFlight &+= 1
+    waitingCalls &+= 1
     return (
       // A closure over the slot, so that its array element is looked up once.
       { slot in
@@ -93,6 +96,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
   mutating func insertUnattended(now: UInt64) -> UInt32 {
     let (id, slot) = insert(nil, token: 0, form: .empty, store: nil, deadline: .max, now: now)
     slots[slot].phase = .abandoned
+    waitingCalls &-= 1
     return id
   }
 
@@ -108,6 +112,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
     slots[slot].deadline = .max
     switch slots[slot].phase {
     case .waiting, .streaming:
+      if slots[slot].phase == .waiting { waitingCalls &-= 1 }
       slots[slot].phase = .abandoned
       streams[slot] = nil
       return (caller, slots[slot].form == .stream ? id(of: slot) : nil)
@@ -162,6 +167,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
       }
     }
     inFlight = 0
+    waitingCalls = 0
     return calls
   }
 
@@ -211,9 +217,6 @@ struct PendingTable<Caller: Sendable>: Sendable {
 
   /// Whether the reader of a stream waits for its next frame.
   func isReaderWaiting(for stream: ReplyStreamID) -> Bool { slot(of: stream).map { slots[$0].caller != nil } ?? false }
-
-  /// Whether a caller waits for the first frame of its reply. O(slots).
-  var hasWaitingCalls: Bool { slots.contains { $0.phase == .waiting } }
 
   /// Whether a reader, such as that of a watch, waits for a frame without a deadline. O(slots).
   var hasReaderWithoutDeadline: Bool {
@@ -303,6 +306,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
     guard form == .stream else {
       if hasMore { return "a reply that must have one frame has several" }
       if let caller = slots[index].caller {
+        waitingCalls &-= 1
         completions.append(
           Completion(caller: caller, form: form, header: header, offset: scan.consumed, stream: nil))
       }
@@ -328,6 +332,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
   ) -> String? {
     if slots[index].phase == .waiting {
       slots[index].phase = .streaming
+      waitingCalls &-= 1
       if hasMore { streams[index] = ReplyStreamBuffer(credit: credit) }
     }
     let isDone = header.kind == Wire.Outcome.done.rawValue

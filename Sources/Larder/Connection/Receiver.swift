@@ -37,6 +37,9 @@ struct Receiver: ~Copyable, Sendable {
     input.removeAll()
   }
 
+  /// Whether this receives from a socket, and not from that of another connection.
+  func receives(from socket: SharedSocket) -> Bool { self.socket === socket }
+
   /// The result of reading from the socket.
   enum ReadResult {
     /// Bytes arrived. There may be more if they filled the buffer.

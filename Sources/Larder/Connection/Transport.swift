@@ -14,7 +14,7 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   private(set) var lifecycle: ConnectionStateMachine
   private(set) var socket: SharedSocket?
   var output = OutputQueue()
-  private var directReading = DirectReading()
+  private var taskReading = TaskReading()
   /// Counts the changes of the socket's epoll interest.
   private var interestVersion: UInt64 = 0
   /// The end of the connection, for the event loop to act on.
@@ -89,7 +89,7 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   private mutating func changeInterest(_ actions: inout Actions) {
     guard let socket else { return }
     interestVersion += 1
-    var interest: Poll.Interest = directReading.isActive ? [] : .reading
+    var interest: Poll.Interest = taskReading.isActive ? [] : .reading
     if output.isBlocked { interest.insert(.writing) }
     actions.interest = InterestChange(
       socket: socket, incarnation: incarnation, interest: interest, version: interestVersion)
@@ -152,35 +152,41 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   /// Decides who reads the reply to a request that was just submitted.
   /// - Returns: Whether the event loop must call `checkReader` soon.
   @inline(__always)
-  mutating func decideReader(isOnlyRequest: Bool, _ actions: inout Actions) -> Bool {
-    switch directReading.requestSubmitted(isOnlyRequest: isOnlyRequest) {
-    case .none: return false
-    case .read:
-      actions.directRead = socket
-      return false
-    case .takeOver:
-      changeInterest(&actions)
-      actions.directRead = socket
-      return true
-    case .handBack:
-      changeInterest(&actions)
-      return false
-    }
+  mutating func decideReader(_ actions: inout Actions) -> Bool {
+    let decision = taskReading.requestSubmitted()
+    guard decision != .none else { return false }
+    actions.reading = socket
+    guard decision == .takeOver else { return false }
+    changeInterest(&actions)
+    return true
   }
 
-  /// Records that a call has read from the socket, or has waited in vain.
+  /// Records that bytes have arrived.
+  mutating func received() { taskReading.received() }
+
+  /// Whether a task reads now, and has another turn soon, in which it also writes.
+  var hasReadingTask: Bool { taskReading.hasTurns }
+
+  /// Begins a turn of the task that reads from `socket`.
   /// - Parameters:
-  ///   - wasReadable: Whether bytes arrived in time.
-  ///   - isIdle: Whether no request is in flight anymore.
-  mutating func readFinished(wasReadable: Bool, isIdle: Bool, _ actions: inout Actions) {
-    if directReading.readFinished(wasReadable: wasReadable, isIdle: isIdle) == .handBack { changeInterest(&actions) }
+  ///   - isAwaited: Whether a call waits for a reply.
+  ///   - now: In nanoseconds.
+  /// - Returns: Whether the task goes on.
+  mutating func readingTurn(
+    from socket: SharedSocket, isAwaited: Bool, now: UInt64, _ actions: inout Actions
+  ) -> Bool {
+    // The connection may have been replaced.
+    guard self.socket === socket else { return false }
+    let decision = taskReading.turn(isAwaited: isAwaited, now: now)
+    if decision == .handBack { changeInterest(&actions) }
+    return decision == .none
   }
 
-  /// Makes the event loop read again if calls no longer do. Called every `DirectReading.idleMilliseconds`.
-  /// - Returns: Whether calls still read.
+  /// Makes the event loop read again if no task does. Called every `TaskReading.idleMilliseconds`.
+  /// - Returns: Whether a task still reads.
   mutating func checkReader(_ actions: inout Actions) -> Bool {
-    if directReading.tick() == .handBack { changeInterest(&actions) }
-    return directReading.isActive
+    if taskReading.tick() == .handBack { changeInterest(&actions) }
+    return taskReading.isActive
   }
 
   // MARK: Ending
@@ -217,7 +223,7 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   /// Forgets the output of the connection that is gone, and who read it.
   mutating func reset() {
     output.reset()
-    directReading = DirectReading()
+    taskReading = TaskReading()
   }
 }
 
