@@ -58,11 +58,11 @@ import Testing
   }
 
   @Test func `A goal includes its limit`() {
-    func row(_ larder: Double, _ anchor: Double?, _ goal: DurableGoal?) -> DurableRow {
+    func row(_ larder: Double, _ anchor: Double?, _ goal: Goal?) -> GoalRow {
       func figure(_ value: Double) -> MeasuredFigure {
         MeasuredFigure("set", "rate", of: "larder", unit: "requests/s", isBetterLower: false, [value])
       }
-      return DurableRow("set", figure(larder), against: anchor.map(figure), goal)
+      return GoalRow("set", figure(larder), against: anchor.map(figure), goal)
     }
     #expect(row(150, 100, .atLeast(1.5)).isReached == true)
     #expect(row(149, 100, .atLeast(1.5)).isReached == false)

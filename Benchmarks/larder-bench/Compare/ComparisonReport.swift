@@ -260,9 +260,3 @@ extension ComparisonReport {
     return decimal(one.median / other.median, 2) + name
   }
 }
-
-/// Returns the distinct values in their order.
-private func distinct(_ values: [String]) -> [String] {
-  var seen: Set<String> = []
-  return values.filter { seen.insert($0).inserted }
-}

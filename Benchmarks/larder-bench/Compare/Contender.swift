@@ -1,11 +1,13 @@
 import Foundation
+import Platform
 
 /// A server that takes part in a comparison: its program, arguments and protocol.
 struct Contender: Sendable {
   let name: String
   let protocolName: TargetProtocol
   private let program: String
-  /// The program's arguments. `$SOCKET` stands for the socket's path, `$DATA` for the server's data folder.
+  /// The program's arguments. `$SOCKET` stands for the socket's path, `$PORT` for a TCP port, and `$DATA` for the
+  /// server's data folder.
   private let arguments: [String]
   let version: String
   /// Larder's stores, over which the connections are distributed.
@@ -35,6 +37,15 @@ struct Contender: Sendable {
     return found
   }
 
+  /// Returns Larder and its installed peers for large values, over TCP. Each serves with one thread and keeps all data in
+  /// memory.
+  /// - Throws: `BenchError` if larderd is missing.
+  static func overTCP() throws -> [Contender] {
+    let redis = ["--port", "$PORT", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
+    let peers = [make("redis", .resp, "redis-server", redis), make("valkey", .resp, "valkey-server", redis)]
+    return [try larder(engine: "memory", listen: "tcp:127.0.0.1:$PORT")] + peers.compactMap(\.self)
+  }
+
   /// Returns a Larder contender with the given numbers of workers and stores.
   static func larder(workers: Int, stores: Int) throws -> Contender {
     let names = (1...stores).map { "bench\($0)" }
@@ -56,17 +67,36 @@ struct Contender: Sendable {
     return Contender(name: name, protocolName: protocolName, program: path, arguments: arguments, version: words)
   }
 
+  /// Whether the server listens on a TCP port rather than on a Unix socket.
+  var usesTCP: Bool { arguments.contains { $0.contains("$PORT") } }
+
   /// Sets the program and arguments of a process that is to run this server.
-  func configure(_ process: Process, socket: String, data: String) {
+  func configure(_ process: Process, at address: Address, data: String) {
     process.executableURL = URL(fileURLWithPath: program)
+    let (name, value) =
+      switch address {
+      case .unix(let path): ("$SOCKET", path)
+      case .tcp(_, let port): ("$PORT", "\(port)")
+      }
     process.arguments = arguments.map {
-      $0.replacingOccurrences(of: "$SOCKET", with: socket).replacingOccurrences(of: "$DATA", with: data)
+      $0.replacingOccurrences(of: name, with: value).replacingOccurrences(of: "$DATA", with: data)
     }
+  }
+
+  /// Returns the same server, started by another program, whose arguments end with those of the server. Returns nil if
+  /// that program is not installed.
+  func started(by launcher: String, _ launcherArguments: [String]) -> Contender? {
+    guard let path = Programs.find(launcher) else { return nil }
+    return Contender(
+      name: name, protocolName: protocolName, program: path, arguments: launcherArguments + [program] + arguments,
+      version: version, stores: stores)
   }
 
   /// The command line without folders, for readers who want to repeat the measurement.
   var commandLine: String {
-    ([URL(fileURLWithPath: program).lastPathComponent] + arguments.map { $0.isEmpty ? "''" : $0 })
+    ([program] + arguments)
+      .map { $0.hasPrefix("/") ? URL(fileURLWithPath: $0).lastPathComponent : $0 }
+      .map { $0.isEmpty || $0.contains(" ") ? "'\($0)'" : $0 }
       .joined(separator: " ")
   }
 
@@ -80,11 +110,25 @@ extension Contender {
 
   /// Returns a Larder contender with one store of an engine such as `log?durability=interval:1s`.
   /// - Throws: `BenchError` if larderd is missing.
-  static func larder(_ name: String = larder, engine: String) throws -> Contender {
+  static func larder(
+    _ name: String = larder, engine: String, listen: String = "unix:$SOCKET"
+  ) throws -> Contender {
     let isDurable = !engine.hasPrefix("memory")
-    let arguments = ["--listen", "unix:$SOCKET"] + (isDurable ? ["--data", "$DATA"] : [])
+    let arguments = ["--listen", listen] + (isDurable ? ["--data", "$DATA"] : [])
     guard let contender = make(name, .larder, "larderd", arguments + ["--store", "bench=\(engine)", "--workers", "1"])
     else { throw BenchError("larderd is not in this program's folder; build it with: swift build -c release") }
+    return contender
+  }
+
+  /// Returns a Larder contender with stores of any engines.
+  /// - Throws: `BenchError` if larderd is missing.
+  static func larder(stores: [(name: String, engine: String)]) throws -> Contender {
+    let arguments = ["--listen", "unix:$SOCKET", "--data", "$DATA", "--workers", "1"]
+    guard
+      var contender = make(
+        larder, .larder, "larderd", arguments + stores.flatMap { ["--store", "\($0.name)=\($0.engine)"] })
+    else { throw BenchError("larderd is not in this program's folder; build it with: swift build -c release") }
+    contender.stores = stores.map(\.name)
     return contender
   }
 

@@ -2,7 +2,7 @@ import Foundation
 import Platform
 import Synchronization
 
-/// A server process on a new Unix socket. It is stopped when this object is released or this process is interrupted.
+/// A server process on a new Unix socket, or on a free TCP port. It is stopped when this object is released or this process is interrupted.
 final class RunningServer {
   let contender: Contender
   let address: Address
@@ -16,9 +16,10 @@ final class RunningServer {
   init(_ contender: Contender, in folder: TemporaryFolder, data: String? = nil) throws {
     self.contender = contender
     self.data = data
-    let path = folder.makePath("\(contender.protocolName.rawValue).sock")
-    address = .unix(path: path)
-    contender.configure(process, socket: path, data: data ?? folder.path)
+    address =
+      contender.usesTCP
+      ? try Self.freeAddress() : .unix(path: folder.makePath("\(contender.protocolName.rawValue).sock"))
+    contender.configure(process, at: address, data: data ?? folder.path)
     if let data { try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true) }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = FileHandle.nullDevice
@@ -45,11 +46,22 @@ final class RunningServer {
 
   private func waitUntilListening() throws {
     for _ in 0..<20_000 {
-      if case .connected? = try? Socket.connect(to: address) { return }
+      if isListening { return }
       guard process.isRunning else { break }
       usleep(500)
     }
     throw BenchError("\(contender.name) did not start: \(contender.commandLine)")
+  }
+
+  private var isListening: Bool {
+    do { _ = try SetupConnection(to: address) } catch { return false }
+    return true
+  }
+
+  /// Returns an address with a TCP port that nobody listens on.
+  private static func freeAddress() throws -> Address {
+    let listener = try ListeningSocket.open(.tcp(host: "127.0.0.1", port: 0))
+    return listener.address
   }
 
   /// Stops the server, with SIGKILL if it does not exit within 5 seconds.

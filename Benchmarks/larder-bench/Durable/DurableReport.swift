@@ -11,7 +11,7 @@ struct DurableReport: Codable, Sendable {
   private var othersLoads: [Double] = []
   private var figures: [MeasuredFigure] = []
   /// The figures that are compared or have goals.
-  private(set) var rows: [DurableRow] = []
+  private(set) var rows: [GoalRow] = []
 
   private struct Settings: Codable, Sendable {
     private let repeats: Int
@@ -118,7 +118,7 @@ struct DurableReport: Codable, Sendable {
   mutating func finish(seconds: Double) {
     self.seconds = rounded(seconds)
     othersLoads.sort()
-    rows = DurableRow.all(of: self)
+    rows = GoalRow.all(of: self)
   }
 
   func figure(_ work: DurableWork, _ figure: String, _ contender: String = Contender.larder) -> MeasuredFigure? {
@@ -183,19 +183,7 @@ extension DurableReport {
   }
 
   private var table: String {
-    var lines = [["Work", "Anchor", "Larder", "Larder ÷ anchor", "Goal", "Reached"]]
-    for row in rows {
-      lines.append([
-        row.title, row.anchor.map { "\(name(of: $0, against: row.larder)): \($0.cell)" } ?? "–", row.larder.cell,
-        row.ratio.map { decimal($0, 3) } ?? "–", row.goal?.text ?? "–",
-        row.isReached.map { $0 ? "yes" : "**no**" } ?? "–",
-      ])
-    }
-    return MarkdownTable(lines).text
-  }
-
-  private func name(of anchor: MeasuredFigure, against larder: MeasuredFigure) -> String {
-    anchor.contender == larder.contender ? "not compacting" : anchor.contender
+    rows.table { anchor, larder in anchor.contender == larder.contender ? "not compacting" : anchor.contender }
   }
 
   private var remarks: String {

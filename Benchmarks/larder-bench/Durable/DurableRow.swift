@@ -1,59 +1,15 @@
-/// One of Larder's figures and the anchor that it is compared with.
-struct DurableRow: Codable, Sendable {
-  let title: String
-  let anchor: MeasuredFigure?
-  let larder: MeasuredFigure
-  let goal: DurableGoal?
-  /// Larder ÷ anchor.
-  let ratio: Double?
-  /// Whether the goal is reached; nil without a goal or its anchor.
-  let isReached: Bool?
-
-  init(_ title: String, _ larder: MeasuredFigure, against anchor: MeasuredFigure?, _ goal: DurableGoal?) {
-    self.title = title
-    self.anchor = anchor
-    self.larder = larder
-    self.goal = goal
-    let ratio = anchor.flatMap { $0.median == 0 ? nil : rounded(larder.median / $0.median) }
-    self.ratio = ratio
-    isReached = goal.flatMap { goal in
-      goal.isReached(by: larder, ratio: ratio)
-    }
-  }
-}
-
-/// A goal for a figure.
-struct DurableGoal: Codable, Sendable {
-  private let limit: Double
-  /// Whether the limit applies to Larder ÷ anchor rather than to Larder's figure.
-  private let isOfRatio: Bool
-  /// Whether the limit is a minimum rather than a maximum.
-  private let isLeast: Bool
-
-  static func atLeast(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: true) }
-  static func atMost(_ ratio: Double) -> DurableGoal { DurableGoal(limit: ratio, isOfRatio: true, isLeast: false) }
-  static func atMost(figure: Double) -> DurableGoal { DurableGoal(limit: figure, isOfRatio: false, isLeast: false) }
-
-  /// Returns nil if the goal is for a ratio and there is none.
-  func isReached(by figure: MeasuredFigure, ratio: Double?) -> Bool? {
-    (isOfRatio ? ratio : figure.median).map { isLeast ? $0 >= limit : $0 <= limit }
-  }
-
-  var text: String { (isLeast ? "≥ " : "≤ ") + decimal(limit, 2) + (isOfRatio ? " ×" : "") }
-}
-
-extension DurableRow {
+extension GoalRow {
   /// Returns the rows whose figures were measured.
-  static func all(of report: DurableReport) -> [DurableRow] {
+  static func all(of report: DurableReport) -> [GoalRow] {
     typealias R = DurableReport
     let (larder, redis) = (Contender.larder, Contender.redis)
     func row(
       _ work: DurableWork, _ figure: String, of contender: String = larder, against anchor: String? = nil,
-      at anchorWork: DurableWork? = nil, _ goal: DurableGoal? = nil
-    ) -> DurableRow? {
+      at anchorWork: DurableWork? = nil, _ goal: Goal? = nil
+    ) -> GoalRow? {
       guard let measured = report.figure(work, figure, contender) else { return nil }
       let title = work.rawValue + (contender == larder ? "" : " (\(contender))") + ": " + measured.title
-      return DurableRow(
+      return GoalRow(
         title, measured, against: anchor.flatMap { report.figure(anchorWork ?? work, figure, $0) }, goal)
     }
     return [
@@ -74,15 +30,5 @@ extension DurableRow {
       row(.single, R.throughput, of: Contender.directoryStore),
       row(.always, R.throughput, of: Contender.directoryStore),
     ].compactMap(\.self)
-  }
-}
-
-extension MeasuredFigure {
-  fileprivate var title: String {
-    switch unit {
-    case "requests/s": "requests per second"
-    case "bytes": figure
-    default: "\(figure), \(unit)"
-    }
   }
 }

@@ -33,6 +33,9 @@ struct Load<T: Target> {
     return try run(threads, probe: probe, onProgress: onProgress)
   }
 
+  /// The number of bytes of values that a connection sends at once when it loads keys, unless one value is larger.
+  private static var loadedBytesAtOnce: Int { 1 << 20 }
+
   /// Writes the keys from `first` on into every store, over a few connections with deep pipelines.
   func loadKeys(from first: Int = 0, onProgress: (LoadSnapshot) -> Void = { _ in }) throws {
     for store in plan.stores {
@@ -45,7 +48,8 @@ struct Load<T: Target> {
   private func loadKeysIntoOneStore(from first: Int, onProgress: (LoadSnapshot) -> Void) throws {
     guard plan.keys > first else { return }
     let goal = LoadGoal(
-      pipeline: 64, requests: plan.keys - first, nanoseconds: nil, timeout: plan.timeout.nanoseconds, isLoading: true,
+      pipeline: min(64, max(1, Self.loadedBytesAtOnce / max(1, plan.valueSize))), requests: plan.keys - first,
+      nanoseconds: nil, timeout: plan.timeout.nanoseconds, isLoading: true,
       firstLoad: first)
     let outcome = try run([ThreadPlan(connections: 4, thread: 0, goal: goal)], probe: nil, onProgress: onProgress)
     guard !outcome.tally.hasFailures, outcome.tally.answered == plan.keys - first else {

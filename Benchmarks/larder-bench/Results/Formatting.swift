@@ -53,3 +53,9 @@ func grouped(_ value: Double) -> String {
   }
   return ([digits] + groups).joined(separator: ",")
 }
+
+/// Returns the distinct values in their order.
+func distinct(_ values: [String]) -> [String] {
+  var seen: Set<String> = []
+  return values.filter { seen.insert($0).inserted }
+}

@@ -21,8 +21,13 @@ struct LarderTarget: Target {
   }
 
   func handshake(_ connection: borrowing SetupConnection) throws -> UInt16 {
+    try handshake(connection, credit: Self.credit)
+  }
+
+  /// - Parameter credit: How many bytes of each reply stream the server may send.
+  func handshake(_ connection: borrowing SetupConnection, credit: UInt32) throws -> UInt16 {
     _ = try call(connection, unless: nil) {
-      $0.appendRequest(ClientHello(credit: Self.credit, name: "larder-bench"), id: 1)
+      $0.appendRequest(ClientHello(credit: credit, name: "larder-bench"), id: 1)
     }
     if let opened = try open(connection, unless: .storeUnknown) { return try handle(opened) }
     _ = try call(connection, unless: .storeExists) {
@@ -53,6 +58,24 @@ struct LarderTarget: Target {
     let body = try call(connection, unless: nil) { $0.appendRequest(.stats, store: session, id: 1) } ?? []
     guard let figures = unsafe Figure.decode(body.span.bytes) else { throw BenchError("the stats are malformed") }
     return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+  }
+
+  /// Requests all entries and reads the first frame of the reply. Ignores frames of other replies.
+  func startAll(_ connection: borrowing SetupConnection, _ session: UInt16, id: UInt32) throws {
+    var request = ByteBuffer()
+    let start = request.beginRequest(.all, store: session, id: id)
+    request.append([UInt8](repeating: 0, count: 8))
+    request.endFrame(start)
+    _ = try connection.exchange(request.toArray()) { bytes in
+      var (offset, hasStarted) = (0, false)
+      while case .frame(let header) = FrameScan(bytes, at: offset, maxLength: Self.maxFrameSize) {
+        offset += header.frameSize
+        guard header.id == id else { continue }
+        guard header.kind == Outcome.done.rawValue else { throw BenchError("the server refused to send all entries") }
+        hasStarted = true
+      }
+      return hasStarted && offset == bytes.byteCount ? offset : nil
+    }
   }
 
   /// Sends a request and returns the body of its reply, or nil for the error `expected`.

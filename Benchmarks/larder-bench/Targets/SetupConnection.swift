@@ -7,7 +7,7 @@ struct SetupConnection: ~Copyable {
   let descriptor: Descriptor
   private let timeout: Duration
 
-  /// - Parameter timeout: How long the server may be silent while a reply is due.
+  /// - Parameter timeout: How long the server may be silent while a reply is due, or accept no bytes.
   init(to address: Address, timeout: Duration = .seconds(5)) throws {
     self.timeout = timeout
     switch try Socket.connect(to: address) {
@@ -29,24 +29,36 @@ struct SetupConnection: ~Copyable {
   /// Sends a request and returns its reply.
   /// - Parameter end: Returns the size of the reply, or nil if the received bytes are incomplete.
   func exchange(_ request: [UInt8], end: (RawSpan) throws -> Int?) throws -> [UInt8] {
-    try send(request)
     var reply = ByteBuffer()
+    try exchange(request, into: &reply, end: end)
+    return reply.toArray()
+  }
+
+  /// Sends a request and receives its reply into a buffer, whose memory is reused.
+  func exchange(_ request: [UInt8], into reply: inout ByteBuffer, end: (RawSpan) throws -> Int?) throws {
+    try send(request)
+    reply.removeAll()
     while true {
-      if let end = try reply.withSpan(end) {
-        reply.truncate(to: end)
-        return reply.toArray()
-      }
+      if let end = try reply.withSpan(end) { return reply.truncate(to: end) }
       try receive(into: &reply)
     }
   }
 
-  private func send(_ request: [UInt8]) throws {
-    var remaining = ByteBuffer()
-    remaining.append(request)
-    while !remaining.isEmpty {
-      switch unsafe descriptor.send(remaining.bytes) {
-      case .moved(let count): remaining.consume(count)
-      case .wouldBlock: usleep(100)
+  /// - Throws: `BenchError` if the connection is lost, or the server accepts no bytes for as long as the timeout.
+  func send(_ request: [UInt8]) throws {
+    var sent = 0
+    var deadline = Clocks.now() + timeout.nanoseconds
+    while sent < request.count {
+      let transfer = unsafe request.withUnsafeBytes {
+        unsafe descriptor.send(UnsafeRawBufferPointer(rebasing: $0[sent...]))
+      }
+      switch transfer {
+      case .moved(let count):
+        sent += count
+        deadline = Clocks.now() + timeout.nanoseconds
+      case .wouldBlock:
+        guard Clocks.now() < deadline else { throw BenchError("the server accepts no more bytes") }
+        usleep(100)
       case .failed(let error): throw BenchError("the connection was lost: \(error)")
       }
     }

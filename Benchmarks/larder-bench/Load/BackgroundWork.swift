@@ -26,12 +26,15 @@ final class BackgroundWork: Sendable {
     return true
   }
 
+  /// The number of repetitions that have begun.
+  var begun: Int { count.load(ordering: .relaxed) }
+
   /// Ends the work, and returns the number of repetitions. Throws the first error of a thread.
   @discardableResult
   func stop() throws -> Int {
     isStopping.store(true, ordering: .relaxed)
     threads.wait()
     if let error = error.withLock({ $0 }) { throw error }
-    return count.load(ordering: .relaxed)
+    return begun
   }
 }
