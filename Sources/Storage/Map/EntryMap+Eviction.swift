@@ -11,7 +11,7 @@ extension EntryMap {
 
   /// The maximum memory of a map beyond its entries: a chunk for every segment of the hash index, and their table.
   static let fixedBytes = 64 << 10
-  /// The maximum memory of an entry beyond key and value, without the header of a large value: its record's header, its
+  /// The maximum memory of an entry beyond key and value, without what a large value takes beside its bytes: its record's header, its
   /// places in both indexes, which are sparse at worst, and its item in the expiry queue.
   private static let entryByteCount = 96
 
@@ -27,7 +27,7 @@ extension EntryMap {
   /// - Throws: `overLimit`.
   func checkLimit(records: Int, bytes: Int) throws(StorageError) {
     guard let limitBytes else { return }
-    let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.headerByteCount
+    let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.maxOverheadByteCount
     guard Self.fixedBytes + records * Self.entryByteCount + bytes + large <= limitBytes else {
       throw .overLimit(limitBytes)
     }
