@@ -26,7 +26,8 @@ extension ServerTests {
         var position = 0
         while position < request.count {
           // Beginnings of every length: of the frame's header, of the record's, of the key and of the value.
-          let piece = position < 40 ? Int.random(in: 1...20, using: &random) : Int.random(in: 1...700_000, using: &random)
+          let piece =
+            position < 40 ? Int.random(in: 1...20, using: &random) : Int.random(in: 1...700_000, using: &random)
           let end = min(request.count, position + piece)
           try client.send(Array(request[position..<end]))
           position = end
@@ -174,6 +175,29 @@ extension ServerTests {
         #expect(replies[0].entries.map(\.value) == [values[0]] && replies[2].entries.map(\.value) == [values[1]])
         #expect(replies[3].entries.map(\.value) == [values[0]] && replies[5].entries.map(\.value) == [values[0]])
       }
+    }
+
+    @Test func `a large value evicts small ones in slices, and is then stored`() throws {
+      let server = try TestServer(stores: [])
+      let client = try TestClient(server.address)
+      try client.handshake()
+      #expect(try client.call(Request.create("test", engine: "memory?limit=32MiB", id: 2)).isDone)
+      #expect(try client.call(Request.open("test", id: 2)).isDone)
+      let other = try server.connect()
+      for start in stride(from: 0, to: 250_000, by: 5_000) {
+        let entries = (start..<start + 5_000).map { (key: "key\($0)", value: Self.value(100)) }
+        #expect(try client.call(Request.putMany(entries, id: 3)).isDone)
+      }
+      let value = Self.value(12_000_000)
+      try client.send(Request.put("large", value, id: 4) + Request.get("large", id: 5))
+      // Others keep writing meanwhile.
+      for number in 0..<2_000 {
+        #expect(try other.call(Request.put("other\(number)", Self.value(100), id: 3)).isDone)
+      }
+      #expect(try client.receive().isDone)
+      #expect(try client.receive().entries.map(\.value) == [value])
+      let figures = try client.figures(store: 1)
+      #expect(figures["evicted_total", default: 0] > 50_000 && figures["limited_bytes", default: .max] <= 32 << 20)
     }
   }
 }

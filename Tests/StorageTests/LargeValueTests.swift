@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import Storage
@@ -52,5 +53,65 @@ struct LargeValueTests {
     let isShared = unsafe map.get(key.span.bytes, now: 0)?.largeValue?.memory === memory
     #expect(isShared)
     map.validate()
+  }
+
+  @Test func `entries are evicted in slices for a large value, and others leave it the room`() throws {
+    let limit = 16 << 20
+    var map = EntryMap(limitBytes: limit)
+    let value = [UInt8](repeating: 1, count: 100)
+    func putSmall(_ name: String, _ map: inout EntryMap) throws {
+      let key = name.bytes
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1, now: 5)
+    }
+    for number in 0..<150_000 { try putSmall("\(number)", &map) }
+    let key = "large".bytes
+    let size = 12 << 20
+    // It could never be stored, so nothing is evicted for it.
+    let (evicted, evictsForHuge) = (
+      map.statistics.evicted, unsafe map.evictBriefly(for: limit, at: key.span.bytes, now: 5)
+    )
+    #expect(!evictsForHuge && map.statistics.evicted == evicted)
+    var sliceCount = 0
+    while true {
+      let (bytes, revision) = (map.limitedBytes, map.revision)
+      let isIncomplete = unsafe map.evictBriefly(for: size, at: key.span.bytes, now: 5)
+      let (bytesAfter, revisionAfter) = (map.limitedBytes, map.revision)
+      #expect(bytesAfter < bytes && revisionAfter == revision + 1)
+      sliceCount += 1
+      guard isIncomplete else { break }
+      for number in 0..<100 { try putSmall("\(sliceCount) \(number)", &map) }
+      let bytesAfterOthers = map.limitedBytes
+      #expect(bytesAfterOthers <= bytesAfter)
+    }
+    #expect(sliceCount > 1)
+    let before = map.statistics.evicted
+    let large = [UInt8](repeating: 2, count: size)
+    unsafe try map.put(key.span.bytes, large.span.bytes, revision: map.revision + 1, now: 5)
+    // Nearly nothing remains to be evicted by the put itself.
+    let (after, bytes) = (map.statistics.evicted, map.limitedBytes)
+    #expect(after - before < 100 && bytes <= limit)
+    // Replacing it needs no room.
+    let isIncomplete = unsafe map.evictBriefly(for: size, at: key.span.bytes, now: 5)
+    #expect(!isIncomplete && map.statistics.evicted == after)
+    map.validate()
+  }
+
+  @Test func `the memory of entries that are all deleted can be used again at once`() throws {
+    let budgets = StoreBudgets()
+    budgets.memory.setLimit(try #require(ProcessMemory.resident()).total + 64 << 20)
+    var map = EntryMap(budgets: budgets)
+    let value = [UInt8](repeating: 1, count: 1_000)
+    for _ in 0..<5 {
+      // Most of what is allowed.
+      for number in 0..<48_000 {
+        let key = "\(number)".bytes
+        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+      }
+      let count = try map.deleteAll(now: 0)
+      #expect(count == 48_000)
+      map.validate()
+    }
+    let memory = map.statistics.memoryBytes
+    #expect(memory < 100_000)
   }
 }

@@ -24,7 +24,8 @@ extension RequestProcessor {
   // MARK: Puts
 
   mutating func put(
-    _ body: RawSpan, _ id: UInt32, _ connection: borrowing Connection, _ map: inout EntryMap, into replies: inout ReplyBuffer
+    _ body: RawSpan, _ id: UInt32, _ connection: borrowing Connection, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else {
       return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: 0))
@@ -33,6 +34,11 @@ extension RequestProcessor {
     let key = unsafe body.extracting(unchecked: write.key)
     guard meetsCondition(write, key, &map) else {
       return replies.fail(.conditionFailed, id, WriteCondition(write).failure(actual: map.get(key, now: now)?.revision))
+    }
+    if write.value.count >= AttachedValue.minSize,
+      map.evictBriefly(for: write.value.count, at: key, now: now)
+    {
+      return .deferred
     }
     let revision = map.revision &+ 1
     let memory = write.value.count < AttachedValue.minSize ? nil : connection.largeFrame?.memory
