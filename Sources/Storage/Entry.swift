@@ -51,6 +51,12 @@ package struct EntryView {
   /// Whether the value isn't in the entry's record.
   var isExternal: Bool { unsafe external != nil }
 
+  /// A reference to a value of 32 KiB or more in memory; nil for any other. It stays readable when the view is no longer
+  /// valid.
+  package var largeValue: LargeValue? {
+    unsafe external.flatMap { unsafe ExternalValues.large($0) }
+  }
+
   /// A reference to the value in its file; nil if the value is in memory. It stays readable when the view is no longer
   /// valid.
   package var separatedValue: SeparatedValue? {

@@ -95,7 +95,14 @@ extension ByteBuffer {
   /// - Parameter start: What `beginFrame` returned.
   @inlinable @inline(__always)
   public mutating func endFrame(_ start: Int) {
-    replace(at: start, with: UInt32(truncatingIfNeeded: count &- start &- Frame.lengthSize))
+    endFrame(start, followedBy: 0)
+  }
+
+  /// Ends the frame that begins at `start`.
+  /// - Parameter byteCount: The size of the rest of the frame, which is not in the buffer.
+  @inlinable @inline(__always)
+  public mutating func endFrame(_ start: Int, followedBy byteCount: Int) {
+    replace(at: start, with: UInt32(truncatingIfNeeded: count &- start &- Frame.lengthSize &+ byteCount))
   }
 
   /// Begins a request.

@@ -30,6 +30,12 @@ static inline ssize_t send_without_cancellation(int socket, const void *bytes, s
   return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
 }
 
+// Sends pieces of memory one after the other.
+static inline ssize_t send_pieces_without_cancellation(int socket, struct iovec *pieces, size_t count, int flags) {
+  struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+  return syscall(SYS_sendmsg, socket, &message, flags);
+}
+
 // Reads what is in the page cache, without waiting for the disk: RWF_NOWAIT, which the headers declare only under
 // _GNU_SOURCE, too.
 static inline ssize_t pread_from_cache(int file, void *bytes, size_t count, off_t offset) {

@@ -7,38 +7,44 @@ import Synchronization
 /// Each worker closes its own connections, because it can't close others'. Owned by the worker's `ConnectionHandler`.
 struct BufferAccounting {
   private let totals: BufferTotals
-  /// The storage of all inboxes.
-  private var inboxBytes = 0
+  /// The storage of all connections' input.
+  private var inputBytes = 0
   /// The contents of all outboxes.
   private var outboxBytes = 0
 
   init(_ totals: BufferTotals) { self.totals = totals }
 
-  var hasTooMuchInput: Bool { inboxBytes > totals.inputShare }
+  var hasTooMuchInput: Bool { inputBytes > totals.inputShare }
   var hasTooMuchOutput: Bool { outboxBytes > totals.outputShare }
 
   /// Records that a connection's outbox has grown; shrunk if `byteCount` is negative.
-  mutating func outboxDidChange(_ connection: borrowing Connection, by byteCount: Int) {
+  mutating func outboxDidChange(_ connection: inout Connection, by byteCount: Int) {
     connection.figures.waitingBytes.store(UInt64(connection.outbox.count), ordering: .relaxed)
     outboxBytes += byteCount
-    totals.addOutput(byteCount)
+    let valueBytes = connection.outbox.valueByteCount - connection.accountedValueBytes
+    connection.accountedValueBytes += valueBytes
+    totals.addOutput(byteCount, ofValues: valueBytes)
   }
 
-  /// Records the present storage of a connection's inbox.
+  /// Records the present storage of a connection's input.
   @inline(__always)
-  mutating func inboxMayHaveChanged(_ connection: inout Connection) {
-    let capacity = connection.inbox.capacity
-    guard capacity != connection.accountedInboxBytes else { return }
-    inboxBytes += capacity - connection.accountedInboxBytes
-    totals.addInput(capacity - connection.accountedInboxBytes)
-    connection.accountedInboxBytes = capacity
+  mutating func inputMayHaveChanged(_ connection: inout Connection) {
+    let byteCount = connection.inputBytes
+    if byteCount != connection.accountedInputBytes { inputDidChange(&connection, to: byteCount) }
+  }
+
+  private mutating func inputDidChange(_ connection: inout Connection, to byteCount: Int) {
+    inputBytes += byteCount - connection.accountedInputBytes
+    totals.addInput(byteCount - connection.accountedInputBytes)
+    connection.accountedInputBytes = byteCount
   }
 
   /// Removes the buffers of a connection that is closed.
   mutating func remove(_ connection: borrowing Connection) {
-    outboxDidChange(connection, by: -connection.outbox.count)
-    inboxBytes -= connection.accountedInboxBytes
-    totals.addInput(-connection.accountedInboxBytes)
+    outboxBytes -= connection.outbox.count
+    totals.addOutput(-connection.outbox.count, ofValues: -connection.accountedValueBytes)
+    inputBytes -= connection.accountedInputBytes
+    totals.addInput(-connection.accountedInputBytes)
   }
 }
 
@@ -51,6 +57,8 @@ final class BufferTotals: Sendable {
   fileprivate let inputShare: Int
   private let input = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
+  /// How much of the output are large values.
+  private let outputValues = Atomic<Int>(0)
 
   /// What the process may take from the system.
   private let memory: MemoryBudget
@@ -65,13 +73,21 @@ final class BufferTotals: Sendable {
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
   var outboxBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
 
+  /// The memory of all buffers, in bytes. Large values in outboxes are a part of it when no store has them any more.
+  var memoryBytes: Int {
+    max(0, input.load(ordering: .relaxed) + output.load(ordering: .relaxed) - outputValues.load(ordering: .relaxed))
+      + ValueMemory.releasedByteCount
+  }
+
   fileprivate func addInput(_ byteCount: Int) {
     input.add(byteCount, ordering: .relaxed)
     memory.count(byteCount)
   }
 
-  fileprivate func addOutput(_ byteCount: Int) {
+  fileprivate func addOutput(_ byteCount: Int, ofValues valueBytes: Int) {
     output.add(byteCount, ordering: .relaxed)
-    memory.count(byteCount)
+    if valueBytes != 0 { outputValues.add(valueBytes, ordering: .relaxed) }
+    // Values take no memory beside that of their stores.
+    memory.count(byteCount - valueBytes)
   }
 }

@@ -27,10 +27,16 @@ struct Connection: ~Copyable {
 
   /// The beginning of an incomplete frame, or frames that wait until the client reads its replies.
   var inbox = ByteBuffer()
-  /// The storage of the inbox that its worker's `BufferAccounting` has recorded.
-  var accountedInboxBytes = 0
+  /// A large frame that is not complete or waits to be executed. The inbox is empty then.
+  var largeFrame: LargeFrame?
+  /// The size of the large frame that is being received, or that probably comes next; 0 for none.
+  var largeFrameSize = 0
+  /// The storage of the input that its worker's `BufferAccounting` has recorded.
+  var accountedInputBytes = 0
   /// What the socket did not accept yet.
-  private(set) var outbox = ByteBuffer()
+  private(set) var outbox = Outbox()
+  /// The large values in the outbox that its worker's `BufferAccounting` has recorded, in bytes.
+  var accountedValueBytes = 0
   /// Replies that must not be sent before commits are durable.
   private var heldReplies = HeldReplies()
   /// Whether so many replies are held that nothing more is read.
@@ -141,7 +147,7 @@ struct Connection: ~Copyable {
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
     case .open where !heldReplies.isEmpty || isDeferred: return nil
-    case .open where !inbox.isEmpty:
+    case .open where hasInput:
       let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
       let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
       return stalled.deadline < tooSlow.deadline ? stalled : tooSlow
@@ -162,7 +168,7 @@ struct Connection: ~Copyable {
     if sends { interest.insert(.writing) }
     interest.insert(.edgeTriggered)
     // Events are edge-triggered: what is ready already is reported only after a change of interest.
-    let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends)
+    let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends) || outbox.hasSentSlice
     if interest != self.interest || isReady {
       mayHaveInput = false
       self.interest = interest
@@ -171,6 +177,17 @@ struct Connection: ~Copyable {
   }
 
   // MARK: Reading
+
+  /// Whether there is input that is not executed yet.
+  var hasInput: Bool { !inbox.isEmpty || largeFrame != nil }
+
+  /// Whether it is read into its worker's batch.
+  @inline(__always)
+  var readsIntoBatch: Bool { inbox.isEmpty && largeFrameSize == 0 && phase != .lingering }
+
+  /// The storage of the input that is not executed yet, in bytes.
+  @inline(__always)
+  var inputBytes: Int { inbox.capacity &+ (largeFrameSize == 0 ? 0 : largeFrame?.count ?? 0) }
 
   /// Reads the socket into `room`.
   @unsafe @inline(__always)
@@ -190,6 +207,29 @@ struct Connection: ~Copyable {
     }
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == maxBytes, now: now) }
     return transfer
+  }
+
+  /// Reads the socket into the large frame, or one that probably begins.
+  mutating func receiveIntoLargeFrame(now: UInt64) -> Transfer {
+    var frame: LargeFrame
+    switch largeFrame.take() {
+    case let begun?: frame = begun
+    case nil:
+      guard let expected = LargeFrame(expecting: largeFrameSize) else { return .failed(SystemError("malloc")) }
+      frame = expected
+      frameDidBegin(now: now)
+    }
+    let (transfer, fillsRoom) = frame.receive(from: descriptor)
+    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: fillsRoom, now: now) }
+    if frame.count > 0 { largeFrame = frame }
+    return transfer
+  }
+
+  /// Discards all input that is not executed.
+  mutating func releaseInput() {
+    inbox.releaseStorage()
+    largeFrame = nil
+    largeFrameSize = 0
   }
 
   @inline(__always)
@@ -225,25 +265,37 @@ struct Connection: ~Copyable {
 
   // MARK: Sending
 
-  /// Sends bytes and empties their buffer. What the socket does not accept goes to the outbox.
+  /// Sends replies and empties their buffer. What the socket does not accept goes to the outbox, and so does what
+  /// exceeds a slice.
   /// - Returns: the number of bytes that were sent, and of those that were added to the outbox.
-  mutating func send(_ bytes: inout ByteBuffer, now: UInt64) -> (sent: Int, queued: Int) {
-    var sent = 0
-    if outbox.isEmpty, phase != .closed {
-      switch unsafe descriptor.send(bytes.bytes) {
-      case .moved(let count):
-        sent = count
-        figures.sentBytes.increment(by: count)
-        bytes.consume(count)
-      case .wouldBlock: break
-      case .failed: phase = .closed
-      }
-      lastSent = now
+  mutating func send(_ replies: inout ReplyBuffer, now: UInt64) -> (sent: Int, queued: Int) {
+    guard outbox.isEmpty, phase != .closed else { return (0, queue(&replies)) }
+    lastSent = now
+    guard !replies.hasAttachedValues, replies.count <= Outbox.maxSliceBytes else {
+      let byteCount = queue(&replies)
+      let sent = flushOutbox(now: now)
+      return (sent, byteCount - sent)
     }
-    let queued = phase == .closed ? 0 : bytes.count
-    if queued > 0 { unsafe outbox.append(bytes.bytes) }
-    bytes.removeAll()
-    return (sent, queued)
+    var sent = 0
+    switch unsafe descriptor.send(replies.bytes.bytes) {
+    case .moved(let count):
+      sent = count
+      figures.sentBytes.increment(by: count)
+      replies.bytes.consume(count)
+    case .wouldBlock: break
+    case .failed: phase = .closed
+    }
+    return (sent, queue(&replies))
+  }
+
+  /// Moves replies to the outbox.
+  /// - Returns: the number of bytes that were added.
+  @inline(__always)
+  private mutating func queue(_ replies: inout ReplyBuffer) -> Int {
+    let byteCount = replies.count
+    if byteCount == 0 { return 0 }
+    outbox.append(&replies)
+    return byteCount
   }
 
   /// Sends the outbox, because the socket may accept more.
@@ -251,19 +303,15 @@ struct Connection: ~Copyable {
   mutating func flushOutbox(now: UInt64) -> Int {
     guard !outbox.isEmpty else { return 0 }
     var sent = 0
-    switch unsafe descriptor.send(outbox.bytes) {
+    switch outbox.send(to: descriptor) {
     case .moved(let count):
       sent = count
       figures.sentBytes.increment(by: count)
-      outbox.consume(count)
       lastSent = now
     case .wouldBlock: break
     case .failed: phase = .closed
     }
-    if outbox.isEmpty {
-      outbox.releaseStorage()
-      readingDidResume(now: now)
-    }
+    if outbox.isEmpty { readingDidResume(now: now) }
     return sent
   }
 

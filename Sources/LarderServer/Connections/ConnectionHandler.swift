@@ -99,7 +99,7 @@ struct ConnectionHandler: ~Copyable {
   var hasTooMuchOutput: Bool { @inline(__always) get { buffers.hasTooMuchOutput } }
 
   @inline(__always)
-  mutating func accountForInbox(of connection: inout Connection) { buffers.inboxMayHaveChanged(&connection) }
+  mutating func accountForInput(of connection: inout Connection) { buffers.inputMayHaveChanged(&connection) }
 
   // MARK: Reading
 
@@ -111,7 +111,7 @@ struct ConnectionHandler: ~Copyable {
     if event.hasEndedSending { connection.inputWillEnd() }
     if event.writable { flushOutbox(&connection, &spare) }
     if event.readable, connection.reads {
-      if connection.inbox.isEmpty, connection.phase != .lingering {
+      if connection.readsIntoBatch {
         readIntoBatch(&connection, &batch, &spare)
       } else {
         read(&connection, &batch, &spare)
@@ -138,14 +138,14 @@ struct ConnectionHandler: ~Copyable {
   }
 
   /// Reads a connection and executes its requests at once.
-  /// - Precondition: the batch has no other connection, unless this one has an inbox.
+  /// - Precondition: the batch has no other connection, unless this one isn't read into it.
   /// - Returns: whether anything was read.
   @discardableResult
   private mutating func read(
     _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
   ) -> Bool {
     if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room) }
-    guard connection.inbox.isEmpty else { return readIntoInbox(&connection, &spare) }
+    guard connection.readsIntoBatch else { return readIntoInput(&connection, &spare) }
     guard readIntoBatch(&connection, &batch, &spare) else { return false }
     let index = batch.count - 1
     execute(index, of: &batch, &connection)
@@ -155,24 +155,26 @@ struct ConnectionHandler: ~Copyable {
     return true
   }
 
-  /// Reads more of a frame whose beginning is in the inbox.
-  private mutating func readIntoInbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
-    if buffers.hasTooMuchInput || server.memory.isExhausted {
+  /// Reads more of a frame whose beginning has arrived, or what is probably a large frame.
+  private mutating func readIntoInput(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
+    if connection.hasInput, buffers.hasTooMuchInput || server.memory.isExhausted {
       let reason = buffers.hasTooMuchInput ? "has too many incomplete requests" : "has reached its memory limit"
       processor.endConnection(&connection, .tooManyRequests, "the server \(reason); try again later", into: &spare)
-      connection.inbox.releaseStorage()
+      connection.releaseInput()
       settle(&connection, &spare)
       return false
     }
-    // The room grows with what has arrived, not with what a frame announces.
-    let room = max(ReadBatch.maxInputBytes, connection.inbox.count)
-    let transfer = connection.receiveIntoInbox(maxBytes: room, now: now)
+    let transfer =
+      connection.largeFrameSize > 0
+      ? connection.receiveIntoLargeFrame(now: now)
+      // The room grows with what has arrived, not with what a frame announces.
+      : connection.receiveIntoInbox(maxBytes: max(ReadBatch.maxInputBytes, connection.inbox.count), now: now)
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer, &spare)
       return false
     }
     processor.countReceived(count)
-    executeInbox(of: &connection, &spare)
+    executeInput(of: &connection, &spare)
     settle(&connection, &spare)
     return true
   }
@@ -184,7 +186,7 @@ struct ConnectionHandler: ~Copyable {
     switch transfer {
     case .moved:
       connection.phase = .inputEnded
-      connection.inbox.releaseStorage()
+      connection.releaseInput()
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed: connection.phase = .closed
@@ -222,12 +224,73 @@ struct ConnectionHandler: ~Copyable {
   @inline(__always)
   mutating func timeHasPassed() { processor.timeHasPassed() }
 
-  /// Keeps input that was not consumed in the inbox.
+  /// Keeps input that was not consumed, in the inbox or as a large frame.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
-    connection.inbox.append(rest)
+    if !beginLargeFrame(with: rest, of: &connection) { connection.inbox.append(rest) }
     connection.frameDidBegin(now: now)
+    scheduleFrameTimeout()
+  }
+
+  private mutating func scheduleFrameTimeout() {
     let limit = min(processor.limits.frameTimeout, processor.limits.frameTime)
     sweepTimer.schedule(noLaterThan: now + limit.wholeMilliseconds)
+  }
+
+  /// Puts input into the memory of a large frame if it is the beginning of one. Everything else is as it was if not.
+  private func beginLargeFrame(with input: RawSpan, of connection: inout Connection) -> Bool {
+    guard connection.phase == .open,
+      case .partial(let frameSize) = FrameScan(input, at: 0, maxLength: processor.limits.maxFrameBytes),
+      frameSize >= LargeFrame.minSize,
+      var frame = LargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: input.byteCount))
+    else { return false }
+    frame.append(input)
+    connection.largeFrame = frame
+    connection.largeFrameSize = frameSize
+    return true
+  }
+
+  private mutating func executeInput(of connection: inout Connection, _ replies: inout ReplyBuffer) {
+    guard let frame = connection.largeFrame else { return executeInbox(of: &connection, &replies) }
+    // The memory stays while a store begins to share it.
+    let bytes = unsafe RawSpan(_unsafeBytes: frame.bytes)
+    let scan = FrameScan(bytes, at: 0, maxLength: processor.limits.maxFrameBytes)
+    let consumed = processor.process(bytes, of: &connection, into: &replies)
+    processor.unlockStore()
+    if consumed == 0 { return keep(frame, scan, bytes, for: &connection) }
+    connection.largeFrame = nil
+    connection.largeFrameSize = 0
+    let rest = bytes.extracting(consumed..<bytes.byteCount)
+    // A client that sends a large frame probably sends others of this size.
+    if case .frame(let header) = scan, header.frameSize == consumed, rest.byteCount <= LargeFrame.spareSize {
+      connection.largeFrameSize = consumed
+    }
+    guard !rest.isEmpty else { return }
+    if connection.largeFrameSize > 0, var next = LargeFrame(expecting: consumed) {
+      next.append(rest)
+      connection.largeFrame = next
+      connection.frameDidBegin(now: now)
+      scheduleFrameTimeout()
+    } else {
+      connection.largeFrameSize = 0
+      keep(rest, for: &connection)
+    }
+  }
+
+  /// Keeps a large frame of which nothing was consumed.
+  private mutating func keep(
+    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, for connection: inout Connection
+  ) {
+    // A whole frame waits to be executed.
+    guard case .partial(let frameSize) = scan else { return }
+    connection.largeFrameSize = frameSize
+    scheduleFrameTimeout()
+    if frameSize < LargeFrame.minSize {
+      connection.releaseInput()
+      keep(bytes, for: &connection)
+    } else if frame.isFull, !beginLargeFrame(with: bytes, of: &connection) {
+      // The system has no memory.
+      connection.phase = .closed
+    }
   }
 
   private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
@@ -238,6 +301,7 @@ struct ConnectionHandler: ~Copyable {
     inbox.consume(consumed)
     guard !inbox.isEmpty else { return }
     if consumed > 0 { connection.frameDidBegin(now: now) }
+    if inbox.withSpan({ beginLargeFrame(with: $0, of: &connection) }) { return }
     // The storage of a large frame is not kept for the small rest after it.
     if inbox.capacity > 16 * (inbox.count + ReadBatch.maxInputBytes) {
       unsafe connection.inbox.append(inbox.bytes)
@@ -255,10 +319,8 @@ struct ConnectionHandler: ~Copyable {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection)
       // If the output was full and has drained, the inbox may have whole frames.
-      guard connection.outbox.isEmpty, connection.executes, !connection.isPaused, !connection.inbox.isEmpty else {
-        break
-      }
-      executeInbox(of: &connection, &replies)
+      guard connection.outbox.isEmpty, connection.executes, !connection.isPaused, connection.hasInput else { break }
+      executeInput(of: &connection, &replies)
       if replies.isEmpty { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
@@ -287,10 +349,10 @@ struct ConnectionHandler: ~Copyable {
       awaitingDurability.append(connection.token)
     }
     guard !replies.isEmpty else { return }
-    let (sent, queued) = connection.send(&replies.bytes, now: now)
+    let (sent, queued) = connection.send(&replies, now: now)
     processor.countSent(sent)
     guard queued > 0 else { return }
-    buffers.outboxDidChange(connection, by: queued)
+    buffers.outboxDidChange(&connection, by: queued)
     sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.wholeMilliseconds)
   }
 
@@ -299,8 +361,8 @@ struct ConnectionHandler: ~Copyable {
     if !connection.outbox.isEmpty {
       let sent = connection.flushOutbox(now: now)
       processor.countSent(sent)
-      buffers.outboxDidChange(connection, by: -sent)
-      guard connection.outbox.isEmpty else { return }
+      buffers.outboxDidChange(&connection, by: -sent)
+      guard connection.outbox.isEmpty else { return connection.updateInterest(in: poll) }
     }
     settle(&connection, &spare)
   }

@@ -18,7 +18,7 @@ struct MemoryUse {
     var maps = MapMemory()
     for store in server.stores.list() { maps += store.access { $0.memory } }
     self.maps = maps
-    buffers = Int(server.buffers.inboxBytes + server.buffers.outboxBytes)
+    buffers = server.buffers.memoryBytes
     (resident, code) = ProcessMemory.resident() ?? (0, 0)
   }
 

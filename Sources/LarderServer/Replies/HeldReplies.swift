@@ -18,6 +18,7 @@ struct HeldReplies: ~Copyable {
   /// Moves replies behind all that wait. If they require no commit themselves, they wait for what is before them.
   mutating func hold(_ replies: inout ReplyBuffer) {
     if !replies.isEmpty {
+      replies.copyAttachedValues()
       replies.bytes.withSpan { bytes.append($0) }
       var start = 0
       for commit in replies.requiredCommits {

@@ -5,12 +5,15 @@ import Wire
 /// they are.
 ///
 /// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled
-/// after the store has been unlocked, by `readCachedValues`, or else by a `ValueRead`. Owned by a worker: there is one for each slot of its `ReadBatch`,
-/// and a spare one in its `EventLoop`.
+/// after the store has been unlocked, by `readCachedValues`, or else by a `ValueRead`. Large values in memory are
+/// attached instead of copied: they belong between the bytes, and are sent from where they are. Owned by a worker: there
+/// is one for each slot of its `ReadBatch`, and a spare one in its `EventLoop`.
 struct ReplyBuffer: ~Copyable {
   var bytes = ByteBuffer()
   private(set) var requiredCommits: [RequiredCommit] = []
   private var missingValues: [MissingValue] = []
+  private var attachedValues: [AttachedValue] = []
+  private var attachedByteCount = 0
 
   /// The maximum size of an error's message, in bytes. A longer one is truncated.
   private static let maxMessageSize = 1_024
@@ -18,10 +21,18 @@ struct ReplyBuffer: ~Copyable {
   @inline(__always)
   var isEmpty: Bool { bytes.isEmpty }
 
+  /// The size of the replies, in bytes.
+  @inline(__always)
+  var count: Int { bytes.count &+ attachedByteCount }
+
+  @inline(__always)
+  var hasAttachedValues: Bool { attachedByteCount > 0 }
+
   /// Empties the buffer for another connection, and frees its storage if that is larger than `maxKeptBytes`.
   @inline(__always)
   mutating func reset(maxKeptBytes: Int) {
     bytes.removeAll()
+    if hasAttachedValues { _ = takeAttachedValues() }
     clearRequiredCommits()
     if bytes.capacity > maxKeptBytes { bytes.releaseStorage() }
   }
@@ -67,6 +78,49 @@ struct ReplyBuffer: ~Copyable {
       key: key, valueSize: entry.valueByteCount)
     missingValues.append(
       MissingValue(value: value, offset: bytes.extend(by: entry.valueByteCount), key: unsafe ArraySlice(entry.key)))
+  }
+
+  /// Appends a reply with an entry, whose key is not in it. A large value in memory is attached.
+  @inline(__always)
+  mutating func appendReply(_ id: UInt32, _ entry: EntryView, now: UInt64) {
+    let start = bytes.beginReply(id: id)
+    if entry.valueByteCount >= AttachedValue.minSize, let value = entry.largeValue {
+      attach(value, of: entry, toFrameAt: start, now: now)
+    } else {
+      appendEntry(entry, withKey: false, now: now)
+      bytes.endFrame(start)
+    }
+  }
+
+  private mutating func attach(_ value: LargeValue, of entry: EntryView, toFrameAt start: Int, now: UInt64) {
+    unsafe bytes.appendEntryHeader(
+      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
+      key: UnsafeRawBufferPointer(start: nil, count: 0), valueSize: value.byteCount)
+    bytes.endFrame(start, followedBy: value.byteCount)
+    attachedValues.append(AttachedValue(value: value, offset: bytes.count))
+    attachedByteCount += value.byteCount
+  }
+
+  /// Removes and returns the attached values.
+  mutating func takeAttachedValues() -> [AttachedValue] {
+    defer { attachedValues = [] }
+    attachedByteCount = 0
+    return attachedValues
+  }
+
+  /// Copies the attached values to where they belong.
+  mutating func copyAttachedValues() {
+    guard hasAttachedValues else { return }
+    var whole = ByteBuffer()
+    whole.reserve(count)
+    var position = 0
+    for attached in takeAttachedValues() {
+      bytes.withSpan { whole.append($0.extracting(position..<attached.offset)) }
+      unsafe whole.append(attached.value.bytes)
+      position = attached.offset
+    }
+    bytes.withSpan { whole.append($0.extracting(position..<$0.byteCount)) }
+    swap(&bytes, &whole)
   }
 
   /// Whether the last frame has room for values that must be read.

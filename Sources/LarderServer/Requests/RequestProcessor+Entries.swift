@@ -8,9 +8,7 @@ extension RequestProcessor {
   ) -> RequestResult {
     guard Key.isValid(key) else { return replies.fail(.keyInvalid, id, BodyFlaw.ofKey(key)) }
     guard let entry = map.get(key, now: now) else { return replies.fail(.notFound, id).showing(map.lastRemoval) }
-    let start = replies.bytes.beginReply(id: id)
-    replies.appendEntry(entry, withKey: false, now: now)
-    replies.bytes.endFrame(start)
+    replies.appendReply(id, entry, now: now)
     return RequestResult(shownRevision: entry.revision)
   }
 
@@ -26,7 +24,8 @@ extension RequestProcessor {
   // MARK: Puts
 
   mutating func put(
-    _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
+    _ body: RawSpan, _ id: UInt32, _ connection: borrowing Connection, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else {
       return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: 0))
@@ -36,8 +35,14 @@ extension RequestProcessor {
     guard meetsCondition(write, key, &map) else {
       return replies.fail(.conditionFailed, id, WriteCondition(write).failure(actual: map.get(key, now: now)?.revision))
     }
+    if write.value.count >= AttachedValue.minSize,
+      map.evictBriefly(for: write.value.count, at: key, now: now)
+    {
+      return .deferred
+    }
     let revision = map.revision &+ 1
-    try store(write, body, revision: revision, &map)
+    let memory = write.value.count < AttachedValue.minSize ? nil : connection.largeFrame?.memory
+    try store(write, body, in: memory, revision: revision, &map)
     replies.bytes.appendReply(id: id, number: revision)
     return RequestResult()
   }
@@ -135,13 +140,14 @@ extension RequestProcessor {
     return map.satisfies(WriteCondition(write), key, now: now)
   }
 
-  private func store(_ write: WriteRecord, _ body: RawSpan, revision: UInt64, _ map: inout EntryMap)
-    throws(StorageError)
-  {
+  /// - Parameter memory: The memory that the whole frame is in, if a store can keep the value there.
+  private func store(
+    _ write: WriteRecord, _ body: RawSpan, in memory: ValueMemory? = nil, revision: UInt64, _ map: inout EntryMap
+  ) throws(StorageError) {
     unsafe try map.put(
       body.extracting(unchecked: write.key), body.extracting(unchecked: write.value),
       kind: EntryKind(write.kind),
-      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision, now: now)
+      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision, now: now, in: memory)
   }
 
   // MARK: Deletes

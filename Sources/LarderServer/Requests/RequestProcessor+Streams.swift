@@ -125,7 +125,7 @@ extension RequestProcessor {
     while isAnyReady, !connection.streams.isEmpty {
       isAnyReady = false
       for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
-        guard replies.bytes.count < maxReplyBytes, projectingFrameCount < Self.maxProjectingFrames else { return }
+        guard replies.count < maxReplyBytes, projectingFrameCount < Self.maxProjectingFrames else { return }
         if connection.streams[index].isProjecting { projectingFrameCount += 1 }
         var notifier: ChangeNotifier?
         if connection.streams[index].isWatch {

@@ -173,7 +173,7 @@ struct RequestProcessor: ~Copyable {
     connection.isDeferred = false
     defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
     var position = 0
-    while connection.executes, !connection.isDeferred, !connection.isPaused, replies.bytes.count < maxReplyBytes {
+    while connection.executes, !connection.isDeferred, !connection.isPaused, replies.count < maxReplyBytes {
       switch FrameScan(
         bytes, at: position, maxLength: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
@@ -252,7 +252,7 @@ struct RequestProcessor: ~Copyable {
       }
       let body = unsafe bytes.extracting(unchecked: header.body(at: position))
       updateClock()
-      let mark = replies.bytes.count
+      let (mark, previousCount) = (replies.bytes.count, replies.count)
       var result: RequestResult
       if let executed = unsafe execute(header, body, &connection, store, &store.map, into: &replies) {
         result = executed
@@ -265,7 +265,7 @@ struct RequestProcessor: ~Copyable {
         connection.isDeferred = true
         break
       }
-      countWork(header.frameSize &+ replies.bytes.count &- mark, of: header.kind)
+      countWork(header.frameSize &+ replies.count &- previousCount, of: header.kind)
       if replies.lacksValues {
         unlockStore()
         result = readValues(of: header, from: mark, result, &connection, store, into: &replies)
@@ -274,7 +274,7 @@ struct RequestProcessor: ~Copyable {
       }
       record(result, of: header.kind)
       position &+= header.frameSize
-      guard connection.executes, !connection.isPaused, replies.bytes.count < maxReplyBytes,
+      guard connection.executes, !connection.isPaused, replies.count < maxReplyBytes,
         case .frame(let next) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
         next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
       else { break }
@@ -342,7 +342,7 @@ struct RequestProcessor: ~Copyable {
     let id = header.id
     switch Operation(rawValue: header.kind) {
     case .get: return get(body, id, &map, into: &replies)
-    case .put: return try put(body, id, &map, into: &replies)
+    case .put: return try put(body, id, connection, &map, into: &replies)
     case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
     case .putMany: return try putMany(body, id, &map, into: &replies)
     case .delete: return try delete(body, id, &map, into: &replies)

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Platform
 
 /// Returns freed memory to the system, and keeps the process below its memory limit.
@@ -33,6 +34,10 @@ final class MemoryMonitor: @unchecked Sendable {
     trimming.didTrim(resident: ProcessMemory.resident()?.total ?? 0, accounted: use.accountedBytes)
   }
 
+  /// How long the stores stay unlocked between two slices of an eviction, in microseconds, not counting what the system
+  /// adds.
+  private static let pause: UInt32 = 10
+
   /// Evicts entries of stores that have a limit, in turn, until there is enough memory or they have none.
   private static func evict(_ state: ServerState) {
     var stores = state.stores.list().filter { $0.limit != nil }
@@ -46,6 +51,7 @@ final class MemoryMonitor: @unchecked Sendable {
         missing -= byteCount
         return byteCount <= 0
       }
+      usleep(pause)
     }
   }
 

@@ -128,7 +128,7 @@ extension EntryMap {
         return
       }
     }
-    let external = value.count < ExternalValues.minimumByteCount ? nil : unsafe try externals.make(copying: value)
+    let external = value.count < ExternalValues.minimumByteCount ? nil : unsafe try externals.make(value)
     let handle = try arena.allocate(units: units)
     unsafe record(handle).initialize(
       key: key, value: value, external: external, kind: kind, revision: revision, expiry: expiry)

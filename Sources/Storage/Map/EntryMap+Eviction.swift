@@ -1,3 +1,5 @@
+import Platform
+
 /// Eviction in a map with a memory limit: when its entries exceed the limit, others make room for those just written.
 ///
 /// This is the CLOCK algorithm, an approximation of least recently used. A hand goes around the records in the order of
@@ -11,7 +13,7 @@ extension EntryMap {
 
   /// The maximum memory of a map beyond its entries: a chunk for every segment of the hash index, and their table.
   static let fixedBytes = 64 << 10
-  /// The maximum memory of an entry beyond key and value, without the header of a large value: its record's header, its
+  /// The maximum memory of an entry beyond key and value, without what a large value takes beside its bytes: its record's header, its
   /// places in both indexes, which are sparse at worst, and its item in the expiry queue.
   private static let entryByteCount = 96
 
@@ -27,7 +29,7 @@ extension EntryMap {
   /// - Throws: `overLimit`.
   func checkLimit(records: Int, bytes: Int) throws(StorageError) {
     guard let limitBytes else { return }
-    let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.headerByteCount
+    let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.maxOverheadByteCount
     guard Self.fixedBytes + records * Self.entryByteCount + bytes + large <= limitBytes else {
       throw .overLimit(limitBytes)
     }
@@ -37,7 +39,8 @@ extension EntryMap {
   /// - Parameter record: The new record of an entry that existed before; nil for a new entry.
   @inline(never)
   mutating func enforceLimit(after revision: UInt64, overwriting record: Record?, now: UInt64) {
-    guard let limitBytes else { return }
+    guard var limitBytes else { return }
+    if let reduced = room.limit(now: now) { limitBytes = min(limitBytes, reduced) }
     record?.setReferenced(true)
     while limitedBytes > limitBytes {
       if isExpiryDue(now: now) {
@@ -46,6 +49,43 @@ extension EntryMap {
         return
       }
     }
+  }
+
+  /// The time that `evictBriefly` takes at most, in nanoseconds, but for its last few entries.
+  private static let briefNanoseconds: UInt64 = 200_000
+  /// The number of entries that it evicts before it looks at the clock again.
+  private static let briefCount = 16
+
+  /// Evicts entries, in a commit of their own, for a put of a large value, for a fraction of a millisecond. What has been
+  /// evicted is kept for the put, which is expected soon.
+  /// - Returns: Whether more must be evicted before the put. It is right to put at any time, but may take long.
+  package mutating func evictBriefly(for value: Int, at rawKey: RawSpan, now: UInt64) -> Bool {
+    guard let limitBytes else { return false }
+    let key = Key(rawKey)
+    // The put will be refused.
+    guard (try? checkLimit(records: 1, bytes: key.count + value)) != nil else { return false }
+    let old = find(key, hash: hashIndex.hash(key))
+    let replaced = old == 0 ? 0 : record(old).memoryBytes
+    let needed = Self.entryByteCount + key.count + value + ExternalValues.maxOverheadByteCount - replaced
+    let target = limitBytes - needed
+    let deadline = monotonicNanoseconds() + Self.briefNanoseconds
+    var (evictsMore, hasEvicted) = (true, false)
+    while evictsMore, limitedBytes > target, monotonicNanoseconds() < deadline {
+      var count = 0
+      while evictsMore, count < Self.briefCount, limitedBytes > target {
+        if isExpiryDue(now: now) {
+          expire(now: now, limit: Self.briefCount)
+        } else {
+          evictsMore = evictNext(sparing: revision + 1)
+          hasEvicted = hasEvicted || evictsMore
+        }
+        count += 1
+      }
+    }
+    if hasEvicted { revision += 1 }
+    let isIncomplete = evictsMore && limitedBytes > target
+    room = isIncomplete ? LargeValueRoom(limit: limitedBytes, now: now) : LargeValueRoom()
+    return isIncomplete
   }
 
   /// How much is evicted at a time when the process is at its memory limit. What the hand frees is contiguous, so that
@@ -61,7 +101,13 @@ extension EntryMap {
   mutating func makeRoom(for byteCount: Int, before revision: UInt64) -> Bool {
     guard limitBytes != nil else { return false }
     let shortage = min(memoryBudget?.shortage ?? 0, Self.maxRoomByteCount)
-    let target = limitedBytes - max(2 * byteCount, Self.roomByteCount, shortage)
+    return makeRoom(max(2 * byteCount, Self.roomByteCount, shortage), before: revision)
+  }
+
+  /// Evicts entries of this size in all, but none written with this revision.
+  /// - Returns: Whether any entry was evicted.
+  private mutating func makeRoom(_ byteCount: Int, before revision: UInt64) -> Bool {
+    let target = limitedBytes - byteCount
     var hasEvicted = false
     while limitedBytes > target, evictNext(sparing: revision) { hasEvicted = true }
     // The deletes have this revision, even if nothing is written after all.
@@ -70,10 +116,12 @@ extension EntryMap {
   }
 
   /// Evicts some entries, in a commit of their own, because the process needs the memory. Does nothing without a limit.
+  /// Takes a fraction of a millisecond.
   /// - Returns: The number of bytes that entries use less.
   package mutating func evictSome() -> Int {
+    guard limitBytes != nil else { return 0 }
     let previous = limitedBytes
-    return makeRoom(for: 0, before: revision + 1) ? previous - limitedBytes : 0
+    return makeRoom(Self.roomByteCount, before: revision + 1) ? previous - limitedBytes : 0
   }
 
   /// Evicts one entry.
@@ -115,4 +163,25 @@ extension EntryMap {
       return false
     }
   }
+}
+
+/// What has been evicted for a large value that is not written yet. Other writes leave it free, so that they can't keep
+/// the value waiting forever, for a while: the value may never come.
+struct LargeValueRoom {
+  private var limit = Int.max
+  /// When others may use it, in milliseconds.
+  private var end: UInt64 = 0
+
+  private static let milliseconds: UInt64 = 100
+
+  init() {}
+
+  /// - Parameter limit: The size of the entries after the last slice, in bytes.
+  init(limit: Int, now: UInt64) {
+    self.limit = limit
+    end = now + Self.milliseconds
+  }
+
+  /// Returns the limit of other writes; nil if there is none.
+  func limit(now: UInt64) -> Int? { now < end ? limit : nil }
 }

@@ -42,12 +42,14 @@ extension EntryMap {
   ///   - revision: The revision of this commit, which is the store's next. All entries of a write of many keys share
   ///     it.
   ///   - now: The current time. A map with a memory limit removes expired entries before it evicts others.
+  ///   - memory: The memory that a value of 32 KiB or more is in, which the map then shares instead of copying it; nil
+  ///     if the value has to be copied.
   ///   - evictions: How many times entries have been evicted for this write because the process is at its memory limit.
   /// - Throws: `storeDropped`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed. After
   ///   `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of the hash index.
   package mutating func put(
     _ rawKey: RawSpan, _ rawValue: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
-    now: UInt64 = 0, evictions: Int = 0
+    now: UInt64 = 0, in memory: ValueMemory? = nil, evictions: Int = 0
   ) throws(StorageError) {
     let key = Key(rawKey)
     precondition(Key.lengths.contains(key.count) && rawValue.byteCount <= Int32.max, "a key or value beyond the limits")
@@ -81,14 +83,15 @@ extension EntryMap {
     let handle: UInt32
     do throws(StorageError) {
       handle = unsafe try putRecord(
-        key, value, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
+        key, value, in: memory, units: units, hash: hash, old: old, kind: kind, expiry: expiry, revision: revision)
     } catch {
       // Nothing has changed. The old record may be among those that are evicted.
       guard error == .memoryLimit, evictions < Self.maxEvictionsForWrite,
         makeRoom(for: key.count + value.count, before: revision)
       else { throw error }
       return try put(
-        rawKey, rawValue, kind: kind, expiry: expiry, revision: revision, now: now, evictions: evictions + 1)
+        rawKey, rawValue, kind: kind, expiry: expiry, revision: revision, now: now, in: memory,
+        evictions: evictions + 1)
     }
     writtenCount &+= 1
     unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
@@ -98,13 +101,13 @@ extension EntryMap {
   /// Creates a record that replaces the old one, if there is one.
   /// - Returns: The record's handle.
   private mutating func putRecord(
-    _ key: Key, _ value: UnsafeRawBufferPointer, units: UInt32, hash: UInt32, old: UInt32,
+    _ key: Key, _ value: UnsafeRawBufferPointer, in memory: ValueMemory?, units: UInt32, hash: UInt32, old: UInt32,
     kind: EntryKind, expiry: UInt64, revision: UInt64
   ) throws(StorageError) -> UInt32 {
     guard !isDropped else { throw .storeDropped }
     try order.reserve()
     let isExternal = value.count >= ExternalValues.minimumByteCount
-    let external = isExternal ? unsafe try externals.make(copying: value) : nil
+    let external = isExternal ? unsafe try externals.make(value, in: memory) : nil
     let handle: UInt32
     do {
       handle = try arena.allocate(units: units)

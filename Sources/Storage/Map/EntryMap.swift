@@ -51,6 +51,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   let limitBytes: Int?
   /// The number of entries removed to make room for others.
   var evictedCount: UInt64 = 0
+  /// What other writes leave of the limit to a large value, for which entries are evicted in slices.
+  var room = LargeValueRoom()
 
   /// What the process may take from the system.
   let memoryBudget: MemoryBudget?
@@ -99,12 +101,14 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     order.forgetReplacedNodes()
   }
 
-  /// Removes all records and frees their memory at once, even if snapshots see them.
+  /// Removes all records, even if snapshots see them. Much memory is freed on a thread of its own.
   mutating func discardContents() {
-    arena = Arena(memoryBudget)
-    externals = ExternalValues(memoryBudget)
-    hashIndex = HashIndex()
-    order = OrderTree<Records>()
+    let contents = DiscardedContents(memoryBudget)
+    swap(&arena, &contents.arena)
+    swap(&externals, &contents.externals)
+    swap(&hashIndex, &contents.hashIndex)
+    swap(&order, &contents.order)
+    contents.free(memoryBudget)
     expiryQueue = ExpiryQueue()
     indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)

@@ -10,6 +10,8 @@ package final class MemoryBudget: Sendable {
   private let limit = Atomic(Int.max)
   /// What is left of it. It can become negative, because not everything that takes memory can be refused.
   private let rest = Atomic(Int.max)
+  /// What is still resident, but is being returned to the system.
+  private let returning = Atomic(0)
   /// In milliseconds.
   private let lastMeasurement = Atomic<UInt64>(0)
 
@@ -43,7 +45,8 @@ package final class MemoryBudget: Sendable {
   /// Measures the resident memory. Takes some microseconds.
   package func measure() {
     guard isLimited, let resident = ProcessMemory.resident() else { return }
-    rest.store(limit.load(ordering: .relaxed) - resident.total, ordering: .relaxed)
+    let kept = resident.total - returning.load(ordering: .relaxed)
+    rest.store(limit.load(ordering: .relaxed) - kept, ordering: .relaxed)
     lastMeasurement.store(monotonicMilliseconds(), ordering: .relaxed)
   }
 
@@ -51,6 +54,14 @@ package final class MemoryBudget: Sendable {
   package func count(_ byteCount: Int) {
     if isLimited { rest.subtract(byteCount, ordering: .relaxed) }
   }
+
+  /// Counts memory as returned that another thread begins to return. Balance it with `didReturn`.
+  func willReturn(_ byteCount: Int) {
+    returning.add(byteCount, ordering: .relaxed)
+    count(-byteCount)
+  }
+
+  func didReturn(_ byteCount: Int) { returning.subtract(byteCount, ordering: .relaxed) }
 
   /// Takes memory for a store.
   /// - Returns: False, with nothing taken, if the limit would be exceeded.
