@@ -70,6 +70,10 @@ package protocol File: AnyObject, Sendable {
   /// Writes all bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
 
+  /// Writes all bytes, and makes them and the file's size durable. Bytes that were written before and have not been
+  /// synced may stay so. The caller must not retry after a failure.
+  func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
+
   /// Extends the file with zeroes to at least this size, and allocates disk space for all of it: `fallocate(2)`.
   func allocate(_ byteCount: Int) throws(SystemError)
 
@@ -81,6 +85,11 @@ package protocol File: AnyObject, Sendable {
 
 extension File {
   package func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int { 0 }
+
+  package func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
+    unsafe try write(bytes, at: offset)
+    try sync()
+  }
 }
 
 // MARK: - Local files
@@ -219,6 +228,19 @@ private final class LocalFile: File {
       let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[done...])
       let transfer = Transfer.of("pwrite") { unsafe pwrite(number, rest.baseAddress, rest.count, offset + done) }
       done += try transfer.bytes("pwrite")
+    }
+  }
+
+  func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
+    let number = descriptor.number
+    var done = 0
+    while done < bytes.count {
+      let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[done...])
+      // One call instead of pwrite and fdatasync.
+      let transfer = Transfer.of("pwritev2") {
+        unsafe pwrite_durably(number, rest.baseAddress, rest.count, offset + done)
+      }
+      done += try transfer.bytes("pwritev2")
     }
   }
 

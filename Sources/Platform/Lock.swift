@@ -43,6 +43,11 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
   @inlinable
   public borrowing func lock() { unsafe pthread_mutex_lock(mutex) }
 
+  /// Locks as `lock` does, unless another thread has locked.
+  /// - Returns: Whether this thread has locked.
+  @inlinable
+  public borrowing func tryLock() -> Bool { unsafe pthread_mutex_trylock(mutex) == 0 }
+
   @inlinable
   public borrowing func unlock() { unsafe pthread_mutex_unlock(mutex) }
 

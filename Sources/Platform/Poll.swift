@@ -57,10 +57,23 @@ package struct Poll: ~Copyable, Sendable {
   /// - Returns: The number of events; 0 if the time was up or a signal arrived.
   @inline(__always)
   package func wait(timeoutMilliseconds: Int32, into events: inout Events) -> Int {
-    let count = unsafe epoll_wait(
-      descriptor.number, events.storage.baseAddress, Int32(events.storage.count), timeoutMilliseconds)
-    precondition(count >= 0 || errno == EINTR, "epoll_wait failed")
-    return max(0, Int(count))
+    waiter.wait(timeoutMilliseconds: timeoutMilliseconds, into: &events)
+  }
+
+  /// What waits for a set that another owner keeps open, and changes meanwhile.
+  package var waiter: Waiter { Waiter(number: descriptor.number) }
+
+  package struct Waiter: Sendable {
+    fileprivate let number: Int32
+
+    /// Waits as `Poll.wait` does. The set must be open.
+    @inline(__always)
+    package func wait(timeoutMilliseconds: Int32, into events: inout Events) -> Int {
+      let count = unsafe epoll_wait(
+        number, events.storage.baseAddress, Int32(events.storage.count), timeoutMilliseconds)
+      precondition(count >= 0 || errno == EINTR, "epoll_wait failed")
+      return max(0, Int(count))
+    }
   }
 
   /// A buffer for the events of one wait.

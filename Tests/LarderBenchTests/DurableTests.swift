@@ -19,7 +19,7 @@ import Testing
     }
     #expect(report.rows.count { $0.anchor?.contender == Contender.redis } == (hasRedis ? 7 : 0))
     // Whether compaction runs in such short turns depends on timing.
-    #expect(report.rows.count { $0.goal != nil } == (report.hasComparedCompaction ? 11 : 10))
+    #expect(report.rows.count { $0.goal != nil } == (report.hasComparedCompaction ? 16 : 15))
 
     for contender in report.contenders { #expect(report.markdown.contains(contender.commandLine)) }
     let decoded = try JSONDecoder().decode(DurableReport.self, from: Data(try JSON.encode(report).utf8))
@@ -55,6 +55,22 @@ import Testing
       #expect(first.tally.answered > 0 && contents.count { $0 != 0 } == writes * 140)
       #expect(isPreallocated ? contents.count >= 64 << 20 : contents.count == writes * 140)
     }
+  }
+
+  @Test func `The minimal durable server has in its file what it has sent back`() throws {
+    let (sockets, disk) = (try TemporaryFolder(), try TemporaryFolder(in: Programs.folder))
+    let server = try RunningServer(.makeSyncedEcho(), in: sockets, data: disk.makePath("data"))
+    var load = LoadPlan(address: server.address, protocolName: .echo, workload: try Workload("put"))
+    load.connections = 5
+    load.pipeline = 3
+    load.requests = 1_000
+    let outcome = try load.run(probe: server.probe)
+    #expect(outcome.tally.answered == 1_000 && !outcome.tally.hasFailures)
+    server.stop(by: SIGKILL)
+    let contents = try #require(FileManager.default.contents(atPath: "\(server.data ?? "")/file"))
+    let text = String(decoding: contents.prefix(1_000_000), as: Unicode.ASCII.self)
+    #expect(text.hasPrefix("larder-bench") && text.ranges(of: "key:").count == 1_000)
+    #expect(contents.count == 64 << 20)
   }
 
   @Test func `A goal includes its limit`() {

@@ -192,6 +192,36 @@ extension ServerTests {
       for client in clients { #expect(try client.receive().id == 4) }
     }
 
+    @Test(arguments: [1, 8, 9, 40])
+    func `puts of any number of connections are answered once the disk goes on, and not before`(count: Int) throws {
+      let stores = try Stores()
+      let clients = try (0..<count).map { _ in try stores.server.connect(store: "slow") }
+      stores.stall()
+      for (number, client) in clients.enumerated() { try client.send(Request.put("k\(number)", [1], id: 4)) }
+      #expect(eventually { stores.files.waitingCount > 0 })
+      #expect(try stores.othersAreServed())
+      #expect(clients.allSatisfy { $0.isSilent(for: 0.01) })
+      stores.files.resume()
+      for client in clients { #expect(try client.receive().isDone) }
+      for client in clients { #expect(try client.pings()) }
+    }
+
+    @Test func `the last connection may end while its commit is written`() throws {
+      let files = StallingFiles()
+      let server = try TestServer(logs: ["slow"], on: files)
+      for number in 0..<20 {
+        let client = try server.connect(store: "slow")
+        files.stall(server.folder(of: "slow"))
+        try client.send(Request.put("a", [UInt8(number)], id: 4))
+        #expect(eventually { files.waitingCount > 0 })
+        client.endSending()
+        files.resume()
+        #expect(try client.receive().isDone)
+        #expect(try client.isClosed())
+      }
+      #expect(server.stop() != nil)
+    }
+
     @Test func `changes of stores and indexes on a disk that stalls keep nobody else waiting`() throws {
       let stores = try Stores()
       let clients = try (0..<3).map { _ in try stores.server.connect(store: "slow") }

@@ -107,6 +107,15 @@ extension Contender {
   static let memoryStore = "larder, memory store"
   static let directoryStore = "larder, directory store"
   static let redis = "redis"
+  static let syncedEcho = "receive, write, fdatasync, send"
+
+  /// Returns the minimal durable server.
+  /// - Throws: `BenchError` if its program is missing.
+  static func makeSyncedEcho() throws -> Contender {
+    guard let contender = make(syncedEcho, .echo, "bench-echo", ["--sync", "$DATA/file", "$SOCKET"])
+    else { throw BenchError("bench-echo is not in this program's folder; build it with: swift build -c release") }
+    return contender
+  }
 
   /// Returns a Larder contender with one store of an engine such as `log?durability=interval:1s`.
   /// - Throws: `BenchError` if larderd is missing.

@@ -31,7 +31,7 @@ struct DurableBench {
       try (part == .restart ? all : plan.processors?.servers ?? all).restrictCurrentThread()
       switch part {
       case .always: try measureSets(.always, durability: "always", fsync: "always")
-      case .single: try measureSingleClient()
+      case .clients: try measureClients()
       case .interval: try measureSets(.interval, durability: "interval:1s", fsync: "everysec")
       case .get: try measureGets()
       case .compaction: try measureCompaction()
@@ -70,7 +70,7 @@ struct DurableBench {
     var outcomes: [String: [LoadOutcome]] = [:]
     for round in 0..<plan.repeats {
       for participant in participants.rotated(by: round) {
-        show("round \(round + 1) of \(plan.repeats): \(work.rawValue): \(participant.name)")
+        show("round \(round + 1) of \(plan.repeats): \(work.name): \(participant.name)")
         outcomes[participant.name, default: []].append(try participant.runTurn(nextSeed()))
       }
     }
@@ -114,10 +114,12 @@ extension DurableBench {
     try measureInTurns(work, servers.map { participant($0, "put", pipeline: DurablePlan.pipeline) })
   }
 
-  private mutating func measureSingleClient() throws {
-    let contenders = [try Contender.larder(engine: "log?durability=always"), Contender.redis(fsync: "always")]
-    let servers = try contenders.compactMap(\.self).map { try start($0, keys: plan.keys) }
+  private mutating func measureClients() throws {
+    var servers = [try start(.makeSyncedEcho(), keys: 0)]
     defer { discard(servers) }
+    servers.append(try start(.larder(engine: Self.log), keys: plan.keys))
+    let redis = try Contender.redis(fsync: "always").map { try start($0, keys: plan.keys) }
+    defer { discard([redis].compactMap(\.self)) }
     let bare = try [DurableReport.bareAppending, DurableReport.barePreallocated].map { name in
       var writer = try BareWriter(
         disk.makePath("bare"), keySize: BenchKey.size, valueSize: plan.valueSize,
@@ -125,7 +127,12 @@ extension DurableBench {
       let turn = plan.turn
       return Participant(name: name) { _ in try writer.run(for: turn) }
     }
-    try measureInTurns(.single, servers.map { participant($0, "put", connections: 1) } + bare)
+    for count in DurablePlan.clientCounts {
+      let isAlone = count == 1
+      let compared = servers + (isAlone ? [redis].compactMap(\.self) : [])
+      try measureInTurns(
+        .clients(count), compared.map { participant($0, "put", connections: count) } + (isAlone ? bare : []))
+    }
   }
 
   private mutating func measureGets() throws {
@@ -140,7 +147,7 @@ extension DurableBench {
   private mutating func measureDirectory() throws {
     let server = try start(.larder(Contender.directoryStore, engine: "directory"), keys: plan.keysOfDirectory)
     defer { discard([server]) }
-    try measureInTurns(.single, [participant(server, "put", connections: 1, keys: plan.keysOfDirectory)])
+    try measureInTurns(.clients(1), [participant(server, "put", connections: 1, keys: plan.keysOfDirectory)])
     try measureInTurns(
       .always, [participant(server, "put", pipeline: DurablePlan.pipeline, keys: plan.keysOfDirectory)])
   }
@@ -177,7 +184,7 @@ extension DurableBench {
           show("round \(round + 1) of \(plan.repeats): making garbage")
           _ = try overwrite(server, plan.keysOfCompaction, valueSize: plan.valueSizeOfCompaction, times: 1.5)
         }
-        show("round \(round + 1) of \(plan.repeats): \(work.rawValue)")
+        show("round \(round + 1) of \(plan.repeats): \(work.name)")
         var load = try plan.load("put", server, keys: plan.keysOfCompaction, seed: nextSeed())
         load.pipeline = DurablePlan.pipeline
         load.rate = rate
@@ -239,7 +246,7 @@ extension DurableBench {
     var observed: [Double] = []
     var garbage: [Double] = []
     for round in 0..<plan.repeats {
-      show("round \(round + 1) of \(plan.repeats): \(DurableWork.garbage.rawValue)")
+      show("round \(round + 1) of \(plan.repeats): \(DurableWork.garbage.name)")
       let (before, observedBefore) = (try LogStatus(of: server), server.probe.writtenBytes)
       let puts = Double(try overwrite(server, plan.keys, valueSize: plan.valueSize, times: 5).tally.answered)
       let (after, observedAfter) = (try LogStatus(of: server), server.probe.writtenBytes)
@@ -266,7 +273,7 @@ extension DurableBench {
       for round in 0..<plan.repeats {
         for index in Array(servers.indices).rotated(by: round) {
           let name = servers[index].contender.name
-          show("round \(round + 1) of \(plan.repeats): \(work.rawValue): \(name)")
+          show("round \(round + 1) of \(plan.repeats): \(work.name): \(name)")
           let time: Double
           (servers[index], time) = try restart(servers[index], after: signal)
           times[name, default: []].append(time)

@@ -19,6 +19,8 @@ struct DurablePlan: Sendable {
   var processors: ComparisonPlan.Processors?
   var seed: UInt64 = 1
 
+  /// The numbers of clients that wait for each set before they send the next one.
+  static let clientCounts = [1, 2, 4, 8, 16, 32, 64]
   static let connections = 50
   static let pipeline = 16
   /// The rate of sets during compaction, as a fraction of the peak and as sets per key and turn, whichever is less.
@@ -58,8 +60,9 @@ struct DurablePlan: Sendable {
 enum DurablePart: String, CaseIterable, Codable, Sendable {
   /// Durable sets, 50 × 16, compared with Redis.
   case always
-  /// Durable sets from one client, compared with Redis and a bare write loop.
-  case single
+  /// Durable sets from 1 to 64 clients, compared with a minimal server; from one client also with Redis and a bare write
+  /// loop.
+  case clients
   /// Sets that may lose the last second, 50 × 16, compared with Redis.
   case interval
   /// Gets from a log store, compared with a memory store.

@@ -122,7 +122,7 @@ struct DurableReport: Codable, Sendable {
   }
 
   func figure(_ work: DurableWork, _ figure: String, _ contender: String = Contender.larder) -> MeasuredFigure? {
-    figures.first { $0.work == work.rawValue && $0.figure == figure && $0.contender == contender }
+    figures.first { $0.work == work.name && $0.figure == figure && $0.contender == contender }
   }
 
   /// Whether compaction ran in all turns that should include it, and in no others.
@@ -137,22 +137,40 @@ struct DurableReport: Codable, Sendable {
     _ work: DurableWork, _ figure: String, _ contender: String, _ unit: String, lower: Bool = true, _ values: [Double]
   ) {
     guard !values.isEmpty else { return }
-    figures.append(MeasuredFigure(work.rawValue, figure, of: contender, unit: unit, isBetterLower: lower, values))
+    figures.append(MeasuredFigure(work.name, figure, of: contender, unit: unit, isBetterLower: lower, values))
   }
 }
 
-/// A work of the durable benchmark. The raw values are the names in figures.
-enum DurableWork: String, Sendable {
-  case always = "durable set, 50 × 16"
-  case single = "durable set, one client"
-  case interval = "set with interval:1s, 50 × 16"
-  case get = "get, 50 connections"
-  case getPipelined = "get, 50 × 16"
-  case quiet = "durable set at a constant rate"
-  case compacting = "durable set at a constant rate, while compacting"
-  case garbage = "overwriting random keys"
-  case restart = "restart after a clean end"
-  case restartKilled = "restart after SIGKILL"
+/// A work of the durable benchmark.
+enum DurableWork: Hashable, Sendable {
+  case always
+  /// That many clients that wait for each reply.
+  case clients(Int)
+  case interval
+  case get
+  case getPipelined
+  case quiet
+  case compacting
+  case garbage
+  case restart
+  case restartKilled
+
+  /// The name in figures.
+  var name: String {
+    switch self {
+    case .always: "durable set, 50 × 16"
+    case .clients(1): "durable set, one client"
+    case .clients(let count): "durable set, \(count) clients"
+    case .interval: "set with interval:1s, 50 × 16"
+    case .get: "get, 50 connections"
+    case .getPipelined: "get, 50 × 16"
+    case .quiet: "durable set at a constant rate"
+    case .compacting: "durable set at a constant rate, while compacting"
+    case .garbage: "overwriting random keys"
+    case .restart: "restart after a clean end"
+    case .restartKilled: "restart after SIGKILL"
+    }
+  }
 }
 
 extension DurableReport {
@@ -190,6 +208,8 @@ extension DurableReport {
     var lines = [
       "- Redis syncs its append-only file as its command line says, and rewrites it only before the restarts, because it "
         + "reads a rewritten file faster. Larder compacts during all works.",
+      "- *\(Contender.syncedEcho)* is `bench-echo --sync`, one thread in C: it reads all clients that have sent something, "
+        + "appends that to a preallocated file, calls fdatasync, and sends it back.",
       "- *write and fdatasync* is one thread that writes as many bytes as the log's record of a set, either appending to "
         + "a growing file or into preallocated space, as the log does.",
     ]
@@ -202,7 +222,7 @@ extension DurableReport {
       )
     }
     if figure(.restart, Self.firstGet) != nil { lines.append(settings.restartRemark) }
-    if figure(.single, Self.throughput, Contender.directoryStore) != nil { lines.append(settings.directoryRemark) }
+    if figure(.clients(1), Self.throughput, Contender.directoryStore) != nil { lines.append(settings.directoryRemark) }
     return lines.joined(separator: "\n")
   }
 

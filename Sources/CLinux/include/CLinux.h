@@ -19,6 +19,7 @@
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 extern int wcwidth(wchar_t character);
 extern ssize_t preadv2(int file, const struct iovec *rooms, int count, off_t offset, int flags);
+extern ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, int flags);
 extern int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 
 // The library's recv and send are cancellation points, which costs every call in a multithreaded process.
@@ -41,6 +42,12 @@ static inline ssize_t send_pieces_without_cancellation(int socket, struct iovec 
 static inline ssize_t pread_from_cache(int file, void *bytes, size_t count, off_t offset) {
   struct iovec room = {bytes, count};
   return preadv2(file, &room, 1, offset, 0x00000008);
+}
+
+// Writes, and returns when the bytes and the file's size are on the disk: RWF_DSYNC.
+static inline ssize_t pwrite_durably(int file, const void *bytes, size_t count, off_t offset) {
+  struct iovec part = {(void *)bytes, count};
+  return pwritev2(file, &part, 1, offset, 0x00000002);
 }
 
 // Thread affinity, which the headers also declare only under _GNU_SOURCE.

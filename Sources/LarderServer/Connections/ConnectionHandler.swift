@@ -10,7 +10,7 @@ import Wire
 /// `Connection`, and the poll interest says what to wait for. A handler changes only the connection that it is given;
 /// taking closed connections off the table is the event loop's job.
 ///
-/// Owned by one worker's `EventLoop`, and used only on that worker's thread.
+/// Owned by one worker's `EventLoop`.
 struct ConnectionHandler: ~Copyable {
   private let server: ServerState
   private let poll: Poll
@@ -53,15 +53,14 @@ struct ConnectionHandler: ~Copyable {
 
   // MARK: Wakeups
 
-  /// Waits for events, and begins a wakeup.
-  /// - Parameter waits: whether to wait for an event or the next sweep if there is none.
+  /// How long to wait for an event after this wakeup, in milliseconds; −1 for no limit.
   @inline(__always)
-  mutating func waitForEvents(into events: inout Poll.Events, waits: Bool) -> Int {
-    let mayWait = waits && deferred.isEmpty
-    let count = poll.wait(timeoutMilliseconds: mayWait ? sweepTimer.timeout(now) : 0, into: &events)
+  var waitMilliseconds: Int32 { deferred.isEmpty ? sweepTimer.timeout(now) : 0 }
+
+  @inline(__always)
+  mutating func beginWakeup() {
     wakeupStart = monotonicNanoseconds()
     processor.beginWakeup(now: wakeupStart / 1_000_000)
-    return count
   }
 
   @inline(__always)
@@ -219,6 +218,10 @@ struct ConnectionHandler: ~Copyable {
 
   @inline(__always)
   mutating func unlockStore() { processor.unlockStore() }
+
+  /// Wakes the commit threads that have something to write.
+  @inline(__always)
+  mutating func wakeCommitWriters() { processor.wakeCommitWriters() }
 
   /// Notes that time has passed since the wakeup began.
   @inline(__always)
@@ -403,6 +406,8 @@ struct ConnectionHandler: ~Copyable {
 
   // MARK: Durability
 
+  var awaitingDurabilityCount: Int { awaitingDurability.count }
+
   /// Removes and returns the connections whose replies are held, because commits have become durable.
   mutating func takeAwaitingDurability() -> [ConnectionToken] {
     var tokens: [ConnectionToken] = []
@@ -468,6 +473,9 @@ struct ConnectionHandler: ~Copyable {
 
   @inline(__always)
   var isSweepDue: Bool { sweepTimer.isDue(now) }
+
+  /// When the next sweep is due, in milliseconds.
+  var sweepDeadline: UInt64 { sweepTimer.deadline }
 
   /// Begins a sweep. It schedules the next one as it goes.
   mutating func beginSweep() {

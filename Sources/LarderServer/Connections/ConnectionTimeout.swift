@@ -41,7 +41,7 @@ struct ConnectionTimeout {
 /// When the next sweep for timeouts runs. Owned by a `ConnectionHandler`.
 struct SweepTimer {
   /// In milliseconds; `UInt64.max` when no sweep is scheduled.
-  private var deadline = UInt64.max
+  private(set) var deadline = UInt64.max
 
   /// Schedules a sweep, unless an earlier one is scheduled.
   mutating func schedule(noLaterThan time: UInt64) { deadline = min(deadline, time) }

@@ -11,6 +11,8 @@ struct HeldStore: ~Copyable {
   private var lastStore: Store?
   /// The size of the requests that were executed since the store was locked.
   private var byteCount = 0
+  /// The writers of the stores that have new commits.
+  private var awaitedWriters: [CommitWriter] = []
   private let expiryTimer: ExpiryTimer
 
   /// The size of requests after which the store is unlocked although more of them are waiting.
@@ -27,19 +29,30 @@ struct HeldStore: ~Copyable {
     self.store = store
   }
 
-  /// Unlocks the store, if one is locked, and wakes everything that waits for its commits, changes and expiries.
+  /// Unlocks the store, if one is locked, and wakes everything that waits for its changes and expiries.
   @inline(__always)
   mutating func unlock() {
     guard let store else { return }
-    let mustWake = unsafe store.commitWriter != nil && store.map.hasCommits
+    let hasCommits = unsafe store.commitWriter != nil && store.map.hasCommits
     let waiters = unsafe store.map.needsNotification ? store.map.drainChangeWaiters() : []
     let soonerExpiry = unsafe store.map.takeSoonerExpiry()
     store.unlock()
     lastStore = self.store.take()
     byteCount = 0
     for waiter in waiters { waiter.storeDidChange() }
-    if mustWake { store.commitWriter?.wake() }
+    if hasCommits, let writer = store.commitWriter, !awaitedWriters.contains(where: { $0 === writer }) {
+      awaitedWriters.append(writer)
+    }
     if let soonerExpiry { expiryTimer.entryWillExpire(at: soonerExpiry) }
+  }
+
+  /// Wakes the commit threads of all stores that have new commits. Call it once for a whole wakeup, so that they write
+  /// all commits of the wakeup at once.
+  @inline(__always)
+  mutating func wakeCommitWriters() {
+    guard !awaitedWriters.isEmpty else { return }
+    for writer in awaitedWriters { writer.wake() }
+    awaitedWriters.removeAll(keepingCapacity: true)
   }
 
   /// Counts executed requests. Unlocks the store after too many of them, because other workers may be waiting for it.

@@ -80,6 +80,7 @@ struct RequestProcessor: ~Copyable {
   /// - Parameter start: when the wakeup began, in nanoseconds.
   @inline(__always)
   mutating func endWakeup(start: UInt64, slowThreshold: UInt64) {
+    wakeCommitWriters()
     guard counts.requests > 0 else { return counts.moveBytes(to: metrics) }
     let nanoseconds = monotonicNanoseconds() &- start
     metrics.add(1, to: .wakeups)
@@ -153,6 +154,10 @@ struct RequestProcessor: ~Copyable {
   /// Unlocks the store that is still locked for the next request, if there is one. Call it before any system call.
   @inline(__always)
   mutating func unlockStore() { heldStore.unlock() }
+
+  /// Wakes the commit threads that have something to write.
+  @inline(__always)
+  mutating func wakeCommitWriters() { heldStore.wakeCommitWriters() }
 
   /// The size of replies, in bytes, at which a connection has enough waiting to be sent, and none of its requests is
   /// executed any more.

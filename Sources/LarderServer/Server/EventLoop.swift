@@ -6,7 +6,7 @@ import Platform
 /// locked once, and then the replies are sent with one write per connection. The connection table and the handler are
 /// separate values, so that a connection is changed in place while it is served.
 ///
-/// Owned by a `Worker`, and used by one thread at a time.
+/// Owned by a `Worker`, and used by one thread at a time: the one that has locked it.
 struct EventLoop: ~Copyable {
   private var connections = ConnectionTable()
   private var handler: ConnectionHandler
@@ -14,15 +14,15 @@ struct EventLoop: ~Copyable {
   /// The replies to a connection that is served outside of the batch. Empty in between.
   private var spareReplies = ReplyBuffer()
   private let mailbox: Mailbox
-  private var events = Poll.Events(capacity: 256)
   private var isDraining = false
 
-  /// The epoll descriptor, which is readable while there is something to do.
-  let descriptor: Int32
+  /// The number of connections with held replies up to which a commit thread sends these itself. It saves the worker a
+  /// wakeup, which is most of what a single client waits for besides the disk; the replies of many clients would delay
+  /// the next commit.
+  private static let maxDirectReleases = 8
 
   /// - Parameter poll: polls the mailbox already.
   init(server: ServerState, metrics: WorkerMetrics, mailbox: Mailbox, poll: consuming Poll) {
-    descriptor = poll.descriptor.number
     handler = ConnectionHandler(server, metrics, mailbox, poll)
     self.mailbox = mailbox
   }
@@ -32,26 +32,44 @@ struct EventLoop: ~Copyable {
 
   // MARK: A wakeup
 
-  /// Serves until no connection is left.
-  mutating func runWhileConnected() {
-    repeat {
-      let count = handler.waitForEvents(into: &events, waits: connections.count > 0)
-      var (index, hasMail) = (0, false)
-      while index < count {
-        let end = min(count, index + ReadBatch.capacity)
-        while index < end {
-          let event = events[index]
-          if event.token == Mailbox.token { hasMail = true } else { handle(event) }
-          index += 1
-        }
-        processBatch()
+  /// Serves everything that a wakeup has brought.
+  /// - Returns: how long the worker may wait for more, in milliseconds, or −1 for no limit; nil if no connection is left.
+  mutating func serve(_ events: borrowing Poll.Events, count: Int) -> Int32? {
+    handler.beginWakeup()
+    var (index, hasMail) = (0, false)
+    while index < count {
+      let end = min(count, index + ReadBatch.capacity)
+      while index < end {
+        let event = events[index]
+        if event.token == Mailbox.token { hasMail = true } else { handle(event) }
+        index += 1
       }
-      if hasMail { readMailbox() }
-      if handler.hasDeferred { executeDeferred() }
-      handler.endWakeup()
-      if handler.isSweepDue { sweep() }
-      if spareReplies.bytes.capacity > ReadBatch.maxKeptReplyBytes { spareReplies.bytes.releaseStorage() }
-    } while connections.count > 0
+      processBatch(isLast: index == count)
+    }
+    if hasMail { readMailbox() }
+    if handler.hasDeferred { executeDeferred() }
+    handler.endWakeup()
+    if handler.isSweepDue { sweep() }
+    if spareReplies.bytes.capacity > ReadBatch.maxKeptReplyBytes { spareReplies.bytes.releaseStorage() }
+    return connections.count > 0 ? handler.waitMilliseconds : nil
+  }
+
+  /// Sends held replies whose commits are durable, on the thread that has made them so, while the worker waits.
+  /// - Returns: whether the worker need not wake up: nothing is left for it to do before it would anyway.
+  mutating func sendFewHeldReplies() -> Bool {
+    guard handler.awaitingDurabilityCount <= Self.maxDirectReleases else { return false }
+    let deadline = handler.sweepDeadline
+    handler.beginWakeup()
+    releaseHeldReplies()
+    handler.endWakeup()
+    return connections.count > 0 && !handler.hasDeferred && handler.sweepDeadline >= deadline
+  }
+
+  private mutating func releaseHeldReplies() {
+    for token in handler.takeAwaitingDurability() where connections.contains(token) {
+      handler.releaseHeldReplies(of: &connections[token.slot], &spareReplies)
+      didServe(token.slot)
+    }
   }
 
   @inline(__always)
@@ -66,8 +84,9 @@ struct EventLoop: ~Copyable {
   }
 
   /// Executes the requests in the batch, then sends the replies.
+  /// - Parameter isLast: whether no other batch of the wakeup follows, so that all of its commits can be written at once.
   @inline(__always)
-  private mutating func processBatch() {
+  private mutating func processBatch(isLast: Bool) {
     let count = batch.count
     var index = 0
     while index < count {
@@ -79,6 +98,7 @@ struct EventLoop: ~Copyable {
       }
     }
     handler.unlockStore()
+    if isLast { handler.wakeCommitWriters() }
     for index in 0..<count {
       let token = batch[index].token
       guard connections.contains(token) else { continue }
@@ -150,6 +170,7 @@ struct EventLoop: ~Copyable {
   private mutating func sweep() {
     handler.beginSweep()
     forEachConnection { handler, connection, _, spare in handler.sweep(&connection, &spare) }
+    handler.wakeCommitWriters()
   }
 
   private mutating func forEachConnection(
@@ -170,10 +191,7 @@ struct EventLoop: ~Copyable {
       forEachConnection { handler, connection, _, spare in handler.updateAccess(of: &connection, &spare) }
     }
     for arrival in mail.arrivals { open(Descriptor(owning: arrival.socket), from: arrival.listener) }
-    for token in handler.takeAwaitingDurability() where connections.contains(token) {
-      handler.releaseHeldReplies(of: &connections[token.slot], &spareReplies)
-      didServe(token.slot)
-    }
+    releaseHeldReplies()
     for pause in mail.endedPauses where connections.contains(pause.connection) {
       handler.endPause(pause, of: &connections[pause.connection.slot], &spareReplies)
       didServe(pause.connection.slot)

@@ -8,6 +8,12 @@ final class Mailbox: Sendable {
 
   private let wakeup: Wakeup
   private let contents = Lock(Contents())
+  private let worker = Lock(WorkerReference())
+
+  /// Weak, because the worker owns the mailbox.
+  private struct WorkerReference: Sendable {
+    weak var sender: (any HeldReplySender)?
+  }
 
   /// What has been posted.
   struct Contents {
@@ -91,6 +97,9 @@ final class Mailbox: Sendable {
     wakeup.signal()
   }
 
+  /// Sets the worker, which may be spared a wakeup when commits have become durable.
+  func setWorker(_ worker: any HeldReplySender) { self.worker.withLock { $0.sender = worker } }
+
   /// Removes and returns what has been posted.
   func read() -> Contents {
     wakeup.clear()
@@ -103,5 +112,15 @@ final class Mailbox: Sendable {
 }
 
 extension Mailbox: DurabilityWaiter {
-  func durabilityDidAdvance() { wakeup.signal() }
+  func durabilityDidAdvance() {
+    let worker = worker.withLock { $0.sender }
+    if worker?.sendFewHeldReplies() != true { wakeup.signal() }
+  }
+}
+
+/// A worker, as a commit thread sees it.
+protocol HeldReplySender: AnyObject, Sendable {
+  /// Sends the replies whose commits are durable on the calling thread, if the worker is not busy and they are few.
+  /// - Returns: whether the worker need not wake up.
+  func sendFewHeldReplies() -> Bool
 }

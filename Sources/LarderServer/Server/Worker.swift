@@ -7,13 +7,18 @@ import Platform
 /// epoll itself as long as it has connections, which saves each wakeup a detour through Dispatch; with no connection
 /// left it returns the thread. A worker lives until it has drained.
 ///
-/// Safe because the loop is used only on `queue`, and everything else is constant.
+/// The loop is behind a lock, because a commit thread that has made commits durable sends the few replies that wait for
+/// them itself, if the worker is not busy meanwhile. It never waits for the lock; a worker waits for it only as long as
+/// these replies take.
+///
+/// Safe because everything besides the lock is constant.
 final class Worker: @unchecked Sendable {
   private let queue: DispatchQueue
   private let mailbox: Mailbox
   private let source: any DispatchSourceRead
   private let drained = DispatchSemaphore(value: 0)
-  private var loop: EventLoop
+  private let poll: Poll.Waiter
+  private let loop: Lock<EventLoop>
 
   init(index: Int, server: ServerState) throws(SystemError) {
     queue = DispatchQueue(label: "larder.worker.\(index)")
@@ -21,12 +26,14 @@ final class Worker: @unchecked Sendable {
     server.add(mailbox)
     let poll = try Poll()
     try poll.add(mailbox.descriptor, .reading, token: Mailbox.token)
-    loop = EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)
-    source = DispatchSource.makeReadSource(fileDescriptor: loop.descriptor, queue: queue)
+    self.poll = poll.waiter
+    source = DispatchSource.makeReadSource(fileDescriptor: poll.descriptor.number, queue: queue)
+    loop = Lock(EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll))
     source.setEventHandler { [unowned self] in serve() }
     // The descriptors must not be closed while Dispatch monitors them. Until it stops, the source keeps the worker
     // alive.
     source.setCancelHandler { [self] in drained.signal() }
+    mailbox.setWorker(self)
     source.activate()
   }
 
@@ -57,7 +64,25 @@ final class Worker: @unchecked Sendable {
 
   private func serve() {
     dispatchPrecondition(condition: .onQueue(queue))
-    loop.runWhileConnected()
-    if loop.hasDrained { source.cancel() }
+    var events = Poll.Events(capacity: 256)
+    var waitMilliseconds: Int32? = 0
+    while let timeout = waitMilliseconds {
+      let count = poll.wait(timeoutMilliseconds: timeout, into: &events)
+      loop.lock()
+      waitMilliseconds = unsafe loop.lockedValue.pointee.serve(events, count: count)
+      loop.unlock()
+    }
+    loop.lock()
+    let hasDrained = unsafe loop.lockedValue.pointee.hasDrained
+    loop.unlock()
+    if hasDrained { source.cancel() }
+  }
+}
+
+extension Worker: HeldReplySender {
+  func sendFewHeldReplies() -> Bool {
+    guard loop.tryLock() else { return false }
+    defer { loop.unlock() }
+    return unsafe loop.lockedValue.pointee.sendFewHeldReplies()
   }
 }

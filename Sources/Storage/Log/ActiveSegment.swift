@@ -40,6 +40,14 @@ struct ActiveSegment {
     end += records.count
   }
 
+  /// Writes records that fit, and makes them durable. All records before them must be durable already.
+  mutating func appendDurably(_ records: UnsafeRawBufferPointer) throws(SystemError) {
+    precondition(isSynced)
+    unsafe try values.file.writeDurably(records, at: end)
+    end += records.count
+    synced = end
+  }
+
   /// Writes a sync mark if that many bytes have been synced since the last one.
   /// - Parameter lastRevision: The revision of the log's last record.
   mutating func appendMark(interval: Int, lastRevision: UInt64, identity: UInt64) throws(SystemError) {

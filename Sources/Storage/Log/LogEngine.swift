@@ -41,9 +41,8 @@ package final class LogEngine: Engine, @unchecked Sendable {
   package func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [ValueLocation] {
-    let locations = unsafe try writer.write(records, separatedCount: separatedCount)
+    let locations = unsafe try writer.write(records, separatedCount: separatedCount, syncs: syncs)
     committedByteCount += records.count
-    if syncs { try writer.sync() }
     publishFigures()
     return locations
   }

@@ -72,9 +72,10 @@ struct LogWriter {
   // MARK: Records
 
   /// Writes sealed records.
+  /// - Parameter syncs: Whether they must be on disk when this returns.
   /// - Returns: The locations of the separated values, in order.
   mutating func write(
-    _ records: UnsafeRawBufferPointer, separatedCount: Int
+    _ records: UnsafeRawBufferPointer, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [ValueLocation] {
     var rest = unsafe records
     var locations: [ValueLocation] = []
@@ -82,7 +83,7 @@ struct LogWriter {
       let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.availableByteCount ?? 0)
       if fitting > 0 {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
-        unsafe try append(prefix)
+        unsafe try append(prefix, syncs: syncs)
         if separatedCount > 0, let active {
           unsafe locations += active.locations(ofLast: prefix)
         }
@@ -97,6 +98,7 @@ struct LogWriter {
         }
       }
     }
+    if syncs { try sync() }
     return locations
   }
 
@@ -127,11 +129,19 @@ struct LogWriter {
   }
 
   /// Writes records that fit into the active segment.
-  private mutating func append(_ records: UnsafeRawBufferPointer) throws(EngineError) {
+  /// - Parameter syncs: Whether to sync with the same call if that is possible: not if there is more to sync.
+  private mutating func append(_ records: UnsafeRawBufferPointer, syncs: Bool) throws(EngineError) {
     guard var active else { preconditionFailure("there is no active segment") }
+    let begun = monotonicNanoseconds()
+    var isDurable = false
     try attempt(active.path) { () throws(SystemError) in
       try active.appendMark(interval: configuration.markInterval, lastRevision: lastRevision, identity: identity)
-      unsafe try active.append(records)
+      isDurable = syncs && active.isSynced
+      if isDurable { unsafe try active.appendDurably(records) } else { unsafe try active.append(records) }
+    }
+    if isDurable {
+      syncTimes.note(nanoseconds: monotonicNanoseconds() - begun)
+      syncCount += 1
     }
     lastRevision = unsafe Self.lastRevision(of: records)
     self.active = active
