@@ -25,8 +25,14 @@ from fault_trace import Trace
 from larder import LarderError
 from server_process import Server
 
-CHANGES = ("pwrite64", "fdatasync", "fsync", "renameat", "ftruncate", "fallocate", "unlinkat", "mkdirat")
-CALLS = {"kill": CHANGES, "EIO": ("pwrite64", "fdatasync", "fsync"), "ENOSPC": ("pwrite64", "fallocate")}
+CHANGES = (
+    "pwrite64", "pwritev2", "fdatasync", "fsync", "renameat", "ftruncate", "fallocate", "unlinkat", "mkdirat",
+)
+CALLS = {
+    "kill": CHANGES,
+    "EIO": ("pwrite64", "pwritev2", "fdatasync", "fsync"),
+    "ENOSPC": ("pwrite64", "pwritev2", "fallocate"),
+}
 # ENOSPC persists, as on a full disk. EIO happens once, which exposes retries that must not happen.
 INJECTIONS = {"kill": "signal=SIGKILL:when={n}", "EIO": "error=EIO:when={n}", "ENOSPC": "error=ENOSPC:when={n}+"}
 
