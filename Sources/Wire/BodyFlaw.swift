@@ -109,6 +109,17 @@ public enum BodyFlaw {
     return sizes(header + Int(prefix) + Int(cursor), body)
   }
 
+  /// The flaw of the body of a get-range request.
+  public static func ofRange(_ body: RawSpan) -> String {
+    let header = RangeRequest.headerSize
+    guard let flags = body.integer(at: 0, as: UInt32.self), body.byteCount >= header else {
+      return tooShort(body, header)
+    }
+    if flags & 0xFF & ~UInt32(RecordFlags.ifRevision) != 0 { return "unknown flags: \(flags & 0xFF)" }
+    if flags >> 8 != 0 { return notZero }
+    return tooShort(body, header + 8)
+  }
+
   /// The flaw of the body of a watch request.
   public static func ofWatch(_ body: RawSpan) -> String {
     guard let flags = body.integer(at: 0, as: UInt8.self), let prefix = body.integer(at: 2, as: UInt16.self),

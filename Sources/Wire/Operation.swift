@@ -14,6 +14,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case storeDrop = 12
   case indexEnsure = 13
   case indexDelete = 14
+  case getRange = 15
   case get = 16
   case getMany = 17
   case put = 18

@@ -20,6 +20,7 @@ extension ServerTests {
       case .put: Request.put("a", [1], id: 9)
       case .delete: Request.delete("a", id: 9)
       case .get: Request.get("a", id: 9)
+      case .getRange: Request.make(.getRange, id: 9, [UInt8](repeating: 0, count: 16) + Array("a".utf8))
       case .page: Request.page(id: 9, limit: 1)
       case .all: Request.all(id: 9)
       case .putMany: Request.putMany([], id: 9)

@@ -26,6 +26,23 @@ class EntryChecks(Case):
             self.assertEqual(self.store.get("key").value, value)
             self.assertEqual(next(self.store.all()).value, value)
 
+    def test_ranges(self) -> None:
+        value = random.Random(1).randbytes(300_000)
+        revision = self.store.put("key", value)
+        for offset, count in ((0, 300_000), (0, 0), (1, 1), (65_535, 65_537), (299_999, 5), (300_000, 1), (2**64 - 1, 2**32 - 1)):
+            for condition in (None, revision):
+                found = self.store.get_range("key", offset, count, condition)
+                self.assertEqual((found.value, found.size), (value[offset : offset + count], len(value)))
+                self.assertEqual((found.revision, found.expire_after_milliseconds), (revision, None))
+        with self.refuses(Code.conditionFailed):
+            self.store.get_range("key", 0, 1, revision + 1)
+        self.assertIsNone(self.store.get_range("none", 0, 1))
+        with self.refuses(Code.conditionFailed):
+            self.store.get_range("none", 0, 1, revision)
+        self.store.put("list", [b"a"])
+        with self.refuses(Code.illegalArgument):
+            self.store.get_range("list", 0, 1)
+
     def test_revisions_count_requests_that_change_the_store(self) -> None:
         first = self.store.put("a", b"1")
         self.assertEqual(first, 1)

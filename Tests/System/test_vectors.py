@@ -91,6 +91,8 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_store_create(frame["name"], frame["specification"])
         case Operation.get:
             return bytes.fromhex(frame["keyHex"])
+        case Operation.get_range:
+            return wire.encode_range(bytes.fromhex(frame["keyHex"]), frame["offset"], frame["count"], frame.get("ifRevision"))
         case Operation.get_many | Operation.delete_many:
             return wire.encode_keys(keys_of(frame))
         case Operation.put:
@@ -156,6 +158,12 @@ def record_fields(entry: Entry | None) -> Frame:
 
 def reply_fields(body: bytes) -> Frame:
     return {"records": [record_fields(entry) for entry in wire.decode_records(body)]}
+
+
+def range_fields(body: bytes) -> Frame:
+    found = wire.decode_range(body)
+    record = record_fields(Entry("", found.value, found.revision, found.expire_after_milliseconds))
+    return {"size": found.size, "records": [record]}
 
 
 def change_fields(change: wire.Change) -> Frame:
@@ -224,6 +232,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.store_open: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
     Operation.get: reply_fields,
+    Operation.get_range: range_fields,
     Operation.get_many: reply_fields,
     Operation.page: reply_fields,
     Operation.all: reply_fields,

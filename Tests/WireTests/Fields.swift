@@ -51,6 +51,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var offset: UInt64?
   private var revision: UInt64?
   private var count: UInt64?
+  private var size: UInt64?
   // Documents.
   private var countOnly: Bool?
   private var explain: Bool?
@@ -140,6 +141,10 @@ extension Fields {
     case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
     case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
     case .get: buffer.append([UInt8](hex: keyHex!))
+    case .getRange:
+      let key = [UInt8](hex: keyHex!)
+      unsafe buffer.appendRange(
+        offset: offset!, count: UInt32(count!), ifRevision: ifRevision, key: key.span.bytes)
     case .getMany, .deleteMany:
       buffer.append(UInt32(keysHex!.count))
       for key in keysHex! { unsafe buffer.appendListedKey([UInt8](hex: key).span.bytes) }
@@ -222,6 +227,10 @@ extension Fields {
       guard let creation = StoreCreation(body) else { return false }
       (name, specification) = (creation.name, creation.specification)
     case .get: keyHex = body.toArray().hex
+    case .getRange:
+      guard let range = RangeRequest(body) else { return false }
+      (offset, count, ifRevision) = (range.offset, UInt64(range.count), range.revision)
+      keyHex = body.extracting(range.key).toArray().hex
     case .getMany, .deleteMany:
       guard var keys = KeyList(body) else { return false }
       var found: [String] = []
@@ -392,6 +401,7 @@ extension Fields {
     for entry in slow ?? [] { buffer.append(entry.entry) }
     for connection in connections ?? [] { buffer.append(connection.connection) }
     for store in stores ?? [] { buffer.append(store.store) }
+    if let size { buffer.append(size) }
     for record in records ?? [] { record.appendEntry(to: &buffer) }
     if let through { buffer.append(through) }
     for change in changes ?? [] { change.appendChange(to: &buffer) }
@@ -447,6 +457,9 @@ extension Fields {
       count = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .get, .getMany, .page, .all: return decodeEntries(body)
+    case .getRange:
+      guard let range = RangeReply(body) else { return false }
+      (size, records) = (range.valueSize, [RecordFields(range.record, in: body)])
     case .find, .aggregate: return decodeFound(body)
     case .changeMatching:
       changed = MatchingChanges(body).map { ChangedFields($0) }

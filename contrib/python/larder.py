@@ -28,11 +28,11 @@ from typing import Any, Self
 
 import larder_wire as wire
 from larder_wire import Change, Check, Code, ConnectionStatistics, Delete, DocumentChanges, Entry, FindResult, Hello, Key, Operation
-from larder_wire import Outcome, Reply, SlowLogRecord, StoreDescription, Update, Value, Write
+from larder_wire import Outcome, Range, Reply, SlowLogRecord, StoreDescription, Update, Value, Write
 
 __all__ = [
     "ReplyStream", "Change", "Check", "Client", "Code", "Delete", "DocumentChanges", "Entry", "FindResult", "FoundDocuments",
-    "LarderError", "Outcome", "Store", "StoreDescription", "Update", "Watch", "Write",
+    "LarderError", "Outcome", "Range", "Store", "StoreDescription", "Update", "Watch", "Write",
 ]
 
 
@@ -107,7 +107,7 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.DOCUMENTS)))
+            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.DOCUMENTS | wire.RANGES)))
         except BaseException:
             self.close()
             raise
@@ -254,6 +254,15 @@ class Store:
                 return None
             raise
         return _named(entry, key)
+
+    def get_range(self, key: Key, offset: int, count: int, if_revision: int | None = None) -> Range | None:
+        """Returns up to `count` bytes of a single value from `offset` on, with the size of the value."""
+        try:
+            return wire.decode_range(self._request(Operation.get_range, wire.encode_range(key, offset, count, if_revision)))
+        except LarderError as error:
+            if error.code == Code.notFound:
+                return None
+            raise
 
     def get_many(self, keys: Iterable[Key]) -> list[Entry | None]:
         """Returns each key's entry or None, all from one snapshot."""

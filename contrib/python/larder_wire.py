@@ -12,7 +12,7 @@ Key = str | bytes
 Value = bytes | list[bytes]  # single, or the elements of a list
 
 
-DOCUMENTS = 1  # §3: the feature bit of documents and their indexes
+DOCUMENTS, RANGES = 1, 2  # §3: the feature bits of documents and their indexes, and of ranges of values
 
 
 class Operation(IntEnum):
@@ -20,7 +20,7 @@ class Operation(IntEnum):
 
     hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
-    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(16, 28)
+    get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
 
 
@@ -100,6 +100,16 @@ class Entry:
 
     key: str
     value: Value
+    revision: int
+    expire_after_milliseconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """§6.12: a part of a value. `size` is that of the whole value."""
+
+    value: bytes
+    size: int
     revision: int
     expire_after_milliseconds: int | None = None
 
@@ -328,6 +338,11 @@ def encode_delete(key: Key, if_revision: int | None = None) -> bytes:
     return condition + encode_key(key)
 
 
+def encode_range(key: Key, offset: int, count: int, if_revision: int | None = None) -> bytes:
+    condition = b"" if if_revision is None else pack("Q", if_revision)
+    return pack("IIQ", (if_revision is not None) << 2, count, offset) + condition + encode_key(key)
+
+
 def encode_all(prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> bytes:
     return _encode_range(prefix, cursor, reverse, keys_only, b"")
 
@@ -486,6 +501,14 @@ def decode_records(body: bytes) -> list[Entry | None]:
             raise WireError(f"an entry of kind {kind}")
         entries.append(Entry(key, decode_list(value) if kind == 2 else value, revision, expiry) if kind else None)
     return entries
+
+
+def decode_range(body: bytes) -> Range:
+    size = Reader(body).integer(8)
+    match decode_records(body[8:]):
+        case [Entry("", bytes(value), revision, expiry)] if len(value) <= size:
+            return Range(value, size, revision, expiry)
+    raise WireError("the reply to a get-range has no single value")
 
 
 def decode_found(body: bytes) -> list[Entry | FindResult]:

@@ -106,7 +106,8 @@ extension Operation {
   var right: Right {
     switch self {
     case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
-    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList: .read
+    case .stats, .storeOpen, .get, .getRange, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList:
+      .read
     case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching, .apply: .write
     case .storeCreate, .storeDrop, .slowLog, .connections, .indexEnsure, .indexDelete: .admin
     }

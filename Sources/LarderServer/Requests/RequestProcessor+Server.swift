@@ -41,7 +41,7 @@ extension RequestProcessor {
     connection.figures.setClientName(hello.name)
     replies.bytes.appendReply(
       ServerHello(
-        version: min(hello.versions.upperBound, ProtocolVersion.max), features: hello.features & Features.documents,
+        version: min(hello.versions.upperBound, ProtocolVersion.max), features: hello.features & Features.all,
         maxFrameSize: UInt32(limits.maxFrameBytes),
         maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.maxSize),
         maxOpenStores: UInt16(limits.maxOpenStores),

@@ -342,6 +342,7 @@ struct RequestProcessor: ~Copyable {
     let id = header.id
     switch Operation(rawValue: header.kind) {
     case .get: return get(body, id, &map, into: &replies)
+    case .getRange: return getRange(body, id, &map, into: &replies)
     case .put: return try put(body, id, &map, into: &replies)
     case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
     case .putMany: return try putMany(body, id, &map, into: &replies)
@@ -364,14 +365,14 @@ struct RequestProcessor: ~Copyable {
   /// Whether an operation works on the entries of a store, and is executed under that store's lock.
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool {
-    kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+    kind >= Operation.getRange.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
   }
 
   /// Whether a request takes little time for its size and that of its reply.
   @inline(__always)
   private static func isShort(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .put, .delete, .count: true
+    case .get, .getRange, .put, .delete, .count: true
     default: false
     }
   }
@@ -380,7 +381,7 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   private static func reportsShownRevision(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all, .watch, .apply: true
+    case .get, .getRange, .getMany, .count, .page, .all, .watch, .apply: true
     default: false
     }
   }
