@@ -10,9 +10,11 @@ public enum Features {
   public static let documents: UInt32 = 1
   /// Reading part of a value.
   public static let ranges: UInt32 = 2
+  /// Writing a value that arrives in parts.
+  public static let uploads: UInt32 = 4
 
   /// All features that this code supports.
-  public static let all = documents | ranges
+  public static let all = documents | ranges | uploads
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

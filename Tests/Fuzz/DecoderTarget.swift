@@ -26,6 +26,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .storeList: _ = ListedStore.decode(body)
   case .get: checkKey(body)
   case .getRange: decodeRange(body)
+  case .uploadPart, .uploadPut: decodeUpload(body)
   case .getMany, .deleteMany: decodeKeys(body)
   case .put, .putMany: decodeWrites(body)
   case .page: decodeScan(body, of: .page)
@@ -49,8 +50,17 @@ private func check(_ condition: Bool, line: Int = #line) {
 private func hasReplacement(_ text: String) -> Bool { text.unicodeScalars.contains("\u{FFFD}") }
 
 private func decodeRange(_ body: RawSpan) {
-  if let range = RangeRequest(body) { check(range.key.lowerBound <= body.byteCount && range.key.upperBound == body.byteCount) }
-  if let reply = RangeReply(body) { check(reply.record.end == body.byteCount && reply.record.value.count <= reply.valueSize) }
+  if let range = RangeRequest(body) {
+    check(range.key.lowerBound <= body.byteCount && range.key.upperBound == body.byteCount)
+  }
+  if let reply = RangeReply(body) {
+    check(reply.record.end == body.byteCount && reply.record.value.count <= reply.valueSize)
+  }
+}
+
+private func decodeUpload(_ body: RawSpan) {
+  if let part = UploadPart(body) { check(part.bytes.upperBound == body.byteCount) }
+  if let put = UploadPut(body) { check(put.write.end == body.byteCount && put.write.value.isEmpty) }
 }
 
 /// Scans the frames of a stream as a connection does, and checks that a truncated frame is partial.

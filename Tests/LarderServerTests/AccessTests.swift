@@ -34,6 +34,11 @@ extension ServerTests {
       case .aggregate: Request.make(.aggregate, id: 9, [UInt8](repeating: 0, count: 8) + Array("{}".utf8))
       case .changeMatching: Request.make(.changeMatching, id: 9, [3, 0, 0, 0, 0, 0, 0, 0])
       case .apply: Request.apply([.put("a", [1])], id: 9)
+      case .uploadBegin: Request.make(.uploadBegin, id: 9)
+      case .uploadPart: Request.make(.uploadPart, store: 0, id: 9, [UInt8](repeating: 0, count: 16))
+      case .uploadPut:
+        Request.make(.uploadPut, id: 9, [UInt8](repeating: 0, count: 16) + Request.write("a", []))
+      case .uploadDiscard: Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))
       case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
       case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
       }

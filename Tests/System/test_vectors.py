@@ -93,6 +93,12 @@ def encode_body(frame: Frame) -> bytes:
             return bytes.fromhex(frame["keyHex"])
         case Operation.get_range:
             return wire.encode_range(bytes.fromhex(frame["keyHex"]), frame["offset"], frame["count"], frame.get("ifRevision"))
+        case Operation.upload_part:
+            return wire.encode_upload_part(frame["upload"], frame["offset"], bytes.fromhex(frame["bytesHex"]))
+        case Operation.upload_put:
+            return wire.encode_upload_put(frame["upload"], frame["size"], writes_of(frame)[0])
+        case Operation.upload_discard:
+            return wire.encode_upload_discard(frame["upload"])
         case Operation.get_many | Operation.delete_many:
             return wire.encode_keys(keys_of(frame))
         case Operation.put:
@@ -245,6 +251,8 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.apply: integer_named("revision"),
+    Operation.upload_begin: integer_named("upload"),
+    Operation.upload_put: integer_named("revision"),
     Operation.delete: integer_named("count"),
     Operation.delete_many: integer_named("count"),
     Operation.delete_all: integer_named("count"),

@@ -107,7 +107,7 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.DOCUMENTS | wire.RANGES)))
+            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.FEATURES)))
         except BaseException:
             self.close()
             raise
@@ -280,6 +280,29 @@ class Store:
         """Writes an entry and returns its revision."""
         write = Write(key, value, expire_after_milliseconds, if_absent, if_revision)
         return wire.decode_integer(self._request(Operation.put, wire.encode_write(write)))
+
+    def put_chunks(
+        self,
+        key: Key,
+        chunks: Iterable[bytes],
+        expire_after_milliseconds: int | None = None,
+        if_absent: bool = False,
+        if_revision: int | None = None,
+    ) -> int:
+        """Writes a single value that arrives in chunks, in one step at the end. Returns the entry's revision."""
+        upload = wire.decode_integer(self._request(Operation.upload_begin))
+        try:
+            size = 0
+            for chunk in chunks:
+                self.client.request(Operation.upload_part, wire.encode_upload_part(upload, size, chunk))
+                size += len(chunk)
+            write = Write(key, b"", expire_after_milliseconds, if_absent, if_revision)
+            return wire.decode_integer(self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
+        except BaseException as error:
+            # The server discards the upload of a connection that ends.
+            if not isinstance(error, LarderError) or error.code is not None:
+                self.client.request(Operation.upload_discard, wire.encode_upload_discard(upload))
+            raise
 
     def put_many(self, writes: Iterable[Write]) -> int:
         """Writes all entries, or none if a condition fails. Returns their common revision (0 for no writes)."""

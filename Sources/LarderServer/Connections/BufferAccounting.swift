@@ -49,7 +49,10 @@ final class BufferTotals: Sendable {
   fileprivate let outputShare: Int
   /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
   fileprivate let inputShare: Int
+  /// The maximum number of bytes of all uploads.
+  private let maxUploadBytes: Int
   private let input = Atomic<Int>(0)
+  private let uploads = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
 
   /// What the process may take from the system.
@@ -60,10 +63,20 @@ final class BufferTotals: Sendable {
     outputShare = max(limits.maxTotalOutputBytes / workerCount, limits.maxOutputBytes + limits.maxFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShare = max(limits.maxTotalInputBytes / workerCount, 2 * limits.maxFrameBytes)
+    maxUploadBytes = max(limits.maxTotalInputBytes, 2 * limits.maxFrameBytes)
   }
 
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
   var outboxBytes: UInt64 { UInt64(max(0, output.load(ordering: .relaxed))) }
+
+  /// Whether there is room for so many more bytes of uploads.
+  func mayUpload(_ byteCount: Int) -> Bool { uploads.load(ordering: .relaxed) + byteCount <= maxUploadBytes }
+
+  /// Records that the storage of an upload has grown; shrunk if `byteCount` is negative. It counts as input.
+  func uploadDidChange(by byteCount: Int) {
+    uploads.add(byteCount, ordering: .relaxed)
+    addInput(byteCount)
+  }
 
   fileprivate func addInput(_ byteCount: Int) {
     input.add(byteCount, ordering: .relaxed)

@@ -121,7 +121,7 @@ extension RequestProcessor {
   }
 
   /// The error in a write whose form is valid; nil if there is none.
-  private func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
+  func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
     guard unsafe Key.isValid(body.extracting(unchecked: write.key)) else { return .keyInvalid }
     if write.value.count > maxValueSize { return .valueTooLarge }
     if write.kind == .list, !ListValue.isValid(body.extracting(write.value)) { return .dataSerialization }
@@ -134,7 +134,7 @@ extension RequestProcessor {
   }
 
   /// Describes the error in a write.
-  private func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
+  func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
     switch code {
     case .keyInvalid: BodyFlaw.ofKey(body.extracting(write.key))
     case .valueTooLarge: "the value has \(write.value.count) bytes; the limit is \(maxValueSize)"
@@ -156,7 +156,7 @@ extension RequestProcessor {
     "record \(index + 1) on \(body.quoted(write.key)): \(reason)"
   }
 
-  private func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
+  func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
     if write.flags & ~RecordFlags.expiry == 0 { return true }
     return map.satisfies(WriteCondition(write), key, now: now)
   }

@@ -9,7 +9,7 @@ import Wire
 /// until a request needs another store. A handler returns a `RequestResult`; it leaves nothing behind for the next one.
 ///
 /// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
-/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Apply`, `+Streams` (replies of
+/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Apply`, `+Uploads`, `+Streams` (replies of
 /// several frames), `+Documents` (finds and the like), `+Watches`, and `+Server` (everything else). They are
 /// `mutating`, even if they change nothing, because the compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
@@ -121,7 +121,8 @@ struct RequestProcessor: ~Copyable {
     guard nanoseconds >= limits.slowThreshold.wholeMilliseconds * 1_000_000 else { return }
     let entry = SlowLog.Entry(
       ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: 1,
-      receivedBytes: UInt64(request.byteCount), operations: 1 << UInt32(operation), store: request.store)
+      receivedBytes: UInt64(request.byteCount), operations: SlowLog.Entry.bits(1 << UInt64(operation)),
+      store: request.store)
     server.slowLog.withLock { $0.append(entry) }
   }
 
@@ -358,6 +359,7 @@ struct RequestProcessor: ~Copyable {
       return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
     case .apply: return try apply(body, id, &connection, store, &map, into: &replies)
+    case .uploadPut: return try putUpload(body, id, &connection, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
     }
   }
@@ -366,6 +368,7 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool {
     kind >= Operation.getRange.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+      || kind == Operation.uploadPut.rawValue
   }
 
   /// Whether a request takes little time for its size and that of its reply.
