@@ -1,35 +1,60 @@
 import Dispatch
 import Platform
 
-/// A reference to a value in a file of its store, with what tells the value from any other bytes there.
+/// A reference to a value in a file of its store, or to a part of it, with what tells the value from any other bytes
+/// there.
 ///
 /// It can be read without the store's lock, and for as long as it exists, even if the entry has changed meanwhile.
 package struct SeparatedValue: Sendable {
   let file: ValueFile
+  /// Where the whole value begins in the file.
   let offset: Int
+  /// The number of bytes that a read returns.
   package let byteCount: Int
-  /// The CRC32C of the value.
+  /// The CRC32C of the whole value.
   let checksum: UInt32
+  /// The part of the value; nil for the whole value.
+  var part: ValuePart?
 
   /// Reads the value into a buffer of its size, and waits for the disk if necessary.
   /// - Throws: If the value can't be read, or is not what was written. The contents of the buffer are then undefined.
   package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) {
     precondition(buffer.count == byteCount)
+    if let part {
+      _ = unsafe try read(part, into: buffer) { (offset, room) throws(SeparatedValueError) in
+        unsafe try readAll(at: offset, into: room)
+        return true
+      }
+    } else {
+      unsafe try readAll(at: offset, into: buffer)
+      unsafe try check(buffer)
+    }
+  }
+
+  private func readAll(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) {
     let count: Int
     do throws(SystemError) {
       count = unsafe try file.file.read(at: offset, into: buffer)
     } catch {
       throw .failed(path: file.path, error)
     }
-    guard count == byteCount else { throw .damaged(path: file.path, offset: offset) }
-    unsafe try check(buffer)
+    guard count == buffer.count else { throw .damaged(path: file.path, offset: self.offset) }
   }
 
-  /// Reads the value into a buffer of its size if that doesn't have to wait for the disk.
+  /// Reads the value into a buffer of its size if that doesn't have to wait for the disk, or for the verification of a
+  /// much larger value.
   /// - Returns: Whether it was read. The contents of the buffer are undefined if not.
   /// - Throws: `damaged` if it is not what was written.
   package func readFromCache(into buffer: UnsafeMutableRawBufferPointer) throws(SeparatedValueError) -> Bool {
     precondition(buffer.count == byteCount)
+    if let part {
+      guard
+        part.valueByteCount <= Self.maxQuicklyVerifiedByteCount || file.verifiedSlices(ofValueAt: offset) != nil
+      else { return false }
+      return unsafe try read(part, into: buffer) { (offset, room) throws(SeparatedValueError) in
+        unsafe file.file.readFromCache(at: offset, into: room) == room.count
+      }
+    }
     guard unsafe file.file.readFromCache(at: offset, into: buffer) == byteCount else { return false }
     unsafe try check(buffer)
     return true
@@ -74,10 +99,27 @@ final class ValueFile: Sendable {
 
   let file: any File
   let path: String
+  /// Slices of the values that were verified last, the latest one at the end.
+  private let verified = Lock<[VerifiedSlices]>([])
+
+  /// The maximum number of values whose slices are kept.
+  private static let maxVerifiedCount = 16
 
   init(_ file: any File, path: String) {
     self.file = file
     self.path = path
+  }
+
+  func verifiedSlices(ofValueAt offset: Int) -> VerifiedSlices? {
+    verified.withLock { verified in verified.last { $0.offset == offset } }
+  }
+
+  func add(_ slices: VerifiedSlices) {
+    verified.withLock { verified in
+      verified.removeAll { $0.offset == slices.offset }
+      if verified.count == Self.maxVerifiedCount { verified.removeFirst() }
+      verified.append(slices)
+    }
   }
 
   deinit { Self.closer.async { [file] in withExtendedLifetime(file) {} } }

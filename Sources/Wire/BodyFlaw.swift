@@ -109,6 +109,29 @@ public enum BodyFlaw {
     return sizes(header + Int(prefix) + Int(cursor), body)
   }
 
+  /// The flaw of the body of a get-range request.
+  public static func ofRange(_ body: RawSpan) -> String {
+    let header = RangeRequest.headerSize
+    guard let flags = body.integer(at: 0, as: UInt32.self), body.byteCount >= header else {
+      return tooShort(body, header)
+    }
+    if flags & 0xFF & ~UInt32(RecordFlags.ifRevision) != 0 { return "unknown flags: \(flags & 0xFF)" }
+    if flags >> 8 != 0 { return notZero }
+    return tooShort(body, header + 8)
+  }
+
+  /// The flaw of the body of an upload-part request.
+  public static func ofUploadPart(_ body: RawSpan) -> String { tooShort(body, UploadPart.headerSize) }
+
+  /// The flaw of the body of an upload-put request.
+  public static func ofUploadPut(_ body: RawSpan) -> String {
+    guard body.byteCount >= UploadPut.headerSize else { return tooShort(body, UploadPut.headerSize) }
+    return record(body, at: UploadPut.headerSize) { kind in
+      guard ValueKind(rawValue: kind) != nil else { return nil }
+      return (RecordFlags.expiry | RecordFlags.ifAbsent | RecordFlags.ifRevision, false)
+    }
+  }
+
   /// The flaw of the body of a watch request.
   public static func ofWatch(_ body: RawSpan) -> String {
     guard let flags = body.integer(at: 0, as: UInt8.self), let prefix = body.integer(at: 2, as: UInt16.self),

@@ -1,9 +1,3 @@
-/// Features that a hello announces: `Protocol/wire.md` §3.
-public enum Features {
-  /// Documents: finding, changing and aggregating them, and their indexes.
-  public static let documents: UInt32 = 1
-}
-
 /// The body of a find request: `Protocol/wire.md` §6.7. The texts are ranges of the span that the request was decoded
 /// from; they may be empty, and are not checked.
 public struct FindRequest: Equatable, Sendable {

@@ -4,6 +4,19 @@ public enum ProtocolVersion {
   public static let max: UInt16 = 1
 }
 
+/// Features that a hello announces: `Protocol/wire.md` §3.
+public enum Features {
+  /// Documents: finding, changing and aggregating them, and their indexes.
+  public static let documents: UInt32 = 1
+  /// Reading part of a value.
+  public static let ranges: UInt32 = 2
+  /// Writing a value that arrives in parts.
+  public static let uploads: UInt32 = 4
+
+  /// All features that this code supports.
+  public static let all = documents | ranges | uploads
+}
+
 /// A client's hello: `Protocol/wire.md` §3.
 public struct ClientHello: Equatable, Sendable {
   public static let magic: UInt32 = 0x5244_524C  // "LRDR", little-endian

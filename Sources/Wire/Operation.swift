@@ -14,6 +14,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case storeDrop = 12
   case indexEnsure = 13
   case indexDelete = 14
+  case getRange = 15
   case get = 16
   case getMany = 17
   case put = 18
@@ -30,6 +31,10 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case changeMatching = 29
   case indexList = 30
   case apply = 31
+  case uploadBegin = 32
+  case uploadPart = 33
+  case uploadPut = 34
+  case uploadDiscard = 35
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
@@ -79,6 +84,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case indexExists = 39
   case tooManyIndexes = 40
   case indexUnknown = 41
+  case uploadUnknown = 42
 
   /// The outcome of a request that fails with the code.
   public var outcome: Outcome {

@@ -31,7 +31,7 @@ public struct SlowLogRecord: Equatable, Sendable {
   public let nanoseconds: UInt64
   public let receivedBytes: UInt64
   public let requests: UInt32
-  /// The operations of the requests: bit n is set for the operation with the number n.
+  /// The operations of the requests: bit n is set for the operation with the number n, and bit 0 for those above 31.
   public let operations: UInt32
   /// The name of the store that was used last; empty if there was none.
   public let store: String

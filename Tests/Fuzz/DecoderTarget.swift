@@ -12,7 +12,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let body = bytes.extracting(1..<count)
   scanFrames(body)
   decodeText(body)
-  switch Operation(rawValue: bytes.integer(at: 0, as: UInt8.self)! & 0x1F) {
+  switch Operation(rawValue: bytes.integer(at: 0, as: UInt8.self)! & 0x3F) {
   case .hello:
     if let hello = try? ClientHello(body: body) {
       check(hello.credit > 0 && hello.versions.lowerBound <= hello.versions.upperBound)
@@ -25,6 +25,8 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .storeCreate: _ = StoreCreation(body)
   case .storeList: _ = ListedStore.decode(body)
   case .get: checkKey(body)
+  case .getRange: decodeRange(body)
+  case .uploadPart, .uploadPut: decodeUpload(body)
   case .getMany, .deleteMany: decodeKeys(body)
   case .put, .putMany: decodeWrites(body)
   case .page: decodeScan(body, of: .page)
@@ -46,6 +48,20 @@ private func check(_ condition: Bool, line: Int = #line) {
 
 /// Whether a text may have been decoded from bytes that are not UTF-8.
 private func hasReplacement(_ text: String) -> Bool { text.unicodeScalars.contains("\u{FFFD}") }
+
+private func decodeRange(_ body: RawSpan) {
+  if let range = RangeRequest(body) {
+    check(range.key.lowerBound <= body.byteCount && range.key.upperBound == body.byteCount)
+  }
+  if let reply = RangeReply(body) {
+    check(reply.record.end == body.byteCount && reply.record.value.count <= reply.valueSize)
+  }
+}
+
+private func decodeUpload(_ body: RawSpan) {
+  if let part = UploadPart(body) { check(part.bytes.upperBound == body.byteCount) }
+  if let put = UploadPut(body) { check(put.write.end == body.byteCount && put.write.value.isEmpty) }
+}
 
 /// Scans the frames of a stream as a connection does, and checks that a truncated frame is partial.
 private func scanFrames(_ stream: RawSpan) {

@@ -75,6 +75,53 @@ import Testing
     #expect(missing.error.hasPrefix("larder: 'items' has no entry 'apple'"))
   }
 
+  @Test func `a range of a value is printed`() throws {
+    let server = try RunningServer()
+    #expect(try server.larder("put", "items", "digits", "0123456789").status == 0)
+    let ranges = [
+      "0-3": "0123", "4-4": "4", "7-": "789", "8-99": "89", "-3": "789", "-99": "0123456789", "10-": "", "10-20": "",
+      "0-9223372036854775807": "0123456789",
+    ]
+    for (range, bytes) in ranges {
+      let command = try server.larder("get", "items", "digits", "--range", range)
+      #expect(command.status == 0 && command.text == bytes, "\(range): \(command)")
+    }
+    for range in ["", "-", "5", "5-4", "-0", "a-b", "1--2", "+1-2", "9223372036854775808-"] {
+      let command = try server.larder("get", "items", "digits", "--range", range)
+      #expect(command.status == 2 && command.error.contains("is no range"), "\(range): \(command)")
+    }
+    let beyond = try server.larder("get", "items", "digits", "--range", "11-")
+    #expect(beyond.status == 2 && beyond.output.isEmpty && beyond.error.contains("has only 10 bytes"))
+    #expect(try server.larder("get", "items", "nothing", "--range", "0-1").status == 1)
+    let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    #expect(try server.larder(["put", "items", "large"], input: large).status == 0)
+    #expect(try server.larder("get", "items", "large").output == large)
+    let middle = try server.larder("get", "items", "large", "--range", "1000-2500000")
+    #expect(middle.output == Array(large[1_000...2_500_000]))
+  }
+
+  @Test func `a value is written from a file or a pipe`() throws {
+    let server = try RunningServer()
+    let copied = try server.shell(
+      """
+      head -c 5000000 /dev/urandom > "$TMPDIR/file" && : > "$TMPDIR/empty"
+      larder put items file --file "$TMPDIR/file" && larder get items file | cmp - "$TMPDIR/file" && echo file
+      cat "$TMPDIR/file" | larder put items pipe --if-absent && larder get items pipe | cmp - "$TMPDIR/file" && echo pipe
+      larder put items - --file - < "$TMPDIR/file" --expire 1h && larder get items - | cmp - "$TMPDIR/file" && echo dash
+      larder put items empty --file "$TMPDIR/empty" && larder get items empty | cmp - "$TMPDIR/empty" && echo empty
+      cat "$TMPDIR/file" | larder put items pipe --if-absent; echo $?
+      larder put items pipe --if-revision 2 --file "$TMPDIR/file"; larder count items
+      """)
+    #expect(copied.lines == ["1", "file", "2", "pipe", "3", "dash", "4", "empty", "3", "5", "4"], "\(copied)")
+    #expect(copied.error.contains("the key has an entry"))
+    let both = try server.larder("put", "items", "a", "b", "--file", "c")
+    #expect(both.status == 2 && both.error.contains("not both"))
+    #expect(try server.larder("put", "items", "a", "--file", "/nowhere/at-all").status == 2)
+    let tooLarge = try server.shell("head -c 20000000 /dev/zero | larder put items large")
+    #expect(tooLarge.status == 3 && tooLarge.error.contains("the server takes values of up to 16"), "\(tooLarge)")
+    #expect(try server.larder("get", "items", "large").status == 1)
+  }
+
   @Test func `changes are printed as they happen until the command is interrupted`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "old", "1").status == 0)

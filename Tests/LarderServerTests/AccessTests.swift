@@ -20,6 +20,7 @@ extension ServerTests {
       case .put: Request.put("a", [1], id: 9)
       case .delete: Request.delete("a", id: 9)
       case .get: Request.get("a", id: 9)
+      case .getRange: Request.make(.getRange, id: 9, [UInt8](repeating: 0, count: 16) + Array("a".utf8))
       case .page: Request.page(id: 9, limit: 1)
       case .all: Request.all(id: 9)
       case .putMany: Request.putMany([], id: 9)
@@ -33,6 +34,11 @@ extension ServerTests {
       case .aggregate: Request.make(.aggregate, id: 9, [UInt8](repeating: 0, count: 8) + Array("{}".utf8))
       case .changeMatching: Request.make(.changeMatching, id: 9, [3, 0, 0, 0, 0, 0, 0, 0])
       case .apply: Request.apply([.put("a", [1])], id: 9)
+      case .uploadBegin: Request.make(.uploadBegin, id: 9)
+      case .uploadPart: Request.make(.uploadPart, store: 0, id: 9, [UInt8](repeating: 0, count: 16))
+      case .uploadPut:
+        Request.make(.uploadPut, id: 9, [UInt8](repeating: 0, count: 16) + Request.write("a", []))
+      case .uploadDiscard: Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))
       case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
       case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
       }

@@ -121,6 +121,44 @@ extension ServerTests {
       #expect(try client.call(Request.get("c", id: 12)).entries.map(\.value) == [Self.value("c")])
     }
 
+    /// Returns the reply to a request for a range of a value.
+    private func range(
+      of key: String, _ offset: UInt64, _ count: UInt32, ifRevision revision: UInt64? = nil, _ client: TestClient
+    ) throws -> Reply {
+      var body = ByteBuffer()
+      unsafe body.appendRange(offset: offset, count: count, ifRevision: revision, key: Array(key.utf8).span.bytes)
+      return try client.call(Request.make(.getRange, id: 5, body.toArray()))
+    }
+
+    @Test func `no range of a damaged value is returned, and every range of others is`() throws {
+      let log = try LargeValues()
+      let client = log.client
+      try log.damage("c")
+      // The damage is at byte 20,000.
+      for offset: UInt64 in [0, 20_000, 69_999] {
+        let reply = try range(of: "c", offset, 1, client)
+        #expect(reply.isError(.valueDamaged, id: 5) && reply.message.contains("\"c\""), "\(reply)")
+      }
+      let size = try range(of: "c", 70_000, 1, client)
+      #expect(unsafe RangeReply(size.body.span.bytes)?.valueSize == 70_000)
+      for key in ["a", "b", "d"] {
+        let value = Self.value(key)
+        for _ in 0..<2 {
+          for offset in [0, 1, 32_767, value.count - 1, value.count] {
+            let reply = try range(of: key, UInt64(offset), 50_000, client)
+            let decoded = try #require(unsafe RangeReply(reply.body.span.bytes), "\(reply)")
+            #expect(decoded.valueSize == value.count)
+            #expect(Array(reply.body[decoded.record.value]) == Array(value[offset...].prefix(50_000)))
+          }
+        }
+      }
+      // Damage that comes after a value has been verified.
+      try log.damage("d")
+      #expect(try range(of: "d", 20_000, 1, client).isError(.valueDamaged, id: 5))
+      #expect(try range(of: "d", 0, 20_000, client).isError(.valueDamaged, id: 5))
+      #expect(try range(of: "d", 65_536, 20_000, client).isDone)
+    }
+
     @Test func `an apply does not read a damaged value that it replaces`() throws {
       let log = try LargeValues()
       let client = log.client

@@ -48,7 +48,7 @@ import Wire
     _ = try await store.count(.all, using: "byAge")
     let hello = try #require(bodies.withLock { $0[.hello] }?.first)
     let features = unsafe try ClientHello(body: hello.span.bytes).features
-    #expect(features == Features.documents)
+    #expect(features == Features.all)
     let expected: [[UInt8]] = [
       body(
         limit: 20, skip: 1, #"{"age":{"$gt":12}}"#, sort: #"[{"name":"asc"},{"age":"desc"}]"#,

@@ -9,6 +9,8 @@ what the server accounts for.
 from __future__ import annotations
 
 import argparse
+import os
+import random
 import select
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import unittest
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import larder_wire as wire
 from brief_case import BriefCase, run
@@ -120,6 +123,27 @@ class MemoryChecks(MemoryCase):
         self.close([raw])
         self.assert_memory_comes_back()
         self.assert_memory_is_explained()
+
+    def test_uploads(self) -> None:
+        """Of clients that never put them: the server refuses parts beyond its limit, and forgets all with the connections."""
+        store = self.create_store()
+        refused, clients = 0, [Client(self.server.address, timeout=30) for _ in range(10)]
+        for client in clients:
+            handle = client.open("store").handle
+            for _ in range(8):
+                upload = wire.decode_integer(client.request(Operation.upload_begin, store=handle))
+                try:
+                    for offset in range(0, 15 * MEBIBYTE, MEBIBYTE):
+                        client.request(Operation.upload_part, wire.encode_upload_part(upload, offset, bytes(MEBIBYTE)))
+                except LarderError as error:
+                    self.assertEqual((error.code, error.outcome), (Code.tooManyRequests, Outcome.not_executed))
+                    refused += 1
+        self.assertGreater(refused, 0)
+        self.assertLess(self.resident_bytes(), 640 * MEBIBYTE)
+        store.put("small", bytes(100_000))
+        self.close(clients)
+        self.assertLess(self.client.stats()["input_bytes"], MEBIBYTE)
+        self.assert_memory_comes_back()
 
     def test_half_frames(self) -> None:
         """The server ends some of the connections because it holds too much of their frames."""
@@ -272,13 +296,43 @@ class MemoryLimitChecks(MemoryCase):
         self.assertIn("memory-limit", checked.stderr)
 
 
+class CommandChecks(MemoryCase):
+    """`larder put` and `larder get` of a value of 48 MiB, whose memory must not grow with it."""
+
+    options = ("--max-frame", str(64 * MEBIBYTE))
+    size = 48 * MEBIBYTE
+
+    def peak_bytes(self, *arguments: str, **files: IO[bytes]) -> int:
+        """Runs `larder` and returns the greatest size of its resident memory."""
+        command = [self.program.with_name("larder"), "--server", self.server.address, *arguments]
+        process = subprocess.Popen(command, **files)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0, arguments)
+        return usage.ru_maxrss << 10
+
+    def test_values_of_commands(self) -> None:
+        self.create_store()
+        with tempfile.TemporaryFile() as value, tempfile.TemporaryFile() as output:
+            for number in range(self.size // MEBIBYTE):
+                value.write(random.Random(number).randbytes(MEBIBYTE))
+            value.seek(0)
+            base = self.peak_bytes("ping", stdout=subprocess.DEVNULL)
+            peaks = [self.peak_bytes("put", "store", "key", stdin=value, stdout=subprocess.DEVNULL)]
+            peaks.append(self.peak_bytes("get", "store", "key", stdout=output))
+            self.assertLess(max(peaks), base + self.size // 4, "put and get keep much of the value in memory")
+            value.seek(0)
+            output.seek(0)
+            self.assertTrue(value.read() == output.read())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the memory of a larderd.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     parser.add_argument("--thorough", action="store_true", help="make larger bursts, and several of them")
     options = parser.parse_args()
     MemoryCase.program, MemoryCase.thorough = options.server.resolve(), options.thorough
-    suites = (unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in (MemoryChecks, MemoryLimitChecks))
+    suites = (unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in (MemoryChecks, MemoryLimitChecks, CommandChecks))
     passed, failed = run(unittest.TestSuite(suites))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -26,6 +26,61 @@ class EntryChecks(Case):
             self.assertEqual(self.store.get("key").value, value)
             self.assertEqual(next(self.store.all()).value, value)
 
+    def test_ranges(self) -> None:
+        value = random.Random(1).randbytes(300_000)
+        revision = self.store.put("key", value)
+        for offset, count in ((0, 300_000), (0, 0), (1, 1), (65_535, 65_537), (299_999, 5), (300_000, 1), (2**64 - 1, 2**32 - 1)):
+            for condition in (None, revision):
+                found = self.store.get_range("key", offset, count, condition)
+                self.assertEqual((found.value, found.size), (value[offset : offset + count], len(value)))
+                self.assertEqual((found.revision, found.expire_after_milliseconds), (revision, None))
+        with self.refuses(Code.conditionFailed):
+            self.store.get_range("key", 0, 1, revision + 1)
+        self.assertIsNone(self.store.get_range("none", 0, 1))
+        with self.refuses(Code.conditionFailed):
+            self.store.get_range("none", 0, 1, revision)
+        self.store.put("list", [b"a"])
+        with self.refuses(Code.illegalArgument):
+            self.store.get_range("list", 0, 1)
+
+    def test_uploads(self) -> None:
+        part = random.Random(2).randbytes(100_000)
+        revision = self.store.put_chunks("key", [part, b"", part[:7], part])
+        entry = self.store.get("key")
+        self.assertEqual((entry.value, entry.revision), (part + part[:7] + part, revision))
+        self.assertEqual(self.store.put_chunks("empty", []), revision + 1)
+        self.assertEqual(self.store.get("empty").value, b"")
+        with self.refuses(Code.conditionFailed):
+            self.store.put_chunks("key", [part], if_absent=True)
+        with self.refuses(Code.conditionFailed):
+            self.store.put_chunks("key", [part], if_revision=revision + 1)
+        self.assertEqual(self.store.put_chunks("key", [part], 60_000, if_revision=revision), revision + 2)
+        self.assertGreater(self.store.get("key").expire_after_milliseconds, 50_000)
+        with self.refuses(Code.valueTooLarge):
+            self.store.put_chunks("key", [bytes(1 << 20)] * 16)
+        self.assertEqual(self.store.get("key").value, part)
+
+    def test_uploads_of_other_connections_are_unknown(self) -> None:
+        upload = wire.decode_integer(self.client.request(Operation.upload_begin, store=self.store.handle))
+        other = self.second_client()
+        for operation, body in (
+            (Operation.upload_part, wire.encode_upload_part(upload, 0, b"part")),
+            (Operation.upload_discard, wire.encode_upload_discard(upload)),
+        ):
+            with self.refuses(Code.uploadUnknown):
+                other.request(operation, body)
+        self.client.request(Operation.upload_part, wire.encode_upload_part(upload, 0, b"part"))
+        with self.refuses(Code.illegalArgument):
+            self.client.request(Operation.upload_part, wire.encode_upload_part(upload, 0, b"part"))
+        write = Write("key", b"")
+        with self.refuses(Code.illegalArgument):
+            self.client.request(Operation.upload_put, wire.encode_upload_put(upload, 5, write), self.store.handle)
+        self.assertIsNone(self.store.get("key"))
+        self.client.request(Operation.upload_put, wire.encode_upload_put(upload, 4, write), self.store.handle)
+        self.assertEqual(self.store.get("key").value, b"part")
+        with self.refuses(Code.uploadUnknown):
+            self.client.request(Operation.upload_put, wire.encode_upload_put(upload, 4, write), self.store.handle)
+
     def test_revisions_count_requests_that_change_the_store(self) -> None:
         first = self.store.put("a", b"1")
         self.assertEqual(first, 1)

@@ -31,7 +31,7 @@ class FindChecks(Case):
         return found.result
 
     def test_the_hello_announces_documents(self) -> None:
-        self.assertEqual(self.client.hello.features, wire.DOCUMENTS)
+        self.assertEqual(self.client.hello.features, wire.FEATURES)
 
     def test_whole_documents_are_the_stored_bytes(self) -> None:
         found = [(entry.key, entry.value, entry.revision) for entry in self.store.find()]

@@ -13,7 +13,7 @@ from session_case import Case
 class ConnectionChecks(Case):
     def test_hello(self) -> None:
         hello = self.client.hello
-        self.assertEqual((hello.version, hello.features, hello.max_key_size), (1, wire.DOCUMENTS, 4096))
+        self.assertEqual((hello.version, hello.features, hello.max_key_size), (1, wire.FEATURES, 4096))
         self.assertGreaterEqual(hello.max_frame_size, 4096)
         self.assertLessEqual(hello.max_value_size, hello.max_frame_size - 8192)
         self.assertGreater(min(hello.max_value_size, hello.max_stores, hello.max_requests, hello.max_keys), 0)
@@ -24,7 +24,7 @@ class ConnectionChecks(Case):
         body = wire.encode_hello(0, 65535, 0xFFFF_FFFF, "a" * 255, features=0xFFFF_FFFF) + b"later fields"
         raw.send(wire.encode_frame(Operation.hello, 0xFFFF_FFFF, body))
         hello = wire.decode_hello(raw.done(0xFFFF_FFFF).body)
-        self.assertEqual((hello.version, hello.features), (1, wire.DOCUMENTS))
+        self.assertEqual((hello.version, hello.features), (1, wire.FEATURES))
 
     def test_byte_5_and_the_store_of_a_hello_are_ignored(self) -> None:
         raw = self.raw(greeted=False)

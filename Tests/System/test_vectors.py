@@ -91,6 +91,14 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_store_create(frame["name"], frame["specification"])
         case Operation.get:
             return bytes.fromhex(frame["keyHex"])
+        case Operation.get_range:
+            return wire.encode_range(bytes.fromhex(frame["keyHex"]), frame["offset"], frame["count"], frame.get("ifRevision"))
+        case Operation.upload_part:
+            return wire.encode_upload_part(frame["upload"], frame["offset"], bytes.fromhex(frame["bytesHex"]))
+        case Operation.upload_put:
+            return wire.encode_upload_put(frame["upload"], frame["size"], writes_of(frame)[0])
+        case Operation.upload_discard:
+            return wire.encode_upload_discard(frame["upload"])
         case Operation.get_many | Operation.delete_many:
             return wire.encode_keys(keys_of(frame))
         case Operation.put:
@@ -156,6 +164,12 @@ def record_fields(entry: Entry | None) -> Frame:
 
 def reply_fields(body: bytes) -> Frame:
     return {"records": [record_fields(entry) for entry in wire.decode_records(body)]}
+
+
+def range_fields(body: bytes) -> Frame:
+    found = wire.decode_range(body)
+    record = record_fields(Entry("", found.value, found.revision, found.expire_after_milliseconds))
+    return {"size": found.size, "records": [record]}
 
 
 def change_fields(change: wire.Change) -> Frame:
@@ -224,6 +238,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.store_open: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
     Operation.get: reply_fields,
+    Operation.get_range: range_fields,
     Operation.get_many: reply_fields,
     Operation.page: reply_fields,
     Operation.all: reply_fields,
@@ -236,6 +251,8 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.apply: integer_named("revision"),
+    Operation.upload_begin: integer_named("upload"),
+    Operation.upload_put: integer_named("revision"),
     Operation.delete: integer_named("count"),
     Operation.delete_many: integer_named("count"),
     Operation.delete_all: integer_named("count"),

@@ -51,6 +51,9 @@ struct Fields: Decodable, Equatable, Sendable {
   private var offset: UInt64?
   private var revision: UInt64?
   private var count: UInt64?
+  private var size: UInt64?
+  private var upload: UInt64?
+  private var bytesHex: String?
   // Documents.
   private var countOnly: Bool?
   private var explain: Bool?
@@ -140,6 +143,10 @@ extension Fields {
     case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
     case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
     case .get: buffer.append([UInt8](hex: keyHex!))
+    case .getRange:
+      let key = [UInt8](hex: keyHex!)
+      unsafe buffer.appendRange(
+        offset: offset!, count: UInt32(count!), ifRevision: ifRevision, key: key.span.bytes)
     case .getMany, .deleteMany:
       buffer.append(UInt32(keysHex!.count))
       for key in keysHex! { unsafe buffer.appendListedKey([UInt8](hex: key).span.bytes) }
@@ -168,7 +175,12 @@ extension Fields {
       buffer.append(UInt32(records!.count))
       for record in records! { record.appendOperation(to: &buffer) }
     case .indexEnsure: buffer.append(definition!)
-    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList: break
+    case .uploadPart:
+      let bytes = [UInt8](hex: bytesHex!)
+      unsafe buffer.appendUploadPart(upload!, offset: offset!, bytes: bytes.span.bytes)
+    case .uploadPut: records![0].appendUploadPut(upload!, size: size!, to: &buffer)
+    case .uploadDiscard: buffer.append(upload!)
+    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin: break
     }
     buffer.endFrame(start)
     return buffer.toArray()
@@ -222,6 +234,10 @@ extension Fields {
       guard let creation = StoreCreation(body) else { return false }
       (name, specification) = (creation.name, creation.specification)
     case .get: keyHex = body.toArray().hex
+    case .getRange:
+      guard let range = RangeRequest(body) else { return false }
+      (offset, count, ifRevision) = (range.offset, UInt64(range.count), range.revision)
+      keyHex = body.extracting(range.key).toArray().hex
     case .getMany, .deleteMany:
       guard var keys = KeyList(body) else { return false }
       var found: [String] = []
@@ -248,10 +264,20 @@ extension Fields {
       if request.isDelete { delete = true } else { update = body.extracting(request.update).toString() }
     case .apply: return decodeOperations(body)
     case .indexEnsure: definition = body.toString()
+    case .uploadPart:
+      guard let part = UploadPart(body) else { return false }
+      (upload, offset, bytesHex) = (part.number, part.offset, body.extracting(part.bytes).toArray().hex)
+    case .uploadPut:
+      guard let put = UploadPut(body) else { return false }
+      (upload, size, records) = (put.number, put.size, [RecordFields(put.write, in: body)])
+    case .uploadDiscard:
+      upload = body.integer(at: 0, as: UInt64.self)
+      return body.byteCount == 8
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
-    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList: return body.byteCount == 0
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin:
+      return body.byteCount == 0
     }
     return true
   }
@@ -325,6 +351,13 @@ extension RecordFields {
       ifRevision: ifRevision, key: key.span.bytes, value: value.span.bytes)
   }
 
+  fileprivate func appendUploadPut(_ number: UInt64, size: UInt64, to buffer: inout ByteBuffer) {
+    let key = [UInt8](hex: keyHex!)
+    unsafe buffer.appendUploadPut(
+      number, size: size, kind: kind == "list" ? .list : .single, expiry: expireAfterMilliseconds ?? 0,
+      ifAbsent: ifAbsent ?? false, ifRevision: ifRevision, key: key.span.bytes)
+  }
+
   fileprivate init(_ write: WriteRecord, in body: RawSpan) {
     self.init(kind: "\(write.kind)")
     keyHex = body.extracting(write.key).toArray().hex
@@ -379,7 +412,7 @@ extension Fields {
           maxKeyCount: mostKeys!, name: name!), id: id)
       return buffer.toArray()
     }
-    if let number = revision ?? count {
+    if let number = revision ?? count ?? upload {
       buffer.appendReply(id: id, number: number)
       return buffer.toArray()
     }
@@ -392,6 +425,7 @@ extension Fields {
     for entry in slow ?? [] { buffer.append(entry.entry) }
     for connection in connections ?? [] { buffer.append(connection.connection) }
     for store in stores ?? [] { buffer.append(store.store) }
+    if let size { buffer.append(size) }
     for record in records ?? [] { record.appendEntry(to: &buffer) }
     if let through { buffer.append(through) }
     for change in changes ?? [] { change.appendChange(to: &buffer) }
@@ -440,13 +474,19 @@ extension Fields {
     case .storeList:
       stores = ListedStore.decode(body)?.map { StoreFields($0) }
       return stores != nil
-    case .put, .putMany, .apply:
+    case .uploadBegin:
+      upload = body.integer(at: 0, as: UInt64.self)
+      return body.byteCount == 8
+    case .put, .putMany, .apply, .uploadPut:
       revision = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .delete, .deleteMany, .deleteAll, .count:
       count = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
     case .get, .getMany, .page, .all: return decodeEntries(body)
+    case .getRange:
+      guard let range = RangeReply(body) else { return false }
+      (size, records) = (range.valueSize, [RecordFields(range.record, in: body)])
     case .find, .aggregate: return decodeFound(body)
     case .changeMatching:
       changed = MatchingChanges(body).map { ChangedFields($0) }
@@ -456,7 +496,8 @@ extension Fields {
       (created, name) = (ensured.isCreated, ensured.name)
     case .indexList: indexes = body.toString()
     case .watch: return decodeChanges(body)
-    case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete: return body.byteCount == 0
+    case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete, .uploadPart, .uploadDiscard:
+      return body.byteCount == 0
     case .credit, .cancel, nil: return false
     }
     return true

@@ -28,11 +28,11 @@ from typing import Any, Self
 
 import larder_wire as wire
 from larder_wire import Change, Check, Code, ConnectionStatistics, Delete, DocumentChanges, Entry, FindResult, Hello, Key, Operation
-from larder_wire import Outcome, Reply, SlowLogRecord, StoreDescription, Update, Value, Write
+from larder_wire import Outcome, Range, Reply, SlowLogRecord, StoreDescription, Update, Value, Write
 
 __all__ = [
     "ReplyStream", "Change", "Check", "Client", "Code", "Delete", "DocumentChanges", "Entry", "FindResult", "FoundDocuments",
-    "LarderError", "Outcome", "Store", "StoreDescription", "Update", "Watch", "Write",
+    "LarderError", "Outcome", "Range", "Store", "StoreDescription", "Update", "Watch", "Write",
 ]
 
 
@@ -107,7 +107,7 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.DOCUMENTS)))
+            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.FEATURES)))
         except BaseException:
             self.close()
             raise
@@ -255,6 +255,15 @@ class Store:
             raise
         return _named(entry, key)
 
+    def get_range(self, key: Key, offset: int, count: int, if_revision: int | None = None) -> Range | None:
+        """Returns up to `count` bytes of a single value from `offset` on, with the size of the value."""
+        try:
+            return wire.decode_range(self._request(Operation.get_range, wire.encode_range(key, offset, count, if_revision)))
+        except LarderError as error:
+            if error.code == Code.notFound:
+                return None
+            raise
+
     def get_many(self, keys: Iterable[Key]) -> list[Entry | None]:
         """Returns each key's entry or None, all from one snapshot."""
         keys = list(keys)
@@ -271,6 +280,29 @@ class Store:
         """Writes an entry and returns its revision."""
         write = Write(key, value, expire_after_milliseconds, if_absent, if_revision)
         return wire.decode_integer(self._request(Operation.put, wire.encode_write(write)))
+
+    def put_chunks(
+        self,
+        key: Key,
+        chunks: Iterable[bytes],
+        expire_after_milliseconds: int | None = None,
+        if_absent: bool = False,
+        if_revision: int | None = None,
+    ) -> int:
+        """Writes a single value that arrives in chunks, in one step at the end. Returns the entry's revision."""
+        upload = wire.decode_integer(self._request(Operation.upload_begin))
+        try:
+            size = 0
+            for chunk in chunks:
+                self.client.request(Operation.upload_part, wire.encode_upload_part(upload, size, chunk))
+                size += len(chunk)
+            write = Write(key, b"", expire_after_milliseconds, if_absent, if_revision)
+            return wire.decode_integer(self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
+        except BaseException as error:
+            # The server discards the upload of a connection that ends.
+            if not isinstance(error, LarderError) or error.code is not None:
+                self.client.request(Operation.upload_discard, wire.encode_upload_discard(upload))
+            raise
 
     def put_many(self, writes: Iterable[Write]) -> int:
         """Writes all entries, or none if a condition fails. Returns their common revision (0 for no writes)."""

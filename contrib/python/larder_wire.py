@@ -12,7 +12,8 @@ Key = str | bytes
 Value = bytes | list[bytes]  # single, or the elements of a list
 
 
-DOCUMENTS = 1  # §3: the feature bit of documents and their indexes
+DOCUMENTS, RANGES, UPLOADS = 1, 2, 4  # §3: the feature bits of documents and their indexes, ranges, and uploads
+FEATURES = DOCUMENTS | RANGES | UPLOADS
 
 
 class Operation(IntEnum):
@@ -20,8 +21,9 @@ class Operation(IntEnum):
 
     hello, credit, cancel, ping, stats, slow_log, connections = range(1, 8)
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
-    get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(16, 28)
+    get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
+    upload_begin, upload_part, upload_put, upload_discard = range(32, 36)
 
 
 class Outcome(IntEnum):
@@ -44,7 +46,7 @@ class Code(IntEnum):
     changesLost = 36
     notPermitted = 37
     queryStopped = 38
-    indexExists, tooManyIndexes, indexUnknown = 39, 40, 41
+    indexExists, tooManyIndexes, indexUnknown, uploadUnknown = 39, 40, 41, 42
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:
@@ -105,6 +107,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Range:
+    """§6.12: a part of a value. `size` is that of the whole value."""
+
+    value: bytes
+    size: int
+    revision: int
+    expire_after_milliseconds: int | None = None
+
+
+@dataclass(frozen=True)
 class Write:
     """§4: a write record."""
 
@@ -144,7 +156,7 @@ class Check:
 
 @dataclass(frozen=True)
 class SlowLogRecord:
-    """§6.1: a slow wakeup of a worker. `operations` has a bit for each operation's number."""
+    """§6.1: a slow wakeup of a worker. `operations` has a bit for each operation's number, and bit 0 for those above 31."""
 
     milliseconds_ago: int
     nanoseconds: int
@@ -328,6 +340,24 @@ def encode_delete(key: Key, if_revision: int | None = None) -> bytes:
     return condition + encode_key(key)
 
 
+def encode_range(key: Key, offset: int, count: int, if_revision: int | None = None) -> bytes:
+    condition = b"" if if_revision is None else pack("Q", if_revision)
+    return pack("IIQ", (if_revision is not None) << 2, count, offset) + condition + encode_key(key)
+
+
+def encode_upload_part(upload: int, offset: int, part: bytes) -> bytes:
+    return pack("QQ", upload, offset) + part
+
+
+def encode_upload_put(upload: int, size: int, write: Write) -> bytes:
+    """`write` has no value, or an empty list."""
+    return pack("QQ", upload, size) + encode_write(write)
+
+
+def encode_upload_discard(upload: int) -> bytes:
+    return pack("Q", upload)
+
+
 def encode_all(prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> bytes:
     return _encode_range(prefix, cursor, reverse, keys_only, b"")
 
@@ -486,6 +516,14 @@ def decode_records(body: bytes) -> list[Entry | None]:
             raise WireError(f"an entry of kind {kind}")
         entries.append(Entry(key, decode_list(value) if kind == 2 else value, revision, expiry) if kind else None)
     return entries
+
+
+def decode_range(body: bytes) -> Range:
+    size = Reader(body).integer(8)
+    match decode_records(body[8:]):
+        case [Entry("", bytes(value), revision, expiry)] if len(value) <= size:
+            return Range(value, size, revision, expiry)
+    raise WireError("the reply to a get-range has no single value")
 
 
 def decode_found(body: bytes) -> list[Entry | FindResult]:

@@ -98,6 +98,7 @@ extension LarderError: CustomStringConvertible {
     case .indexExists: "nothing was changed: give the index another name, or delete the one that exists"
     case .tooManyIndexes: "nothing was changed: delete an index that is not used"
     case .indexUnknown: "check the index's name"
+    case .uploadUnknown: "nothing was changed: put the value again, from its beginning"
     case .versionNotSupported: "use a client and a server with a common protocol version"
     default: "nothing was changed; the same call would be refused again"
     }
@@ -130,6 +131,8 @@ extension LarderError {
     case tooManyIndexes
     /// The store has no index of that name.
     case indexUnknown
+    /// The server has discarded an upload, or the connection on which it began was lost.
+    case uploadUnknown
     /// The connection ended before the reply arrived.
     case disconnected
     /// The call's timeout passed.
@@ -210,6 +213,7 @@ extension LarderError {
         case .indexExists: .indexExists
         case .tooManyIndexes: .tooManyIndexes
         case .indexUnknown: .indexUnknown
+        case .uploadUnknown: .uploadUnknown
         }
     }
   }

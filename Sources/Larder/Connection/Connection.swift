@@ -429,7 +429,7 @@ final class Connection: Sendable {
     var hello = ByteBuffer()
     hello.appendRequest(
       ClientHello(
-        features: Features.documents, credit: UInt32(configuration.credit), name: configuration.helloName),
+        features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName),
       id: Self.helloID)
     let sent = unsafe socket.descriptor.send(hello.bytes)
     switch sent {

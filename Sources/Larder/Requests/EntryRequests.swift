@@ -45,15 +45,21 @@ struct PutRequest: Request {
   }
 
   func encode(into output: inout ByteBuffer) {
-    let (isAbsent, revision): (Bool, UInt64?) =
-      switch condition {
-      case .always: (false, nil)
-      case .absent: (true, nil)
-      case .revision(let revision): (false, revision)
-      }
+    let (isAbsent, revision) = condition.fields
     RawSpan.with(key) { key in
       unsafe output.appendWrite(
         kind: kind, expiry: expiry, ifAbsent: isAbsent, ifRevision: revision, key: key, value: value.span.bytes)
+    }
+  }
+}
+
+extension WriteCondition {
+  /// The condition as the fields of a write record.
+  var fields: (isAbsent: Bool, revision: UInt64?) {
+    switch self {
+    case .always: (false, nil)
+    case .absent: (true, nil)
+    case .revision(let revision): (false, revision)
     }
   }
 }

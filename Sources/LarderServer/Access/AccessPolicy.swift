@@ -105,9 +105,10 @@ extension Operation {
   /// The right that a request needs: `Protocol/wire.md` §10.
   var right: Right {
     switch self {
-    case .hello, .credit, .cancel, .ping, .storeClose, .storeList: .nothing
-    case .stats, .storeOpen, .get, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList: .read
-    case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching, .apply: .write
+    case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard: .nothing
+    case .stats, .storeOpen, .get, .getRange, .getMany, .count, .page, .all, .watch, .find, .aggregate, .indexList:
+      .read
+    case .put, .putMany, .delete, .deleteMany, .deleteAll, .changeMatching, .apply, .uploadBegin, .uploadPut: .write
     case .storeCreate, .storeDrop, .slowLog, .connections, .indexEnsure, .indexDelete: .admin
     }
   }

@@ -55,7 +55,10 @@ final class BufferTotals: Sendable {
   fileprivate let outputShare: Int
   /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
   fileprivate let inputShare: Int
+  /// The maximum number of bytes of all uploads.
+  private let maxUploadBytes: Int
   private let input = Atomic<Int>(0)
+  private let uploads = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
   /// How much of the output are large values.
   private let outputValues = Atomic<Int>(0)
@@ -68,6 +71,7 @@ final class BufferTotals: Sendable {
     outputShare = max(limits.maxTotalOutputBytes / workerCount, limits.maxOutputBytes + limits.maxFrameBytes)
     // A buffer that grows takes up to twice its contents.
     inputShare = max(limits.maxTotalInputBytes / workerCount, 2 * limits.maxFrameBytes)
+    maxUploadBytes = max(limits.maxTotalInputBytes, 2 * limits.maxFrameBytes)
   }
 
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
@@ -77,6 +81,15 @@ final class BufferTotals: Sendable {
   var memoryBytes: Int {
     max(0, input.load(ordering: .relaxed) + output.load(ordering: .relaxed) - outputValues.load(ordering: .relaxed))
       + ValueMemory.releasedByteCount
+  }
+
+  /// Whether there is room for so many more bytes of uploads.
+  func mayUpload(_ byteCount: Int) -> Bool { uploads.load(ordering: .relaxed) + byteCount <= maxUploadBytes }
+
+  /// Records that the storage of an upload has grown; shrunk if `byteCount` is negative. It counts as input.
+  func uploadDidChange(by byteCount: Int) {
+    uploads.add(byteCount, ordering: .relaxed)
+    addInput(byteCount)
   }
 
   fileprivate func addInput(_ byteCount: Int) {

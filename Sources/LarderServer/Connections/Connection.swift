@@ -18,6 +18,7 @@ struct Connection: ~Copyable {
   var grants = Grants()
   var stores = OpenStores()
   var streams: [ReplyStream] = []
+  var uploads: [ValueUpload] = []
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
   /// Whether its next request, in the inbox, must be executed again: see `RequestResult.isDeferred`.
@@ -120,7 +121,7 @@ struct Connection: ~Copyable {
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
   /// to do.
   var isQuiet: Bool {
-    phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && !mayHaveInput
+    phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && uploads.isEmpty && !mayHaveInput
       && !isDeferred && !isPaused && interest == Self.initialInterest
   }
 

@@ -330,6 +330,7 @@ struct ConnectionHandler: ~Copyable {
     // If replies are in the way, sending them continues the requests.
     if connection.mustRetry, !deferred.contains(connection.token) { deferred.append(connection.token) }
     if let deadline = connection.pauseDeadline { sweepTimer.schedule(noLaterThan: deadline) }
+    if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
     processor.startJobs(of: &connection)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
@@ -505,6 +506,8 @@ struct ConnectionHandler: ~Copyable {
         sweepTimer.schedule(noLaterThan: deadline)
       }
     }
+    processor.discardIdleUploads(of: &connection)
+    if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
     if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
     guard let timeout = connection.timeout(processor.limits) else { return }

@@ -6,7 +6,7 @@ import Wire
 /// thread reads.
 final class WorkerMetrics: Sendable {
   /// The number of counters for operations. All operations are below it; 0 stands for requests of unknown operations.
-  static let operationCount = 32
+  static let operationCount = 64
   private static let outcomeCount = 4
 
   /// Requests by operation and outcome.
@@ -61,19 +61,19 @@ final class WorkerMetrics: Sendable {
 struct WakeupCounts: ~Copyable {
   private(set) var requests: UInt64 = 0
   /// A bit for each operation that was requested.
-  private var operations: UInt32 = 0
+  private var operations: UInt64 = 0
   private var receivedBytes: UInt64 = 0
   private var sentBytes: UInt64 = 0
   /// Requests by operation, and those among them that failed. Zero where `operations` has no bit.
-  private var counts = InlineArray<32, UInt32>(repeating: 0)
-  private var failures = InlineArray<32, UInt32>(repeating: 0)
+  private var counts = InlineArray<64, UInt32>(repeating: 0)
+  private var failures = InlineArray<64, UInt32>(repeating: 0)
 
   @inline(__always)
   mutating func count(_ operation: UInt8) {
     requests &+= 1
     let operation = Self.index(operation)
     counts[operation] &+= 1
-    operations |= 1 &<< UInt32(truncatingIfNeeded: operation)
+    operations |= 1 &<< UInt64(truncatingIfNeeded: operation)
   }
 
   /// Counts a request whose outcome is recorded when its job has ended.
@@ -102,14 +102,14 @@ struct WakeupCounts: ~Copyable {
   func slowLogEntry(nanoseconds: UInt64, store: String) -> SlowLog.Entry {
     SlowLog.Entry(
       ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: UInt32(clamping: requests),
-      receivedBytes: receivedBytes, operations: operations, store: store)
+      receivedBytes: receivedBytes, operations: SlowLog.Entry.bits(operations), store: store)
   }
 
   /// Moves everything to the metrics.
   @inline(__always)
   mutating func move(to metrics: WorkerMetrics, nanoseconds: UInt64) {
     while operations != 0 {
-      let operation = operations.trailingZeroBitCount & 31
+      let operation = operations.trailingZeroBitCount & 63
       operations &= operations &- 1
       metrics.count(counts[operation] &- failures[operation], operation, .done)
       metrics.record(nanoseconds: nanoseconds, count: counts[operation], of: operation)
@@ -177,10 +177,15 @@ struct SlowLog {
     let nanoseconds: UInt64
     let requests: UInt32
     let receivedBytes: UInt64
-    /// A bit for each operation that was requested.
+    /// A bit for each operation that was requested; bit 0 for those above 31.
     let operations: UInt32
     /// The store that was locked last; empty if none was.
     let store: String
+
+    /// Returns the bits of an entry for a bit for each operation.
+    static func bits(_ operations: UInt64) -> UInt32 {
+      UInt32(truncatingIfNeeded: operations) | (operations >> 32 == 0 ? 0 : 1)
+    }
   }
 
   private var entries: [Entry] = []

@@ -70,6 +70,20 @@ struct ReplyBuffer: ~Copyable {
       key: key, value: value)
   }
 
+  /// Appends the record of an entry with a part of its value.
+  mutating func appendEntry(_ entry: EntryView, valueRange: Range<Int>, now: UInt64) {
+    unsafe bytes.appendEntryHeader(
+      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
+      key: UnsafeRawBufferPointer(start: nil, count: 0), valueSize: valueRange.count)
+    if let value = unsafe entry.value {
+      unsafe bytes.append(UnsafeRawBufferPointer(rebasing: value[valueRange]))
+    } else if !valueRange.isEmpty, let value = entry.separatedValue {
+      missingValues.append(
+        MissingValue(
+          value: value.part(valueRange), offset: bytes.extend(by: valueRange.count), key: unsafe ArraySlice(entry.key)))
+    }
+  }
+
   /// Appends the record of an entry whose value is in a file, with room for the value.
   private mutating func appendWithoutValue(_ entry: EntryView, key: UnsafeRawBufferPointer, now: UInt64) {
     guard let value = entry.separatedValue else { preconditionFailure("a value is in memory or in a file") }

@@ -12,6 +12,32 @@ extension RequestProcessor {
     return RequestResult(shownRevision: entry.revision)
   }
 
+  /// `Protocol/wire.md` §6.12.
+  mutating func getRange(
+    _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
+  ) -> RequestResult {
+    guard let request = RangeRequest(body) else { return replies.fail(.malformed, id, BodyFlaw.ofRange(body)) }
+    let key = body.extracting(request.key)
+    guard Key.isValid(key) else { return replies.fail(.keyInvalid, id, BodyFlaw.ofKey(key)) }
+    let entry = map.get(key, now: now)
+    let shownRevision = entry?.revision ?? map.lastRemoval
+    if let revision = request.revision, revision != entry?.revision {
+      let reason = WriteCondition(ifAbsent: false, ifRevision: revision).failure(actual: entry?.revision)
+      return replies.fail(.conditionFailed, id, reason).showing(shownRevision)
+    }
+    guard let entry else { return replies.fail(.notFound, id).showing(shownRevision) }
+    guard entry.kind == .single else {
+      return replies.fail(.illegalArgument, id, "the value is a list, which has no ranges").showing(shownRevision)
+    }
+    let offset = Int(min(request.offset, UInt64(entry.valueByteCount)))
+    let count = min(Int(request.count), entry.valueByteCount - offset)
+    let start = replies.bytes.beginReply(id: id)
+    replies.bytes.append(UInt64(entry.valueByteCount))
+    replies.appendEntry(entry, valueRange: offset..<offset + count, now: now)
+    replies.bytes.endFrame(start)
+    return RequestResult(shownRevision: shownRevision)
+  }
+
   mutating func count(
     _ prefix: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) -> RequestResult {
@@ -100,7 +126,7 @@ extension RequestProcessor {
   }
 
   /// The error in a write whose form is valid; nil if there is none.
-  private func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
+  func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
     guard unsafe Key.isValid(body.extracting(unchecked: write.key)) else { return .keyInvalid }
     if write.value.count > maxValueSize { return .valueTooLarge }
     if write.kind == .list, !ListValue.isValid(body.extracting(write.value)) { return .dataSerialization }
@@ -113,7 +139,7 @@ extension RequestProcessor {
   }
 
   /// Describes the error in a write.
-  private func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
+  func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
     switch code {
     case .keyInvalid: BodyFlaw.ofKey(body.extracting(write.key))
     case .valueTooLarge: "the value has \(write.value.count) bytes; the limit is \(maxValueSize)"
@@ -135,7 +161,7 @@ extension RequestProcessor {
     "record \(index + 1) on \(body.quoted(write.key)): \(reason)"
   }
 
-  private func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
+  func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
     if write.flags & ~RecordFlags.expiry == 0 { return true }
     return map.satisfies(WriteCondition(write), key, now: now)
   }

@@ -41,7 +41,7 @@ extension RequestProcessor {
     connection.figures.setClientName(hello.name)
     replies.bytes.appendReply(
       ServerHello(
-        version: min(hello.versions.upperBound, ProtocolVersion.max), features: hello.features & Features.documents,
+        version: min(hello.versions.upperBound, ProtocolVersion.max), features: hello.features & Features.all,
         maxFrameSize: UInt32(limits.maxFrameBytes),
         maxValueSize: UInt32(maxValueSize), maxKeySize: UInt16(Key.maxSize),
         maxOpenStores: UInt16(limits.maxOpenStores),
@@ -65,6 +65,7 @@ extension RequestProcessor {
     guard header.flags == 0 else { return replies.fail(.malformed, id, "byte 5 of a request must be 0") }
     let takesStore =
       Self.isOnEntries(header.kind) || operation.isOnDocuments || operation == .storeClose
+      || operation == .uploadBegin
       || (operation == .stats && header.detail != 0)
     guard takesStore || header.detail == 0 else {
       return replies.fail(.malformed, id, "this operation takes no store handle")
@@ -104,6 +105,9 @@ extension RequestProcessor {
         case .indexDelete: return deleteIndex(header, body, &connection, store, into: &replies)
         default: return listIndexes(body, id, store, into: &replies)
         }
+      case .uploadBegin: return beginUpload(body, id, &connection, into: &replies)
+      case .uploadPart: return addUploadPart(body, id, &connection, into: &replies)
+      case .uploadDiscard: return discardUpload(body, id, &connection, into: &replies)
       case .storeCreate: return try createStore(header, body, &connection, into: &replies)
       case .storeList: return listStores(id, body, connection, into: &replies)
       case .storeDrop:

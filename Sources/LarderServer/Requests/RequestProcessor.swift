@@ -9,7 +9,7 @@ import Wire
 /// until a request needs another store. A handler returns a `RequestResult`; it leaves nothing behind for the next one.
 ///
 /// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a request costs no allocation and no
-/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Apply`, `+Streams` (replies of
+/// reference counting. The handlers are in extensions: `+Entries` (get, put, …), `+Apply`, `+Uploads`, `+Streams` (replies of
 /// several frames), `+Documents` (finds and the like), `+Watches`, and `+Server` (everything else). They are
 /// `mutating`, even if they change nothing, because the compiler copies a large struct that it lends to a function.
 struct RequestProcessor: ~Copyable {
@@ -122,7 +122,8 @@ struct RequestProcessor: ~Copyable {
     guard nanoseconds >= limits.slowThreshold.wholeMilliseconds * 1_000_000 else { return }
     let entry = SlowLog.Entry(
       ended: monotonicMilliseconds(), nanoseconds: nanoseconds, requests: 1,
-      receivedBytes: UInt64(request.byteCount), operations: 1 << UInt32(operation), store: request.store)
+      receivedBytes: UInt64(request.byteCount), operations: SlowLog.Entry.bits(1 << UInt64(operation)),
+      store: request.store)
     server.slowLog.withLock { $0.append(entry) }
   }
 
@@ -347,6 +348,7 @@ struct RequestProcessor: ~Copyable {
     let id = header.id
     switch Operation(rawValue: header.kind) {
     case .get: return get(body, id, &map, into: &replies)
+    case .getRange: return getRange(body, id, &map, into: &replies)
     case .put: return try put(body, id, connection, &map, into: &replies)
     case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
     case .putMany: return try putMany(body, id, &map, into: &replies)
@@ -362,6 +364,7 @@ struct RequestProcessor: ~Copyable {
       return try scan(.all, body, id, &connection, store, &map, into: &replies)
     case .watch: return watch(body, id, &connection, store, &map, into: &replies)
     case .apply: return try apply(body, id, &connection, store, &map, into: &replies)
+    case .uploadPut: return try putUpload(body, id, &connection, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)
     }
   }
@@ -369,14 +372,15 @@ struct RequestProcessor: ~Copyable {
   /// Whether an operation works on the entries of a store, and is executed under that store's lock.
   @inline(__always)
   static func isOnEntries(_ kind: UInt8) -> Bool {
-    kind >= Operation.get.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+    kind >= Operation.getRange.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
+      || kind == Operation.uploadPut.rawValue
   }
 
   /// Whether a request takes little time for its size and that of its reply.
   @inline(__always)
   private static func isShort(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .put, .delete, .count: true
+    case .get, .getRange, .put, .delete, .count: true
     default: false
     }
   }
@@ -385,7 +389,7 @@ struct RequestProcessor: ~Copyable {
   @inline(__always)
   private static func reportsShownRevision(_ kind: UInt8) -> Bool {
     switch Operation(rawValue: kind) {
-    case .get, .getMany, .count, .page, .all, .watch, .apply: true
+    case .get, .getRange, .getMany, .count, .page, .all, .watch, .apply: true
     default: false
     }
   }

@@ -5,28 +5,72 @@ struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints the bytes of a value, and nothing else.",
     discussion: """
+      A large value is read and printed in parts, so it takes little memory. If another client writes the entry \
+      meanwhile, the output ends there, and the exit status is 3.
+
       On a terminal, adds a line feed at the end, and escapes characters that would control the terminal. If the key \
       has no entry, the exit status is 1. Use 'larder get-many' to print the elements of a list.
 
       Example: larder get items apple
+      Example: larder get pictures cat.png > cat.png
+      Example: larder get pictures cat.png --range 0-1023
       """)
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var entry: StoreAndKeyArguments
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Print only these bytes: M-N from byte M through byte N, counted from 0; M- to the end; -N the last N bytes.",
+      valueName: "range"),
+    transform: ByteRange.parse)
+  private var range: ByteRange?
+
   func run() async throws {
-    let name = entry.store.name
-    guard let found = try await connection.client().store(name).get(entry.key) else {
+    let (name, key) = (entry.store.name, entry.key)
+    guard let value = try await value(try connection.client().store(name)) else {
       throw CommandFailure(
-        .notFound, "'\(name)' has no entry '\(entry.key)'; 'larder page \(name) --keys-only' lists its keys")
+        .notFound, "'\(name)' has no entry '\(key)'; 'larder page \(name) --keys-only' lists its keys")
     }
-    guard let bytes = found.bytes else {
+    let range = range ?? .from(0, through: nil)
+    guard let offsets = range.offsets(inValueOf: value.byteCount) else {
+      throw CommandFailure(.usage, "'\(key)' has only \(value.byteCount) bytes; choose a range that begins in them")
+    }
+    do {
+      try await print(value.chunks(in: offsets))
+    } catch LarderError.conditionFailed {
       throw CommandFailure(
-        .usage, "'\(entry.key)' is a list; 'larder get-many \(name) \(entry.key)' prints its elements")
+        .refused, "'\(key)' was written while it was read; the output is incomplete, so run the command again")
     }
+  }
+
+  private func value(_ store: RemoteStore) async throws -> RemoteValue? {
+    do throws(LarderError) {
+      return try await store.value(entry.key)
+    } catch {
+      guard error.kind == .illegalArgument else { throw error }
+      throw CommandFailure(
+        .usage, "'\(entry.key)' is a list; 'larder get-many \(store.name) \(entry.key)' prints its elements")
+    }
+  }
+
+  private func print(_ chunks: RemoteValue.Chunks) async throws {
+    let isTerminal = Output.isTerminal
+    var bytes: [UInt8] = []
+    for try await chunk in chunks {
+      bytes += chunk
+      // What a terminal shows must not end inside a character.
+      if !isTerminal { try write(&bytes) }
+    }
+    if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
+    try write(&bytes)
+  }
+
+  /// Writes bytes and removes them.
+  private func write(_ bytes: inout [UInt8]) throws {
     var output = Output()
-    output.bytes = bytes
-    if Output.isTerminal, !bytes.isEmpty, bytes.last != UInt8(ascii: "\n") { output.bytes.append(UInt8(ascii: "\n")) }
+    swap(&output.bytes, &bytes)
     try output.flush()
   }
 }

@@ -8,9 +8,13 @@ struct Put: AsyncParsableCommand {
     discussion: """
       Prints the entry's new revision. If a condition does not hold, nothing is written, and the exit status is 3.
 
+      A value from a file or standard input is sent while it is read, so it takes little memory, and the entry is written \
+      when all of it has arrived.
+
       Example: larder put items apple red --expire 10s
       Example: larder put items temperature -- -5
-      Example: larder put pictures cat.png < cat.png
+      Example: larder put pictures cat.png --file cat.png
+      Example: tar cz photos | larder put backups photos
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -18,6 +22,9 @@ struct Put: AsyncParsableCommand {
 
   @Argument(help: "The value. (default: all bytes of standard input)")
   private var value: String?
+
+  @Option(help: "Write the contents of this file; - for standard input.", completion: .file())
+  private var file: String?
 
   @Flag(help: "Write only if the key has no entry.")
   private var ifAbsent = false
@@ -38,30 +45,22 @@ struct Put: AsyncParsableCommand {
     if ifAbsent && ifRevision != nil {
       throw ValidationError("--if-absent and --if-revision can't be combined")
     }
+    if value != nil && file != nil { throw ValidationError("give the value as an argument or with --file, not both") }
   }
 
   func run() async throws {
-    let client = try connection.client()
-    let bytes = try value.map { Array($0.utf8) } ?? standardInput()
-    let condition: WriteCondition = ifAbsent ? .absent : ifRevision.map { .revision($0) } ?? .always
-    let revision = try await client.store(entry.store.name)
-      .put(entry.key, bytes, if: condition, expiresIn: expire?.duration)
+    let revision = try await put(to: try connection.client().store(entry.store.name))
     var output = Output()
     try output.writeLine(String(revision))
   }
 
-  private func standardInput() throws -> [UInt8] {
-    guard ConsoleSession.current?.ownsInput != true else {
-      throw CommandFailure(.usage, "standard input has the commands; give the value as an argument")
+  private func put(to store: RemoteStore) async throws -> UInt64 {
+    let condition: WriteCondition = ifAbsent ? .absent : ifRevision.map { .revision($0) } ?? .always
+    if let value {
+      return try await store.put(entry.key, value.utf8, if: condition, expiresIn: expire?.duration)
     }
-    let input = InputFile()
-    if input.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
-    let limit = LarderClient.Configuration().maxFrameBytes
-    return try input.readAll(
-      limit: limit,
-      orThrow: CommandFailure(
-        .refused,
-        "standard input is longer than \(limit) bytes, which no server accepts as a value; split it into several entries"
-      ))
+    let chunks = try InputChunks(path: file ?? "-")
+    if chunks.isTerminal { logLine("Type the value, then press Ctrl-D on a line of its own.") }
+    return try await store.put(entry.key, chunks: chunks, if: condition, expiresIn: expire?.duration)
   }
 }

@@ -69,6 +69,19 @@ import TypedQueries
     // The next snippet.
     try await items.put("session:1", "Ada".utf8, expiresIn: .seconds(1_800))
     // The next snippet.
+    let lines = AsyncStream<String.UTF8View> { lines in
+      for number in 1...100_000 { lines.yield("line \(number)\n".utf8) }
+      lines.finish()
+    }
+    try await items.put("report", chunks: lines)
+    if let report = try await items.value("report") {
+      print(report.byteCount)  // 1088895
+      print(String(decoding: try await report.bytes(in: 0..<6), as: UTF8.self))  // line 1
+      var byteCount = 0
+      for try await chunk in report.chunks(of: 65_536) { byteCount += chunk.count }
+      print(byteCount == report.byteCount)  // true
+    }
+    // The next snippet.
     let first = try await items.put("count", "1".utf8, if: .absent)
     try await items.put("count", "2".utf8, if: .revision(first))
     do {
