@@ -9,7 +9,7 @@ extension ServerTests {
   /// Values that are received where the store keeps them, and sent from there.
   @Suite struct LargeValueTests {
     /// Sizes around every threshold: of large values, of a read batch, of a slice, and larger ones.
-    private static let sizes = [32_767, 32_768, 65_475, 65_536, 65_600, 262_100, 262_144, 1 << 20, 5_000_000]
+    private static let sizes = [32_767, 32_768, 65_475, 65_536, 65_600, 262_100, 262_144, 524_288, 1 << 20, 5_000_000]
 
     private static func value(_ size: Int, _ seed: Int = 0) -> [UInt8] {
       (0..<size).map { UInt8(truncatingIfNeeded: ($0 &* 31) ^ ($0 >> 8) ^ seed) }

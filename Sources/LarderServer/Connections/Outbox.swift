@@ -8,8 +8,8 @@ import Wire
 /// They are sent in slices, so that a large reply does not delay other connections. A value stays in memory until it
 /// has been sent, even if its entry is overwritten or deleted. Owned by a `Connection`.
 struct Outbox: ~Copyable {
-  /// The size of a slice. Sending it takes about 0.1 ms.
-  static let maxSliceBytes = 256 << 10
+  /// The maximum size of a slice, in bytes. Sending one takes about 0.1 ms, and smaller ones take longer in all.
+  static let maxSliceBytes = 512 << 10
   /// The storage of replies that is kept rather than copied, even if they use little of it.
   private static let maxSpareBytes = 4 << 10
 
