@@ -108,7 +108,7 @@ struct LargeReport: Codable, Sendable {
     for (name, percentile) in [(Self.p50, 50), (Self.p99, 99), (Self.p999, 99.9)] {
       add(work.name, name, contender, "µs", tallies.map { $0.microseconds(percentile) })
     }
-    add(work.name, Self.largeGets, contender, "requests/s", lower: false, largeGetsPerSecond)
+    add(work.name, Self.largeGets, contender, "per second", lower: false, largeGetsPerSecond)
   }
 
   private mutating func add(
