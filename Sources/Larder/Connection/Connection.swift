@@ -266,6 +266,13 @@ final class Connection: Sendable {
   private func receive() -> ConnectionFailure<Caller>? { receiver.withLock { receive(&$0) } }
 
   private func receive(_ receiver: inout Receiver) -> ConnectionFailure<Caller>? {
+    if let reason = receiver.closeReason { return ConnectionFailure(reason: reason) }
+    let failure = receiveArrived(&receiver)
+    if let failure { receiver.end(failure.reason) }
+    return failure
+  }
+
+  private func receiveArrived(_ receiver: inout Receiver) -> ConnectionFailure<Caller>? {
     // Bounded, so that one connection's stream does not keep the event loop from the others.
     for _ in 0..<16 {
       switch receiver.read() {

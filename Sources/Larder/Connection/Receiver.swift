@@ -15,6 +15,8 @@ struct Receiver: ~Copyable, Sendable {
   private var maxFrameLength = 0
   /// Whether the server's hello has arrived.
   private(set) var isGreeted = false
+  /// Why the connection is over, if a thread has found that it is.
+  private(set) var closeReason: CloseReason?
 
   /// The bytes to read at once.
   private static var chunkSize: Int { 65_536 }
@@ -35,7 +37,12 @@ struct Receiver: ~Copyable, Sendable {
     socket = nil
     neededBytes = 0
     input.removeAll()
+    closeReason = nil
   }
+
+  /// Records why the connection is over. Other threads then find the same reason, and not that the server has closed
+  /// the connection after the notice that says why.
+  mutating func end(_ reason: CloseReason) { closeReason = reason }
 
   /// Whether this receives from a socket, and not from that of another connection.
   func receives(from socket: SharedSocket) -> Bool { self.socket === socket }
