@@ -158,6 +158,33 @@ extension ServerTests {
       #expect(try client.receive().isDone)
     }
 
+    @Test func `a failure fails only the replies about it, also behind a large value`() throws {
+      let other = TestEngine()
+      let memory = try Store(name: StoreName("memory"), engine: .memory)
+      let stores = try [(engine, "durable"), (other, "other")].map { engine, name in
+        Store(name: try StoreName(name), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
+      }
+      let server = try TestServer(serving: stores + [memory])
+      let client = try server.connect(store: "durable")
+      for (number, name) in ["other", "memory"].enumerated() {
+        #expect(try client.call(Request.open(name, id: 2 + UInt32(number))).isDone)
+      }
+      let value = [UInt8](repeating: 7, count: 100_000)
+      #expect(try client.call(Request.put("large", value, id: 4, store: 3)).isDone)
+      engine.pause()
+      other.pause()
+      try client.send(
+        Request.make(.get, store: 3, id: 5, Array("large".utf8)) + Request.put("a", [1], id: 6)
+          + Request.put("a", [1], id: 7, store: 2) + Request.put("b", [1], id: 8))
+      #expect(client.isSilent(for: 0.05))
+      other.fail(.failed("the test says so"))
+      engine.resume()
+      #expect(try client.receive().entries.map(\.value) == [value])
+      #expect(try client.receive().isDone)
+      #expect(try client.receive().isError(.failed, id: 7))
+      #expect(try client.receive().isDone)
+    }
+
     @Test func `a store on a full disk refuses writes until there is space again`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")

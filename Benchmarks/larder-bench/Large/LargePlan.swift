@@ -77,7 +77,7 @@ struct LargeLoad: Codable, Sendable {
 
 /// The bursts after which memory is measured.
 struct LargeBursts: Codable, Sendable {
-  /// Large values, each of which is then overwritten by a small one.
+  /// Large values that small ones then overwrite.
   var overwritten = LargeLoad(valueSize: 64 << 10, keys: 2_000, connections: 4)
   /// Frames that are sent without their last byte, each over its own connection, and their size in bytes.
   var (halfFrames, halfFrameSize) = (400, 15 << 20)

@@ -10,7 +10,7 @@ struct LargeReport: Codable, Sendable {
   private var figures: [MeasuredFigure] = []
   /// The figures that are compared or have goals.
   private(set) var rows: [GoalRow] = []
-  /// What was not measured, and why.
+  /// The works that were not measured, with the reasons.
   private var notes: [String] = []
 
   private struct Settings: Codable, Sendable {

@@ -10,8 +10,8 @@ extension RemoteStore {
   ///
   ///     try await films.put("metropolis", chunks: file.chunks)
   ///
-  /// The store's timeout applies to each part that is sent. A server discards a value of which nothing arrives for long,
-  /// by default 5 minutes; if the connection is lost, the call throws.
+  /// The store's timeout applies to each part that is sent. A server discards a value if nothing of it arrives for
+  /// 5 minutes (by default); if the connection is lost, the call throws.
   /// - Parameters:
   ///   - chunks: The value's bytes, in chunks of any size.
   ///   - condition: The condition under which the entry is written. It is checked at the end.

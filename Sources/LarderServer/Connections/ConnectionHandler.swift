@@ -279,7 +279,7 @@ struct ConnectionHandler: ~Copyable {
     }
   }
 
-  /// Keeps a large frame of which nothing was consumed.
+  /// Keeps a large frame that was not executed.
   private mutating func keep(
     _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, for connection: inout Connection
   ) {

@@ -90,7 +90,7 @@ struct HeldReplies: ~Copyable {
 struct RequiredCommit {
   private let commitWriter: CommitWriter
   private var revision: UInt64
-  /// The end of the replies that require it, in bytes.
+  /// The end of the replies that require it, in bytes, with attached values.
   private(set) var end: Int
 
   init(_ revision: UInt64, _ commitWriter: CommitWriter, end: Int) {

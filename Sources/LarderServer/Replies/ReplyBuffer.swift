@@ -43,11 +43,10 @@ struct ReplyBuffer: ~Copyable {
   @inline(__always)
   mutating func require(_ revision: UInt64, _ commitWriter: CommitWriter) {
     if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
-    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter, end: bytes.count)
-    {
+    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter, end: count) {
       return
     }
-    requiredCommits.append(RequiredCommit(revision, commitWriter, end: bytes.count))
+    requiredCommits.append(RequiredCommit(revision, commitWriter, end: count))
   }
 
   @inline(__always)

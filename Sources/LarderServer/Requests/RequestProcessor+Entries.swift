@@ -68,7 +68,7 @@ extension RequestProcessor {
     }
     let revision = map.revision &+ 1
     let memory = write.value.count < AttachedValue.minSize ? nil : connection.largeFrame?.memory
-    try store(write, body, in: memory, revision: revision, &map)
+    unsafe try store(write, key, body.extracting(unchecked: write.value), in: memory, revision: revision, &map)
     replies.bytes.appendReply(id: id, number: revision)
     return RequestResult()
   }
@@ -113,7 +113,9 @@ extension RequestProcessor {
       while let write = WriteRecord(body, at: position) {
         if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchWrites(in: body, at: position, &map) }
         prefetchedCount -= 1
-        try store(write, body, revision: revision, &map)
+        unsafe try store(
+          write, body.extracting(unchecked: write.key), body.extracting(unchecked: write.value), revision: revision,
+          &map)
         position = write.end
       }
       replies.bytes.appendReply(id: id, number: revision)
@@ -167,13 +169,14 @@ extension RequestProcessor {
   }
 
   /// - Parameter memory: The memory that the whole frame is in, if a store can keep the value there.
-  private func store(
-    _ write: WriteRecord, _ body: RawSpan, in memory: ValueMemory? = nil, revision: UInt64, _ map: inout EntryMap
+  @inline(__always)
+  func store(
+    _ write: WriteRecord, _ key: RawSpan, _ value: RawSpan, in memory: ValueMemory? = nil, revision: UInt64,
+    _ map: inout EntryMap
   ) throws(StorageError) {
-    unsafe try map.put(
-      body.extracting(unchecked: write.key), body.extracting(unchecked: write.value),
-      kind: EntryKind(write.kind),
-      expiry: write.expiry == 0 ? 0 : now &+ write.expiry, revision: revision, now: now, in: memory)
+    try map.put(
+      key, value, kind: EntryKind(write.kind), expiry: write.expiry == 0 ? 0 : now &+ write.expiry,
+      revision: revision, now: now, in: memory)
   }
 
   // MARK: Deletes

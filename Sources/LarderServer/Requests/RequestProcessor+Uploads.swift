@@ -82,9 +82,7 @@ extension RequestProcessor {
       return .deferred
     }
     let revision = map.revision + 1
-    try map.put(
-      key, value, kind: EntryKind(write.kind), expiry: write.expiry == 0 ? 0 : now + write.expiry, revision: revision,
-      now: now)
+    try store(write, key, value, revision: revision, &map)
     connection.uploads.remove(at: index)
     replies.bytes.appendReply(id: id, number: revision)
     return RequestResult()
@@ -104,7 +102,7 @@ extension RequestProcessor {
     connection.uploads.map(\.lastPart).min().map { $0 + limits.frameTime.wholeMilliseconds }
   }
 
-  /// Discards the uploads of which no part has arrived for too long.
+  /// Discards the uploads that have received no part for too long.
   func discardIdleUploads(of connection: inout Connection) {
     connection.uploads.removeAll { $0.lastPart + limits.frameTime.wholeMilliseconds <= now }
   }
