@@ -145,7 +145,39 @@ import Testing
     #expect(throws: StorageError.snapshotEnded) { _ = unsafe try map.rank(after: "z".bytes.span.bytes, in: snapshot) }
   }
 
-  @Test func `deleting everything frees all memory, under a snapshot when it ends`() throws {
+  @Test func `what a snapshot saw is freed in slices, and older snapshots keep what they see`() throws {
+    var map = EntryMap()
+    var random = SeededGenerator.announced()
+    for number in 0..<4_000 { try map.write("\(number)".bytes, [0]) }
+    let used = map.arena.unitsInUse
+    var snapshots: [(snapshot: Snapshot, copies: [EntryCopy])] = []
+    var ends = 0
+    for round in 1...40 {
+      for _ in 0..<Int.random(in: 0...3_000, using: &random) {
+        try map.write("\(Int.random(in: 0..<4_000, using: &random))".bytes, [UInt8(round)])
+      }
+      if Bool.random(using: &random) {
+        snapshots.append((map.snapshot(now: 0), try map.copies(0..<4_000)))
+      } else if let index = snapshots.indices.randomElement(using: &random) {
+        map.end(snapshots.remove(at: index).snapshot)
+        if map.snapshots.hasEnded { ends += 1 }
+      }
+      if round % 7 == 0 { _ = map.reclaimBriefly() }
+      for (snapshot, copies) in snapshots {
+        let seen = try map.copies(0..<4_000, in: snapshot)
+        #expect(seen == copies)
+      }
+    }
+    #expect(ends > 0)
+    for (snapshot, _) in snapshots { map.end(snapshot) }
+    while map.reclaimBriefly() {}
+    let (usedAgain, kept) = (map.arena.unitsInUse, map.memory.snapshots)
+    #expect(usedAgain == used)
+    #expect(kept == 0)
+    map.validate()
+  }
+
+  @Test func `deleting everything frees all memory, under a snapshot after it ends`() throws {
     var map = EntryMap()
     for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }
     let snapshot = map.snapshot(now: 0)
@@ -155,6 +187,10 @@ import Testing
     #expect(kept == 20_000)
     try map.write("new".bytes, [1])
     map.end(snapshot)
+    // Much is freed in slices.
+    let freesMore = map.reclaimBriefly()
+    #expect(freesMore)
+    while map.reclaimBriefly() {}
     let (count, units) = (map.count(now: 0), map.arena.unitsInUse)
     #expect(count == 1)
     #expect(units == 2)

@@ -101,8 +101,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     order.forgetReplacedNodes()
   }
 
-  /// Removes all records, even if snapshots see them. Much memory is freed on a thread of its own.
+  /// Removes all records. Much memory is freed on a thread of its own.
+  /// - Precondition: There is no snapshot.
   mutating func discardContents() {
+    snapshots.forgetEnded()
     let contents = DiscardedContents(memoryBudget)
     swap(&arena, &contents.arena)
     swap(&externals, &contents.externals)
@@ -117,9 +119,9 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
   package mutating func drop() {
+    snapshots.removeAll()
     discardContents()
     indexes = nil
-    snapshots.removeAll()
     updateSnapshotShare()
     changes.discardFeed()
     isDropped = true
