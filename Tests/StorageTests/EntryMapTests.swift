@@ -11,7 +11,7 @@ import Testing
     for number in 0..<1_000 { try map.write("key \(number)".bytes, .init(repeating: 2, count: 99)) }
     let (after, sameHandle) = unsafe (map.statistics, map.handle(of: "key 7".bytes.span.bytes, now: 0))
     #expect(after.memoryBytes == before.memoryBytes)
-    #expect(after.valueBytes == before.valueBytes - 1_000)
+    #expect(after.contents.valueBytes == before.contents.valueBytes - 1_000)
     #expect(handle == sameHandle)
   }
 
@@ -23,7 +23,8 @@ import Testing
       try map.write(key, .init(repeating: 1, count: 100))
     }
     let statistics = map.statistics
-    let overhead = Double(statistics.memoryBytes - statistics.keyBytes - statistics.valueBytes) / 60_000
+    let overhead =
+      Double(statistics.memoryBytes - statistics.contents.keyBytes - statistics.contents.valueBytes) / 60_000
     #expect(overhead < 24)
   }
 
@@ -68,7 +69,7 @@ import Testing
     #expect(absent)
     let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revision + 1, now: 100)
     #expect(!deleted)
-    let (count, remaining) = (map.count(now: 100), map.statistics.expiring)
+    let (count, remaining) = (map.count(now: 100), map.statistics.contents.expiring)
     #expect(count == 1)
     #expect(remaining == 0)
   }
