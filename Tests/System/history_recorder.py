@@ -172,6 +172,7 @@ class Recorder:
         self.specifications = stores
         self.requests = {store.split("=")[0]: Requests(rng) for store in stores}
         self.histories: dict[str, list[Epoch]] = {store: [] for store in self.requests}
+        self.watches = True
         self.kills = self.kills_during_start = self.operations = 0
 
     def record(self, operations: int, kills: int) -> None:
@@ -219,7 +220,7 @@ class Recorder:
     def work(self, server: Server, sessions: list[Session], operations: int) -> list[Watcher]:
         """Sends requests, and ends with some that have no reply yet."""
         rng, sent = self.rng, 0
-        starts = {rng.randrange(operations): store for store in self.requests}
+        starts = {rng.randrange(operations): store for store in self.requests if self.watches}
         watchers = []
         while sent < operations:
             for start in [start for start in starts if start <= sent]:
