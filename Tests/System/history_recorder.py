@@ -22,8 +22,8 @@ SIZES, SIZE_WEIGHTS = (0, 20, 200, 3_000, 40_000), (5, 10, 10, 3, 1)
 class Requests:
     """Makes random requests on one store. The same tag is never used twice."""
 
-    def __init__(self, rng: random.Random, expiring: float = 0.08) -> None:
-        self.rng, self.expiring = rng, expiring
+    def __init__(self, rng: random.Random, expiring: float = 0.08, keys: Sequence[str] = KEYS) -> None:
+        self.rng, self.expiring, self.keys = rng, expiring, keys
         self.count = 0
         # The last revision that a reply had for each key, for conditions that are often met.
         self.revisions: dict[str, int] = {}
@@ -53,12 +53,12 @@ class Requests:
 
     def put(self) -> Request:
         tag, is_upload = self.tag(), self.rng.random() < 0.05
-        write = self.write(self.rng.choice(KEYS), tag, only_document=is_upload)
+        write = self.write(self.rng.choice(self.keys), tag, only_document=is_upload)
         return Apply((write,), Operation.upload_put if is_upload else Operation.put, tag=tag)
 
     def put_many(self) -> Request:
         tag = self.tag()
-        keys = self.rng.sample(KEYS, self.rng.randrange(2, 5))
+        keys = self.rng.sample(self.keys, self.rng.randrange(2, 5))
         return Apply(tuple(self.write(key, tag) for key in keys), Operation.put_many, tag=tag)
 
     def remove(self) -> Request:
@@ -66,13 +66,13 @@ class Requests:
         if kind < 0.02:
             return Remove(None, tag=tag)
         if kind < 0.3:
-            return Remove(tuple(self.rng.sample(KEYS, self.rng.randrange(2, 4))), tag=tag)
-        key = self.rng.choice(KEYS)
+            return Remove(tuple(self.rng.sample(self.keys, self.rng.randrange(2, 4))), tag=tag)
+        key = self.rng.choice(self.keys)
         return Remove((key,), self.condition(key).get("if_revision"), tag=tag)
 
     def apply(self) -> Request:
         tag = self.tag()
-        keys = self.rng.sample(KEYS, self.rng.choice((1, 1, 2, 3)))
+        keys = self.rng.sample(self.keys, self.rng.choice((1, 1, 2, 3)))
         return Apply(tuple(self.operation(key, tag) for key in keys), tag=tag)
 
     def operation(self, key: str, tag: str) -> Write | Delete | Update | Check:
@@ -91,18 +91,18 @@ class Requests:
         return ChangeMatching(self.rng.choice(("a", "b", "a1")), self.rng.random() < 0.2, tag=self.tag())
 
     def get(self) -> Request:
-        return Get(self.rng.choice(KEYS), self.rng.choice((0, 10)) if self.rng.random() < 0.2 else None)
+        return Get(self.rng.choice(self.keys), self.rng.choice((0, 10)) if self.rng.random() < 0.2 else None)
 
     def read_many(self) -> Request:
         rng = self.rng
         match rng.randrange(4):
             case 0:
-                return GetMany(tuple(rng.choices(KEYS, k=rng.randrange(1, 6))))
+                return GetMany(tuple(rng.choices(self.keys, k=rng.randrange(1, 6))))
             case 1:
                 return Count(rng.choice(("", "a", "b", "c")))
             case 2:
                 return Page(keys_only=rng.random() < 0.5)
-        cursor = rng.choice(KEYS) if rng.random() < 0.5 else None
+        cursor = rng.choice(self.keys) if rng.random() < 0.5 else None
         return Page(rng.randrange(5), rng.randrange(3), rng.choice(("", "a")), cursor, rng.random() < 0.5, rng.random() < 0.5)
 
     def find(self) -> Request:
