@@ -1,11 +1,14 @@
 """Records what concurrent clients see of a server that is killed repeatedly, and checks that it is linearizable.
 
-    python3 histories.py --server PATH [--histories 20] [--operations 1000] [--kills 2] [--engine log] [--seed N] [--sabotage]
+    python3 histories.py --server PATH [--histories 20] [--operations 1000] [--kills 2] [--engine log] [--seed N]
+                         [--figures] [--sabotage]
     python3 histories.py --check FILE
 
-Each history has random requests of all kinds from several pipelining connections on three stores, and watches. An
-acknowledged write, and whatever a reply or a watch has shown, must be there after SIGKILL. With --sabotage, the server's
-disk keeps writes back that it has acknowledged, which must be noticed. --check explains a history that was kept.
+Each history has random requests of all kinds from several pipelining connections on three stores, and watches. Every
+second one has a slow disk. An acknowledged write, and whatever a reply or a watch has shown, must be there after SIGKILL.
+With --figures, that includes the revision in a store's statistics and the number of entries in the list of stores. With
+--sabotage, the server's disk keeps writes back that it has acknowledged, which must be noticed. --check explains a
+history that was kept.
 """
 
 from __future__ import annotations
@@ -19,18 +22,29 @@ import tempfile
 import time
 from pathlib import Path
 
-from history_recorder import Recorder
+from history_recorder import Recorder, Requests
 from larder import LarderError
 from linearizability import Undecided, Violation, check
 from lying_disk import lying_disk
+from store_model import EntryCount, Request, Revision
 
 MEMORY = "cache"
+
+
+class RequestsWithFigures(Requests):
+    def __init__(self, rng: random.Random, store: str) -> None:
+        super().__init__(rng, expiring=0)
+        self.store = store
+
+    def next(self) -> Request:
+        return super().next() if self.rng.random() < 0.85 else self.rng.choice((Revision(), EntryCount(self.store)))
 
 
 class Histories:
     def __init__(self, options: argparse.Namespace, directory: Path) -> None:
         self.options, self.directory = options, directory
-        self.prefix = lying_disk(directory, "late") if options.sabotage else []
+        # A slow disk has more to lose when the server is killed.
+        self.disks = [lying_disk(directory, "late")] if options.sabotage else [[], lying_disk(directory, "slow")]
         self.recorded = self.operations = self.kills = self.during_start = self.watched = 0
 
     def run(self) -> str | None:
@@ -48,7 +62,9 @@ class Histories:
         folder = self.directory / f"{seed}"
         folder.mkdir()
         specifications = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
-        recorder = Recorder(self.options.server.resolve(), folder, specifications, random.Random(seed), self.prefix)
+        recorder = Recorder(self.options.server.resolve(), folder, specifications, random.Random(seed), self.disks[seed % len(self.disks)])
+        if self.options.figures:
+            recorder.requests = {store: RequestsWithFigures(recorder.rng, store) for store in recorder.requests}
         try:
             recorder.record(self.options.operations, self.options.kills)
         except (LarderError, SystemExit) as error:
@@ -83,6 +99,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=2, help="how often the server is killed in each history")
     parser.add_argument("--engine", choices=("log", "directory"), default="log")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--figures", action="store_true", help="also request revisions and numbers of entries")
     parser.add_argument("--sabotage", action="store_true", help="break the server's promises, and expect a violation")
     parser.add_argument("--check", metavar="FILE", type=Path, help="check a history that an earlier run has kept")
     options = parser.parse_args()

@@ -231,9 +231,13 @@ class Recorder:
                     self.learn(*session.receive())
             elif not session.pending:
                 sent += self.send_batch(session)
+        # What a watch shows first may also be taken back.
+        watchers += [Watcher(server.address, store) for store in self.requests if self.watches and rng.random() < 0.5]
         for session in sessions:
             if not session.pending:
                 sent += self.send_batch(session)
+                # So that some of them are executed while the server writes the earlier ones.
+                time.sleep(rng.choice((0, rng.uniform(0, 0.0005))))
         self.operations += sent
         time.sleep(rng.choice((0, rng.uniform(0, 0.001), rng.uniform(0, 0.005))))
         return watchers

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from larder_wire import Change, ChangeKind, Code, decode_list
-from store_model import EMPTY, Apply, Call, ChangeMatching, Changes, Content, Outcome, Page, Revision, State
+from store_model import EMPTY, Apply, Call, ChangeMatching, Changes, Content, GetMany, Outcome, Page, Revision, State
 from store_model import content, seen_entries, tag_of, times_agree
 
 # The server's clock may be late by a millisecond, and it counts in milliseconds.
@@ -251,6 +251,9 @@ def accepts(call: Call, outcome: Outcome, may: list[str]) -> bool:
         # Entries of the snapshot that expire while it is sent are omitted.
         keys = {entry.key for entry in call.result}
         return [entry for entry in outcome.result if entry.key in keys or entry.key not in may] == call.result
+    if isinstance(call.request, GetMany) and isinstance(call.result, list):
+        rows = zip(call.request.keys, outcome.result, call.result)
+        return all(entry == found or (found is None and key in may) for key, entry, found in rows)
     return False
 
 

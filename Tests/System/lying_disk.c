@@ -3,6 +3,7 @@
 //   late     keeps every second pwritev2 back until the next one, as the log engine writes commits: SIGKILL loses what was
 //            acknowledged; and keeps removed files, as the directory engine has them: deleted entries return
 //   nosync   syncs nothing: a power cut loses what was acknowledged
+//   slow     breaks nothing, but waits 2 ms before it writes or syncs, so that there is much to lose
 //
 // All of these calls report success.
 
@@ -30,6 +31,10 @@ static bool is_mode(const char *mode) {
   return value && strcmp(value, mode) == 0;
 }
 
+static void wait_if_slow(void) {
+  if (is_mode("slow")) usleep(2000);
+}
+
 static ssize_t size_of(const struct iovec *parts, int number) {
   ssize_t size = 0;
   for (int i = 0; i < number; i++) size += parts[i].iov_len;
@@ -50,6 +55,7 @@ static void keep(int file, const struct iovec *parts, int number, off_t offset, 
 
 ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, int flags) {
   write_call call = (write_call)dlsym(RTLD_NEXT, "pwritev2");
+  wait_if_slow();
   if (is_mode("nosync")) return call(file, parts, number, offset, flags & ~(RWF_DSYNC | RWF_SYNC));
   if (!is_mode("late")) return call(file, parts, number, offset, flags);
   pthread_mutex_lock(&lock);
@@ -73,6 +79,11 @@ ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, 
 int unlinkat(int folder, const char *name, int flags) {
   if (is_mode("late") && strchr(name, '@')) return 0;
   return ((int (*)(int, const char *, int))dlsym(RTLD_NEXT, "unlinkat"))(folder, name, flags);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
+  wait_if_slow();
+  return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(file, bytes, size, offset);
 }
 
 int fdatasync(int file) { return is_mode("nosync") ? 0 : ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(file); }

@@ -457,6 +457,22 @@ class Revision(Request):
         return unchanged(state.revision, state)
 
 
+@dataclass(frozen=True)
+class EntryCount(Request):
+    """Reads the number of entries from the list of all stores. None of them expires, as it may be counted for a moment then."""
+
+    store: str
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.store_list)
+
+    def decode(self, body: bytes) -> object:
+        return next(store.entries for store in wire.decode_store_list(body) if store.name == self.store)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        return unchanged(len(state.entries), state)
+
+
 def seen_entries(call: Call) -> Iterator[tuple[str, int]]:
     """Returns the tags of all values in a reply, and their revisions."""
     match call.result:
