@@ -1,6 +1,6 @@
 // A library that breaks a server's promises, to check that the system tests notice (LD_PRELOAD; the mode is LYING_DISK).
 //
-//   late     keeps every second pwritev2 back until the next one, as the log engine writes commits: SIGKILL loses what was
+//   late     keeps every second pwritev2 back until the next write, as the log engine writes commits: SIGKILL loses what was
 //            acknowledged; and keeps removed files, as the directory engine has them: deleted entries return
 //   nosync   syncs nothing: a power cut loses what was acknowledged
 //   slow     breaks nothing, but waits 2 ms before it writes or syncs, so that there is much to lose
@@ -53,6 +53,14 @@ static void keep(int file, const struct iovec *parts, int number, off_t offset, 
   }
 }
 
+static void write_kept(write_call call) {
+  if (!kept.bytes.iov_base) return;
+  call(kept.file, &kept.bytes, 1, kept.offset, kept.flags);
+  close(kept.file);
+  free(kept.bytes.iov_base);
+  kept.bytes.iov_base = NULL;
+}
+
 ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, int flags) {
   write_call call = (write_call)dlsym(RTLD_NEXT, "pwritev2");
   wait_if_slow();
@@ -60,12 +68,7 @@ ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, 
   if (!is_mode("late")) return call(file, parts, number, offset, flags);
   pthread_mutex_lock(&lock);
   ssize_t result;
-  if (kept.bytes.iov_base) {
-    call(kept.file, &kept.bytes, 1, kept.offset, kept.flags);
-    close(kept.file);
-    free(kept.bytes.iov_base);
-    kept.bytes.iov_base = NULL;
-  }
+  write_kept(call);
   if (count++ % 2) {
     keep(file, parts, number, offset, flags);
     result = size_of(parts, number);
@@ -83,6 +86,9 @@ int unlinkat(int folder, const char *name, int flags) {
 
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
   wait_if_slow();
+  pthread_mutex_lock(&lock);
+  write_kept((write_call)dlsym(RTLD_NEXT, "pwritev2"));
+  pthread_mutex_unlock(&lock);
   return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(file, bytes, size, offset);
 }
 
