@@ -1,0 +1,97 @@
+// A library that breaks a server's promises, to check that the system tests notice (LD_PRELOAD; the mode is LYING_DISK).
+//
+//   late     keeps every second pwritev2 back until the next write, as the log engine writes commits: SIGKILL loses what was
+//            acknowledged; and keeps removed files, as the directory engine has them: deleted entries return
+//   nosync   syncs nothing: a power cut loses what was acknowledged
+//   slow     breaks nothing, but waits 2 ms before it writes or syncs, so that there is much to lose
+//
+// All of these calls report success.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+typedef ssize_t (*write_call)(int, const struct iovec *, int, off_t, int);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  int file, flags;
+  off_t offset;
+  struct iovec bytes;
+} kept;
+static unsigned count;
+
+static bool is_mode(const char *mode) {
+  const char *value = getenv("LYING_DISK");
+  return value && strcmp(value, mode) == 0;
+}
+
+static void wait_if_slow(void) {
+  if (is_mode("slow")) usleep(2000);
+}
+
+static ssize_t size_of(const struct iovec *parts, int number) {
+  ssize_t size = 0;
+  for (int i = 0; i < number; i++) size += parts[i].iov_len;
+  return size;
+}
+
+static void keep(int file, const struct iovec *parts, int number, off_t offset, int flags) {
+  kept.file = dup(file);
+  kept.offset = offset;
+  kept.flags = flags;
+  kept.bytes.iov_len = 0;
+  kept.bytes.iov_base = malloc(size_of(parts, number));
+  for (int i = 0; i < number; i++) {
+    memcpy((char *)kept.bytes.iov_base + kept.bytes.iov_len, parts[i].iov_base, parts[i].iov_len);
+    kept.bytes.iov_len += parts[i].iov_len;
+  }
+}
+
+static void write_kept(write_call call) {
+  if (!kept.bytes.iov_base) return;
+  call(kept.file, &kept.bytes, 1, kept.offset, kept.flags);
+  close(kept.file);
+  free(kept.bytes.iov_base);
+  kept.bytes.iov_base = NULL;
+}
+
+ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, int flags) {
+  write_call call = (write_call)dlsym(RTLD_NEXT, "pwritev2");
+  wait_if_slow();
+  if (is_mode("nosync")) return call(file, parts, number, offset, flags & ~(RWF_DSYNC | RWF_SYNC));
+  if (!is_mode("late")) return call(file, parts, number, offset, flags);
+  pthread_mutex_lock(&lock);
+  ssize_t result;
+  write_kept(call);
+  if (count++ % 2) {
+    keep(file, parts, number, offset, flags);
+    result = size_of(parts, number);
+  } else {
+    result = call(file, parts, number, offset, flags);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+int unlinkat(int folder, const char *name, int flags) {
+  if (is_mode("late") && strchr(name, '@')) return 0;
+  return ((int (*)(int, const char *, int))dlsym(RTLD_NEXT, "unlinkat"))(folder, name, flags);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
+  wait_if_slow();
+  pthread_mutex_lock(&lock);
+  write_kept((write_call)dlsym(RTLD_NEXT, "pwritev2"));
+  pthread_mutex_unlock(&lock);
+  return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(file, bytes, size, offset);
+}
+
+int fdatasync(int file) { return is_mode("nosync") ? 0 : ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(file); }
+
+int fsync(int file) { return is_mode("nosync") ? 0 : ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file); }

@@ -1,0 +1,520 @@
+"""What a store does with one request after the other: the reference that recorded histories are checked against.
+
+Every request that writes has a tag that no other request has, and puts it into all values that it writes. So a value
+says which request wrote it. Values are documents or, now and then, lists.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import larder_wire as wire
+from larder import Client, LarderError
+from larder_wire import Check, Code, Delete, Operation, Update, Write
+
+# The members of a document in the order of their names, or the elements of a list.
+Content = tuple
+# What one request changed: a key and its new content, or None if it was deleted. The key "" stands for all entries.
+Changes = list[tuple[str, Content | None]]
+
+
+class Entry(NamedTuple):
+    """An entry of the model. `expiry` is the earliest and the latest time at which it may expire, in nanoseconds."""
+
+    content: Content
+    revision: int
+    expiry: tuple[int, int] | None = None
+
+
+class Seen(NamedTuple):
+    """An entry as a reply has it. `content` is None if only keys were requested."""
+
+    key: str
+    content: Content | None
+    revision: int
+    milliseconds_left: int | None = None
+
+
+class State(NamedTuple):
+    revision: int
+    entries: dict[str, Entry]
+
+
+EMPTY = State(0, {})
+
+
+class Outcome(NamedTuple):
+    """What a request returns and does. `state` is the state before if nothing was changed."""
+
+    result: object
+    state: State
+    changes: Changes
+
+
+@dataclass(slots=True)
+class Call:
+    """A request with its result and the times between which it took place, in nanoseconds.
+
+    Without a reply the result is None, and `returned` is when the server had ended.
+    """
+
+    request: Request
+    invoked: int
+    returned: int = 0
+    result: object = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.result is not None
+
+    def __str__(self) -> str:
+        reply = self.result if self.is_answered else "no reply"
+        return f"{self.request} at {self.invoked / 1e6:.3f} to {self.returned / 1e6:.3f} ms: {reply}"
+
+
+def document(tag: str, count: int, size: int) -> bytes:
+    """Returns the text of a document with about `size` characters, which all belong to the tag."""
+    return json.dumps({"by": tag, "n": count, "pad": (f"{tag} " * (size // (len(tag) + 1) + 1))[:size]}).encode()
+
+
+def content(value: bytes | list[bytes]) -> Content:
+    return tuple(value) if isinstance(value, list) else tuple(sorted(json.loads(value).items()))
+
+
+def tag_of(content: Content) -> str:
+    """Returns the tag of the request that wrote a value."""
+    return content[0].decode() if isinstance(content[0], bytes) else content[0][1]
+
+
+# Requests
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request. `tag` is empty if it writes nothing. Subclasses say how it is sent, what its reply means, and what it does."""
+
+    tag: str = field(default="", kw_only=True)
+    # Executed on a thread of its own, so that later requests of the connection can overtake it.
+    is_job = False
+
+    def send(self, client: Client, store: int) -> int:
+        raise NotImplementedError
+
+    def decode(self, body: bytes) -> object:
+        return wire.decode_integer(body)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        raise NotImplementedError
+
+    def outcomes(self, state: State, call: Call) -> Iterator[Outcome]:
+        """Returns all that the request may do, if that is up to the server."""
+        yield self.execute(state, call)
+
+    def touches(self, key: str) -> bool:
+        """Returns whether the result or the effect depends on the entry of a key."""
+        return True
+
+    def receive(self, client: Client, id: int) -> object:
+        """Returns the result, which is the code of an error if there is one."""
+        body = b""
+        try:
+            while (reply := client.receive(id)).more:
+                client.send_frame(Operation.credit, id, wire.encode_credit(reply.size))
+                body += reply.body
+        except LarderError as error:
+            if error.code is None or error.code == Code.shuttingDown:
+                raise
+            return error.code
+        return self.decode(body + reply.body)
+
+
+def unchanged(result: object, state: State) -> Outcome:
+    return Outcome(result, state, [])
+
+
+def changed(state: State, changes: dict[str, Entry | None]) -> tuple[State, Changes]:
+    """Returns the next state, in which the entries have the next revision."""
+    revision = state.revision + 1
+    entries = dict(state.entries)
+    for key, entry in changes.items():
+        if entry is None:
+            del entries[key]
+        else:
+            entries[key] = entry._replace(revision=revision)
+    return State(revision, entries), [(key, entry and entry.content) for key, entry in changes.items()]
+
+
+@dataclass(frozen=True)
+class Apply(Request):
+    """Puts, deletes, updates and checks in one step: also a single put, a put-many and an upload, by `operation`.
+
+    No key occurs twice.
+    """
+
+    operations: tuple[Write | Delete | Update | Check, ...]
+    operation: Operation = Operation.apply
+
+    @property
+    def is_job(self) -> bool:
+        return self.operation in (Operation.apply, Operation.upload_put)
+
+    def send(self, client: Client, store: int) -> int:
+        if self.operation == Operation.upload_put:
+            (write,) = self.operations
+            upload = wire.decode_integer(client.request(Operation.upload_begin, b"", store))
+            middle = len(write.value) // 2
+            for offset, part in (0, write.value[:middle]), (middle, write.value[middle:]):
+                client.request(Operation.upload_part, wire.encode_upload_part(upload, offset, part))
+            body = wire.encode_upload_put(upload, len(write.value), replace(write, value=b""))
+        elif self.operation == Operation.put:
+            body = wire.encode_write(self.operations[0])
+        elif self.operation == Operation.put_many:
+            body = wire.encode_writes(self.operations)
+        else:
+            body = wire.encode_apply(self.operations)
+        return client.send(self.operation, body, store)
+
+    def touches(self, key: str) -> bool:
+        return any(operation.key == key for operation in self.operations)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        if not all(meets(operation, state.entries.get(operation.key)) for operation in self.operations):
+            return unchanged(Code.conditionFailed, state)
+        changes: dict[str, Entry | None] = {}
+        for operation in self.operations:
+            old = state.entries.get(operation.key)
+            match operation:
+                case Write():
+                    changes[operation.key] = Entry(content(operation.value), 0, expiry(operation, call))
+                case Delete() if old:
+                    changes[operation.key] = None
+                case Update() if old is None and not operation.create:
+                    return unchanged(Code.notFound, state)
+                case Update():
+                    if old and isinstance(old.content[0], bytes):
+                        return unchanged(Code.illegalArgument, state)
+                    changes[operation.key] = updated(old, self.tag)
+        if not changes:
+            return unchanged(0, state)
+        after, changes = changed(state, changes)
+        return Outcome(after.revision, after, changes)
+
+
+def meets(operation: Write | Delete | Update | Check, entry: Entry | None) -> bool:
+    if getattr(operation, "if_absent", False):
+        return entry is None
+    return operation.if_revision is None or (entry is not None and entry.revision == operation.if_revision)
+
+
+def expiry(write: Write, call: Call) -> tuple[int, int] | None:
+    if write.expire_after_milliseconds is None:
+        return None
+    duration = write.expire_after_milliseconds * 1_000_000
+    return call.invoked + duration, call.returned + duration
+
+
+def updated(old: Entry | None, tag: str) -> Entry:
+    """Returns what `update` makes of an entry."""
+    members = dict(old.content) if old else {}
+    members |= {"by": tag, "n": members.get("n", 0) + 1}
+    return Entry(tuple(sorted(members.items())), 0, old.expiry if old else None)
+
+
+def update(tag: str) -> bytes:
+    return json.dumps({"$inc": {"n": 1}, "$set": {"by": tag}}).encode()
+
+
+@dataclass(frozen=True)
+class Remove(Request):
+    """Deletes some keys, or with `keys` None all of them. With a revision, one key on that condition."""
+
+    keys: tuple[str, ...] | None
+    if_revision: int | None = None
+
+    def send(self, client: Client, store: int) -> int:
+        if self.keys is None:
+            return client.send(Operation.delete_all, b"", store)
+        if len(self.keys) == 1:
+            return client.send(Operation.delete, wire.encode_delete(self.keys[0], self.if_revision), store)
+        return client.send(Operation.delete_many, wire.encode_keys(self.keys), store)
+
+    def touches(self, key: str) -> bool:
+        return self.keys is None or key in self.keys
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        if self.if_revision is not None and not meets(Delete(self.keys[0], self.if_revision), state.entries.get(self.keys[0])):
+            return unchanged(Code.conditionFailed, state)
+        found = list(state.entries) if self.keys is None else [key for key in dict.fromkeys(self.keys) if key in state.entries]
+        if not found:
+            return unchanged(0, state)
+        after, changes = changed(state, dict.fromkeys(found))
+        return Outcome(len(found), after, changes if self.keys is not None else [("", None)])
+
+
+@dataclass(frozen=True)
+class ChangeMatching(Request):
+    """Updates or, with `deletes`, deletes all documents whose keys begin with the prefix."""
+
+    prefix: str
+    deletes: bool
+    is_job = True
+
+    def send(self, client: Client, store: int) -> int:
+        selector = json.dumps({"_id": {"$beginsWith": self.prefix}})
+        body = wire.encode_change_matching(selector, None if self.deletes else update(self.tag).decode())
+        return client.send(Operation.change_matching, body, store)
+
+    def decode(self, body: bytes) -> object:
+        changes = wire.decode_document_changes(body)
+        return changes.matched, changes.changed, changes.revision
+
+    def touches(self, key: str) -> bool:
+        return key.startswith(self.prefix)
+
+    def outcomes(self, state: State, call: Call) -> Iterator[Outcome]:
+        if call.result is Code.conditionFailed:
+            # Others changed the documents too often.
+            yield unchanged(call.result, state)
+        found = {key: entry for key, entry in documents(state).items() if key.startswith(self.prefix)}
+        counts = [call.result[0]] if isinstance(call.result, tuple) else range(len(found), -1, -1)
+        for count in counts:
+            # A document that matches only because of a write in the meantime may be left as it is.
+            for keys in itertools.combinations(found, count):
+                yield self.change(state, {key: found[key] for key in keys})
+
+    def change(self, state: State, found: dict[str, Entry]) -> Outcome:
+        if not found:
+            return unchanged((0, 0, 0), state)
+        after, changes = changed(state, {key: None if self.deletes else updated(entry, self.tag) for key, entry in found.items()})
+        return Outcome((len(found), len(found), after.revision), after, changes)
+
+
+def documents(state: State) -> dict[str, Entry]:
+    return {key: entry for key, entry in state.entries.items() if not isinstance(entry.content[0], bytes)}
+
+
+def seen(record: wire.Entry, keys_only: bool = False) -> Seen:
+    return Seen(record.key, None if keys_only else content(record.value), record.revision, record.expire_after_milliseconds)
+
+
+@dataclass(frozen=True)
+class Get(Request):
+    """Reads one entry or, with `size`, the entry's revision and the first bytes of its value, which has to be a document."""
+
+    key: str
+    size: int | None = None
+
+    def send(self, client: Client, store: int) -> int:
+        if self.size is None:
+            return client.send(Operation.get, wire.encode_key(self.key), store)
+        return client.send(Operation.get_range, wire.encode_range(self.key, 0, self.size), store)
+
+    def decode(self, body: bytes) -> object:
+        if self.size is None:
+            return seen(wire.decode_records(body)[0])
+        part = wire.decode_range(body)
+        return Seen("", None, part.revision, part.expire_after_milliseconds)
+
+    def touches(self, key: str) -> bool:
+        return key == self.key
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        entry = state.entries.get(self.key)
+        if entry is None:
+            return unchanged(Code.notFound, state)
+        if self.size is not None and isinstance(entry.content[0], bytes):
+            return unchanged(Code.illegalArgument, state)
+        return unchanged(show("", entry, call.result, self.size is not None), state)
+
+
+def show(key: str, entry: Entry, result: object, keys_only: bool) -> Seen:
+    """Returns the entry as a reply has it; the time left is that of the result, as `times_agree` compares it."""
+    left = result.milliseconds_left if isinstance(result, Seen) else None
+    return Seen(key, None if keys_only else entry.content, entry.revision, left)
+
+
+@dataclass(frozen=True)
+class GetMany(Request):
+    keys: tuple[str, ...]
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.get_many, wire.encode_keys(self.keys), store)
+
+    def decode(self, body: bytes) -> object:
+        return [record and seen(record) for record in wire.decode_records(body)]
+
+    def touches(self, key: str) -> bool:
+        return key in self.keys
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        entries = [state.entries.get(key) for key in self.keys]
+        results = call.result if isinstance(call.result, list) else [None] * len(entries)
+        return unchanged([entry and show("", entry, result, False) for entry, result in zip(entries, results)], state)
+
+
+@dataclass(frozen=True)
+class Page(Request):
+    """Reads entries in key order; without a limit, all of them."""
+
+    limit: int | None = None
+    offset: int = 0
+    prefix: str = ""
+    cursor: str | None = None
+    reverse: bool = False
+    keys_only: bool = False
+
+    def send(self, client: Client, store: int) -> int:
+        range = (self.prefix, self.cursor, self.reverse, self.keys_only)
+        if self.limit is None:
+            return client.send(Operation.all, wire.encode_all(*range), store)
+        return client.send(Operation.page, wire.encode_page(self.limit, self.offset, *range), store)
+
+    def decode(self, body: bytes) -> object:
+        return [seen(record, self.keys_only) for record in wire.decode_records(body)]
+
+    def touches(self, key: str) -> bool:
+        return key.startswith(self.prefix)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        keys = sorted((key for key in state.entries if key.startswith(self.prefix)), reverse=self.reverse)
+        if self.cursor is not None:
+            keys = [key for key in keys if (key < self.cursor if self.reverse else key > self.cursor)]
+        if self.limit is not None:
+            keys = keys[self.offset : self.offset + self.limit]
+        results = {result.key: result for result in call.result} if isinstance(call.result, list) else {}
+        return unchanged([show(key, state.entries[key], results.get(key), self.keys_only) for key in keys], state)
+
+
+@dataclass(frozen=True)
+class Count(Request):
+    prefix: str
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.count, wire.encode_key(self.prefix), store)
+
+    def touches(self, key: str) -> bool:
+        return key.startswith(self.prefix)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        return unchanged(sum(key.startswith(self.prefix) for key in state.entries), state)
+
+
+@dataclass(frozen=True)
+class Find(Request):
+    """Reads all documents with at least this number, and the store's revision."""
+
+    least: int
+    is_job = True
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.find, wire.encode_find(json.dumps({"n": {"$gte": self.least}})), store)
+
+    def decode(self, body: bytes) -> object:
+        *found, result = wire.decode_found(body)
+        return result.revision, [(record.key, content(record.value), record.revision) for record in found]
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        found = [(key, entry) for key, entry in sorted(documents(state).items()) if dict(entry.content)["n"] >= self.least]
+        return unchanged((state.revision, [(key, entry.content, entry.revision) for key, entry in found]), state)
+
+
+@dataclass(frozen=True)
+class Aggregate(Request):
+    """Computes the number of documents and the sum of their numbers."""
+
+    is_job = True
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.aggregate, wire.encode_aggregate("", '{"compute":["count",{"sum":"n"}]}'), store)
+
+    def decode(self, body: bytes) -> object:
+        *groups, result = wire.decode_found(body)
+        return result.revision, [[value[0] if value else 0 for value in json.loads(group.value)["values"]] for group in groups]
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        numbers = [dict(entry.content)["n"] for entry in documents(state).values()]
+        return unchanged((state.revision, [[len(numbers), sum(numbers)]]), state)
+
+
+@dataclass(frozen=True)
+class Revision(Request):
+    """Reads the store's revision from its statistics."""
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.stats, b"", store)
+
+    def decode(self, body: bytes) -> object:
+        return wire.decode_stats(body)["revision"]
+
+    def touches(self, key: str) -> bool:
+        return False
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        return unchanged(state.revision, state)
+
+
+@dataclass(frozen=True)
+class EntryCount(Request):
+    """Reads the number of entries from the list of all stores. None of them expires, as it may be counted for a moment then."""
+
+    store: str
+
+    def send(self, client: Client, store: int) -> int:
+        return client.send(Operation.store_list)
+
+    def decode(self, body: bytes) -> object:
+        return next(store.entries for store in wire.decode_store_list(body) if store.name == self.store)
+
+    def execute(self, state: State, call: Call) -> Outcome:
+        return unchanged(len(state.entries), state)
+
+
+def seen_entries(call: Call) -> Iterator[tuple[str, int]]:
+    """Returns the tags of all values in a reply, and their revisions."""
+    match call.result:
+        case Seen():
+            found = [call.result]
+        case list():
+            found = [entry for entry in call.result if entry]
+        case int(revision), [*entries] if isinstance(call.request, Find):
+            found = [Seen(*entry) for entry in entries]
+        case _:
+            return
+    yield from ((tag_of(entry.content), entry.revision) for entry in found if entry.content)
+
+
+def times_agree(call: Call, entries: dict[str, Entry], slack: int) -> bool:
+    """Returns whether the times that entries in a reply have left agree with when they may expire."""
+    match call.request, call.result:
+        case Get(key=key), Seen():
+            pairs = [(key, call.result)]
+        case GetMany(keys=keys), list():
+            pairs = [(key, result) for key, result in zip(keys, call.result) if result]
+        case Page(), list():
+            pairs = [(result.key, result) for result in call.result]
+        case _:
+            return True
+    return all(_time_agrees(result.milliseconds_left, entries[key].expiry, call, slack) for key, result in pairs)
+
+
+def _time_agrees(left: int | None, expiry: tuple[int, int] | None, call: Call, slack: int) -> bool:
+    if left is None or expiry is None:
+        return left is expiry
+    earliest, latest = expiry
+    return call.invoked + left * 1_000_000 <= latest + slack and call.returned + left * 1_000_000 >= earliest - slack
+
+
+def seen_revisions(call: Call) -> dict[str, int]:
+    """Returns the revisions of entries that a reply tells, by key."""
+    match call.request, call.result:
+        case Get(key=key), Seen(revision=revision):
+            return {key: revision}
+        case Apply(operations=operations), int(revision) if revision and not isinstance(revision, Code):
+            return {operation.key: revision for operation in operations if not isinstance(operation, Check)}
+        case Page(), list():
+            return {entry.key: entry.revision for entry in call.result}
+    return {}
