@@ -65,8 +65,16 @@ extension ServerTests {
       try writer.send(Request.put("new", [1], id: 11, expiry: 60_000) + Request.delete("old", id: 12))
       #expect(writer.isSilent(for: 0.05))
       #expect(try visibleFigures(reader) == before)
+      // Those that follow a write on its connection know of it, and wait with it.
+      try writer.send(Request.make(.stats, store: 1, id: 14) + Request.make(.storeList, store: 0, id: 15))
+      #expect(writer.isSilent(for: 0.05))
       engine.resume()
       for id in 11...12 as ClosedRange<UInt32> { #expect(try writer.receive().id == id) }
+      let (stats, list) = try (writer.receive().body, writer.receive().body)
+      let figures = try #require(unsafe Figure.decode(stats.span.bytes))
+      #expect(figures.contains { $0.name == "revision" && $0.value == 3 })
+      let listed = try #require(unsafe ListedStore.decode(list.span.bytes))
+      #expect(listed.first?.entries == 1)
       let after = try visibleFigures(reader)
       #expect(after["revision"] == 3 && after["expiring"] == 1 && after["listed"] == 1)
       engine.fail(.failed("the test says so"))
@@ -79,7 +87,8 @@ extension ServerTests {
       var figures = try client.figures(store: 1).filter { names.contains($0.key) }
       #expect(figures.count == names.count)
       let list = try client.call(Request.make(.storeList, store: 0, id: 99))
-      figures["listed"] = try #require(unsafe ListedStore.decode(list.body.span.bytes)?.first).entries
+      let listed = try #require(unsafe ListedStore.decode(list.body.span.bytes))
+      figures["listed"] = listed.first?.entries
       return figures
     }
 

@@ -113,7 +113,7 @@ extension ServerState {
     var families: [String: [(store: Store, value: UInt64)]] = [:]
     let all = stores.list()
     for store in all {
-      for figure in Self.mapFigures(of: store, now: now) ?? [] {
+      for figure in Self.mapFigures(of: store, now: now)?.figures ?? [] {
         families[figure.name, default: []].append((store, figure.value))
       }
       for figure in store.commitWriter?.figures ?? [] {

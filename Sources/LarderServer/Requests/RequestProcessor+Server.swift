@@ -161,19 +161,23 @@ extension RequestProcessor {
   ) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, header.id, BodyFlaw.ofEmpty(body)) }
     let figures: [Figure]
+    var required: (revision: UInt64, commitWriter: CommitWriter)?
     if let store = connection.stores[header.detail]?.store {
-      guard let mapFigures = ServerState.mapFigures(of: store, now: now) else {
+      let isHeld = connection.mustHold(replies)
+      guard let (mapFigures, revision) = ServerState.mapFigures(of: store, isHeld: isHeld, now: now) else {
         return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
       }
       figures =
         mapFigures + [Figure("incarnation", store.incarnation)]
         + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
+      required = store.commitWriter.map { (revision, $0) }
     } else {
       figures = server.figures()
     }
     let start = replies.bytes.beginReply(id: header.id)
     for figure in figures { replies.bytes.append(figure) }
     replies.bytes.endFrame(start)
+    if let (revision, commitWriter) = required { replies.require(revision, commitWriter) }
     return RequestResult()
   }
 
@@ -247,16 +251,20 @@ extension RequestProcessor {
     _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
+    let isHeld = connection.mustHold(replies)
+    var required: [(revision: UInt64, commitWriter: CommitWriter)] = []
     let start = replies.bytes.beginReply(id: id)
     for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
-      let entries = store.access { map in
+      let contents = store.access { map in
         _ = map.expireBriefly(now: now)
-        return store.visibleContents(of: map).entries
+        return isHeld ? map.contents : store.visibleContents(of: map)
       }
       replies.bytes.append(
-        ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))
+        ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(contents.entries)))
+      if let commitWriter = store.commitWriter { required.append((contents.revision, commitWriter)) }
     }
     replies.bytes.endFrame(start)
+    for (revision, commitWriter) in required { replies.require(revision, commitWriter) }
     return RequestResult()
   }
 

@@ -118,12 +118,14 @@ final class ServerState: Sendable {
     registry.updateRates(now: monotonicMilliseconds())
   }
 
-  /// The figures of a store's map; nil if the store was dropped.
-  static func mapFigures(of store: Store, now: UInt64) -> [Figure]? {
+  /// Returns the figures of a store's map, and the revision that they tell; nil if the store was dropped.
+  /// - Parameter isHeld: Whether the figures are not sent before all commits are durable, so that they may tell all.
+  static func mapFigures(of store: Store, isHeld: Bool = false, now: UInt64) -> (figures: [Figure], revision: UInt64)? {
     store.access { map in
       if map.isDropped { return nil }
       _ = map.expireBriefly(now: now)
-      return figures(of: map, contents: store.visibleContents(of: map))
+      let contents = isHeld ? map.contents : store.visibleContents(of: map)
+      return (figures(of: map, contents: contents), contents.revision)
     }
   }
 
