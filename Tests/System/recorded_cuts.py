@@ -27,7 +27,7 @@ from linearizability import Epoch, Undecided, Violation, check
 from lying_disk import lying_disk
 from server_process import Server
 from store_model import Page, Revision
-from system_calls import Event, Replay, events, strace, wait_for_report
+from system_calls import Event, Replay, events, strace, wait_for_report, wait_for_strace
 
 OPERATIONS = 300
 IMAGES_PER_HISTORY = 50
@@ -48,6 +48,7 @@ class TracedRecorder(Recorder):
         self.reports.append(self.directory / f"calls-{len(self.reports)}")
         self.prefix = [*strace(self.reports[-1]), *self.sabotage]
         self.servers.append(super().start())
+        wait_for_strace(self.reports[-1])
         return self.servers[-1]
 
     def events(self) -> Iterator[Event]:
