@@ -37,14 +37,15 @@ class RequestsWithFigures(Requests):
         self.store = store
 
     def next(self) -> Request:
-        return super().next() if self.rng.random() < 0.85 else self.rng.choice((Revision(), EntryCount(self.store)))
+        return super().next() if self.rng.random() < 0.7 else self.rng.choice((Revision(), EntryCount(self.store)))
 
 
 class Histories:
     def __init__(self, options: argparse.Namespace, directory: Path) -> None:
         self.options, self.directory = options, directory
         # A slow disk has more to lose when the server is killed.
-        self.disks = [lying_disk(directory, "late")] if options.sabotage else [[], lying_disk(directory, "slow")]
+        slow = lying_disk(directory, "slow")
+        self.disks = [lying_disk(directory, "late")] if options.sabotage else [slow] if options.figures else [[], slow]
         self.recorded = self.operations = self.kills = self.during_start = self.watched = 0
 
     def run(self) -> str | None:
