@@ -156,7 +156,7 @@ class Cuts:
             session.client.close()
         finally:
             server.kill()
-        return server, {store: Epoch([calls]) for store, calls in session.calls.items()}
+        return server, {store: Epoch(session.connections(store)) for store in session.handles}
 
     def __str__(self) -> str:
         return f"{self.images:,} images of {self.histories:,} histories with {self.operations:,} operations, {self.second_cuts:,} of them cut again during recovery"

@@ -100,6 +100,8 @@ class Request:
     tag: str = field(default="", kw_only=True)
     # Executed on a thread of its own, so that later requests of the connection can overtake it.
     is_job = False
+    # Executed without waiting for earlier writes.
+    is_figure = False
 
     def send(self, client: Client, store: int) -> int:
         raise NotImplementedError
@@ -444,6 +446,8 @@ class Aggregate(Request):
 class Revision(Request):
     """Reads the store's revision from its statistics."""
 
+    is_figure = True
+
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.stats, b"", store)
 
@@ -462,6 +466,7 @@ class EntryCount(Request):
     """Reads the number of entries from the list of all stores. None of them expires, as it may be counted for a moment then."""
 
     store: str
+    is_figure = True
 
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.store_list)
