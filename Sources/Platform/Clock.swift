@@ -15,9 +15,13 @@ package func monotonicNanoseconds() -> UInt64 {
   return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
-/// Returns the wall-clock time in milliseconds since 1970. The clock may go backward.
+/// Returns the wall-clock time in milliseconds since 1970; 0 if the clock is before that. It may go backward.
 package func wallMilliseconds() -> UInt64 {
   var time = timespec()
   _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
-  return UInt64(time.tv_sec) &* 1_000 &+ UInt64(time.tv_nsec) / 1_000_000
+  return wallMilliseconds(at: time)
+}
+
+func wallMilliseconds(at time: timespec) -> UInt64 {
+  UInt64(max(0, time.tv_sec)) &* 1_000 &+ UInt64(time.tv_sec < 0 ? 0 : time.tv_nsec) / 1_000_000
 }

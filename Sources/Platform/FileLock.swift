@@ -1,12 +1,12 @@
 import Glibc
 
-/// A file that at most one process locks, with the id of that process in it: `flock(2)`.
+/// A file that at most one process locks, with the id of that process in it unless the disk was full: `flock(2)`.
 ///
 /// The lock is released when its owner's lifetime ends or the process ends, for whatever reason. The file stays,
 /// because removing it would let two processes lock two files of the same name.
 package struct FileLock: ~Copyable, Sendable {
   package enum Failure: Error, Equatable, Sendable {
-    /// Another process has the lock: the one with this id, if it has written its id yet.
+    /// Another process has the lock: the one with this id, if it has written its id.
     case locked(by: Int32?)
     case failed(SystemError)
   }
@@ -27,10 +27,10 @@ package struct FileLock: ~Copyable, Sendable {
       let error = SystemError("flock")
       throw error.errno == EWOULDBLOCK ? .locked(by: owner(in: number)) : .failed(error)
     }
+    // Only an error message uses the id: a full disk must not keep the owner from its work.
     var text = "\(getpid())\n"
-    guard ftruncate(number, 0) == 0 else { throw .failed(SystemError("ftruncate")) }
     let written = text.withUTF8 { unsafe pwrite(number, $0.baseAddress, $0.count, 0) }
-    guard written == text.utf8.count else { throw .failed(SystemError("pwrite")) }
+    _ = ftruncate(number, written == text.utf8.count ? written : 0)
     return FileLock(descriptor)
   }
 

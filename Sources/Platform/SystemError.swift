@@ -5,6 +5,8 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
   package let call: String
   package let errno: Int32
 
+  package static let outOfMemory = SystemError("malloc", errno: ENOMEM)
+
   package init(_ call: String, errno: Int32 = Glibc.errno) {
     self.call = call
     self.errno = errno
@@ -17,6 +19,8 @@ package struct SystemError: Error, Equatable, Hashable, Sendable, CustomStringCo
 
   /// Whether the file, or the folder it should be in, doesn't exist.
   package var isNotFound: Bool { errno == ENOENT }
+  /// Whether the system has no memory.
+  package var isOutOfMemory: Bool { errno == ENOMEM || errno == ENOBUFS }
   package var isExisting: Bool { errno == EEXIST }
   /// Whether the process may not write there.
   package var isReadOnly: Bool { errno == EACCES || errno == EPERM || errno == EROFS }

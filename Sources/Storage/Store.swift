@@ -62,6 +62,13 @@ package final class Store: Sendable {
     try mutex.withLock { (map: inout sending EntryMap) throws(Failure) -> sending Result in try body(&map) }
   }
 
+  /// Returns how much a client may be told is in the map. Of a store whose clients must not see what a crash can take back,
+  /// this is what the map contained after the newest durable commit. The caller has the store's lock.
+  package func visibleContents(of map: borrowing EntryMap) -> MapContents {
+    let contents = map.contents
+    return commitWriter?.visibleContents(of: contents) ?? contents
+  }
+
   /// Takes the store's lock for several uses of `map`, until `unlock` on the same thread. The same rules apply as for
   /// `access`.
   package func lock() { mutex.lock() }

@@ -56,6 +56,33 @@ extension ServerTests {
       for reader in readers { #expect(try reader.receive().id == 31) }
     }
 
+    @Test func `figures tell what is on the disk, and don't wait for it`() throws {
+      let server = try makeServer()
+      let (writer, reader) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
+      #expect(try writer.call(Request.put("old", [1], id: 10)).isDone)
+      let before = try visibleFigures(reader)
+      engine.pause()
+      try writer.send(Request.put("new", [1], id: 11, expiry: 60_000) + Request.delete("old", id: 12))
+      #expect(writer.isSilent(for: 0.05))
+      #expect(try visibleFigures(reader) == before)
+      engine.resume()
+      for id in 11...12 as ClosedRange<UInt32> { #expect(try writer.receive().id == id) }
+      let after = try visibleFigures(reader)
+      #expect(after["revision"] == 3 && after["expiring"] == 1 && after["listed"] == 1)
+      engine.fail(.failed("the test says so"))
+      #expect(try writer.call(Request.put("lost", [1], id: 13)).isError(.failed, id: 13))
+      #expect(try visibleFigures(reader) == after)
+    }
+
+    private func visibleFigures(_ client: TestClient) throws -> [String: UInt64] {
+      let names = ["entries", "revision", "key_bytes", "value_bytes", "expiring"]
+      var figures = try client.figures(store: 1).filter { names.contains($0.key) }
+      #expect(figures.count == names.count)
+      let list = try client.call(Request.make(.storeList, store: 0, id: 99))
+      figures["listed"] = try #require(unsafe ListedStore.decode(list.body.span.bytes)?.first).entries
+      return figures
+    }
+
     @Test func `replies of a connection keep the order of its requests`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")

@@ -134,6 +134,8 @@ import Testing
     map.validateLimited()
     map.end(snapshot)
     map.validateLimited()
+    while map.reclaimBriefly() {}
+    map.validateLimited()
     let retained = map.snapshots.retainedBytes
     #expect(retained == 0)
   }

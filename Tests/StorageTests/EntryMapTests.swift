@@ -11,7 +11,7 @@ import Testing
     for number in 0..<1_000 { try map.write("key \(number)".bytes, .init(repeating: 2, count: 99)) }
     let (after, sameHandle) = unsafe (map.statistics, map.handle(of: "key 7".bytes.span.bytes, now: 0))
     #expect(after.memoryBytes == before.memoryBytes)
-    #expect(after.valueBytes == before.valueBytes - 1_000)
+    #expect(after.contents.valueBytes == before.contents.valueBytes - 1_000)
     #expect(handle == sameHandle)
   }
 
@@ -23,7 +23,8 @@ import Testing
       try map.write(key, .init(repeating: 1, count: 100))
     }
     let statistics = map.statistics
-    let overhead = Double(statistics.memoryBytes - statistics.keyBytes - statistics.valueBytes) / 60_000
+    let overhead =
+      Double(statistics.memoryBytes - statistics.contents.keyBytes - statistics.contents.valueBytes) / 60_000
     #expect(overhead < 24)
   }
 
@@ -68,7 +69,7 @@ import Testing
     #expect(absent)
     let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revision + 1, now: 100)
     #expect(!deleted)
-    let (count, remaining) = (map.count(now: 100), map.statistics.expiring)
+    let (count, remaining) = (map.count(now: 100), map.statistics.contents.expiring)
     #expect(count == 1)
     #expect(remaining == 0)
   }
@@ -145,7 +146,39 @@ import Testing
     #expect(throws: StorageError.snapshotEnded) { _ = unsafe try map.rank(after: "z".bytes.span.bytes, in: snapshot) }
   }
 
-  @Test func `deleting everything frees all memory, under a snapshot when it ends`() throws {
+  @Test func `what a snapshot saw is freed in slices, and older snapshots keep what they see`() throws {
+    var map = EntryMap()
+    var random = SeededGenerator.announced()
+    for number in 0..<4_000 { try map.write("\(number)".bytes, [0]) }
+    let used = map.arena.unitsInUse
+    var snapshots: [(snapshot: Snapshot, copies: [EntryCopy])] = []
+    var ends = 0
+    for round in 1...40 {
+      for _ in 0..<Int.random(in: 0...3_000, using: &random) {
+        try map.write("\(Int.random(in: 0..<4_000, using: &random))".bytes, [UInt8(round)])
+      }
+      if Bool.random(using: &random) {
+        snapshots.append((map.snapshot(now: 0), try map.copies(0..<4_000)))
+      } else if let index = snapshots.indices.randomElement(using: &random) {
+        map.end(snapshots.remove(at: index).snapshot)
+        if map.snapshots.hasEnded { ends += 1 }
+      }
+      if round % 7 == 0 { _ = map.reclaimBriefly() }
+      for (snapshot, copies) in snapshots {
+        let seen = try map.copies(0..<4_000, in: snapshot)
+        #expect(seen == copies)
+      }
+    }
+    #expect(ends > 0)
+    for (snapshot, _) in snapshots { map.end(snapshot) }
+    while map.reclaimBriefly() {}
+    let (usedAgain, kept) = (map.arena.unitsInUse, map.memory.snapshots)
+    #expect(usedAgain == used)
+    #expect(kept == 0)
+    map.validate()
+  }
+
+  @Test func `deleting everything frees all memory, under a snapshot after it ends`() throws {
     var map = EntryMap()
     for number in 0..<20_000 { try map.write("\(number)".bytes, .init(repeating: 1, count: 500)) }
     let snapshot = map.snapshot(now: 0)
@@ -155,6 +188,10 @@ import Testing
     #expect(kept == 20_000)
     try map.write("new".bytes, [1])
     map.end(snapshot)
+    // Much is freed in slices.
+    let freesMore = map.reclaimBriefly()
+    #expect(freesMore)
+    while map.reclaimBriefly() {}
     let (count, units) = (map.count(now: 0), map.arena.unitsInUse)
     #expect(count == 1)
     #expect(units == 2)

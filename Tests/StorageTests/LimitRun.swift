@@ -104,8 +104,8 @@ struct LimitRun: ~Copyable {
     #expect(all.count == count, "LARDER_SEED=\(seed)")
     for copy in all { #expect(copy.entry == model.entries[copy.key], "LARDER_SEED=\(seed)") }
     let statistics = map.statistics
-    #expect(statistics.keyBytes == all.reduce(0) { $0 + $1.key.count }, "LARDER_SEED=\(seed)")
-    #expect(statistics.valueBytes == all.reduce(0) { $0 + $1.entry.value.count }, "LARDER_SEED=\(seed)")
+    #expect(statistics.contents.keyBytes == all.reduce(0) { $0 + $1.key.count }, "LARDER_SEED=\(seed)")
+    #expect(statistics.contents.valueBytes == all.reduce(0) { $0 + $1.entry.value.count }, "LARDER_SEED=\(seed)")
   }
 }
 

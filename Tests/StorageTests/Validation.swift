@@ -13,7 +13,7 @@ extension EntryMap {
       return true
     }
     precondition(records == hashIndex.count, "the hash index has records that the order doesn't have")
-    if snapshots.isEmpty {
+    if snapshots.isEmpty, !snapshots.hasEnded {
       precondition(order.reachableNodeCount == order.nodesInUse, "nodes were leaked")
     }
   }

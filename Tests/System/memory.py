@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import select
 import subprocess
 import sys
@@ -296,6 +297,37 @@ class MemoryLimitChecks(MemoryCase):
         self.assertIn("memory-limit", checked.stderr)
 
 
+class AddressSpaceChecks(MemoryCase):
+    """A server to which the system gives no more memory."""
+
+    def test_connections_are_told_why_they_end(self) -> None:
+        process = self.server.process.pid
+        status = Path(f"/proc/{process}/status").read_text()
+        size = next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmSize:"))
+        limit = size + 100 * MEBIBYTE
+        frame = wire.encode_frame(Operation.put, 2, bytes(15 * MEBIBYTE))[:-1]
+        connections = [RawConnection.greeted(self.server.address) for _ in range(20)]
+        before = resource.prlimit(process, resource.RLIMIT_AS)
+        resource.prlimit(process, resource.RLIMIT_AS, (limit, before[1]))
+        notices = 0
+        for raw in connections:
+            self.addCleanup(raw.close)
+            try:
+                raw.send(frame)
+                notice = raw.reply(timeout=0.1)
+            except TimeoutError:
+                continue
+            assert notice is not None, "a connection was closed without a notice"
+            self.assertEqual((notice.id, notice.code), (0, Code.tooManyRequests))
+            self.assertIn("memory", notice.body.decode())
+            notices += 1
+        self.assertGreater(notices, 5)
+        resource.prlimit(process, resource.RLIMIT_AS, before)
+        store = self.create_store()
+        store.put("key", bytes(MEBIBYTE))
+        self.assertEqual(len(store.get("key").value), MEBIBYTE)
+
+
 class CommandChecks(MemoryCase):
     """`larder put` and `larder get` of a value of 48 MiB, whose memory must not grow with it."""
 
@@ -332,7 +364,8 @@ def main() -> int:
     parser.add_argument("--thorough", action="store_true", help="make larger bursts, and several of them")
     options = parser.parse_args()
     MemoryCase.program, MemoryCase.thorough = options.server.resolve(), options.thorough
-    suites = (unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in (MemoryChecks, MemoryLimitChecks, CommandChecks))
+    cases = (MemoryChecks, MemoryLimitChecks, AddressSpaceChecks, CommandChecks)
+    suites = (unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     passed, failed = run(unittest.TestSuite(suites))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -14,7 +14,8 @@ struct CompareCommand: ParsableCommand {
       The works: small, requests with values of 100 bytes; large, gets and puts of 64 KiB and 1 MiB; isolation, small \
       gets beside gets of 10 MB; memory, what stays resident after bursts; stall, gets while the disk of another store \
       stalls, which requires root. The others than small compare Larder with Redis and Valkey over TCP and with goals; \
-      they are written to large.md and large.json. A goal that is not reached does not make the command fail.
+      they are written to large.md and large.json. A goal that is not reached does not make the command fail, except \
+      with --check.
       """)
 
   @Option(
@@ -34,6 +35,8 @@ struct CompareCommand: ParsableCommand {
   private var seed: UInt64 = 1
   @Flag(help: "Take rough measurements in less than half a minute.")
   private var quick = false
+  @Flag(help: "Measure Larder alone, and fail if it misses a goal of isolation, memory or stall.")
+  private var check = false
   @Flag(help: "Print the result as JSON instead of tables.")
   private var json = false
 
@@ -41,6 +44,10 @@ struct CompareCommand: ParsableCommand {
     guard repeats.map({ (1...100).contains($0) }) ?? true else { throw ValidationError("--repeat takes 1 to 100.") }
     guard !work.contains(.small) || Set(work) == [.small] else {
       throw ValidationError("--work small can't be combined with other works.")
+    }
+    // The goals of the other works are relative to peers.
+    guard !check || (!work.isEmpty && !work.contains { $0 == .small || $0 == .large }) else {
+      throw ValidationError("--check takes --work isolation, memory or stall.")
     }
   }
 
@@ -71,6 +78,7 @@ struct CompareCommand: ParsableCommand {
   private func compareLarge(_ parts: [LargePart]) throws {
     var plan = quick ? LargePlan.quick : LargePlan()
     plan.parts = parts
+    plan.includesPeers = !check
     if let repeats { plan.repeats = repeats }
     if let turn { (plan.turn, plan.pacedTurn) = (turn.duration, turn.duration * 2) }
     plan.seed = seed
@@ -94,6 +102,8 @@ struct CompareCommand: ParsableCommand {
       try (JSON.encode(report) + "\n").write(toFile: "\(results)/large.json", atomically: true, encoding: .utf8)
     }
     print(json ? try JSON.encode(report) : report.markdown)
+    let missed = report.rows.filter { $0.isReached == false }.map(\.title)
+    if check, !missed.isEmpty { throw BenchError("missed goals: \(missed.joined(separator: "; "))") }
   }
 
   private func compare(_ plan: ComparisonPlan) throws -> ComparisonReport {

@@ -26,7 +26,7 @@ struct LargeBench {
     defer { try? all.restrictCurrentThread() }
     // Processes inherit this thread's processors.
     try plan.processors?.servers.restrictCurrentThread()
-    let contenders = try Contender.overTCP()
+    let contenders = try Contender.overTCP().filter { plan.includesPeers || !$0.isPeer }
     for contender in contenders { try check(contender) }
     for part in plan.parts {
       switch part {

@@ -3,6 +3,8 @@ import Platform
 /// The parts of a comparison of large requests, and their parameters.
 struct LargePlan: Sendable {
   var parts = LargePart.allCases
+  /// Whether peers are measured, too.
+  var includesPeers = true
   var repeats = 5
   /// The duration of each turn of a contender.
   var turn: Duration = .seconds(1)

@@ -200,7 +200,7 @@ struct Connection: ~Copyable {
 
   /// Reads the socket into the inbox.
   mutating func receiveIntoInbox(maxBytes: Int, now: UInt64) -> Transfer {
-    guard inbox.tryReserve(maxBytes) else { return .failed(SystemError("malloc")) }
+    guard inbox.tryReserve(maxBytes) else { return .failed(.outOfMemory) }
     let transfer = unsafe inbox.fill(maxBytes) { room in
       let transfer = unsafe descriptor.receive(into: room)
       if case .moved(let count) = transfer { return (count, transfer) }
@@ -216,7 +216,7 @@ struct Connection: ~Copyable {
     switch largeFrame.take() {
     case let begun?: frame = begun
     case nil:
-      guard let expected = LargeFrame(expecting: largeFrameSize) else { return .failed(SystemError("malloc")) }
+      guard let expected = LargeFrame(expecting: largeFrameSize) else { return .failed(.outOfMemory) }
       frame = expected
       frameDidBegin(now: now)
     }

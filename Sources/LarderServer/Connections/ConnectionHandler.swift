@@ -36,6 +36,7 @@ struct ConnectionHandler: ~Copyable {
   private static let maxDeferredPerWakeup = 4
   /// How often watches are checked for their end while the server stops, in milliseconds.
   private static let drainSweepInterval: UInt64 = 5
+  private static let outOfMemory = "the system gives the server no more memory"
   /// How many times a connection is read when the server stops. A client may send faster than it is read.
   private static let maxDrainReads = 256
 
@@ -158,8 +159,7 @@ struct ConnectionHandler: ~Copyable {
   private mutating func readIntoInput(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
     if connection.hasInput, buffers.hasTooMuchInput || server.memory.isExhausted {
       let reason = buffers.hasTooMuchInput ? "has too many incomplete requests" : "has reached its memory limit"
-      processor.endConnection(&connection, .tooManyRequests, "the server \(reason); try again later", into: &spare)
-      connection.releaseInput()
+      refuseInput(of: &connection, "the server \(reason)", &spare)
       settle(&connection, &spare)
       return false
     }
@@ -178,6 +178,14 @@ struct ConnectionHandler: ~Copyable {
     return true
   }
 
+  /// Ends a connection for whose input there is no memory.
+  private mutating func refuseInput(
+    of connection: inout Connection, _ reason: String, _ replies: inout ReplyBuffer
+  ) {
+    processor.endConnection(&connection, .tooManyRequests, "\(reason); try again later", into: &replies)
+    connection.releaseInput()
+  }
+
   /// Handles a read that brought nothing.
   private mutating func endInput(
     of connection: inout Connection, _ transfer: Transfer, _ spare: inout ReplyBuffer
@@ -188,6 +196,9 @@ struct ConnectionHandler: ~Copyable {
       connection.releaseInput()
       settle(&connection, &spare)
     case .wouldBlock: break
+    case .failed(let error) where error.isOutOfMemory:
+      refuseInput(of: &connection, Self.outOfMemory, &spare)
+      settle(&connection, &spare)
     case .failed: connection.phase = .closed
     }
   }
@@ -259,7 +270,7 @@ struct ConnectionHandler: ~Copyable {
     let scan = FrameScan(bytes, at: 0, maxLength: processor.limits.maxFrameBytes)
     let consumed = processor.process(bytes, of: &connection, into: &replies)
     processor.unlockStore()
-    if consumed == 0 { return keep(frame, scan, bytes, for: &connection) }
+    if consumed == 0 { return keep(frame, scan, bytes, for: &connection, &replies) }
     connection.largeFrame = nil
     connection.largeFrameSize = 0
     let rest = bytes.extracting(consumed..<bytes.byteCount)
@@ -281,7 +292,8 @@ struct ConnectionHandler: ~Copyable {
 
   /// Keeps a large frame that was not executed.
   private mutating func keep(
-    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, for connection: inout Connection
+    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, for connection: inout Connection,
+    _ replies: inout ReplyBuffer
   ) {
     // A whole frame waits to be executed.
     guard case .partial(let frameSize) = scan else { return }
@@ -291,8 +303,7 @@ struct ConnectionHandler: ~Copyable {
       connection.releaseInput()
       keep(bytes, for: &connection)
     } else if frame.isFull, !beginLargeFrame(with: bytes, of: &connection) {
-      // The system has no memory.
-      connection.phase = .closed
+      refuseInput(of: &connection, Self.outOfMemory, &replies)
     }
   }
 

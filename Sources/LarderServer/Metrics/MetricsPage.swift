@@ -113,8 +113,9 @@ extension ServerState {
     var families: [String: [(store: Store, value: UInt64)]] = [:]
     let all = stores.list()
     for store in all {
-      let mapFigures = store.access { map in map.isDropped ? [] : Self.figures(of: &map, now: now) }
-      for figure in mapFigures { families[figure.name, default: []].append((store, figure.value)) }
+      for figure in Self.mapFigures(of: store, now: now) ?? [] {
+        families[figure.name, default: []].append((store, figure.value))
+      }
       for figure in store.commitWriter?.figures ?? [] {
         families[figure.name, default: []].append((store, figure.value))
       }

@@ -162,8 +162,9 @@ extension RequestProcessor {
     guard body.byteCount == 0 else { return replies.fail(.malformed, header.id, BodyFlaw.ofEmpty(body)) }
     let figures: [Figure]
     if let store = connection.stores[header.detail]?.store {
-      let mapFigures: [Figure]? = store.access { $0.isDropped ? nil : ServerState.figures(of: &$0, now: now) }
-      guard let mapFigures else { return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped") }
+      guard let mapFigures = ServerState.mapFigures(of: store, now: now) else {
+        return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
+      }
       figures =
         mapFigures + [Figure("incarnation", store.incarnation)]
         + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
@@ -250,7 +251,7 @@ extension RequestProcessor {
     for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
       let entries = store.access { map in
         _ = map.expireBriefly(now: now)
-        return map.statistics.entries
+        return store.visibleContents(of: map).entries
       }
       replies.bytes.append(
         ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(entries)))

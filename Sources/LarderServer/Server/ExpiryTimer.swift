@@ -5,12 +5,12 @@ import Storage
 import Synchronization
 
 /// Removes expired entries soon after their end, whether or not somebody reads them: their memory is needed, and a
-/// request that counts must not find many of them. It also discards changes that nobody watches, and updates the
-/// figures that cover recent seconds.
+/// request that counts must not find many of them. It also frees what was kept for snapshots that have ended, discards
+/// changes that nobody watches, and updates the figures that cover recent seconds.
 ///
-/// A pass removes whatever is due in all stores. The next one is planned for the soonest expiry, and a worker that
-/// writes an entry with a sooner one says so. A store is locked for a fraction of a millisecond at a time, and not
-/// locked for a moment in between, so that workers are not delayed by however many entries expire.
+/// A pass does this in all stores. The next one is planned for the soonest expiry, and a worker that writes an entry with
+/// a sooner one says so. A store is locked for a fraction of a millisecond at a time, and not locked for a moment in
+/// between, so that workers are not delayed by however many entries expire.
 ///
 /// Safe because what changes is atomic or used on `queue` only.
 final class ExpiryTimer: @unchecked Sendable {
@@ -74,10 +74,10 @@ final class ExpiryTimer: @unchecked Sendable {
       state.updateRecentFigures()
       for store in stores { store.access { $0.discardAbandonedFeed(now: lastPass) } }
     }
-    var remaining = stores.filter(Self.expireBriefly)
+    var remaining = stores.filter(Self.tidyBriefly)
     while !remaining.isEmpty {
       usleep(Self.pause)
-      remaining = remaining.filter(Self.expireBriefly)
+      remaining = remaining.filter(Self.tidyBriefly)
     }
     for store in stores {
       if let next = store.access({ $0.nextExpiry }) { due.min(Int64(clamping: next), ordering: .relaxed) }
@@ -85,7 +85,12 @@ final class ExpiryTimer: @unchecked Sendable {
     plan()
   }
 
-  private static func expireBriefly(_ store: Store) -> Bool {
-    store.access { $0.expireBriefly(now: monotonicMilliseconds()) }
+  /// - Returns: Whether there is more to do.
+  private static func tidyBriefly(_ store: Store) -> Bool {
+    let now = monotonicMilliseconds()
+    return store.access { map in
+      let (expiresMore, reclaimsMore) = (map.expireBriefly(now: now), map.reclaimBriefly())
+      return expiresMore || reclaimsMore
+    }
   }
 }

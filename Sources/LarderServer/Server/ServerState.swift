@@ -118,21 +118,28 @@ final class ServerState: Sendable {
     registry.updateRates(now: monotonicMilliseconds())
   }
 
-  /// The figures of a store's map. The caller has the store's lock.
-  static func figures(of map: inout EntryMap, now: UInt64) -> [Figure] {
-    _ = map.expireBriefly(now: now)
+  /// The figures of a store's map; nil if the store was dropped.
+  static func mapFigures(of store: Store, now: UInt64) -> [Figure]? {
+    store.access { map in
+      if map.isDropped { return nil }
+      _ = map.expireBriefly(now: now)
+      return figures(of: map, contents: store.visibleContents(of: map))
+    }
+  }
+
+  private static func figures(of map: borrowing EntryMap, contents: MapContents) -> [Figure] {
     let statistics = map.statistics
     let figures =
       [
-        Figure("entries", UInt64(statistics.entries)),
-        Figure("revision", statistics.revision),
+        Figure("entries", UInt64(contents.entries)),
+        Figure("revision", contents.revision),
         Figure("written_total", statistics.written),
-        Figure("key_bytes", UInt64(statistics.keyBytes)),
-        Figure("value_bytes", UInt64(statistics.valueBytes)),
+        Figure("key_bytes", UInt64(contents.keyBytes)),
+        Figure("value_bytes", UInt64(contents.valueBytes)),
         Figure("values_on_disk", UInt64(statistics.valuesOnDisk)),
         Figure("values_on_disk_bytes", UInt64(statistics.valuesOnDiskBytes)),
         Figure("memory_bytes", UInt64(statistics.memoryBytes)),
-        Figure("expiring", UInt64(statistics.expiring)),
+        Figure("expiring", UInt64(contents.expiring)),
         Figure("expired_total", statistics.expired),
         Figure("snapshots", UInt64(statistics.snapshots)),
         Figure("snapshots_ended_total", statistics.endedSnapshots),

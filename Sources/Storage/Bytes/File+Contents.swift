@@ -50,10 +50,10 @@ extension FileSystem {
 }
 
 extension SystemError {
-  /// Whether the call may be retried later because the disk or a quota is full, or no more files can be opened. A
-  /// failed sync must never be retried, because it is unknown what it left undone.
+  /// Whether the call may be retried later because the disk or a quota is full, the file may not become larger, or no
+  /// more files can be opened. A failed sync must never be retried, because it is unknown what it left undone.
   var isNoSpace: Bool {
-    (errno == ENOSPC || errno == EDQUOT || isNoDescriptor) && call != "fdatasync" && call != "fsync"
+    (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || isNoDescriptor) && call != "fdatasync" && call != "fsync"
   }
 
   /// Whether the process or the system has reached its limit of open files.

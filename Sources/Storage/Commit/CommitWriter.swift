@@ -34,6 +34,8 @@ package final class CommitWriter: @unchecked Sendable {
     /// Whether the thread has ended, or is about to.
     private var hasEnded = false
     var failure: StorageError?
+    /// What the map contained after the newest durable commit.
+    var durableContents = MapContents()
 
     mutating func add(_ waiter: any DurabilityWaiter) {
       if !waiters.contains(where: { $0 === waiter }) { waiters.append(waiter) }
@@ -107,6 +109,12 @@ package final class CommitWriter: @unchecked Sendable {
     ]
   }
 
+  /// Returns how much may be said to be in the map, which has these contents. If a crash must not take back what a client
+  /// has been told, this is what the map contained after the newest durable commit.
+  func visibleContents(of contents: MapContents) -> MapContents {
+    contents.revision <= visibleRevision ? contents : state.withLock { $0.durableContents }
+  }
+
   /// Calls `waiter` once when the revision is durable or the writer has failed, unless that is already the case.
   /// - Returns: Whether the waiter will be called.
   package func wait(for revision: UInt64, _ waiter: any DurabilityWaiter) -> Bool {
@@ -150,7 +158,11 @@ package final class CommitWriter: @unchecked Sendable {
 
   /// Starts the thread, which keeps the store alive until `stop`.
   func start(_ source: any CommitSource) {
-    source.access { $0.beginCommits(commitLimit: engine.reservedByteCount) }
+    let contents = source.access { map in
+      map.beginCommits(commitLimit: engine.reservedByteCount)
+      return map.contents
+    }
+    state.withLock { $0.durableContents = contents }
     queue.async { self.run(source) }
   }
 
@@ -217,19 +229,21 @@ package final class CommitWriter: @unchecked Sendable {
   /// - Returns: Whether there were any.
   private func commit(_ batch: inout CommitBuffer, _ source: any CommitSource) throws(EngineError) -> Bool {
     let space = engine.reservedByteCount
-    let hasCommits = source.access { map in
-      guard map.hasCommits else { return false }
+    let contents: MapContents? = source.access { map in
+      guard map.hasCommits else { return nil }
       map.takeCommits(into: &batch)
       map.setCommitLimit(space - batch.count, isDiskFull: isDiskFull.load(ordering: .relaxed))
-      return true
+      return map.contents
     }
-    guard hasCommits else { return false }
+    guard let contents else { return false }
     let last = batch.lastRevision
     let begun = monotonicNanoseconds()
     let locations = unsafe try engine.write(
       batch.bytes, last: last, separatedCount: batch.separatedCount, syncs: durability == .always)
     commitTimes.note(nanoseconds: monotonicNanoseconds() - begun)
     batch.removeAll()
+    // A client that knows of the commit must find it in the contents, too.
+    state.withLock { $0.durableContents = contents }
     durableRevision.store(last, ordering: .releasing)
     notifyWaiters()
     source.updateLocations(locations)

@@ -95,10 +95,12 @@ extension EntryMap {
   /// How many times entries are evicted for one write before it is refused: what is free may be in pieces.
   static let maxEvictionsForWrite = 16
 
-  /// Evicts entries because the process is at its memory limit, but none written with this revision.
+  /// Frees memory because the process is at its memory limit: what snapshots that have ended could see, or else entries,
+  /// but none written with this revision.
   /// - Parameter byteCount: The size of what is about to be written.
-  /// - Returns: Whether any entry was evicted.
+  /// - Returns: Whether anything was freed.
   mutating func makeRoom(for byteCount: Int, before revision: UInt64) -> Bool {
+    if reclaim() { return true }
     guard limitBytes != nil else { return false }
     let shortage = min(memoryBudget?.shortage ?? 0, Self.maxRoomByteCount)
     return makeRoom(max(2 * byteCount, Self.roomByteCount, shortage), before: revision)

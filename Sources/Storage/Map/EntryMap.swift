@@ -101,8 +101,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     order.forgetReplacedNodes()
   }
 
-  /// Removes all records, even if snapshots see them. Much memory is freed on a thread of its own.
+  /// Removes all records. Much memory is freed on a thread of its own.
+  /// - Precondition: There is no snapshot.
   mutating func discardContents() {
+    snapshots.forgetEnded()
     let contents = DiscardedContents(memoryBudget)
     swap(&arena, &contents.arena)
     swap(&externals, &contents.externals)
@@ -117,31 +119,38 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
   package mutating func drop() {
+    snapshots.removeAll()
     discardContents()
     indexes = nil
-    snapshots.removeAll()
     updateSnapshotShare()
     changes.discardFeed()
     isDropped = true
   }
 }
 
-/// The statistics of a store at a point in time.
-package struct MapStatistics: Equatable, Sendable {
+/// How much a map contains after a commit.
+package struct MapContents: Equatable, Sendable {
   /// The number of entries, including those that have expired but aren't removed yet.
   package var entries = 0
   package var revision: UInt64 = 0
-  /// The number of entries that clients wrote or deleted, since the map was created or loaded.
-  package var written: UInt64 = 0
   package var keyBytes = 0
   package var valueBytes = 0
+  /// The number of entries with an expiry.
+  package var expiring = 0
+
+  package init() {}
+}
+
+/// The statistics of a store at a point in time.
+package struct MapStatistics: Equatable, Sendable {
+  package var contents = MapContents()
+  /// The number of entries that clients wrote or deleted, since the map was created or loaded.
+  package var written: UInt64 = 0
   /// The number of values that are read from files on demand, including those that only snapshots see.
   package var valuesOnDisk = 0
   package var valuesOnDiskBytes = 0
   /// The memory of records, values, indexes, and everything kept for snapshots.
   package var memoryBytes = 0
-  /// The number of entries with an expiry.
-  package var expiring = 0
   /// The number of entries removed because they expired, since the map was created.
   package var expired: UInt64 = 0
   /// The number of living snapshots; snapshots of the same state count once.
@@ -197,12 +206,18 @@ package struct MapMemory: Equatable, Sendable {
 }
 
 extension EntryMap {
+  package var contents: MapContents {
+    var contents = MapContents()
+    (contents.entries, contents.revision, contents.expiring) = (order.count, revision, expiryQueue.entryCount)
+    (contents.keyBytes, contents.valueBytes) = (keyBytes, valueBytes)
+    return contents
+  }
+
   package var statistics: MapStatistics {
     MapStatistics(
-      entries: order.count, revision: revision, written: writtenCount, keyBytes: keyBytes, valueBytes: valueBytes,
-      valuesOnDisk: externals.storedCount, valuesOnDiskBytes: externals.storedBytes,
-      memoryBytes: memory.entryBytes,
-      expiring: expiryQueue.entryCount, expired: expiredCount, snapshots: snapshots.count,
+      contents: contents, written: writtenCount, valuesOnDisk: externals.storedCount,
+      valuesOnDiskBytes: externals.storedBytes,
+      memoryBytes: memory.entryBytes, expired: expiredCount, snapshots: snapshots.count,
       endedSnapshots: endedSnapshotCount, limitBytes: limitBytes,
       limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)
   }

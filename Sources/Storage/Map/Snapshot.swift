@@ -11,9 +11,9 @@ package struct Snapshot: Hashable, Sendable {
 
 /// The living snapshots of a map, and the records and nodes that are kept for them.
 ///
-/// A record or node that leaves the live tree is kept for the newest snapshot that sees it. When that snapshot ends,
-/// the record passes to the next older snapshot if that one sees it too, and is freed otherwise: nothing is kept for
-/// longer than it is visible. Owned by one `EntryMap` and used under its store's lock.
+/// A record or node that leaves the live tree is kept for the newest snapshot that sees it. When that snapshot has
+/// ended, the record passes to the next older snapshot if that one sees it too, and is freed otherwise. What is freed
+/// may be much, so it is reclaimed in slices. Owned by one `EntryMap` and used under its store's lock.
 struct SnapshotTable {
   private struct Element {
     let epoch: UInt64
@@ -27,7 +27,12 @@ struct SnapshotTable {
     /// Whether it stays until it is released, whatever it keeps.
     let isPinned: Bool
     var records: [UInt32] = []
+    /// The bytes of the records, with their values.
+    var recordBytes = 0
     var nodes: [UInt32] = []
+
+    /// The bytes of the records and nodes.
+    var retainedBytes: Int { recordBytes + nodes.count * OrderNode.byteCount }
 
     var token: Snapshot { Snapshot(epoch: epoch, count: count, revision: revision) }
 
@@ -38,11 +43,13 @@ struct SnapshotTable {
 
   /// Oldest first, so that epochs ascend.
   private var elements: [Element] = []
+  /// The snapshots that have ended, with what is still to be reclaimed of them.
+  private var ended: [Element] = []
   /// The newest revision that a living snapshot sees; 0 if there is none.
   private(set) var newestRevision: UInt64 = 0
   /// The epoch of the newest snapshot ever taken.
   private var lastEpoch: UInt64 = 0
-  /// The bytes of records that only snapshots see, with their values.
+  /// The bytes of records that only snapshots see or saw, with their values.
   private(set) var retainedRecordBytes = 0
   private var retainedNodeCount = 0
 
@@ -50,14 +57,19 @@ struct SnapshotTable {
   var count: Int { elements.count }
   @inline(__always)
   var isEmpty: Bool { elements.isEmpty }
+  /// Whether anything is still to be reclaimed of snapshots that have ended.
+  @inline(__always)
+  var hasEnded: Bool { !ended.isEmpty }
   /// The epoch of the newest living snapshot; 0 if there is none.
   var newestEpoch: UInt64 { elements.last?.epoch ?? 0 }
-  /// The bytes of order nodes that only snapshots see.
+  /// The bytes of order nodes that only snapshots see or saw.
   var retainedNodeBytes: Int { retainedNodeCount * OrderNode.byteCount }
-  /// The bytes of records and nodes that only snapshots see.
+  /// The bytes of records and nodes that only snapshots see or saw.
   var retainedBytes: Int { retainedRecordBytes + retainedNodeBytes }
+  /// How much of that is kept for living snapshots. O(snapshots that have ended).
+  var visibleBytes: Int { ended.reduce(retainedBytes) { $0 - $1.retainedBytes } }
   /// The memory of the table itself.
-  var memoryBytes: Int { elements.reduce(0) { $0 + $1.memoryBytes } }
+  var memoryBytes: Int { (elements + ended).reduce(0) { $0 + $1.memoryBytes } }
 
   /// Returns another token for the newest snapshot if the map hasn't changed since and both or neither are pinned;
   /// otherwise nil.
@@ -77,50 +89,86 @@ struct SnapshotTable {
     return element.token
   }
 
-  /// A snapshot that has ended, and what was kept for it.
-  struct Ended {
+  /// Releases a token.
+  /// - Returns: The epoch of the snapshot if this ended it.
+  mutating func release(_ snapshot: Snapshot) -> UInt64? {
+    guard let index = index(of: snapshot) else { return nil }
+    elements[index].tokenCount -= 1
+    return elements[index].tokenCount == 0 ? end(at: index) : nil
+  }
+
+  /// Ends the oldest snapshot that is not pinned, whoever has tokens of it.
+  /// - Returns: Its epoch; nil if there is none.
+  mutating func endOldest() -> UInt64? {
+    elements.firstIndex { !$0.isPinned }.map { end(at: $0) }
+  }
+
+  private mutating func end(at index: Int) -> UInt64 {
+    let element = elements.remove(at: index)
+    newestRevision = elements.last?.revision ?? 0
+    if !element.records.isEmpty || !element.nodes.isEmpty { ended.append(element) }
+    return element.epoch
+  }
+
+  /// Something that was kept for a snapshot that has ended.
+  enum Retained {
+    case record(UInt32)
+    case node(UInt32)
+  }
+
+  /// The newest living snapshot that is older than one that has ended, or nothing.
+  struct Older {
+    /// No newer node is visible in it; 0 if there is none.
     let epoch: UInt64
-    let records: [UInt32]
-    let nodes: [UInt32]
-    /// The epoch of the next older snapshot, which sees no newer nodes; 0 if there is none.
-    let olderEpoch: UInt64
-    /// The revision of the next older snapshot, which sees no newer records; 0 if there is none.
-    let olderRevision: UInt64
+    /// No newer record is visible in it; 0 if there is none.
+    let revision: UInt64
     fileprivate let index: Int
   }
 
-  /// Releases a token.
-  /// - Returns: The snapshot if this ended it. The caller frees or passes on everything that was kept for it.
-  mutating func release(_ snapshot: Snapshot) -> Ended? {
-    guard let index = index(of: snapshot) else { return nil }
-    elements[index].tokenCount -= 1
-    return elements[index].tokenCount == 0 ? remove(at: index) : nil
+  /// Takes something from a snapshot that has ended. The caller frees it, or passes it to the next older snapshot if
+  /// that one sees it, too, and says so at once.
+  /// - Returns: Nil if everything has been reclaimed.
+  mutating func takeRetained() -> (Retained, Older)? {
+    while let last = ended.indices.last {
+      let index = count(before: ended[last].epoch) - 1
+      let older =
+        index < 0
+        ? Older(epoch: 0, revision: 0, index: index)
+        : Older(epoch: elements[index].epoch, revision: elements[index].revision, index: index)
+      if let node = ended[last].nodes.popLast() { return (.node(node), older) }
+      if let record = ended[last].records.popLast() { return (.record(record), older) }
+      ended.removeLast()
+    }
+    return nil
   }
 
-  /// Removes the oldest snapshot that is not pinned, whoever has tokens of it; nil if there is none.
-  mutating func removeOldest() -> Ended? {
-    elements.firstIndex { !$0.isPinned }.map { remove(at: $0) }
+  mutating func pass(node: UInt32, to older: Older) { elements[older.index].nodes.append(node) }
+
+  mutating func pass(record: UInt32, byteCount: Int, to older: Older) {
+    ended[ended.count - 1].recordBytes -= byteCount
+    elements[older.index].records.append(record)
+    elements[older.index].recordBytes += byteCount
   }
 
-  private mutating func remove(at index: Int) -> Ended {
-    let element = elements.remove(at: index)
-    newestRevision = elements.last?.revision ?? 0
-    let older = index > 0 ? (elements[index - 1].epoch, elements[index - 1].revision) : (0, 0)
-    return Ended(
-      epoch: element.epoch, records: element.records, nodes: element.nodes, olderEpoch: older.0,
-      olderRevision: older.1, index: index)
+  mutating func didFreeNode() { retainedNodeCount -= 1 }
+
+  mutating func didFreeRecord(byteCount: Int) {
+    ended[ended.count - 1].recordBytes -= byteCount
+    retainedRecordBytes -= byteCount
   }
-
-  /// Passes a node of an ended snapshot to the next older one.
-  mutating func pass(node: UInt32, of ended: Ended) { elements[ended.index - 1].nodes.append(node) }
-
-  /// Passes a record of an ended snapshot to the next older one.
-  mutating func pass(record: UInt32, of ended: Ended) { elements[ended.index - 1].records.append(record) }
 
   /// Removes all snapshots, with whatever is kept for them.
   mutating func removeAll() {
     elements = []
-    (newestRevision, retainedRecordBytes, retainedNodeCount) = (0, 0, 0)
+    newestRevision = 0
+    forgetEnded()
+  }
+
+  /// Forgets what is still to be reclaimed, because all records and nodes are gone.
+  mutating func forgetEnded() {
+    precondition(elements.isEmpty, "living snapshots see records")
+    ended = []
+    (retainedRecordBytes, retainedNodeCount) = (0, 0)
   }
 
   /// Returns the root and the number of entries of a living snapshot; nil if it has ended. O(log snapshots).
@@ -130,17 +178,24 @@ struct SnapshotTable {
   }
 
   private func index(of snapshot: Snapshot) -> Int? {
+    let index = count(before: snapshot.epoch)
+    return index < elements.count && elements[index].epoch == snapshot.epoch ? index : nil
+  }
+
+  /// Returns the number of living snapshots that are older than an epoch.
+  private func count(before epoch: UInt64) -> Int {
     var (low, high) = (0, elements.count)
     while low < high {
       let middle = (low + high) / 2
-      if elements[middle].epoch < snapshot.epoch { low = middle + 1 } else { high = middle }
+      if elements[middle].epoch < epoch { low = middle + 1 } else { high = middle }
     }
-    return low < elements.count && elements[low].epoch == snapshot.epoch ? low : nil
+    return low
   }
 
   /// Keeps a record that left the live tree for the newest snapshot.
   mutating func retain(record: UInt32, byteCount: Int) {
     elements[elements.count - 1].records.append(record)
+    elements[elements.count - 1].recordBytes += byteCount
     retainedRecordBytes += byteCount
   }
 
@@ -149,12 +204,6 @@ struct SnapshotTable {
     elements[elements.count - 1].nodes += nodes
     retainedNodeCount += nodes.count
   }
-
-  /// Notes that the map has freed a record that only snapshots saw.
-  mutating func didFreeRecord(byteCount: Int) { retainedRecordBytes -= byteCount }
-
-  /// Notes that the map has freed a node that only snapshots saw.
-  mutating func didFreeNode() { retainedNodeCount -= 1 }
 }
 
 extension EntryMap {
@@ -177,54 +226,79 @@ extension EntryMap {
     return snapshot
   }
 
-  /// Ends a snapshot and frees whatever only it could see. Does nothing if it has ended already.
+  /// How many records and nodes are reclaimed at a time, which takes a fraction of a millisecond.
+  private static var reclaimLimit: Int { 1_024 }
+  /// How many are reclaimed by each change, which is more than a change adds.
+  private static var changeReclaimLimit: Int { 32 }
+
+  /// Ends a snapshot. Does nothing if it has ended already. Frees some of what only it could see; changes of the map and
+  /// `reclaimBriefly` free the rest.
   package mutating func end(_ snapshot: Snapshot) {
-    guard let ended = snapshots.release(snapshot) else { return }
-    free(ended)
+    guard let epoch = snapshots.release(snapshot) else { return }
+    didEnd(epoch)
+    reclaim(limit: Self.reclaimLimit)
     updateSnapshotShare()
   }
 
-  /// Ends the map's oldest snapshots while those of all maps keep more than their budget permits. O(what they keep).
-  /// Call it after a change that may have added to what they keep.
+  /// Frees some of what snapshots that have ended could see, for a fraction of a millisecond, because others wait for
+  /// the store's lock meanwhile.
+  /// - Returns: Whether there is more.
+  package mutating func reclaimBriefly() -> Bool {
+    guard snapshots.hasEnded else { return false }
+    reclaim(limit: Self.reclaimLimit)
+    updateSnapshotShare()
+    return snapshots.hasEnded
+  }
+
+  /// Ends the map's oldest snapshots while those of all maps keep more than their budget permits, and frees some of what
+  /// snapshots that have ended could see. Call it after a change that may have added to what they keep.
   @inline(__always)
   mutating func enforceSnapshotBudget() {
-    if !snapshots.isEmpty { endOldSnapshots() }
+    if !snapshots.isEmpty || snapshots.hasEnded { endOldSnapshots() }
   }
 
   @inline(never)
   private mutating func endOldSnapshots() {
+    reclaim(limit: Self.changeReclaimLimit)
     updateSnapshotShare()
-    while snapshotShare.isExceeded, let ended = snapshots.removeOldest() {
-      free(ended)
+    while snapshotShare.isExceeded, let epoch = snapshots.endOldest() {
+      didEnd(epoch)
       updateSnapshotShare()
       endedSnapshotCount &+= 1
     }
   }
 
   mutating func updateSnapshotShare() {
-    snapshotShare.set(snapshots.retainedBytes + (indexes?.retainedBytes ?? 0))
+    snapshotShare.set(snapshots.visibleBytes + (indexes?.retainedBytes ?? 0))
   }
 
-  /// Passes what was kept for a snapshot to the next older one, or frees it.
-  private mutating func free(_ ended: SnapshotTable.Ended) {
+  private mutating func didEnd(_ epoch: UInt64) {
     order.endEpochs(after: snapshots.newestEpoch)
-    indexes?.endViews(epoch: ended.epoch)
-    for node in ended.nodes {
-      if order.epoch(of: node) <= ended.olderEpoch {
-        snapshots.pass(node: node, of: ended)
-      } else {
+    indexes?.endViews(epoch: epoch)
+  }
+
+  /// Frees that many of the records and nodes that were kept for snapshots that have ended, or passes them to the next
+  /// older snapshots.
+  /// - Returns: Whether there were any.
+  @discardableResult
+  mutating func reclaim(limit: Int = .max) -> Bool {
+    var left = limit
+    while left > 0, let (retained, older) = snapshots.takeRetained() {
+      left -= 1
+      switch retained {
+      case .node(let node) where order.epoch(of: node) <= older.epoch:
+        snapshots.pass(node: node, to: older)
+      case .node(let node):
         snapshots.didFreeNode()
         order.free(node)
-      }
-    }
-    for handle in ended.records {
-      if record(handle).revision <= ended.olderRevision {
-        snapshots.pass(record: handle, of: ended)
-      } else {
+      case .record(let handle) where record(handle).revision <= older.revision:
+        snapshots.pass(record: handle, byteCount: record(handle).memoryBytes, to: older)
+      case .record(let handle):
         snapshots.didFreeRecord(byteCount: record(handle).memoryBytes)
         free(handle)
       }
     }
+    return left < limit
   }
 
   /// Checks that a snapshot is alive.

@@ -227,11 +227,11 @@ struct ConformanceRun: ~Copyable {
     #expect(backward == expected.reversed())
     store.access { $0.validate() }
     let statistics = store.access { $0.statistics }
-    #expect(statistics.entries == expected.count)
-    #expect(statistics.revision == model.revision)
-    #expect(statistics.keyBytes == expected.reduce(0) { $0 + $1.key.count })
-    #expect(statistics.valueBytes == expected.reduce(0) { $0 + $1.entry.value.count })
-    #expect(statistics.expiring == expected.count { $0.entry.expiry != 0 })
+    #expect(statistics.contents.entries == expected.count)
+    #expect(statistics.contents.revision == model.revision)
+    #expect(statistics.contents.keyBytes == expected.reduce(0) { $0 + $1.key.count })
+    #expect(statistics.contents.valueBytes == expected.reduce(0) { $0 + $1.entry.value.count })
+    #expect(statistics.contents.expiring == expected.count { $0.entry.expiry != 0 })
     #expect(subject.figures["read_only"] ?? 0 == 0)
   }
 

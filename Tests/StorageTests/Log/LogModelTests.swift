@@ -30,7 +30,7 @@ struct LogModelTests {
     #expect(number > 100)
   }
 
-  @Test(arguments: [EIO, ENOSPC]) func `any call can fail`(_ code: Int32) throws {
+  @Test(arguments: [EIO, ENOSPC, EFBIG]) func `any call can fail`(_ code: Int32) throws {
     var number = 1
     while true {
       var run = LogCrashRun(seed: 12, errno: code, isPersistent: false)

@@ -101,8 +101,8 @@ private struct SeparatedValueRun {
     guard found == entries else { throw ModelViolation(description: "at revision \(log.revision) the entries differ") }
     for snapshot in snapshots { try check(snapshot) }
     let (statistics, sum) = (log.store.access { $0.statistics }, entries.values.reduce(0) { $0 + $1.value.count })
-    guard statistics.valueBytes == sum else {
-      throw ModelViolation(description: "\(statistics.valueBytes) bytes of values, not \(sum)")
+    guard statistics.contents.valueBytes == sum else {
+      throw ModelViolation(description: "\(statistics.contents.valueBytes) bytes of values, not \(sum)")
     }
     guard statistics.memoryBytes < 4 << 20 else {
       throw ModelViolation(description: "values stay in memory: \(statistics)")

@@ -37,7 +37,7 @@ struct SeparatedValueTests {
     #expect(try stored("above", in: log)?.bytes() == value(3, 1 << 20))
     let statistics = log.store.access { $0.statistics }
     #expect(statistics.valuesOnDisk == 2 && statistics.valuesOnDiskBytes == 32_768 + 1 << 20)
-    #expect(statistics.valueBytes == 32_767 + 32_768 + 1 << 20)
+    #expect(statistics.contents.valueBytes == 32_767 + 32_768 + 1 << 20)
     #expect(statistics.memoryBytes < 200_000)
     try log.commit([put("at", [1]), .delete(key: "above")])
     #expect(log.store.access { $0.statistics }.valuesOnDisk == 0)
