@@ -26,7 +26,8 @@ from history_recorder import Recorder, Requests
 from larder import LarderError
 from linearizability import Undecided, Violation, check
 from lying_disk import lying_disk
-from store_model import EntryCount, Request, Revision
+from store_model import Request
+from store_reads import EntryCount, Revision
 
 MEMORY = "cache"
 
@@ -62,8 +63,9 @@ class Histories:
     def record(self, seed: int) -> str | None:
         folder = self.directory / f"{seed}"
         folder.mkdir()
-        specifications = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
-        recorder = Recorder(self.options.server.resolve(), folder, specifications, random.Random(seed), self.disks[seed % len(self.disks)])
+        stores = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
+        disk = self.disks[seed % len(self.disks)]
+        recorder = Recorder(self.options.server.resolve(), folder, stores, random.Random(seed), disk)
         if self.options.figures:
             recorder.requests = {store: RequestsWithFigures(recorder.rng, store) for store in recorder.requests}
         try:

@@ -12,8 +12,8 @@ from larder import Client, LarderError
 from larder_wire import Check, Delete, Operation, Update, Write
 from linearizability import Epoch, Watched
 from server_process import Server
-from store_model import Aggregate, Apply, Call, ChangeMatching, Count, Find, Get, GetMany, Page, Remove, Request, Revision
-from store_model import document, seen_revisions, update
+from store_model import Apply, Call, ChangeMatching, Remove, Request, document, update
+from store_reads import Aggregate, Count, Find, Get, GetMany, Page, Revision, seen_revisions
 
 KEYS = tuple(f"{prefix}{number}" for prefix in "ab" for number in range(4))
 SIZES, SIZE_WEIGHTS = (0, 20, 200, 3_000, 40_000), (5, 10, 10, 3, 1)
