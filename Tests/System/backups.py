@@ -21,7 +21,7 @@ from pathlib import Path
 
 from history_recorder import Recorder, Requests, Session, Watcher
 from larder import Client, LarderError
-from linearizability import Epoch, Undecided, Violation, check
+from linearizability import Undecided, Violation, check
 from server_process import Server
 from store_model import Call, Outcome, Request, State, content, unchanged
 
@@ -96,8 +96,9 @@ class BackupRecorder(Recorder):
 def mix(calls: list[Call]) -> None:
     """Gives each backup the last keys of the one after it."""
     for call, following in zip(calls, calls[1:]):
-        first = {key: value for key, value in call.result.items() if key < KEYS[len(KEYS) // 2]}
-        call.result = first | {key: value for key, value in following.result.items() if key not in first and key >= KEYS[len(KEYS) // 2]}
+        middle = KEYS[len(KEYS) // 2]
+        first = {key: value for key, value in call.result.items() if key < middle}
+        call.result = first | {key: value for key, value in following.result.items() if key >= middle}
 
 
 class Backups:

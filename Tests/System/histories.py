@@ -26,7 +26,8 @@ from history_recorder import Recorder, Requests
 from larder import LarderError
 from linearizability import Undecided, Violation, check
 from lying_disk import lying_disk
-from store_model import EntryCount, Request, Revision
+from store_model import Request
+from store_reads import EntryCount, Revision
 
 MEMORY = "cache"
 
@@ -37,14 +38,15 @@ class RequestsWithFigures(Requests):
         self.store = store
 
     def next(self) -> Request:
-        return super().next() if self.rng.random() < 0.85 else self.rng.choice((Revision(), EntryCount(self.store)))
+        return super().next() if self.rng.random() < 0.7 else self.rng.choice((Revision(), EntryCount(self.store)))
 
 
 class Histories:
     def __init__(self, options: argparse.Namespace, directory: Path) -> None:
         self.options, self.directory = options, directory
         # A slow disk has more to lose when the server is killed.
-        self.disks = [lying_disk(directory, "late")] if options.sabotage else [[], lying_disk(directory, "slow")]
+        slow = lying_disk(directory, "slow")
+        self.disks = [lying_disk(directory, "late")] if options.sabotage else [slow] if options.figures else [[], slow]
         self.recorded = self.operations = self.kills = self.during_start = self.watched = 0
 
     def run(self) -> str | None:
@@ -61,8 +63,9 @@ class Histories:
     def record(self, seed: int) -> str | None:
         folder = self.directory / f"{seed}"
         folder.mkdir()
-        specifications = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
-        recorder = Recorder(self.options.server.resolve(), folder, specifications, random.Random(seed), self.disks[seed % len(self.disks)])
+        stores = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
+        disk = self.disks[seed % len(self.disks)]
+        recorder = Recorder(self.options.server.resolve(), folder, stores, random.Random(seed), disk)
         if self.options.figures:
             recorder.requests = {store: RequestsWithFigures(recorder.rng, store) for store in recorder.requests}
         try:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from larder_wire import Change, ChangeKind, Code, decode_list
-from store_model import EMPTY, Apply, Call, ChangeMatching, Changes, Content, GetMany, Outcome, Page, Revision, State
-from store_model import content, seen_entries, tag_of, times_agree
+from store_model import EMPTY, Apply, Call, ChangeMatching, Changes, Content, Outcome, State, content, tag_of
+from store_reads import GetMany, Page, Revision, seen_entries, times_agree
 
 # The server's clock may be late by a millisecond, and it counts in milliseconds.
 SLACK = 4_000_000
@@ -198,7 +198,8 @@ class Search:
     def ready(self, place: Place) -> list[tuple[int, Call]]:
         """Returns the calls that may be next: those that were invoked before any other one was done."""
         connections = self.epochs[place.epoch].connections
-        heads = [(number, calls[place.positions[number]]) for number, calls in enumerate(connections) if place.positions[number] < len(calls)]
+        following = enumerate(zip(connections, place.positions))
+        heads = [(number, calls[position]) for number, (calls, position) in following if position < len(calls)]
         limit = min((self.deadline(place, number) for number, _ in heads), default=math.inf)
         return [(number, call) for number, call in heads if call.invoked <= limit]
 

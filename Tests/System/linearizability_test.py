@@ -11,14 +11,13 @@ import random
 import sys
 import time
 import unittest
-from dataclasses import replace
 
 import brief_case
 from history_recorder import KEYS, Requests
 from larder_wire import Change, ChangeKind, Code, Operation, Write
-from linearizability import Epoch, Violation, Watched, check
-from store_model import EMPTY, Apply, Call, Get, GetMany, Page, Remove, Request, Revision, Seen, State
-from store_model import content, document
+from linearizability import Epoch, Violation, Watched, check, written_revision
+from store_model import EMPTY, Apply, Call, Remove, Request, State, content, document
+from store_reads import Get, GetMany, Page, Revision, Seen
 
 MILLISECOND = 1_000_000
 
@@ -201,12 +200,12 @@ def execute(request: Request, state: State, invoked: int, returned: int) -> tupl
 def writes(epochs: list[Epoch]) -> list[tuple[list[Call], Call]]:
     """Returns the calls that have a revision, with their connections, by revision."""
     found = [(calls, call) for epoch in epochs for calls in epoch.connections for call in calls]
-    found = [(calls, call) for calls, call in found if isinstance(call.request, Apply) and not isinstance(call.result, Code) and call.result]
-    return sorted(found, key=lambda write: write[1].result)
+    return sorted((write for write in found if written_revision(write[1])), key=lambda write: written_revision(write[1]))
 
 
 def reads(epochs: list[Epoch]) -> list[Call]:
-    return [call for epoch in epochs for calls in epoch.connections for call in calls if isinstance(call.result, Seen) and call.result.content]
+    found = [call for epoch in epochs for calls in epoch.connections for call in calls]
+    return [call for call in found if isinstance(call.result, Seen) and call.result.content]
 
 
 def change_value(rng: random.Random, epochs: list[Epoch]) -> None:

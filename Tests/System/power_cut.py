@@ -21,7 +21,7 @@ from pathlib import Path
 
 import larder_wire as wire
 from larder import Client, LarderError
-from larder_wire import Operation, Write
+from larder_wire import Code, Operation, Write
 from mounted import mount_error, mounted
 from server_process import Server
 
@@ -36,9 +36,11 @@ class Writer(threading.Thread):
         super().__init__(daemon=True)
         self.address = address
         self.random = random.Random(seed)
-        # The key and the acknowledgment time of each write; writes are acknowledged in order.
+        # The key and the time of the reply of each write; replies are received in order.
         self.keys: list[str] = []
-        self.acknowledged: list[float] = []
+        self.replied: list[float] = []
+        # The numbers of writes that the server had no room for, because the disk was too slow.
+        self.refused: set[int] = set()
         self.stopped = threading.Event()
 
     def run(self) -> None:
@@ -48,11 +50,24 @@ class Writer(threading.Thread):
                 while not self.stopped.is_set():
                     ids = [self.send(client, store.handle) for _ in range(self.random.choice((1, 4, 16)))]
                     for id in ids:
-                        client.receive(id)
-                        self.acknowledged.append(time.monotonic())
+                        self.receive(client, id)
         except LarderError:
-            # The server was killed, or it refuses writes, which shows in the number of acknowledged writes.
+            # The server was killed, or it refuses all writes, which shows in the number of replies.
             pass
+
+    def receive(self, client: Client, id: int) -> None:
+        try:
+            client.receive(id)
+        except LarderError as error:
+            if error.code != Code.tooManyRequests:
+                raise
+            self.refused.add(len(self.replied) + 1)
+        self.replied.append(time.monotonic())
+
+    def wait_for_replies(self, count: int) -> None:
+        """Waits until it is known which of the first writes were refused."""
+        while len(self.replied) < count and self.is_alive():
+            time.sleep(0.001)
 
     def send(self, client: Client, handle: int) -> int:
         key = f"key {self.random.randrange(100)}"
@@ -100,12 +115,12 @@ class PowerCut:
 
     def cut(self, cut: int, server: Server, writer: Writer) -> None:
         # The loss of acknowledged writes is measured from here, not from the end of the copy.
-        cut_time, acknowledged = time.monotonic(), len(writer.acknowledged)
+        cut_time, replied = time.monotonic(), len(writer.replied)
         server.process.send_signal(signal.SIGSTOP)
         try:
             self.take_copy()
             sent = len(writer.keys)
-            times = list(writer.acknowledged)
+            times = list(writer.replied)
         finally:
             server.process.send_signal(signal.SIGCONT)
         with mounted(self.directory / "mounted-copy", "-o", "loop", str(self.copy)) as disk:
@@ -115,18 +130,20 @@ class PowerCut:
                     found = {entry.key: int(entry.value.split(b" ")[0]) for entry in client.open("power").all() if entry}
             finally:
                 other.kill()
+        writer.wait_for_replies(sent)
         survived = max(found.values(), default=0)
-        expected = {key: number for number, key in enumerate(writer.keys[:survived], 1)}
-        self.checked += acknowledged
+        expected = {key: number for number, key in enumerate(writer.keys[:survived], 1) if number not in writer.refused}
+        lost = [number for number in range(survived + 1, replied + 1) if number not in writer.refused]
+        self.checked += replied
         if found != expected:
             self.violations.append(f"cut {cut}: the contents are not a prefix of the writes")
         elif survived > sent:
             self.violations.append(f"cut {cut}: found {survived} writes of only {sent}")
-        elif survived < acknowledged:
-            loss = cut_time - times[survived]
+        elif lost:
+            loss = cut_time - times[lost[0] - 1]
             self.max_loss = max(self.max_loss, loss)
             if not self.interval or loss > self.interval + SYNC_SECONDS:
-                self.violations.append(f"cut {cut}: {acknowledged - survived} acknowledged writes of the last {loss:.3f} s are lost")
+                self.violations.append(f"cut {cut}: {len(lost)} acknowledged writes of the last {loss:.3f} s are lost")
 
     def take_copy(self) -> None:
         """Copies the image until the copy equals it, which means that the file system was not writing meanwhile."""

@@ -26,8 +26,9 @@ from larder import LarderError
 from linearizability import Epoch, Undecided, Violation, check
 from lying_disk import lying_disk
 from server_process import Server
-from store_model import Page, Revision
-from system_calls import Event, Replay, events, strace, wait_for_report
+from store_model import Call
+from store_reads import Page, Revision
+from system_calls import Event, Replay, events, strace, wait_for_report, wait_for_strace
 
 OPERATIONS = 300
 IMAGES_PER_HISTORY = 50
@@ -48,6 +49,7 @@ class TracedRecorder(Recorder):
         self.reports.append(self.directory / f"calls-{len(self.reports)}")
         self.prefix = [*strace(self.reports[-1]), *self.sabotage]
         self.servers.append(super().start())
+        wait_for_strace(self.reports[-1])
         return self.servers[-1]
 
     def events(self) -> Iterator[Event]:
@@ -61,12 +63,15 @@ def cut(epochs: Iterable[Epoch], nanoseconds: int) -> list[Epoch]:
     found = []
     for epoch in epochs:
         connections = [
-            [call if call.returned < nanoseconds else replace(call, result=None, returned=nanoseconds) for call in calls if call.invoked < nanoseconds]
-            for calls in epoch.connections
+            [seen_until(call, nanoseconds) for call in calls if call.invoked < nanoseconds] for calls in epoch.connections
         ]
         if any(connections):
             found.append(Epoch(connections))
     return found
+
+
+def seen_until(call: Call, nanoseconds: int) -> Call:
+    return call if call.returned < nanoseconds else replace(call, result=None, returned=nanoseconds)
 
 
 def times(all_events: list[Event]) -> list[int]:
@@ -155,10 +160,13 @@ class Cuts:
             session.client.close()
         finally:
             server.kill()
-        return server, {store: Epoch([calls]) for store, calls in session.calls.items()}
+        return server, {store: Epoch(session.connections(store)) for store in session.handles}
 
     def __str__(self) -> str:
-        return f"{self.images:,} images of {self.histories:,} histories with {self.operations:,} operations, {self.second_cuts:,} of them cut again during recovery"
+        return (
+            f"{self.images:,} images of {self.histories:,} histories with {self.operations:,} operations,"
+            f" {self.second_cuts:,} of them cut again during recovery"
+        )
 
 
 def main() -> int:
@@ -179,7 +187,8 @@ def main() -> int:
         print(f"the data is in {directory}")
     else:
         shutil.rmtree(directory)
-    result = "noticed the sabotage" if options.sabotage and not failed else "not all as they must be" if violation else "all as they must be"
+    expected = "not all as they must be" if violation else "all as they must be"
+    result = "noticed the sabotage" if options.sabotage and not failed else expected
     print(f"{options.engine}, seed {options.seed}: {test}: {result}")
     print(f"{0 if failed else 1} passed, {1 if failed else 0} failed")
     return 1 if failed else 0

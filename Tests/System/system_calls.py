@@ -26,6 +26,15 @@ def strace(report: Path) -> list[str]:
     return ["strace", *options, "-o", str(report)]
 
 
+def wait_for_strace(report: Path) -> None:
+    """Waits until the first call of a server is recorded."""
+    deadline = time.monotonic() + 10
+    while not report.exists() or report.stat().st_size == 0:
+        if time.monotonic() > deadline:
+            raise SystemExit("strace does not start")
+        time.sleep(0.001)
+
+
 def wait_for_report(report: Path, server: Server) -> None:
     """Waits until strace has written the end of a server that was killed."""
     last = re.compile(rf"^{server.process.pid} .*\+\+\+ ", re.MULTILINE)
