@@ -116,18 +116,12 @@ class Session:
         self.client = Client(address, timeout=30)
         self.handles = {store: self.client.open(store).handle for store in stores}
         self.calls: dict[str, list[Call]] = {store: [] for store in self.handles}
-        # Figures are those of the newest durable commit, and don't wait for earlier writes of the connection.
-        self.figures: dict[str, list[Call]] = {store: [] for store in self.handles}
         self.pending: list[tuple[int, str, Call]] = []
 
     def send(self, store: str, request: Request) -> None:
         call = Call(request, time.monotonic_ns())
-        (self.figures if request.is_figure else self.calls)[store].append(call)
+        self.calls[store].append(call)
         self.pending.append((request.send(self.client, self.handles[store]), store, call))
-
-    def connections(self, store: str) -> list[list[Call]]:
-        """Returns the calls on a store, in lists whose order is that of their execution."""
-        return [self.calls[store], self.figures[store]]
 
     def receive(self) -> tuple[str, Call]:
         """Receives the reply to the oldest request."""
@@ -221,7 +215,7 @@ class Recorder:
             watcher.join()
         for store, history in self.histories.items():
             watched = [watcher.watched for watcher in watchers if watcher.store == store and watcher.watched]
-            history.append(Epoch([calls for session in sessions for calls in session.connections(store)], watched))
+            history.append(Epoch([session.calls[store] for session in sessions], watched))
 
     def work(self, server: Server, sessions: list[Session], operations: int) -> list[Watcher]:
         """Sends requests, and ends with some that have no reply yet."""

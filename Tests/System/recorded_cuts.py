@@ -160,7 +160,7 @@ class Cuts:
             session.client.close()
         finally:
             server.kill()
-        return server, {store: Epoch(session.connections(store)) for store in session.handles}
+        return server, {store: Epoch([calls]) for store, calls in session.calls.items()}
 
     def __str__(self) -> str:
         return (

@@ -92,8 +92,6 @@ class Request:
     tag: str = field(default="", kw_only=True)
     # Executed on a thread of its own, so that later requests of the connection can overtake it.
     is_job = False
-    # Executed without waiting for earlier writes.
-    is_figure = False
 
     def send(self, client: Client, store: int) -> int:
         raise NotImplementedError

@@ -169,8 +169,6 @@ class Aggregate(Request):
 class Revision(Request):
     """Reads the store's revision from its statistics."""
 
-    is_figure = True
-
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.stats, b"", store)
 
@@ -189,7 +187,6 @@ class EntryCount(Request):
     """Reads the number of entries from the list of all stores. None of them expires, as it may be counted for a moment then."""
 
     store: str
-    is_figure = True
 
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.store_list)
