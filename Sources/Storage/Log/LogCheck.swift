@@ -85,7 +85,6 @@ private struct SegmentWalk: ~Copyable {
 
   /// The number of missing segments of a gap that are named.
   private static let namedPerGap: UInt64 = 16
-  private static let searchByteCount = 1 << 20
 
   private let file: SegmentFile
   private var reader: SegmentReader
@@ -118,7 +117,8 @@ private struct SegmentWalk: ~Copyable {
       } catch {
         segment.damage = .init(offset: 0, reason: error.reason)
         // The records of a segment without a header may be intact all the same.
-        header = SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
+        header = try SegmentHeader(
+          replacingDamaged: start, of: file, path: path, byteCount: byteCount, identity: identity, number: number)
       }
       let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
       var walk = SegmentWalk(found, segment)
@@ -154,7 +154,7 @@ private struct SegmentWalk: ~Copyable {
       var reason = "the segment doesn't end as it should"
       if case .damaged(let description) = reader.state { reason = description }
       if segment.damage == nil { segment.damage = .init(offset: end, reason: reason) }
-      guard tail.byteCount > 0, try skipDamage() else {
+      guard tail.byteCount > 0, try reader.resumeAfterDamage() else {
         segment.lostBytes += tail.byteCount
         return
       }
@@ -173,67 +173,36 @@ private struct SegmentWalk: ~Copyable {
         segment.records += records - marks
         continue
       }
-      segment.records += unsafe try chunk.withRecords(of: file, upTo: reader.end) { (records) throws(LogError) in
-        unsafe try Self.visit(records, onRecord)
+      unsafe try chunk.visitRecords(of: file, upTo: reader.end) { (record) throws(LogError) in
+        guard unsafe record[16] != SyncMark.kind else { return }
+        unsafe try onRecord(record, record.integer(at: 8, as: UInt64.self))
+        segment.records += 1
       }
     }
   }
+}
 
-  /// Calls `body` with every record that is not a sync mark.
-  /// - Returns: The number of those records.
-  private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
-    var (start, count) = (0, 0)
-    while start < records.count {
-      let end = unsafe start + records.recordByteCount(at: start)
-      guard end <= records.count else { break }
-      let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
-      start = end
-      guard unsafe record[16] != SyncMark.kind else { continue }
-      unsafe try body(record, record.integer(at: 8, as: UInt64.self))
-      count += 1
+extension SegmentHeader {
+  /// Makes up a header for a segment whose own one is damaged. Its secret is known from the first frame or the trailer:
+  /// no client writes at these places.
+  fileprivate init(
+    replacingDamaged start: [UInt8], of file: any File, path: String, byteCount: Int, identity: UInt64?, number: UInt64
+  ) throws(LogError) {
+    self.init(identity: identity ?? 1, number: number, lastNumber: number, firstRevision: 1)
+    let end = byteCount - SegmentTrailer.byteCount
+    let (frame, trailer) = try LogError.wrapping(path) { () throws(SystemError) in
+      (
+        try file.bytes(at: Self.byteCount, count: LogFrame.byteCount),
+        try file.bytes(at: max(0, end), count: SegmentTrailer.byteCount)
+      )
     }
-    return count
-  }
-
-  /// Moves the reader to the next intact record after a damaged place.
-  ///
-  /// The end of the damaged record is known if only its values are damaged. The search doesn't look into those: what a
-  /// client wrote may look like records, each of which may claim to be as long as the file.
-  /// - Returns: Whether there is such a record.
-  private mutating func skipDamage() throws(LogError) -> Bool {
-    if reader.resumeAfterDamagedValues() { return true }
-    var offset = reader.end + 1
-    let (byteCount, previous) = (file.byteCount, reader.lastRevision)
-    while offset < byteCount {
-      let start = offset
-      let count = min(2 * Self.searchByteCount, byteCount - start)
-      let bytes = try LogError.wrapping(file.path) { () throws(SystemError) in
-        try file.file.bytes(at: start, count: count)
-      }
-      let found = unsafe try bytes.withBytes { (bytes) throws(LogError) -> Int? in
-        for index in 0..<min(Self.searchByteCount, bytes.count) {
-          let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
-          switch unsafe LogRecord.check(rest, remaining: byteCount - start - index, after: previous) {
-          case .intact: return index
-          case .sparse where try isSparseRecordIntact(at: start + index, after: previous): return index
-          default: continue
-          }
-        }
-        return nil
-      }
-      if let found {
-        reader.resume(at: start + found)
-        return true
-      }
-      offset += Self.searchByteCount
+    if let salt = unsafe frame.withBytes({ unsafe LogFrame.salt($0, at: Self.byteCount) }) {
+      self.salt = salt
+    } else if let trailer = unsafe trailer.withBytes({ unsafe SegmentTrailer.decode($0, at: end, secret: nil) }) {
+      if trailer.secret == identity { self.identity = trailer.secret } else { salt = trailer.secret }
+    } else if Self.isCurrentVersion(start) {
+      salt = start.integer(at: 64, as: UInt64.self)
     }
-    return false
-  }
-
-  /// Returns whether there is an intact record with separated values at that offset.
-  private func isSparseRecordIntact(at offset: Int, after previous: UInt64) throws(LogError) -> Bool {
-    var reader = SegmentReader(file, recordAt: offset, after: previous)
-    return try !reader.next().isEmpty
   }
 }
 

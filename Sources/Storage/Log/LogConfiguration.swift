@@ -10,10 +10,10 @@ package struct LogConfiguration: Sendable {
   package var maxSegmentSize = 64 << 20
   /// The size of the log from which on it keeps a reserve, so that small stores stay small.
   package var reserveThreshold = 4 << 20
-  /// The number of synced bytes after which another sync mark is written.
-  package var markInterval = 4_096
   /// The maximum write rate of a compaction, unless the log grows in spite of it.
   package var compactionBytesPerSecond = 64 << 20
+  /// Returns the salt of a new segment: an unpredictable number whose lowest bit is 1.
+  var makeSalt: @Sendable () -> UInt64 = { .random(in: .min ... .max) | 1 }
 
   package init() {}
 

@@ -155,14 +155,14 @@ extension LogEngine {
       let end = try replay.read(segment, isLast: isLast, into: &map) { progress(bytesBefore + $0, byteCount) }
       lastRevision = max(lastRevision, end.lastRevision, segment.header.lastRevision)
       recovery.bytes += end.offset
-      if !end.isSealed, end.offset == SegmentHeader.byteCount, end.tornByteCount == 0 {
+      if !end.isSealed, end.offset == segment.header.byteCount, end.tornByteCount == 0, let salt = segment.header.salt {
         // Nothing was ever written to it, so it is as good as new.
         let file = try LogError.wrapping(segment.path) { () throws(SystemError) in
           try folder.openForWriting(segment.path)
         }
         active = ActiveSegment(
           values: ValueFile(file, path: segment.path), number: segment.header.number,
-          firstRevision: segment.header.firstRevision, capacity: segment.byteCount)
+          firstRevision: segment.header.firstRevision, salt: salt, capacity: segment.byteCount)
         break
       }
       if isLast, end.isSealed {
@@ -180,7 +180,8 @@ extension LogEngine {
         SealedSegment(
           number: segment.header.number, lastNumber: segment.header.lastNumber,
           firstRevision: segment.header.firstRevision, lastRevision: lastRevision,
-          sweptRevision: segment.header.sweptRevision, byteCount: end.offset + SegmentTrailer.byteCount,
+          sweptRevision: segment.header.sweptRevision, salt: segment.header.salt,
+          byteCount: end.offset + SegmentTrailer.byteCount,
           tombstoneByteCount: end.tombstoneByteCount, liveByteCount: end.offset))
     }
     try wrappingMemory { () throws(StorageError) in try replay.finish(&map, revision: lastRevision) }
@@ -222,7 +223,7 @@ extension LogEngine {
   ) throws(SystemError) {
     let file = try folder.openForWriting(segment.path)
     try file.sync()
-    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, identity: segment.header.identity)
+    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, secret: segment.header.secret)
     try file.write(trailer.bytes, at: end)
     try file.sync()
     try file.truncate(to: end + SegmentTrailer.byteCount)

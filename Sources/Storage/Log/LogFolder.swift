@@ -88,10 +88,10 @@ struct SegmentFile {
   /// Returns whether the file ends with its trailer, as sealing leaves it.
   func endsWithTrailer() throws(SystemError) -> Bool {
     let offset = byteCount - SegmentTrailer.byteCount
-    guard offset >= SegmentHeader.byteCount else { return false }
+    guard offset >= header.byteCount else { return false }
     let bytes = try file.bytes(at: offset, count: SegmentTrailer.byteCount)
     return unsafe bytes.withBytes { bytes in
-      unsafe SegmentTrailer.decode(bytes, at: offset, identity: header.identity) != nil
+      unsafe SegmentTrailer.decode(bytes, at: offset, secret: header.secret) != nil
     }
   }
 }
@@ -149,15 +149,20 @@ struct SegmentList {
     var (bytes, records) = (0, 0)
     for index in stride(from: 0, to: segments.count, by: max(1, segments.count / 16)) {
       let segment = segments[index]
-      var offset = 0
       let sample = try LogError.wrapping(segment.path) { () throws(SystemError) in
-        try segment.file.bytes(at: SegmentHeader.byteCount, count: 16 << 10)
+        try segment.file.bytes(at: segment.header.byteCount, count: 16 << 10)
       }
+      var (offset, frameEnd) = (0, segment.header.salt == nil ? Int.max : 0)
       while offset + 4 <= sample.count {
         let length = Int(sample.integer(at: offset, as: UInt32.self))
         if length == 0 { break }
-        offset += CommitBuffer.recordHeaderByteCount + length
-        records += 1
+        if offset == frameEnd {
+          offset += LogFrame.byteCount
+          frameEnd = offset + length
+        } else {
+          offset += CommitBuffer.recordHeaderByteCount + length
+          records += 1
+        }
       }
       bytes += offset
     }
@@ -176,6 +181,8 @@ struct SealedSegment: Sendable {
   let firstRevision: UInt64
   let lastRevision: UInt64
   let sweptRevision: UInt64
+  /// The salt in its header; nil in version 1.
+  let salt: UInt64?
   /// The size of header, records and trailer.
   let byteCount: Int
   /// The size of its tombstones; nil if they have not been read.

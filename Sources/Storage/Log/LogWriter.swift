@@ -56,7 +56,7 @@ struct LogWriter {
   }
 
   /// The number of bytes of records that are certain to fit.
-  var availableByteCount: Int { max(active?.availableByteCount ?? 0, prepared?.availableByteCount ?? 0) }
+  var availableByteCount: Int { max(active?.space.availableByteCount ?? 0, prepared?.space.availableByteCount ?? 0) }
 
   /// The size of all segments, counting only the written part of the active one.
   var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
@@ -80,7 +80,7 @@ struct LogWriter {
     var rest = unsafe records
     var locations: [ValueLocation] = []
     while rest.count > 0 {
-      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.availableByteCount ?? 0)
+      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.space.maxRunByteCount ?? 0)
       if fitting > 0 {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
         unsafe try append(prefix, syncs: syncs)
@@ -135,7 +135,6 @@ struct LogWriter {
     let begun = monotonicNanoseconds()
     var isDurable = false
     try attempt(active.path) { () throws(SystemError) in
-      try active.appendMark(interval: configuration.markInterval, lastRevision: lastRevision, identity: identity)
       isDurable = syncs && active.isSynced
       if isDurable { unsafe try active.appendDurably(records) } else { unsafe try active.append(records) }
     }
@@ -237,14 +236,14 @@ struct LogWriter {
 
   /// Seals the active segment and continues in the prepared one, with space for a record of that size.
   mutating func startSegment(fitting recordByteCount: Int) throws(EngineError) {
-    let overhead = SegmentHeader.byteCount + SyncMark.byteCount + SegmentTrailer.byteCount
-    if (prepared?.availableByteCount ?? 0) < recordByteCount {
-      try prepare(capacity: max(segmentSize, recordByteCount + overhead))
+    if (prepared?.space.maxRunByteCount ?? 0) < recordByteCount {
+      try prepare(capacity: max(segmentSize, SegmentSpace.byteCount(fitting: recordByteCount)))
     }
     try seal()
     guard let prepared else { preconditionFailure("no segment was prepared") }
+    let salt = configuration.makeSalt()
     let header = SegmentHeader(
-      identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1)
+      identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1, salt: salt)
     let path = folder.segmentPath(nextNumber)
     try attempt(path) { () throws(SystemError) in
       try prepared.file.write(header.bytes, at: 0)
@@ -254,7 +253,7 @@ struct LogWriter {
     }
     active = ActiveSegment(
       values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
-      capacity: prepared.capacity)
+      salt: salt, capacity: prepared.capacity)
     self.prepared = nil
     nextNumber += 1
   }
@@ -276,7 +275,7 @@ struct LogWriter {
     guard let ended = active else { return }
     try sync()
     let segment = try attempt(ended.path) { () throws(SystemError) in
-      try ended.seal(lastRevision: lastRevision, identity: identity)
+      try ended.seal(lastRevision: lastRevision)
     }
     sealed.append(segment)
     active = nil
@@ -287,7 +286,8 @@ struct LogWriter {
   /// Returns a compaction of neighboring sealed segments.
   /// - Parameter revision: The store's revision.
   func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
-    try Compaction(folder, openFolder, sealed, run: run, identity: identity, revision: revision)
+    try Compaction(
+      folder, openFolder, sealed, run: run, identity: identity, salt: configuration.makeSalt(), revision: revision)
   }
 
   /// Records what a scan has found in each sealed segment.
@@ -342,7 +342,5 @@ private struct PreparedSegment {
   let file: any File
   let capacity: Int
 
-  var availableByteCount: Int {
-    max(0, capacity - SegmentHeader.byteCount - SyncMark.byteCount - SegmentTrailer.byteCount)
-  }
+  var space: SegmentSpace { SegmentSpace(byteCount: capacity - SegmentHeader.byteCount) }
 }

@@ -35,7 +35,7 @@ struct LogDamageTests {
       if isSealed { try log.engine.close() }
       bytes = disk.contents("/log/0000000001.log")!
       // The rest is zeroes; a few of them are enough.
-      if !isSealed { bytes = Array(bytes.prefix(500)) }
+      if !isSealed { bytes = Array(bytes.prefix(600)) }
     }
   }
 
@@ -56,7 +56,7 @@ struct LogDamageTests {
     }
     commits.seal()
     let bytes = unsafe header.bytes + Array(commits.bytes)
-    return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, identity: 7).bytes
+    return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, secret: 7).bytes
   }
 
   @Test(arguments: [1 << 63, .max]) func `a revision without a next one is detected`(revision: UInt64) throws {
@@ -149,17 +149,15 @@ struct LogDamageTests {
 
   @Test func `damage to the synced part of the last segment is refused, too`() throws {
     let disk = SimulatedDisk(seed: 6)
-    var configuration = LogConfiguration()
-    configuration.markInterval = 64
     do {
-      let log = try TestLog(disk, configuration: configuration)
+      let log = try TestLog(disk, configuration: LogConfiguration())
       for number in 0..<10 {
         try log.commit([.put(key: "key \(number)", value: [UInt8](repeating: 1, count: 50), kind: .single, expiry: 0)])
       }
     }
     disk.flip("/log/0000000001.log", bit: 100 * 8)
     disk.kill()
-    #expect(throws: LogError.self) { _ = try TestLog(disk, configuration: configuration) }
+    #expect(throws: LogError.self) { _ = try TestLog(disk, configuration: LogConfiguration()) }
   }
 
   @Test func `a missing segment is refused`() throws {
