@@ -30,8 +30,14 @@ package enum LogCheck {
     package var segments: [Segment] = []
     /// The expected paths of missing segments; of a long gap, the first few.
     package var missing: [String] = []
+    /// The manifest's path.
+    fileprivate var manifestPath = ""
+    /// The damage of the manifest.
+    package var manifestDamage: Damage?
+    /// The revision that the log once had, as far as its manifest knows.
+    fileprivate var revision: UInt64 = 0
 
-    package var isIntact: Bool { missing.isEmpty && segments.allSatisfy { $0.damage == nil } }
+    package var isIntact: Bool { missing.isEmpty && manifestDamage == nil && segments.allSatisfy { $0.damage == nil } }
   }
 
   /// Reads all segments in a folder.
@@ -71,7 +77,8 @@ package enum LogCheck {
       }
     }
     // The store's counter continues where it was, even if the record with the last revision is lost.
-    do throws(EngineError) { try engine.seal(lastRevision: report.segments.map(\.lastRevision).max() ?? 0) } catch {
+    let last = report.segments.map(\.lastRevision).max() ?? 0
+    do throws(EngineError) { try engine.seal(lastRevision: max(last, report.revision)) } catch {
       throw .failed(path: target, SystemError("\(error)", errno: 5))
     }
     return (report, records)
@@ -97,8 +104,9 @@ private struct SegmentWalk: ~Copyable {
   ) throws(LogError) -> LogCheck.Report {
     let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
     var report = LogCheck.Report()
+    let manifest = try readManifest(folder, &report)
     var next: UInt64 = 1
-    var identity: UInt64?
+    var identity = manifest?.identity
     for number in numbers where number >= next {
       for missing in next..<min(number, next + namedPerGap) { report.missing.append(folder.segmentPath(missing)) }
       let path = folder.segmentPath(number)
@@ -121,12 +129,49 @@ private struct SegmentWalk: ~Copyable {
           replacingDamaged: start, of: file, path: path, byteCount: byteCount, identity: identity, number: number)
       }
       let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
-      var walk = SegmentWalk(found, segment)
-      unsafe try walk.walk(isLast: number == numbers.last, progress, onRecord)
-      report.segments.append(walk.segment)
       next = max(number, header.lastNumber) + 1
+      let isLast = number == numbers.last && next > manifest?.number ?? 0
+      var walk = SegmentWalk(found, segment)
+      unsafe try walk.walk(isLast: isLast, progress, onRecord)
+      if isLast, let manifest { walk.checkEnd(manifest, lastRevision: report.segments.map(\.lastRevision).max() ?? 0) }
+      if manifest == nil, report.manifestDamage == nil, header.salt != nil {
+        report.manifestDamage = .init(offset: 0, reason: "the manifest is missing")
+      }
+      report.segments.append(walk.segment)
+    }
+    if let manifest, next <= manifest.number {
+      for missing in next...min(manifest.number, next + namedPerGap - 1) {
+        report.missing.append(folder.segmentPath(missing))
+      }
     }
     return report
+  }
+
+  /// Reads the manifest for a report; nil if there is none or it is damaged.
+  private static func readManifest(
+    _ folder: LogFolder, _ report: inout LogCheck.Report
+  ) throws(LogError) -> LogManifest? {
+    report.manifestPath = folder.manifestPath
+    do throws(LogError) {
+      let manifest = try ManifestFile.open(in: folder, for: .reading)?.manifest
+      report.revision = manifest?.revision ?? 0
+      return manifest
+    } catch {
+      guard case .damaged(_, let offset, let reason) = error else { throw error }
+      report.manifestDamage = .init(offset: offset, reason: reason)
+      return nil
+    }
+  }
+
+  /// Compares the end of the newest segment with what the manifest knows.
+  /// - Parameter lastRevision: The last revision of the segments before it.
+  private mutating func checkEnd(_ manifest: LogManifest, lastRevision: UInt64) {
+    let last = max(lastRevision, segment.lastRevision, file.header.lastRevision)
+    guard segment.damage == nil,
+      let shortage = manifest.shortage(of: file.header, end: segment.intactBytes, lastRevision: last)
+    else { return }
+    segment.damage = .init(offset: segment.intactBytes, reason: shortage)
+    (segment.lostBytes, segment.tornBytes) = (segment.lostBytes + segment.tornBytes, 0)
   }
 
   private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
@@ -147,7 +192,7 @@ private struct SegmentWalk: ~Copyable {
         return
       }
       let tail = try reader.tornTail()
-      if isLast, !tail.wasSynced, segment.damage == nil {
+      if isLast, !file.header.isMadeByCompaction, !tail.wasSynced, segment.damage == nil {
         segment.tornBytes = tail.byteCount
         return
       }
@@ -223,5 +268,8 @@ extension StoreReport.Files {
       }
     }
     for path in log.missing { add(.init(path: path, offset: nil, reason: "the segment is missing")) }
+    if let found = log.manifestDamage {
+      add(.init(path: log.manifestPath, offset: found.offset, reason: found.reason))
+    }
   }
 }

@@ -60,8 +60,7 @@ package final class LogEngine: Engine, @unchecked Sendable {
 
   package func stopBackgroundWork() { maintenance.stop() }
 
-  /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from
-  /// what a crash leaves.
+  /// Seals the log, and notes its end, so that the next start notices if anything is missing.
   package func close() throws(EngineError) { try writer.close() }
 
   /// Seals the log with at least that revision as its last.
@@ -141,7 +140,11 @@ extension LogEngine {
     let reserve = try LogError.wrapping(folder.reservePath) { () throws(SystemError) in
       try files.kind(of: folder.reservePath)
     }
-    let list = try SegmentList(opening: folder)
+    let manifest = try ManifestFile.open(in: folder, for: .writing)
+    let list = try SegmentList(opening: folder, manifest: manifest?.manifest)
+    if manifest == nil, list.segments.contains(where: { $0.header.salt != nil }) {
+      throw .damaged(path: folder.manifestPath, offset: 0, reason: "the manifest is missing")
+    }
     var recovery = LogRecovery()
     var replay = LogReplay(now: now)
     var sealed: [SealedSegment] = []
@@ -155,6 +158,11 @@ extension LogEngine {
       let end = try replay.read(segment, isLast: isLast, into: &map) { progress(bytesBefore + $0, byteCount) }
       lastRevision = max(lastRevision, end.lastRevision, segment.header.lastRevision)
       recovery.bytes += end.offset
+      if isLast,
+        let shortage = manifest?.manifest.shortage(of: segment.header, end: end.offset, lastRevision: lastRevision)
+      {
+        throw .damaged(path: segment.path, offset: end.offset, reason: shortage)
+      }
       if !end.isSealed, end.offset == segment.header.byteCount, end.tornByteCount == 0, let salt = segment.header.salt {
         // Nothing was ever written to it, so it is as good as new.
         let file = try LogError.wrapping(segment.path) { () throws(SystemError) in
@@ -190,9 +198,10 @@ extension LogEngine {
     var reserveByteCount = 0
     if case .file(let byteCount) = reserve { reserveByteCount = byteCount }
     let syncTimes = DurationHistogram()
+    let identity = manifest?.manifest.identity ?? list.segments.first?.header.identity ?? (identity | 1)
     let writer = LogWriter(
-      folder, openFolder, identity: list.segments.first?.header.identity ?? (identity | 1),
-      configuration: configuration, sealed: sealed, active: active, lastRevision: lastRevision,
+      folder, openFolder, identity: identity, configuration: configuration, manifest: manifest, sealed: sealed,
+      active: active, lastRevision: lastRevision,
       nextNumber: (list.segments.last?.header.lastNumber ?? 0) + 1, reserveByteCount: reserveByteCount,
       syncTimes: syncTimes)
     let maintenance = LogMaintenance(
@@ -246,7 +255,9 @@ extension LogEngine: FileEngine {
     return (engine, [remark])
   }
 
-  static func recognizes(fileNames: [String]) -> Bool { fileNames.contains { $0.hasSuffix(".log") } }
+  static func recognizes(fileNames: [String]) -> Bool {
+    fileNames.contains { $0.hasSuffix(".log") || $0 == ManifestFile.name }
+  }
 
   static func checkStore(
     in path: String, on files: any FileSystem, progress: (Int) -> Void

@@ -14,6 +14,10 @@ struct LogFolder: Sendable {
   var nextPath: String { "\(path)/next.tmp" }
   /// The output of a compaction until it replaces a segment.
   var compactionPath: String { "\(path)/compaction.tmp" }
+  /// What is known about the end of the log.
+  var manifestPath: String { "\(path)/\(ManifestFile.name)" }
+  /// A manifest until it is complete.
+  var newManifestPath: String { "\(manifestPath).tmp" }
   /// Space that a compaction may use when the disk is full.
   var reservePath: String { "\(path)/reserve.tmp" }
 
@@ -45,12 +49,14 @@ struct LogFolder: Sendable {
 
   /// Removes what earlier work has left unfinished.
   func removeLeftovers() throws(SystemError) {
-    for leftover in [nextPath, compactionPath] { try removeIfPresent(leftover) }
+    for leftover in [nextPath, compactionPath, newManifestPath] { try removeIfPresent(leftover) }
   }
 
   func exists(_ path: String) throws(SystemError) -> Bool { try files.kind(of: path) != nil }
 
-  func openForWriting(_ path: String) throws(SystemError) -> any File { try files.open(path, .writing) }
+  func open(_ path: String, _ access: FileAccess) throws(SystemError) -> any File { try files.open(path, access) }
+
+  func openForWriting(_ path: String) throws(SystemError) -> any File { try open(path, .writing) }
 
   /// Creates a file, and replaces an existing one.
   func create(_ path: String) throws(SystemError) -> any File {
@@ -103,7 +109,8 @@ struct SegmentList {
   private(set) var estimatedRecordCount = 0
 
   /// Opens the segments of a folder, and removes those that a merged one has replaced.
-  init(opening folder: LogFolder) throws(LogError) {
+  /// - Parameter manifest: The log's manifest; nil if it has none.
+  init(opening folder: LogFolder, manifest: LogManifest? = nil) throws(LogError) {
     let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
     var replaced: [String] = []
     for number in numbers {
@@ -119,10 +126,21 @@ struct SegmentList {
       }
       try add(path, number: number, folder)
     }
+    if let manifest { try check(manifest, folder) }
     if !replaced.isEmpty {
       try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.removeSegments(replaced) }
     }
     estimatedRecordCount = try estimateRecordCount()
+  }
+
+  private func check(_ manifest: LogManifest, _ folder: LogFolder) throws(LogError) {
+    let lastNumber = segments.last?.header.lastNumber ?? 0
+    guard manifest.number <= lastNumber else {
+      throw .damaged(path: folder.segmentPath(lastNumber + 1), offset: 0, reason: "the segment is missing")
+    }
+    guard manifest.identity == segments.first?.header.identity ?? manifest.identity else {
+      throw .damaged(path: folder.manifestPath, offset: 24, reason: "the manifest belongs to another store")
+    }
   }
 
   private mutating func add(_ path: String, number: UInt64, _ folder: LogFolder) throws(LogError) {

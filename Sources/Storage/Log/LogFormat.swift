@@ -34,6 +34,9 @@ struct SegmentHeader: Equatable, Sendable {
   /// The number that distinguishes the frames, marks and trailer of the segment from what a client wrote.
   var secret: UInt64 { salt ?? identity }
 
+  /// Whether a compaction made the segment. It was complete before it got its name.
+  var isMadeByCompaction: Bool { lastRevision > 0 }
+
   /// The offset of the first frame, or in version 1 of the first record.
   var byteCount: Int { salt == nil ? Self.oldByteCount : Self.byteCount }
 

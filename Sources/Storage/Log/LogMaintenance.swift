@@ -139,6 +139,8 @@ struct LogMaintenance {
       // The commits that made the rest dead must be on disk first, so the outstanding ones come before this.
       guard writer.lastRevision >= neededRevision else { return false }
       if writer.syncedRevision < neededRevision { try writer.sync() }
+      // Without these commits, the log would be of no revision at all once the sources are replaced.
+      try writer.noteRevision(neededRevision)
       compaction.replaceSources(context, on: runner)
     case .replaced(let segment, let locations):
       // Only now: a value that may not be on disk must not be the only copy.

@@ -21,6 +21,8 @@ struct LogWriter {
   private let identity: UInt64
   private let configuration: LogConfiguration
   private let syncTimes: DurationHistogram
+  /// The manifest; nil as long as there is no space for one.
+  private var manifest: ManifestFile?
   /// The sealed segments, oldest first.
   private(set) var sealed: [SealedSegment]
   /// The segment that records go to; nil after a start on a full disk.
@@ -39,13 +41,14 @@ struct LogWriter {
   /// - Parameter reserveByteCount: The size of the existing reserve.
   init(
     _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, configuration: LogConfiguration,
-    sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64, reserveByteCount: Int,
+    manifest: ManifestFile?, sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64, reserveByteCount: Int,
     syncTimes: DurationHistogram
   ) {
     self.folder = folder
     self.openFolder = openFolder
     self.identity = identity
     self.configuration = configuration
+    self.manifest = manifest
     self.sealed = sealed
     self.active = active
     self.lastRevision = lastRevision
@@ -161,6 +164,9 @@ struct LogWriter {
   mutating func reserveSpace() throws(EngineError) {
     let size = min(LogConfiguration.maxFileByteCount, max(segmentSize, 2 * (prepared?.capacity ?? 0)))
     guard case .held(let reserveByteCount) = reserve else { throw .noSpace }
+    do throws(SystemError) { try ensureManifest() } catch {
+      throw error.isNoSpace ? .noSpace : .failed("\(error) (\(folder.manifestPath))")
+    }
     try growReserve(from: reserveByteCount)
     try prepare(upTo: size)
   }
@@ -241,6 +247,7 @@ struct LogWriter {
     }
     try seal()
     guard let prepared else { preconditionFailure("no segment was prepared") }
+    guard var manifest else { preconditionFailure("space was reserved without a manifest") }
     let salt = configuration.makeSalt()
     let header = SegmentHeader(
       identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1, salt: salt)
@@ -251,6 +258,11 @@ struct LogWriter {
       try folder.rename(folder.nextPath, to: path)
       try openFolder.sync()
     }
+    // Before a record in the segment can be durable.
+    try attempt(folder.manifestPath) { () throws(SystemError) in
+      try manifest.note(segment: (nextNumber, SegmentHeader.byteCount), revision: header.firstRevision - 1)
+    }
+    self.manifest = manifest
     active = ActiveSegment(
       values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
       salt: salt, capacity: prepared.capacity)
@@ -262,12 +274,33 @@ struct LogWriter {
   mutating func seal(lastRevision revision: UInt64) throws(EngineError) {
     lastRevision = max(lastRevision, revision)
     try seal()
+    try noteRevision(lastRevision)
   }
 
-  /// Seals the active segment unless it is empty.
+  /// Seals the active segment unless it is empty, and notes where the log ends.
   mutating func close() throws(EngineError) {
     guard let active else { return }
+    let end = active.end
     if !active.isEmpty { try seal() }
+    try noteRevision(lastRevision, segment: (nextNumber - 1, end))
+  }
+
+  /// Notes in the manifest that everything up to this revision is on disk.
+  /// - Parameter segment: The newest segment, and the end of its records.
+  mutating func noteRevision(
+    _ revision: UInt64, segment: (number: UInt64, end: Int)? = nil
+  ) throws(EngineError) {
+    guard var manifest else { return }
+    try attempt(folder.manifestPath) { () throws(SystemError) in try manifest.note(segment: segment, revision: revision) }
+    self.manifest = manifest
+  }
+
+  /// Creates the manifest unless there is one. Everything in the log must be on disk.
+  private mutating func ensureManifest() throws(SystemError) {
+    guard manifest == nil else { return }
+    // The log was opened without one, and nothing has been written since.
+    manifest = try ManifestFile.create(
+      LogManifest(identity: identity, number: nextNumber - 1, revision: lastRevision), in: folder, openFolder)
   }
 
   /// Seals the active segment. Its records are on disk before the trailer says so.
@@ -285,8 +318,9 @@ struct LogWriter {
 
   /// Returns a compaction of neighboring sealed segments.
   /// - Parameter revision: The store's revision.
-  func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
-    try Compaction(
+  mutating func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
+    try ensureManifest()
+    return try Compaction(
       folder, openFolder, sealed, run: run, identity: identity, salt: configuration.makeSalt(), revision: revision)
   }
 
