@@ -150,7 +150,9 @@ package final class CommitWriter: @unchecked Sendable {
 
   /// Starts the thread, which keeps the store alive until `stop`.
   func start(_ source: any CommitSource) {
-    source.access { $0.beginCommits(commitLimit: engine.reservedByteCount) }
+    source.access { map in
+      map.beginCommits(commitLimit: engine.reservedByteCount, removalReserve: engine.removalReserveByteCount)
+    }
     queue.async { self.run(source) }
   }
 

@@ -8,6 +8,10 @@ package struct LogConfiguration: Sendable {
   /// The size of a store's first segment, in bytes. Later segments grow with the log.
   package var minSegmentSize = 1 << 20
   package var maxSegmentSize = 64 << 20
+  /// The size of the smallest segment, which is used on a disk that is nearly full.
+  var smallestSegmentSize: Int { max(1_024, minSegmentSize / 8) }
+  /// The space that only deletes may use, so that they are accepted on a full disk.
+  var removalReserve: Int { minSegmentSize / 32 }
   /// The size of the log from which on it keeps a reserve, so that small stores stay small.
   package var reserveThreshold = 4 << 20
   /// The maximum write rate of a compaction, unless the log grows in spite of it.

@@ -33,9 +33,15 @@ package final class LogEngine: Engine, @unchecked Sendable {
 
   package var reservedByteCount: Int { writer.availableByteCount }
 
+  package var removalReserveByteCount: Int { writer.removalReserveByteCount }
+
   package func reserveSpace() throws(EngineError) {
-    try writer.reserveSpace()
-    publishFigures()
+    defer { publishFigures() }
+    do throws(EngineError) { try writer.reserveSpace() } catch {
+      if error == .noSpace { maintenance.noteSpace(isMissing: true) }
+      throw error
+    }
+    maintenance.noteSpace(isMissing: false)
   }
 
   package func write(

@@ -61,6 +61,9 @@ struct LogWriter {
   /// The number of bytes of records that are certain to fit.
   var availableByteCount: Int { max(active?.space.availableByteCount ?? 0, prepared?.space.availableByteCount ?? 0) }
 
+  /// The number of these bytes that only deletes may use.
+  var removalReserveByteCount: Int { configuration.removalReserve }
+
   /// The size of all segments, counting only the written part of the active one.
   var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
 
@@ -167,8 +170,16 @@ struct LogWriter {
     do throws(SystemError) { try ensureManifest() } catch {
       throw error.isNoSpace ? .noSpace : .failed("\(error) (\(folder.manifestPath))")
     }
-    try growReserve(from: reserveByteCount)
-    try prepare(upTo: size)
+    do throws(EngineError) {
+      try growReserve(from: reserveByteCount)
+      try prepare(upTo: size)
+    } catch {
+      if error == .noSpace, availableByteCount < configuration.removalReserve {
+        // Puts have to wait, but there may be space for deletes.
+        try? prepare(capacity: SegmentSpace.byteCount(fitting: configuration.removalReserve / 2))
+      }
+      throw error
+    }
   }
 
   /// Allocates the next segment before the active one is full. The log can do without.
@@ -183,7 +194,7 @@ struct LogWriter {
     while true {
       do throws(EngineError) { return try prepare(capacity: capacity) } catch {
         capacity /= 2
-        guard error == .noSpace, capacity >= configuration.minSegmentSize, capacity > prepared?.capacity ?? 0 else {
+        guard error == .noSpace, capacity >= configuration.smallestSegmentSize, capacity > prepared?.capacity ?? 0 else {
           throw error
         }
       }
@@ -193,8 +204,17 @@ struct LogWriter {
   /// Allocates space for a compaction before the log takes more, because nothing could be compacted on a full disk
   /// otherwise.
   private mutating func growReserve(from current: Int) throws(EngineError) {
-    let size = segmentSize
+    var size = segmentSize
     guard byteCount >= configuration.reserveThreshold, current < size else { return }
+    while true {
+      do throws(EngineError) { return try growReserve(from: current, to: size) } catch {
+        size /= 2
+        guard error == .noSpace, size >= configuration.smallestSegmentSize else { throw error }
+      }
+    }
+  }
+
+  private mutating func growReserve(from current: Int, to size: Int) throws(EngineError) {
     var exists = true
     do throws(SystemError) {
       exists = try folder.exists(folder.reservePath)
