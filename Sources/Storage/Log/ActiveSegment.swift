@@ -87,18 +87,19 @@ struct ActiveSegment {
 struct SegmentSpace {
   let byteCount: Int
 
-  /// The size of the largest run of records that fits.
-  var maxRunByteCount: Int { max(0, min(byteCount - LogFrame.byteCount - SegmentTrailer.byteCount, maxFrameByteCount)) }
+  /// The maximum size of the records of a frame that fits.
+  var maxFrameByteCount: Int { max(0, min(byteCount - LogFrame.byteCount - SegmentTrailer.byteCount, Int(UInt32.max))) }
 
-  /// The number of bytes of records that fit in spite of being written in two runs: those that are being written, and
-  /// those that are committed meanwhile.
-  var availableByteCount: Int { max(0, byteCount - 2 * LogFrame.byteCount - SegmentTrailer.byteCount) }
+  /// The number of bytes of records that fit, however they are divided into frames. Two neighboring frames of a run
+  /// have more than the usual size together, and there are up to three runs: one that is divided between two segments,
+  /// and one that is committed meanwhile.
+  var availableByteCount: Int {
+    let frameCount = 3 + 2 * byteCount / LogFrame.usualRecordByteCount
+    return max(0, byteCount - frameCount * LogFrame.byteCount - SegmentTrailer.byteCount)
+  }
 
   /// The number of bytes that a segment needs for a record.
   static func byteCount(fitting recordByteCount: Int) -> Int {
-    SegmentHeader.byteCount + recordByteCount + 2 * LogFrame.byteCount + SegmentTrailer.byteCount
+    SegmentHeader.byteCount + recordByteCount + LogFrame.byteCount + SegmentTrailer.byteCount
   }
-
-  /// The maximum size of the records in a frame, in bytes.
-  private var maxFrameByteCount: Int { Int(UInt32.max) }
 }

@@ -301,8 +301,9 @@ final class Compaction: @unchecked Sendable {
     }
     return SealedSegment(
       number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
-      lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, salt: header.salt,
-      byteCount: byteCount, tombstoneByteCount: tombstoneByteCount, liveByteCount: max(0, byteCount - tombstoneByteCount))
+      lastRevision: header.lastRevision, sweptRevision: header.sweptRevision,
+      salt: header.salt, byteCount: byteCount, tombstoneByteCount: tombstoneByteCount,
+      liveByteCount: max(0, byteCount - tombstoneByteCount))
   }
 
   /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed

@@ -1,7 +1,7 @@
 /// Decides which segments are worth compacting.
 ///
-/// A log may be twice as large as its live entries, plus one segment. Compaction then writes fewer bytes than it frees. On
-/// a full disk, everything that frees an eighth of a segment is worth it, and what needs the least space comes first.
+/// A log may be twice as large as its live entries, plus one segment. Compaction then writes fewer bytes than it frees.
+/// On a full disk, everything that frees an eighth of a segment is worth it, and what needs the least space comes first.
 struct CompactionPolicy {
   private let segments: [SealedSegment]
   /// The size of a full segment, in bytes.

@@ -244,9 +244,10 @@ extension SegmentHeader {
     if let salt = unsafe frame.withBytes({ unsafe LogFrame.salt($0, at: Self.byteCount) }) {
       self.salt = salt
     } else if let trailer = unsafe trailer.withBytes({ unsafe SegmentTrailer.decode($0, at: end, secret: nil) }) {
-      if trailer.secret == identity { self.identity = trailer.secret } else { salt = trailer.secret }
-    } else if Self.isCurrentVersion(start) {
-      salt = start.integer(at: 64, as: UInt64.self)
+      let isOld = trailer.secret == identity || Self.statedSalt(start) == nil
+      if isOld { self.identity = trailer.secret } else { salt = trailer.secret }
+    } else {
+      salt = Self.statedSalt(start)
     }
   }
 }

@@ -53,9 +53,10 @@ struct SegmentHeader: Equatable, Sendable {
     return bytes
   }
 
-  /// Whether the bytes of a damaged header state the current version.
-  static func isCurrentVersion(_ bytes: [UInt8]) -> Bool {
-    bytes.count >= byteCount && bytes.integer(at: 8, as: UInt16.self) == version
+  /// Returns what the bytes of a damaged header state as the segment's salt; nil in version 1.
+  static func statedSalt(_ bytes: [UInt8]) -> UInt64? {
+    guard bytes.count >= byteCount, bytes.integer(at: 8, as: UInt16.self) != oldVersion else { return nil }
+    return bytes.integer(at: oldByteCount, as: UInt64.self)
   }
 
   /// Why bytes are not a header.

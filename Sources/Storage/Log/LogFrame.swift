@@ -7,6 +7,9 @@
 /// In memory, its fields are as in the file.
 struct LogFrame {
   static let byteCount = 24
+  /// The maximum size of the records in a frame of commits, unless it has only one record. Damage to a record may cost
+  /// all that follow it in its frame.
+  static let usualRecordByteCount = 32 << 10
   /// The offset of the salt in the frame.
   static let saltOffset = 8
   private static let checksumRange = 4..<8

@@ -49,8 +49,8 @@ struct LogMaintenance {
     self.maxBytesPerSecond = maxBytesPerSecond
   }
 
-  /// Notes whether there was space when the log needed some. A compaction that failed may succeed the next time: the log
-  /// can't know who else has made space.
+  /// Notes whether there was space when the log needed some. A compaction that failed may succeed the next time: the
+  /// log can't know who else has made space.
   mutating func noteSpace(isMissing: Bool) {
     isShortOfSpace = isMissing
     blockedByteCount = nil
@@ -76,7 +76,9 @@ struct LogMaintenance {
     case .compacting: preconditionFailure("a compaction has started meanwhile")
     case .scanning(var scan):
       var hasMore = true
-      for _ in 0..<(isShortOfSpace ? Self.scanSteps : 1) where hasMore { hasMore = context.read { map in scan.step(map) } }
+      for _ in 0..<(isShortOfSpace ? Self.scanSteps : 1) where hasMore {
+        hasMore = context.read { map in scan.step(map) }
+      }
       if !hasMore { writer.setLiveByteCounts(scan.liveByteCounts) }
       state = hasMore ? .scanning(scan) : .idle(.known)
       return true

@@ -35,8 +35,8 @@ struct LogManifest: Equatable, Sendable {
   }
 }
 
-/// The file with the manifest. It has two copies, which are overwritten in turns, so that an interrupted write damages at
-/// most the one that isn't valid yet. It stays open, and changes without space or another descriptor.
+/// The file with the manifest. It has two copies, which are overwritten in turns, so that an interrupted write damages
+/// at most the one that isn't valid yet. It stays open, and changes without space or another descriptor.
 struct ManifestFile {
   static let name = "manifest"
   /// The space of a copy in the file, which is written atomically.
@@ -77,11 +77,6 @@ struct ManifestFile {
     try folder.rename(folder.newManifestPath, to: folder.manifestPath)
     try openFolder.sync()
     return ManifestFile(file: file, manifest: manifest)
-  }
-
-  private init(file: any File, manifest: LogManifest) {
-    self.file = file
-    self.manifest = manifest
   }
 
   /// Notes what is on disk, and makes that durable. Does nothing if all of it is known already.

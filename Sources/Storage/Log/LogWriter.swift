@@ -41,7 +41,8 @@ struct LogWriter {
   /// - Parameter reserveByteCount: The size of the existing reserve.
   init(
     _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, configuration: LogConfiguration,
-    manifest: ManifestFile?, sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64, reserveByteCount: Int,
+    manifest: ManifestFile?, sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64,
+    reserveByteCount: Int,
     syncTimes: DurationHistogram
   ) {
     self.folder = folder
@@ -86,10 +87,10 @@ struct LogWriter {
     var rest = unsafe records
     var locations: [ValueLocation] = []
     while rest.count > 0 {
-      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.space.maxRunByteCount ?? 0)
+      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.space.maxFrameByteCount ?? 0)
       if fitting > 0 {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
-        unsafe try append(prefix, syncs: syncs)
+        unsafe try append(prefix, syncs: syncs && fitting == records.count)
         if separatedCount > 0, let active {
           unsafe locations += active.locations(ofLast: prefix)
         }
@@ -122,13 +123,15 @@ struct LogWriter {
     syncCount += 1
   }
 
-  /// Returns the size of the whole records at the beginning that fit.
+  /// Returns the size of the whole records at the beginning that fit, and that go into one frame. A large record has a
+  /// frame of its own.
   private static func prefixByteCount(of records: UnsafeRawBufferPointer, within available: Int) -> Int {
-    if records.count <= available { return records.count }
+    let limit = min(available, LogFrame.usualRecordByteCount)
+    if records.count <= limit { return records.count }
     var offset = 0
     while offset < records.count {
       let end = unsafe offset + records.recordByteCount(at: offset)
-      if end > available { break }
+      if end > limit { return offset > 0 || end > available ? offset : end }
       offset = end
     }
     return offset
@@ -194,7 +197,8 @@ struct LogWriter {
     while true {
       do throws(EngineError) { return try prepare(capacity: capacity) } catch {
         capacity /= 2
-        guard error == .noSpace, capacity >= configuration.smallestSegmentSize, capacity > prepared?.capacity ?? 0 else {
+        guard error == .noSpace, capacity >= configuration.smallestSegmentSize, capacity > prepared?.capacity ?? 0
+        else {
           throw error
         }
       }
@@ -262,7 +266,7 @@ struct LogWriter {
 
   /// Seals the active segment and continues in the prepared one, with space for a record of that size.
   mutating func startSegment(fitting recordByteCount: Int) throws(EngineError) {
-    if (prepared?.space.maxRunByteCount ?? 0) < recordByteCount {
+    if (prepared?.space.maxFrameByteCount ?? 0) < recordByteCount {
       try prepare(capacity: max(segmentSize, SegmentSpace.byteCount(fitting: recordByteCount)))
     }
     try seal()
@@ -311,7 +315,8 @@ struct LogWriter {
     _ revision: UInt64, segment: (number: UInt64, end: Int)? = nil
   ) throws(EngineError) {
     guard var manifest else { return }
-    try attempt(folder.manifestPath) { () throws(SystemError) in try manifest.note(segment: segment, revision: revision) }
+    try attempt(folder.manifestPath) { () throws(SystemError) in try manifest.note(segment: segment, revision: revision)
+    }
     self.manifest = manifest
   }
 

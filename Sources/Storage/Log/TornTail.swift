@@ -49,7 +49,8 @@ enum SegmentBoundary {
           hasStopped = !body(boundary)
         }
       }
-      offset += bytes.count <= overlap || offset + bytes.count == segment.byteCount ? bytes.count : bytes.count - overlap
+      let isLast = bytes.count <= overlap || offset + bytes.count == segment.byteCount
+      offset += isLast ? bytes.count : bytes.count - overlap
     }
   }
 
