@@ -45,6 +45,21 @@ struct LogCheckTests {
     #expect(log.revision == 60)
   }
 
+  @Test func `a damaged record of a large commit costs no more than its frame`() throws {
+    let disk = SimulatedDisk(seed: 9)
+    let log = try TestLog(disk, configuration: LogConfiguration())
+    let value = [UInt8](repeating: 1, count: 2_000)
+    try log.commit((1...200).map { .put(key: "key \($0)", value: value, kind: .single, expiry: 0) })
+    let entries = try log.entries()
+    try log.engine.close()
+    disk.kill()
+    #expect(try TestLog(disk, configuration: LogConfiguration()).entries() == entries)
+    disk.kill()
+    disk.flip("/log/0000000001.log", bit: 8 * (SegmentHeader.byteCount + LogFrame.byteCount + 40))
+    let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
+    #expect(records == 200 - LogFrame.usualRecordByteCount / (value.count + 29))
+  }
+
   @Test func `values that look like records are ignored when only a value is damaged`() throws {
     var forged = CommitBuffer()
     WriteOperation.put(key: "forged", value: [1], kind: .single, expiry: 0).append(to: &forged, revision: 1 << 40)
