@@ -70,9 +70,14 @@ package protocol File: AnyObject, Sendable {
   /// Writes all bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
 
-  /// Writes all bytes, and makes them and the file's size durable. Bytes that were written before and have not been
-  /// synced may stay so. The caller must not retry after a failure.
-  func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
+  /// Writes all bytes of two buffers, one directly after the other.
+  func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
+
+  /// Writes all bytes of two buffers, one directly after the other, and makes them and the file's size durable. Bytes
+  /// that were written before and have not been synced may stay so. The caller must not retry after a failure.
+  func writeDurably(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError)
 
   /// Extends the file with zeroes to at least this size, and allocates disk space for all of it: `fallocate(2)`.
   func allocate(_ byteCount: Int) throws(SystemError)
@@ -86,8 +91,17 @@ package protocol File: AnyObject, Sendable {
 extension File {
   package func readFromCache(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int { 0 }
 
-  package func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
-    unsafe try write(bytes, at: offset)
+  package func write(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) {
+    unsafe try write(first, at: offset)
+    unsafe try write(second, at: offset + first.count)
+  }
+
+  package func writeDurably(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) {
+    unsafe try write(first, second, at: offset)
     try sync()
   }
 }
@@ -231,14 +245,28 @@ private final class LocalFile: File {
     }
   }
 
-  func writeDurably(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
+  func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int) throws(SystemError) {
+    unsafe try write(first, second, at: offset, isDurable: false)
+  }
+
+  func writeDurably(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) {
+    unsafe try write(first, second, at: offset, isDurable: true)
+  }
+
+  private func write(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int, isDurable: Bool
+  ) throws(SystemError) {
     let number = descriptor.number
     var done = 0
-    while done < bytes.count {
-      let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[done...])
-      // One call instead of pwrite and fdatasync.
+    while done < first.count + second.count {
+      let rest = unsafe UnsafeRawBufferPointer(rebasing: first[min(done, first.count)...])
+      let others = unsafe UnsafeRawBufferPointer(rebasing: second[max(0, done - first.count)...])
+      // One call instead of two times pwrite and fdatasync.
       let transfer = Transfer.of("pwritev2") {
-        unsafe pwrite_durably(number, rest.baseAddress, rest.count, offset + done)
+        unsafe pwrite_two(
+          number, rest.baseAddress, rest.count, others.baseAddress, others.count, offset + done, isDurable)
       }
       done += try transfer.bytes("pwritev2")
     }

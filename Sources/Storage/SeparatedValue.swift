@@ -136,7 +136,7 @@ extension ValueLocation {
   /// Returns the locations of all separated values of records that were written at that offset of a file.
   static func all(in records: UnsafeRawBufferPointer, at offset: Int, of file: ValueFile) -> [ValueLocation] {
     var locations: [ValueLocation] = []
-    let chunk = unsafe SegmentChunk(bytes: records, offset: offset, isSparse: false)
+    let chunk = unsafe SegmentChunk(bytes: records, offset: offset, frameEnd: .max, isSparse: false)
     chunk.visit { operation, revision, valueOffset in
       guard operation.isSeparated else { return }
       let value = SeparatedValue(

@@ -60,13 +60,13 @@ import Testing
     try Data(bytes).write(to: file)
   }
 
-  /// Returns the offsets of the records in a segment, after its header.
-  private func records(_ bytes: [UInt8]) -> [Int] {
-    var places = [64]
+  /// Returns the offsets of the frames in a segment, after its header, and of its end.
+  private func frames(_ bytes: [UInt8]) -> [Int] {
+    var places = [72]
     while let place = places.last, place + 4 <= bytes.count {
       let length = (0..<4).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
       if length == 0 { break }
-      places.append(place + 8 + length)
+      places.append(place + 24 + length)
     }
     return places
   }
@@ -104,22 +104,22 @@ import Testing
     try make()
     let segment = file("items", try #require(try segments().first))
     let bytes = [UInt8](try Data(contentsOf: segment))
-    let places = records(bytes)
-    // Not a mark, which has the kind 5.
-    let middle = try #require((places.count / 2..<places.count).first { bytes[places[$0] + 16] != 5 })
-    try change(segment) { $0[places[middle] + 30] ^= 4 }
+    let places = frames(bytes)
+    let middle = places.count / 2
+    let record = places[middle] + 24
+    try change(segment) { $0[record + 30] ^= 4 }
     let before = try contents()
     let (reports, command) = try check(data.path)
     #expect(command.status == 5)
     #expect(command.error.contains("the store 'items' is damaged") && command.error.contains("--salvage"))
     #expect(reports["files"]?.intact == true)
     let damage = try #require(reports["items"]?.damage)
-    #expect(damage.count == 1 && damage[0].file == segment.path && damage[0].offset == places[middle])
+    #expect(damage.count == 1 && damage[0].file == segment.path && damage[0].offset == record)
 
     // The option can come first.
     let (salvaged, second) = try check("--salvage", data.path, out)
     #expect(second.status == 5)
-    #expect(salvaged["items"]?.lostBytes == places[middle + 1] - places[middle])
+    #expect(salvaged["items"]?.lostBytes == places[middle + 1] - record)
     #expect(salvaged["items"]?.copied == salvaged["items"]?.records)
     #expect(salvaged["files"]?.copied == 4 && salvaged["files"]?.lostEntries == 0)
     #expect(try contents() == before)
@@ -145,7 +145,7 @@ import Testing
     let names = try segments()
     try #require(names.count > 3)
     let cut = file("items", names[1])
-    let places = records([UInt8](try Data(contentsOf: cut)))
+    let places = frames([UInt8](try Data(contentsOf: cut)))
     try change(cut) { $0.removeLast($0.count - places[3] - 5) }
     try FileManager.default.removeItem(at: file("items", names[2]))
     let (reports, command) = try check(data.path)
@@ -187,7 +187,7 @@ import Testing
     kill(server.process.processIdentifier, SIGKILL)
     server.stop()
     let last = file("items", try #require(try segments().last))
-    let places = records([UInt8](try Data(contentsOf: last)))
+    let places = frames([UInt8](try Data(contentsOf: last)))
     try change(last) { $0.replaceSubrange(places.last!..<places.last! + 3, with: [40, 0, 0]) }
     let (reports, command) = try check(data.path)
     #expect(command.status == 0)

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -44,10 +45,13 @@ static inline ssize_t pread_from_cache(int file, void *bytes, size_t count, off_
   return preadv2(file, &room, 1, offset, 0x00000008);
 }
 
-// Writes, and returns when the bytes and the file's size are on the disk: RWF_DSYNC.
-static inline ssize_t pwrite_durably(int file, const void *bytes, size_t count, off_t offset) {
-  struct iovec part = {(void *)bytes, count};
-  return pwritev2(file, &part, 1, offset, 0x00000002);
+// Writes two buffers, one after the other. If `durably` is true, it returns when the bytes and the file's size are on the
+// disk: RWF_DSYNC.
+static inline ssize_t pwrite_two(
+    int file, const void *first, size_t first_count, const void *second, size_t second_count, off_t offset,
+    bool durably) {
+  struct iovec parts[2] = {{(void *)first, first_count}, {(void *)second, second_count}};
+  return pwritev2(file, parts, 2, offset, durably ? 0x00000002 : 0);
 }
 
 // Thread affinity, which the headers also declare only under _GNU_SOURCE.

@@ -318,7 +318,8 @@ struct WriteSize {
   /// - Throws: As `EntryMap.reserve`, with nothing changed.
   func reserve(in map: inout EntryMap) throws(StorageError) {
     if !isEmpty {
-      try map.checkCommit(operations: putCount + deleteCount, bytes: putByteCount + deleteByteCount)
+      try map.checkCommit(
+        operations: putCount + deleteCount, bytes: putByteCount + deleteByteCount, isRemoval: putCount == 0)
     }
     if putCount > 0 { try map.reserve(records: putCount, bytes: putByteCount) }
   }

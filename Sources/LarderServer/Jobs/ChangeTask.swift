@@ -158,7 +158,7 @@ final class ChangeTask: DocumentTask {
       return .outdated(outdated, handles, snapshot)
     }
     if update == nil {
-      try map.checkCommit(operations: changes.count, bytes: bytes.count)
+      try map.checkCommit(operations: changes.count, bytes: bytes.count, isRemoval: true)
     } else {
       try map.reserve(records: changes.count, bytes: bytes.count)
     }

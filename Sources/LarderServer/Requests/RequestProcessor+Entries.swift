@@ -217,7 +217,7 @@ extension RequestProcessor {
     case .valid(let list): keys = list
     case .invalid(let failure): return failure
     }
-    try map.checkCommit(operations: keys.count, bytes: body.byteCount)
+    try map.checkCommit(operations: keys.count, bytes: body.byteCount, isRemoval: true)
     let revision = map.revision + 1
     var count: UInt64 = 0
     while let key = keys.next(body) {

@@ -161,6 +161,41 @@ struct RecordOperation {
   }
 }
 
+extension RecordOperation {
+  /// Whether key and value have the form that every client of the store may expect (`Protocol/wire.md`, section 4): the
+  /// key is UTF-8, and a list is one, unless it is a separated value.
+  var hasValidContents: Bool { unsafe Self.isUTF8(key) && (!isList || isSeparated || Self.isList(value)) }
+
+  /// Why the contents aren't valid.
+  var invalidContents: String { unsafe Self.isUTF8(key) ? "a list is malformed" : "a key is not UTF-8" }
+
+  private var isList: Bool { kind == CommitBuffer.Kind.list.rawValue }
+
+  @inline(__always)
+  private static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var offset = 0
+    // The high bits of all bytes: none is set in ASCII.
+    var high: UInt64 = 0
+    while offset &+ 8 <= bytes.count {
+      unsafe high |= bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      offset &+= 8
+    }
+    while offset < bytes.count {
+      unsafe high |= UInt64(bytes[offset])
+      offset &+= 1
+    }
+    if high & 0x8080_8080_8080_8080 == 0 { return true }
+    return unsafe (try? UTF8Span(validating: Span(_unsafeBytes: bytes))) != nil
+  }
+
+  /// Returns whether the bytes are elements, each after its 4-byte size, and nothing else.
+  private static func isList(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var offset = 0
+    while offset + 4 <= bytes.count { offset += unsafe 4 + Int(bytes.integer(at: offset, as: UInt32.self)) }
+    return offset == bytes.count
+  }
+}
+
 extension UnsafeRawBufferPointer {
   /// Returns the size of the record at that offset, as its header states it.
   @inline(__always)

@@ -159,7 +159,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// Starts the thread, which keeps the store alive until `stop`.
   func start(_ source: any CommitSource) {
     let contents = source.access { map in
-      map.beginCommits(commitLimit: engine.reservedByteCount)
+      map.beginCommits(commitLimit: engine.reservedByteCount, removalReserve: engine.removalReserveByteCount)
       return map.contents
     }
     state.withLock { $0.durableContents = contents }

@@ -10,6 +10,10 @@ package protocol Engine: AnyObject {
   /// The number of bytes of records that are certain to fit, because their space is already allocated.
   var reservedByteCount: Int { get }
 
+  /// The number of these bytes that only commits without puts may use, so that entries can be deleted on a full disk.
+  /// It never changes.
+  var removalReserveByteCount: Int { get }
+
   /// Allocates more space ahead of need.
   /// - Throws: `noSpace`, after which the caller may try again, or `failed`.
   func reserveSpace() throws(EngineError)
@@ -48,6 +52,7 @@ package protocol Engine: AnyObject {
 }
 
 extension Engine {
+  package var removalReserveByteCount: Int { 0 }
   package var syncTimes: DurationHistogram? { nil }
 }
 

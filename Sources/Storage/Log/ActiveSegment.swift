@@ -5,19 +5,19 @@ struct ActiveSegment {
   private let values: ValueFile
   private let number: UInt64
   private let firstRevision: UInt64
+  private let salt: UInt64
   private let capacity: Int
   /// The offset of the next record.
   private(set) var end = SegmentHeader.byteCount
   /// The end of the part that is on disk.
   private var synced = SegmentHeader.byteCount
-  /// The end of the part that the last sync mark covers.
-  private var marked = SegmentHeader.byteCount
 
   /// - Parameter capacity: The allocated size of the file.
-  init(values: ValueFile, number: UInt64, firstRevision: UInt64, capacity: Int) {
+  init(values: ValueFile, number: UInt64, firstRevision: UInt64, salt: UInt64, capacity: Int) {
     self.values = values
     self.number = number
     self.firstRevision = firstRevision
+    self.salt = salt
     self.capacity = capacity
   }
 
@@ -29,34 +29,34 @@ struct ActiveSegment {
   var isSynced: Bool { synced == end }
 
   /// Whether less than half of the space is available.
-  var isHalfFull: Bool { availableByteCount < capacity / 2 }
+  var isHalfFull: Bool { space.availableByteCount < capacity / 2 }
 
-  /// The space for records: a mark and the trailer must fit, too.
-  var availableByteCount: Int { max(0, capacity - end - SyncMark.byteCount - SegmentTrailer.byteCount) }
+  /// The space for records.
+  var space: SegmentSpace { SegmentSpace(byteCount: capacity - end) }
 
-  /// Writes records that fit.
+  /// Writes records that fit, in a frame of their own.
   mutating func append(_ records: UnsafeRawBufferPointer) throws(SystemError) {
-    unsafe try values.file.write(records, at: end)
-    end += records.count
+    let (file, offset) = (values.file, end)
+    unsafe try frame(of: records).withBytes { (frame) throws(SystemError) in
+      unsafe try file.write(frame, records, at: offset)
+    }
+    end += LogFrame.byteCount + records.count
   }
 
-  /// Writes records that fit, and makes them durable. All records before them must be durable already.
+  /// Writes records that fit, in a frame of their own, and makes them durable. All records before them must be durable
+  /// already.
   mutating func appendDurably(_ records: UnsafeRawBufferPointer) throws(SystemError) {
     precondition(isSynced)
-    unsafe try values.file.writeDurably(records, at: end)
-    end += records.count
+    let (file, offset) = (values.file, end)
+    unsafe try frame(of: records).withBytes { (frame) throws(SystemError) in
+      unsafe try file.writeDurably(frame, records, at: offset)
+    }
+    end += LogFrame.byteCount + records.count
     synced = end
   }
 
-  /// Writes a sync mark if that many bytes have been synced since the last one.
-  /// - Parameter lastRevision: The revision of the log's last record.
-  mutating func appendMark(interval: Int, lastRevision: UInt64, identity: UInt64) throws(SystemError) {
-    guard synced - marked >= interval else { return }
-    let mark = SyncMark(
-      revision: max(max(firstRevision, 1) - 1, lastRevision), identity: identity, syncedByteCount: synced)
-    try values.file.write(mark.bytes, at: end)
-    marked = synced
-    end += SyncMark.byteCount
+  private func frame(of records: UnsafeRawBufferPointer) -> LogFrame {
+    LogFrame(recordByteCount: records.count, salt: salt, syncedByteCount: synced, at: end)
   }
 
   mutating func sync() throws(SystemError) {
@@ -71,14 +71,35 @@ struct ActiveSegment {
 
   /// Writes the trailer, and frees the space after it.
   /// - Parameter lastRevision: The revision of the log's last record.
-  func seal(lastRevision: UInt64, identity: UInt64) throws(SystemError) -> SealedSegment {
+  func seal(lastRevision: UInt64) throws(SystemError) -> SealedSegment {
     let last = max(lastRevision, firstRevision - 1)
     let byteCount = end + SegmentTrailer.byteCount
-    try values.file.write(SegmentTrailer(offset: end, lastRevision: last, identity: identity).bytes, at: end)
+    try values.file.write(SegmentTrailer(offset: end, lastRevision: last, secret: salt).bytes, at: end)
     try values.file.sync()
     try values.file.truncate(to: byteCount)
     return SealedSegment(
       number: number, lastNumber: number, firstRevision: firstRevision, lastRevision: last, sweptRevision: 0,
-      byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount)
+      salt: salt, byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount)
+  }
+}
+
+/// The rest of a segment, which has room for frames of records and for the trailer.
+struct SegmentSpace {
+  let byteCount: Int
+
+  /// The maximum size of the records of a frame that fits.
+  var maxFrameByteCount: Int { max(0, min(byteCount - LogFrame.byteCount - SegmentTrailer.byteCount, Int(UInt32.max))) }
+
+  /// The number of bytes of records that fit, however they are divided into frames. Two neighboring frames of a run
+  /// have more than the usual size together, and there are up to three runs: one that is divided between two segments,
+  /// and one that is committed meanwhile.
+  var availableByteCount: Int {
+    let frameCount = 3 + 2 * byteCount / LogFrame.usualRecordByteCount
+    return max(0, byteCount - frameCount * LogFrame.byteCount - SegmentTrailer.byteCount)
+  }
+
+  /// The number of bytes that a segment needs for a record.
+  static func byteCount(fitting recordByteCount: Int) -> Int {
+    SegmentHeader.byteCount + recordByteCount + LogFrame.byteCount + SegmentTrailer.byteCount
   }
 }

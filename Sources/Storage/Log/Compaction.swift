@@ -72,7 +72,7 @@ final class Compaction: @unchecked Sendable {
   /// Opens the sources and creates the output.
   init(
     _ folder: LogFolder, _ openFolder: any Folder, _ segments: [SealedSegment], run: Range<Int>, identity: UInt64,
-    revision: UInt64
+    salt: UInt64, revision: UInt64
   ) throws(SystemError) {
     self.folder = folder
     self.openFolder = openFolder
@@ -80,7 +80,7 @@ final class Compaction: @unchecked Sendable {
     let (first, last) = (segments[run.lowerBound], segments[run.upperBound - 1])
     header = SegmentHeader(
       identity: identity, number: first.number, lastNumber: last.lastNumber, firstRevision: first.firstRevision,
-      lastRevision: last.lastRevision, sweptRevision: revision)
+      lastRevision: last.lastRevision, sweptRevision: revision, salt: salt)
     obsoleteTombstoneRevision = segments[..<run.lowerBound].map(\.sweptRevision).min() ?? .max
     sourceNumbers = segments[run].map(\.number)
     var sources: [SegmentFile] = []
@@ -89,7 +89,7 @@ final class Compaction: @unchecked Sendable {
       let file = try folder.openForWriting(path)
       let header = SegmentHeader(
         identity: identity, number: segment.number, lastNumber: segment.lastNumber,
-        firstRevision: segment.firstRevision)
+        firstRevision: segment.firstRevision, salt: segment.salt)
       sources.append(
         SegmentFile(path: path, file: file, byteCount: try file.byteCount(), header: header))
     }
@@ -164,6 +164,7 @@ final class Compaction: @unchecked Sendable {
       return true
     }
     collect(chunk, retentions(of: chunk, context))
+    try writeFrame()
     _ = try writeOutput()
     return true
   }
@@ -222,6 +223,14 @@ final class Compaction: @unchecked Sendable {
     output.seal()
   }
 
+  /// Writes the header of the frame of the collected records and values.
+  private func writeFrame() throws(CompactionError) {
+    let byteCount = valueCopies.reduce(output.count) { $0 + $1.byteCount }
+    guard byteCount > 0, let salt = header.salt else { return }
+    let frame = LogFrame(recordByteCount: byteCount, salt: salt, syncedByteCount: synced, at: end)
+    unsafe try frame.withBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
+  }
+
   /// Writes a bounded piece of the collected records and values.
   /// - Returns: Whether there is more.
   private func writeOutput() throws(CompactionError) -> Bool {
@@ -276,7 +285,7 @@ final class Compaction: @unchecked Sendable {
   private func finish() throws(CompactionError) -> SealedSegment {
     let byteCount = end + SegmentTrailer.byteCount
     do throws(SystemError) {
-      let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, identity: header.identity)
+      let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, secret: header.secret)
       try file.file.write(trailer.bytes, at: end)
       try file.file.truncate(to: byteCount)
       try file.file.sync()
@@ -292,8 +301,9 @@ final class Compaction: @unchecked Sendable {
     }
     return SealedSegment(
       number: header.number, lastNumber: header.lastNumber, firstRevision: header.firstRevision,
-      lastRevision: header.lastRevision, sweptRevision: header.sweptRevision, byteCount: byteCount,
-      tombstoneByteCount: tombstoneByteCount, liveByteCount: max(0, byteCount - tombstoneByteCount))
+      lastRevision: header.lastRevision, sweptRevision: header.sweptRevision,
+      salt: header.salt, byteCount: byteCount, tombstoneByteCount: tombstoneByteCount,
+      liveByteCount: max(0, byteCount - tombstoneByteCount))
   }
 
   /// Frees a piece of the space of the sources, which have no names any more. On a file system that discards freed
@@ -330,7 +340,7 @@ private struct ValueCopy {
   private let revision: UInt64
   private let source: any File
   private let sourceOffset: Int
-  private let byteCount: Int
+  let byteCount: Int
   private let checksum: UInt32
   /// The offset in the collected records where the value belongs.
   let position: Int

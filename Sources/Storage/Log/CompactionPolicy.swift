@@ -1,21 +1,31 @@
 /// Decides which segments are worth compacting.
 ///
 /// A log may be twice as large as its live entries, plus one segment. Compaction then writes fewer bytes than it frees.
+/// On a full disk, everything that frees an eighth of a segment is worth it, and what needs the least space comes first.
 struct CompactionPolicy {
   private let segments: [SealedSegment]
   /// The size of a full segment, in bytes.
   private let segmentSize: Int
+  private let isShortOfSpace: Bool
 
-  init(_ segments: [SealedSegment], segmentSize: Int) {
+  init(_ segments: [SealedSegment], segmentSize: Int, isShortOfSpace: Bool) {
     self.segments = segments
     self.segmentSize = segmentSize
+    self.isShortOfSpace = isShortOfSpace
   }
 
-  func isTooLarge(live: Int, logByteCount: Int) -> Bool { !segments.isEmpty && logByteCount > 2 * live + segmentSize }
+  func isTooLarge(live: Int, logByteCount: Int) -> Bool {
+    !segments.isEmpty && logByteCount > (isShortOfSpace ? live + live / 8 : 2 * live + segmentSize)
+  }
 
   /// Returns the neighboring segments to compact next; nil if none are worth it.
   func run(live: Int, logByteCount: Int) -> Range<Int>? {
     guard isTooLarge(live: live, logByteCount: logByteCount) else { return nil }
+    if isShortOfSpace {
+      let worthwhile = segments.indices.filter { retainedFraction($0) <= 0.875 }
+      let smallest = worthwhile.min { retainedByteCount($0) < retainedByteCount($1) }
+      return smallest.map { $0..<$0 + 1 } ?? tombstoneRun()
+    }
     let best = segments.indices.min { retainedFraction($0) < retainedFraction($1) }
     if let best, retainedFraction(best) <= 0.75 { return expanded(best..<best + 1) }
     return tombstoneRun()
@@ -30,6 +40,10 @@ struct CompactionPolicy {
       / Double(max(1, segment.byteCount))
   }
 
+  private func retainedByteCount(_ index: Int) -> Int {
+    Int(retainedFraction(index) * Double(segments[index].byteCount))
+  }
+
   /// Returns whether the tombstones of a segment have nothing left to remove in the segments before it.
   private func hasObsoleteTombstones(_ index: Int) -> Bool {
     segments[..<index].allSatisfy { $0.sweptRevision >= segments[index].lastRevision }
@@ -38,7 +52,6 @@ struct CompactionPolicy {
   /// Expands a run by neighbors that are small or mostly dead, as long as the retained bytes fit into one segment.
   private func expanded(_ start: Range<Int>) -> Range<Int> {
     var run = start
-    func retainedByteCount(_ index: Int) -> Int { Int(retainedFraction(index) * Double(segments[index].byteCount)) }
     var total = retainedByteCount(start.lowerBound)
     func canInclude(_ index: Int) -> Bool {
       guard segments.indices.contains(index), !segments[index].hasDamagedValue,
@@ -71,6 +84,7 @@ struct CompactionPolicy {
 
   /// Returns eight or more small neighbors, such as many starts leave behind; nil if there are fewer.
   func smallSegmentRun() -> Range<Int>? {
+    if isShortOfSpace { return nil }
     var start = 0
     for index in segments.indices.reversed()
     where segments[index].byteCount > segmentSize / 8 || segments[index].hasDamagedValue {

@@ -30,8 +30,14 @@ package enum LogCheck {
     package var segments: [Segment] = []
     /// The expected paths of missing segments; of a long gap, the first few.
     package var missing: [String] = []
+    /// The manifest's path.
+    fileprivate var manifestPath = ""
+    /// The damage of the manifest.
+    package var manifestDamage: Damage?
+    /// The revision that the log once had, as far as its manifest knows.
+    fileprivate var revision: UInt64 = 0
 
-    package var isIntact: Bool { missing.isEmpty && segments.allSatisfy { $0.damage == nil } }
+    package var isIntact: Bool { missing.isEmpty && manifestDamage == nil && segments.allSatisfy { $0.damage == nil } }
   }
 
   /// Reads all segments in a folder.
@@ -71,7 +77,8 @@ package enum LogCheck {
       }
     }
     // The store's counter continues where it was, even if the record with the last revision is lost.
-    do throws(EngineError) { try engine.seal(lastRevision: report.segments.map(\.lastRevision).max() ?? 0) } catch {
+    let last = report.segments.map(\.lastRevision).max() ?? 0
+    do throws(EngineError) { try engine.seal(lastRevision: max(last, report.revision)) } catch {
       throw .failed(path: target, SystemError("\(error)", errno: 5))
     }
     return (report, records)
@@ -85,7 +92,6 @@ private struct SegmentWalk: ~Copyable {
 
   /// The number of missing segments of a gap that are named.
   private static let namedPerGap: UInt64 = 16
-  private static let searchByteCount = 1 << 20
 
   private let file: SegmentFile
   private var reader: SegmentReader
@@ -98,8 +104,9 @@ private struct SegmentWalk: ~Copyable {
   ) throws(LogError) -> LogCheck.Report {
     let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
     var report = LogCheck.Report()
+    let manifest = try readManifest(folder, &report)
     var next: UInt64 = 1
-    var identity: UInt64?
+    var identity = manifest?.identity
     for number in numbers where number >= next {
       for missing in next..<min(number, next + namedPerGap) { report.missing.append(folder.segmentPath(missing)) }
       let path = folder.segmentPath(number)
@@ -118,15 +125,53 @@ private struct SegmentWalk: ~Copyable {
       } catch {
         segment.damage = .init(offset: 0, reason: error.reason)
         // The records of a segment without a header may be intact all the same.
-        header = SegmentHeader(identity: identity ?? 0, number: number, lastNumber: number, firstRevision: 1)
+        header = try SegmentHeader(
+          replacingDamaged: start, of: file, path: path, byteCount: byteCount, identity: identity, number: number)
       }
       let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
-      var walk = SegmentWalk(found, segment)
-      unsafe try walk.walk(isLast: number == numbers.last, progress, onRecord)
-      report.segments.append(walk.segment)
       next = max(number, header.lastNumber) + 1
+      let isLast = number == numbers.last && next > manifest?.number ?? 0
+      var walk = SegmentWalk(found, segment)
+      unsafe try walk.walk(isLast: isLast, progress, onRecord)
+      if isLast, let manifest { walk.checkEnd(manifest, lastRevision: report.segments.map(\.lastRevision).max() ?? 0) }
+      if manifest == nil, report.manifestDamage == nil, header.salt != nil {
+        report.manifestDamage = .init(offset: 0, reason: "the manifest is missing")
+      }
+      report.segments.append(walk.segment)
+    }
+    if let manifest, next <= manifest.number {
+      for missing in next...min(manifest.number, next + namedPerGap - 1) {
+        report.missing.append(folder.segmentPath(missing))
+      }
     }
     return report
+  }
+
+  /// Reads the manifest for a report; nil if there is none or it is damaged.
+  private static func readManifest(
+    _ folder: LogFolder, _ report: inout LogCheck.Report
+  ) throws(LogError) -> LogManifest? {
+    report.manifestPath = folder.manifestPath
+    do throws(LogError) {
+      let manifest = try ManifestFile.open(in: folder, for: .reading)?.manifest
+      report.revision = manifest?.revision ?? 0
+      return manifest
+    } catch {
+      guard case .damaged(_, let offset, let reason) = error else { throw error }
+      report.manifestDamage = .init(offset: offset, reason: reason)
+      return nil
+    }
+  }
+
+  /// Compares the end of the newest segment with what the manifest knows.
+  /// - Parameter lastRevision: The last revision of the segments before it.
+  private mutating func checkEnd(_ manifest: LogManifest, lastRevision: UInt64) {
+    let last = max(lastRevision, segment.lastRevision, file.header.lastRevision)
+    guard segment.damage == nil,
+      let shortage = manifest.shortage(of: file.header, end: segment.intactBytes, lastRevision: last)
+    else { return }
+    segment.damage = .init(offset: segment.intactBytes, reason: shortage)
+    (segment.lostBytes, segment.tornBytes) = (segment.lostBytes + segment.tornBytes, 0)
   }
 
   private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
@@ -147,14 +192,14 @@ private struct SegmentWalk: ~Copyable {
         return
       }
       let tail = try reader.tornTail()
-      if isLast, !tail.wasSynced, segment.damage == nil {
+      if isLast, !file.header.isMadeByCompaction, !tail.wasSynced, segment.damage == nil {
         segment.tornBytes = tail.byteCount
         return
       }
       var reason = "the segment doesn't end as it should"
       if case .damaged(let description) = reader.state { reason = description }
       if segment.damage == nil { segment.damage = .init(offset: end, reason: reason) }
-      guard tail.byteCount > 0, try skipDamage() else {
+      guard tail.byteCount > 0, try reader.resumeAfterDamage() else {
         segment.lostBytes += tail.byteCount
         return
       }
@@ -173,67 +218,37 @@ private struct SegmentWalk: ~Copyable {
         segment.records += records - marks
         continue
       }
-      segment.records += unsafe try chunk.withRecords(of: file, upTo: reader.end) { (records) throws(LogError) in
-        unsafe try Self.visit(records, onRecord)
+      unsafe try chunk.visitRecords(of: file, upTo: reader.end) { (record) throws(LogError) in
+        guard unsafe record[16] != SyncMark.kind else { return }
+        unsafe try onRecord(record, record.integer(at: 8, as: UInt64.self))
+        segment.records += 1
       }
     }
   }
+}
 
-  /// Calls `body` with every record that is not a sync mark.
-  /// - Returns: The number of those records.
-  private static func visit(_ records: UnsafeRawBufferPointer, _ body: RecordBody) throws(LogError) -> Int {
-    var (start, count) = (0, 0)
-    while start < records.count {
-      let end = unsafe start + records.recordByteCount(at: start)
-      guard end <= records.count else { break }
-      let record = unsafe UnsafeRawBufferPointer(rebasing: records[start..<end])
-      start = end
-      guard unsafe record[16] != SyncMark.kind else { continue }
-      unsafe try body(record, record.integer(at: 8, as: UInt64.self))
-      count += 1
+extension SegmentHeader {
+  /// Makes up a header for a segment whose own one is damaged. Its secret is known from the first frame or the trailer:
+  /// no client writes at these places.
+  fileprivate init(
+    replacingDamaged start: [UInt8], of file: any File, path: String, byteCount: Int, identity: UInt64?, number: UInt64
+  ) throws(LogError) {
+    self.init(identity: identity ?? 1, number: number, lastNumber: number, firstRevision: 1)
+    let end = byteCount - SegmentTrailer.byteCount
+    let (frame, trailer) = try LogError.wrapping(path) { () throws(SystemError) in
+      (
+        try file.bytes(at: Self.byteCount, count: LogFrame.byteCount),
+        try file.bytes(at: max(0, end), count: SegmentTrailer.byteCount)
+      )
     }
-    return count
-  }
-
-  /// Moves the reader to the next intact record after a damaged place.
-  ///
-  /// The end of the damaged record is known if only its values are damaged. The search doesn't look into those: what a
-  /// client wrote may look like records, each of which may claim to be as long as the file.
-  /// - Returns: Whether there is such a record.
-  private mutating func skipDamage() throws(LogError) -> Bool {
-    if reader.resumeAfterDamagedValues() { return true }
-    var offset = reader.end + 1
-    let (byteCount, previous) = (file.byteCount, reader.lastRevision)
-    while offset < byteCount {
-      let start = offset
-      let count = min(2 * Self.searchByteCount, byteCount - start)
-      let bytes = try LogError.wrapping(file.path) { () throws(SystemError) in
-        try file.file.bytes(at: start, count: count)
-      }
-      let found = unsafe try bytes.withBytes { (bytes) throws(LogError) -> Int? in
-        for index in 0..<min(Self.searchByteCount, bytes.count) {
-          let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
-          switch unsafe LogRecord.check(rest, remaining: byteCount - start - index, after: previous) {
-          case .intact: return index
-          case .sparse where try isSparseRecordIntact(at: start + index, after: previous): return index
-          default: continue
-          }
-        }
-        return nil
-      }
-      if let found {
-        reader.resume(at: start + found)
-        return true
-      }
-      offset += Self.searchByteCount
+    if let salt = unsafe frame.withBytes({ unsafe LogFrame.salt($0, at: Self.byteCount) }) {
+      self.salt = salt
+    } else if let trailer = unsafe trailer.withBytes({ unsafe SegmentTrailer.decode($0, at: end, secret: nil) }) {
+      let isOld = trailer.secret == identity || Self.statedSalt(start) == nil
+      if isOld { self.identity = trailer.secret } else { salt = trailer.secret }
+    } else {
+      salt = Self.statedSalt(start)
     }
-    return false
-  }
-
-  /// Returns whether there is an intact record with separated values at that offset.
-  private func isSparseRecordIntact(at offset: Int, after previous: UInt64) throws(LogError) -> Bool {
-    var reader = SegmentReader(file, recordAt: offset, after: previous)
-    return try !reader.next().isEmpty
   }
 }
 
@@ -254,5 +269,8 @@ extension StoreReport.Files {
       }
     }
     for path in log.missing { add(.init(path: path, offset: nil, reason: "the segment is missing")) }
+    if let found = log.manifestDamage {
+      add(.init(path: log.manifestPath, offset: found.offset, reason: found.reason))
+    }
   }
 }

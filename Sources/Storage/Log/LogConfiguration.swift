@@ -8,12 +8,16 @@ package struct LogConfiguration: Sendable {
   /// The size of a store's first segment, in bytes. Later segments grow with the log.
   package var minSegmentSize = 1 << 20
   package var maxSegmentSize = 64 << 20
+  /// The size of the smallest segment, which is used on a disk that is nearly full.
+  var smallestSegmentSize: Int { max(1_024, minSegmentSize / 8) }
+  /// The space that only deletes may use, so that they are accepted on a full disk.
+  var removalReserve: Int { minSegmentSize / 32 }
   /// The size of the log from which on it keeps a reserve, so that small stores stay small.
   package var reserveThreshold = 4 << 20
-  /// The number of synced bytes after which another sync mark is written.
-  package var markInterval = 4_096
   /// The maximum write rate of a compaction, unless the log grows in spite of it.
   package var compactionBytesPerSecond = 64 << 20
+  /// Returns the salt of a new segment: an unpredictable number whose lowest bit is 1.
+  var makeSalt: @Sendable () -> UInt64 = { .random(in: .min ... .max) | 1 }
 
   package init() {}
 

@@ -33,9 +33,15 @@ package final class LogEngine: Engine, @unchecked Sendable {
 
   package var reservedByteCount: Int { writer.availableByteCount }
 
+  package var removalReserveByteCount: Int { writer.removalReserveByteCount }
+
   package func reserveSpace() throws(EngineError) {
-    try writer.reserveSpace()
-    publishFigures()
+    defer { publishFigures() }
+    do throws(EngineError) { try writer.reserveSpace() } catch {
+      if error == .noSpace { maintenance.noteSpace(isMissing: true) }
+      throw error
+    }
+    maintenance.noteSpace(isMissing: false)
   }
 
   package func write(
@@ -60,8 +66,7 @@ package final class LogEngine: Engine, @unchecked Sendable {
 
   package func stopBackgroundWork() { maintenance.stop() }
 
-  /// Seals the log, so that the next start finds all of it sealed. This only serves to tell damage at the very end from
-  /// what a crash leaves.
+  /// Seals the log, and notes its end, so that the next start notices if anything is missing.
   package func close() throws(EngineError) { try writer.close() }
 
   /// Seals the log with at least that revision as its last.
@@ -141,7 +146,11 @@ extension LogEngine {
     let reserve = try LogError.wrapping(folder.reservePath) { () throws(SystemError) in
       try files.kind(of: folder.reservePath)
     }
-    let list = try SegmentList(opening: folder)
+    let manifest = try ManifestFile.open(in: folder, for: .writing)
+    let list = try SegmentList(opening: folder, manifest: manifest?.manifest)
+    if manifest == nil, list.segments.contains(where: { $0.header.salt != nil }) {
+      throw .damaged(path: folder.manifestPath, offset: 0, reason: "the manifest is missing")
+    }
     var recovery = LogRecovery()
     var replay = LogReplay(now: now)
     var sealed: [SealedSegment] = []
@@ -155,14 +164,19 @@ extension LogEngine {
       let end = try replay.read(segment, isLast: isLast, into: &map) { progress(bytesBefore + $0, byteCount) }
       lastRevision = max(lastRevision, end.lastRevision, segment.header.lastRevision)
       recovery.bytes += end.offset
-      if !end.isSealed, end.offset == SegmentHeader.byteCount, end.tornByteCount == 0 {
+      if isLast,
+        let shortage = manifest?.manifest.shortage(of: segment.header, end: end.offset, lastRevision: lastRevision)
+      {
+        throw .damaged(path: segment.path, offset: end.offset, reason: shortage)
+      }
+      if !end.isSealed, end.offset == segment.header.byteCount, end.tornByteCount == 0, let salt = segment.header.salt {
         // Nothing was ever written to it, so it is as good as new.
         let file = try LogError.wrapping(segment.path) { () throws(SystemError) in
           try folder.openForWriting(segment.path)
         }
         active = ActiveSegment(
           values: ValueFile(file, path: segment.path), number: segment.header.number,
-          firstRevision: segment.header.firstRevision, capacity: segment.byteCount)
+          firstRevision: segment.header.firstRevision, salt: salt, capacity: segment.byteCount)
         break
       }
       if isLast, end.isSealed {
@@ -180,7 +194,8 @@ extension LogEngine {
         SealedSegment(
           number: segment.header.number, lastNumber: segment.header.lastNumber,
           firstRevision: segment.header.firstRevision, lastRevision: lastRevision,
-          sweptRevision: segment.header.sweptRevision, byteCount: end.offset + SegmentTrailer.byteCount,
+          sweptRevision: segment.header.sweptRevision, salt: segment.header.salt,
+          byteCount: end.offset + SegmentTrailer.byteCount,
           tombstoneByteCount: end.tombstoneByteCount, liveByteCount: end.offset))
     }
     try wrappingMemory { () throws(StorageError) in try replay.finish(&map, revision: lastRevision) }
@@ -189,9 +204,10 @@ extension LogEngine {
     var reserveByteCount = 0
     if case .file(let byteCount) = reserve { reserveByteCount = byteCount }
     let syncTimes = DurationHistogram()
+    let identity = manifest?.manifest.identity ?? list.segments.first?.header.identity ?? (identity | 1)
     let writer = LogWriter(
-      folder, openFolder, identity: list.segments.first?.header.identity ?? (identity | 1),
-      configuration: configuration, sealed: sealed, active: active, lastRevision: lastRevision,
+      folder, openFolder, identity: identity, configuration: configuration, manifest: manifest, sealed: sealed,
+      active: active, lastRevision: lastRevision,
       nextNumber: (list.segments.last?.header.lastNumber ?? 0) + 1, reserveByteCount: reserveByteCount,
       syncTimes: syncTimes)
     let maintenance = LogMaintenance(
@@ -222,7 +238,7 @@ extension LogEngine {
   ) throws(SystemError) {
     let file = try folder.openForWriting(segment.path)
     try file.sync()
-    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, identity: segment.header.identity)
+    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, secret: segment.header.secret)
     try file.write(trailer.bytes, at: end)
     try file.sync()
     try file.truncate(to: end + SegmentTrailer.byteCount)
@@ -245,7 +261,9 @@ extension LogEngine: FileEngine {
     return (engine, [remark])
   }
 
-  static func recognizes(fileNames: [String]) -> Bool { fileNames.contains { $0.hasSuffix(".log") } }
+  static func recognizes(fileNames: [String]) -> Bool {
+    fileNames.contains { $0.hasSuffix(".log") || $0 == ManifestFile.name }
+  }
 
   static func checkStore(
     in path: String, on files: any FileSystem, progress: (Int) -> Void

@@ -14,6 +14,10 @@ struct LogFolder: Sendable {
   var nextPath: String { "\(path)/next.tmp" }
   /// The output of a compaction until it replaces a segment.
   var compactionPath: String { "\(path)/compaction.tmp" }
+  /// What is known about the end of the log.
+  var manifestPath: String { "\(path)/\(ManifestFile.name)" }
+  /// A manifest until it is complete.
+  var newManifestPath: String { "\(manifestPath).tmp" }
   /// Space that a compaction may use when the disk is full.
   var reservePath: String { "\(path)/reserve.tmp" }
 
@@ -45,12 +49,14 @@ struct LogFolder: Sendable {
 
   /// Removes what earlier work has left unfinished.
   func removeLeftovers() throws(SystemError) {
-    for leftover in [nextPath, compactionPath] { try removeIfPresent(leftover) }
+    for leftover in [nextPath, compactionPath, newManifestPath] { try removeIfPresent(leftover) }
   }
 
   func exists(_ path: String) throws(SystemError) -> Bool { try files.kind(of: path) != nil }
 
-  func openForWriting(_ path: String) throws(SystemError) -> any File { try files.open(path, .writing) }
+  func open(_ path: String, _ access: FileAccess) throws(SystemError) -> any File { try files.open(path, access) }
+
+  func openForWriting(_ path: String) throws(SystemError) -> any File { try open(path, .writing) }
 
   /// Creates a file, and replaces an existing one.
   func create(_ path: String) throws(SystemError) -> any File {
@@ -88,10 +94,10 @@ struct SegmentFile {
   /// Returns whether the file ends with its trailer, as sealing leaves it.
   func endsWithTrailer() throws(SystemError) -> Bool {
     let offset = byteCount - SegmentTrailer.byteCount
-    guard offset >= SegmentHeader.byteCount else { return false }
+    guard offset >= header.byteCount else { return false }
     let bytes = try file.bytes(at: offset, count: SegmentTrailer.byteCount)
     return unsafe bytes.withBytes { bytes in
-      unsafe SegmentTrailer.decode(bytes, at: offset, identity: header.identity) != nil
+      unsafe SegmentTrailer.decode(bytes, at: offset, secret: header.secret) != nil
     }
   }
 }
@@ -103,7 +109,8 @@ struct SegmentList {
   private(set) var estimatedRecordCount = 0
 
   /// Opens the segments of a folder, and removes those that a merged one has replaced.
-  init(opening folder: LogFolder) throws(LogError) {
+  /// - Parameter manifest: The log's manifest; nil if it has none.
+  init(opening folder: LogFolder, manifest: LogManifest? = nil) throws(LogError) {
     let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
     var replaced: [String] = []
     for number in numbers {
@@ -119,10 +126,21 @@ struct SegmentList {
       }
       try add(path, number: number, folder)
     }
+    if let manifest { try check(manifest, folder) }
     if !replaced.isEmpty {
       try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.removeSegments(replaced) }
     }
     estimatedRecordCount = try estimateRecordCount()
+  }
+
+  private func check(_ manifest: LogManifest, _ folder: LogFolder) throws(LogError) {
+    let lastNumber = segments.last?.header.lastNumber ?? 0
+    guard manifest.number <= lastNumber else {
+      throw .damaged(path: folder.segmentPath(lastNumber + 1), offset: 0, reason: "the segment is missing")
+    }
+    guard manifest.identity == segments.first?.header.identity ?? manifest.identity else {
+      throw .damaged(path: folder.manifestPath, offset: 24, reason: "the manifest belongs to another store")
+    }
   }
 
   private mutating func add(_ path: String, number: UInt64, _ folder: LogFolder) throws(LogError) {
@@ -149,15 +167,20 @@ struct SegmentList {
     var (bytes, records) = (0, 0)
     for index in stride(from: 0, to: segments.count, by: max(1, segments.count / 16)) {
       let segment = segments[index]
-      var offset = 0
       let sample = try LogError.wrapping(segment.path) { () throws(SystemError) in
-        try segment.file.bytes(at: SegmentHeader.byteCount, count: 16 << 10)
+        try segment.file.bytes(at: segment.header.byteCount, count: 16 << 10)
       }
+      var (offset, frameEnd) = (0, segment.header.salt == nil ? Int.max : 0)
       while offset + 4 <= sample.count {
         let length = Int(sample.integer(at: offset, as: UInt32.self))
         if length == 0 { break }
-        offset += CommitBuffer.recordHeaderByteCount + length
-        records += 1
+        if offset == frameEnd {
+          offset += LogFrame.byteCount
+          frameEnd = offset + length
+        } else {
+          offset += CommitBuffer.recordHeaderByteCount + length
+          records += 1
+        }
       }
       bytes += offset
     }
@@ -176,6 +199,8 @@ struct SealedSegment: Sendable {
   let firstRevision: UInt64
   let lastRevision: UInt64
   let sweptRevision: UInt64
+  /// The salt in its header; nil in version 1.
+  let salt: UInt64?
   /// The size of header, records and trailer.
   let byteCount: Int
   /// The size of its tombstones; nil if they have not been read.

@@ -3,8 +3,12 @@
 
 /// The header of a segment: `Protocol/log-format.md`, section 2.
 struct SegmentHeader: Equatable, Sendable {
-  static let byteCount = 64
-  private static let version: UInt16 = 1
+  /// The size of a header, in bytes.
+  static let byteCount = 72
+  private static let version: UInt16 = 2
+  /// The size of a header in version 1, which has no salt.
+  private static let oldByteCount = 64
+  private static let oldVersion: UInt16 = 1
   /// The valid numbers. No log ever reaches the last one, so there is always a next.
   static let numbers = 1...UInt64(Int64.max)
   private static let magic: [UInt8] = Array("LARDRLOG".utf8)
@@ -23,17 +27,36 @@ struct SegmentHeader: Equatable, Sendable {
   var lastRevision: UInt64 = 0
   /// The revision of the store at which everything dead was removed from this segment; 0 in a segment of commits.
   var sweptRevision: UInt64 = 0
+  /// A random number in all frames of the segment, and in no other segment. Clients don't know it. Nil in version 1,
+  /// which has no frames.
+  var salt: UInt64?
+
+  /// The number that distinguishes the frames, marks and trailer of the segment from what a client wrote.
+  var secret: UInt64 { salt ?? identity }
+
+  /// Whether a compaction made the segment. It was complete before it got its name.
+  var isMadeByCompaction: Bool { lastRevision > 0 }
+
+  /// The offset of the first frame, or in version 1 of the first record.
+  var byteCount: Int { salt == nil ? Self.oldByteCount : Self.byteCount }
 
   var bytes: [UInt8] {
     var bytes = Self.magic
-    bytes.append(littleEndian: Self.version)
+    bytes.append(littleEndian: salt == nil ? Self.oldVersion : Self.version)
     bytes.append(littleEndian: 0 as UInt16)
     bytes.append(littleEndian: 0 as UInt32)
     for field in [identity, number, lastNumber, firstRevision, lastRevision, sweptRevision] {
       bytes.append(littleEndian: field)
     }
+    if let salt { bytes.append(littleEndian: salt) }
     bytes.replace(at: Self.checksumRange.lowerBound, littleEndian: bytes.checksum(excluding: Self.checksumRange))
     return bytes
+  }
+
+  /// Returns what the bytes of a damaged header state as the segment's salt; nil in version 1.
+  static func statedSalt(_ bytes: [UInt8]) -> UInt64? {
+    guard bytes.count >= byteCount, bytes.integer(at: 8, as: UInt16.self) != oldVersion else { return nil }
+    return bytes.integer(at: oldByteCount, as: UInt64.self)
   }
 
   /// Why bytes are not a header.
@@ -41,14 +64,19 @@ struct SegmentHeader: Equatable, Sendable {
     let reason: String
   }
 
-  /// Decodes a header.
-  static func decode(_ bytes: [UInt8]) throws(DecodingError) -> SegmentHeader {
-    guard bytes.count == byteCount, Array(bytes[..<8]) == magic else {
+  /// Decodes the header at the beginning of a file.
+  static func decode(_ start: [UInt8]) throws(DecodingError) -> SegmentHeader {
+    guard start.count >= oldByteCount, Array(start[..<8]) == magic else {
       throw DecodingError(reason: "this is not a segment of a log")
     }
-    let found = bytes.integer(at: 8, as: UInt16.self)
-    guard found == version else {
-      throw DecodingError(reason: "the format has version \(found), but this program only knows version \(version)")
+    let found = start.integer(at: 8, as: UInt16.self)
+    guard found == version || found == oldVersion else {
+      throw DecodingError(
+        reason: "the format has version \(found), but this program only knows versions \(oldVersion) and \(version)")
+    }
+    let bytes = Array(start.prefix(found == version ? byteCount : oldByteCount))
+    guard found == oldVersion || bytes.count == byteCount else {
+      throw DecodingError(reason: "the header is truncated")
     }
     guard bytes.integer(at: checksumRange.lowerBound, as: UInt32.self) == bytes.checksum(excluding: checksumRange)
     else {
@@ -57,9 +85,10 @@ struct SegmentHeader: Equatable, Sendable {
     let fields = (0..<6).map { bytes.integer(at: 16 + 8 * $0, as: UInt64.self) }
     let header = SegmentHeader(
       identity: fields[0], number: fields[1], lastNumber: fields[2], firstRevision: fields[3],
-      lastRevision: fields[4], sweptRevision: fields[5])
+      lastRevision: fields[4], sweptRevision: fields[5],
+      salt: found == version ? bytes.integer(at: oldByteCount, as: UInt64.self) : nil)
     guard header.lastNumber >= header.number, header.lastNumber <= numbers.upperBound,
-      max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound
+      max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound, header.secret & 1 == 1
     else { throw DecodingError(reason: "the header contradicts itself") }
     return header
   }
@@ -79,6 +108,8 @@ enum LogRecord {
     /// A length of zero: the end of the records.
     case end
     case damaged(String)
+    /// A whole record that no writer makes.
+    case invalid(String, byteCount: Int)
   }
 
   /// The smallest body: a revision and one operation.
@@ -93,7 +124,7 @@ enum LogRecord {
   ///
   /// - Parameters:
   ///   - bytes: The bytes that were read, from the record's beginning on.
-  ///   - remaining: The number of bytes in the file from there on.
+  ///   - remaining: The number of bytes in the file from there on, or in the record's frame if those are fewer.
   ///   - previous: The revision of the previous record.
   static func check(_ bytes: UnsafeRawBufferPointer, remaining: Int, after previous: UInt64) -> CheckResult {
     guard remaining >= 4 else { return remaining == 0 ? .end : .damaged("a record is truncated") }
@@ -102,7 +133,7 @@ enum LogRecord {
     if length == 0 { return .end }
     guard length >= minBodyByteCount else { return .damaged("a record has an impossible length") }
     let byteCount = CommitBuffer.recordHeaderByteCount + length
-    guard byteCount <= remaining else { return .damaged("a record extends beyond the end of the file") }
+    guard byteCount <= remaining else { return .damaged("a record extends beyond the end of its frame or file") }
     // Only a body that is longer than this can have a separated value.
     if length >= CommitBuffer.separatedByteCount, let result = unsafe scan(bytes, byteCount: byteCount) {
       return result
@@ -117,17 +148,19 @@ enum LogRecord {
   private static func checkBody(_ record: UnsafeRawBufferPointer, after previous: UInt64) -> CheckResult {
     let revision = unsafe record.integer(at: 8, as: UInt64.self)
     var offset = CommitBuffer.recordHeaderByteCount + 8
-    var isMark = false
+    var (isMark, invalidContents) = (false, String?.none)
     while offset < record.count {
       guard let operation = unsafe RecordOperation(in: record, at: offset) else {
         return .damaged("a record is malformed")
       }
+      if !operation.hasValidContents { invalidContents = operation.invalidContents }
       isMark = operation.kind == SyncMark.kind
       offset = operation.end
     }
     guard isMark ? revision >= previous : revision > previous, revision <= CommitBuffer.revisions.upperBound else {
-      return .damaged("revisions are out of order")
+      return .invalid("revisions are out of order", byteCount: record.count)
     }
+    if let invalidContents { return .invalid(invalidContents, byteCount: record.count) }
     return .intact(byteCount: record.count)
   }
 
@@ -148,8 +181,8 @@ enum LogRecord {
   }
 }
 
-/// A record of the log itself: how much of the segment was on disk when the mark was written (`Protocol/log-format.md`,
-/// section 3).
+/// A record that segments of version 1 have instead of frames: how much of the segment was on disk when the mark was
+/// written (`Protocol/log-format.md`, section 8).
 ///
 /// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place tells whether that place
 /// was synced.
@@ -161,7 +194,7 @@ struct SyncMark: Equatable, Sendable {
 
   private let revision: UInt64
   private let identity: UInt64
-  private let syncedByteCount: Int
+  let syncedByteCount: Int
 
   /// - Parameter syncedByteCount: The end of the part of the segment that was on disk.
   init(revision: UInt64, identity: UInt64, syncedByteCount: Int) {
@@ -169,9 +202,6 @@ struct SyncMark: Equatable, Sendable {
     self.identity = identity
     self.syncedByteCount = syncedByteCount
   }
-
-  /// Returns whether the mark proves that the byte at that offset of the segment was on disk.
-  func covers(_ offset: Int) -> Bool { syncedByteCount > offset }
 
   var bytes: [UInt8] {
     var body: [UInt8] = []
@@ -206,24 +236,26 @@ struct SyncMark: Equatable, Sendable {
 /// Everything before it was on disk when it was written, so it also distinguishes damage from a torn tail.
 struct SegmentTrailer: Equatable, Sendable {
   static let byteCount = 32
-  /// The offset of the store's identity in the trailer.
-  static let identityOffset = 24
+  /// The offset of the segment's secret in the trailer.
+  static let secretOffset = 24
 
   private let offset: Int
   /// The store's revision when the segment was sealed.
   let lastRevision: UInt64
-  private let identity: UInt64
+  let secret: UInt64
 
-  /// - Parameter offset: The offset of the trailer: the end of the records.
-  init(offset: Int, lastRevision: UInt64, identity: UInt64) {
+  /// - Parameters:
+  ///   - offset: The offset of the trailer: the end of the records.
+  ///   - secret: The segment's salt, or in version 1 the store's identity.
+  init(offset: Int, lastRevision: UInt64, secret: UInt64) {
     self.offset = offset
     self.lastRevision = lastRevision
-    self.identity = identity
+    self.secret = secret
   }
 
   var bytes: [UInt8] {
     var body: [UInt8] = []
-    for field in [UInt64(offset), lastRevision, identity] { body.append(littleEndian: field) }
+    for field in [UInt64(offset), lastRevision, secret] { body.append(littleEndian: field) }
     var bytes: [UInt8] = []
     bytes.append(littleEndian: 0 as UInt32)
     bytes.append(littleEndian: body.checksum())
@@ -231,13 +263,15 @@ struct SegmentTrailer: Equatable, Sendable {
   }
 
   /// Decodes a trailer; nil unless the bytes are the trailer that belongs at that offset.
-  static func decode(_ bytes: UnsafeRawBufferPointer, at offset: Int, identity: UInt64) -> SegmentTrailer? {
+  /// - Parameter secret: The segment's secret; nil if it is unknown.
+  static func decode(_ bytes: UnsafeRawBufferPointer, at offset: Int, secret: UInt64?) -> SegmentTrailer? {
     guard bytes.count >= byteCount else { return nil }
     let found = unsafe SegmentTrailer(
       offset: Int(clamping: bytes.integer(at: 8, as: UInt64.self)),
       lastRevision: bytes.integer(at: 16, as: UInt64.self),
-      identity: bytes.integer(at: identityOffset, as: UInt64.self))
-    guard unsafe bytes.integer(at: 0, as: UInt32.self) == 0, found.offset == offset, found.identity == identity,
+      secret: bytes.integer(at: secretOffset, as: UInt64.self))
+    guard unsafe bytes.integer(at: 0, as: UInt32.self) == 0, found.offset == offset,
+      found.secret == secret ?? found.secret,
       unsafe bytes.integer(at: 4, as: UInt32.self) == UnsafeRawBufferPointer(rebasing: bytes[8..<byteCount]).checksum()
     else { return nil }
     return found

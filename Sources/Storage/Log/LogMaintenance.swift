@@ -28,6 +28,14 @@ struct LogMaintenance {
   private let runner: any CompactionRunner
   private let maxBytesPerSecond: Int
   private var state = State.idle(.unknown(fruitlessByteCount: nil))
+  /// Whether the disk was full when the log last needed space.
+  private var isShortOfSpace = false
+  /// The size of the log when a compaction last failed for lack of space; nil if another try may succeed.
+  private var blockedByteCount: Int?
+  /// The store's revision at the beginning of the last scan.
+  private var scannedRevision: UInt64 = 0
+  /// The number of steps of a scan at a time on a full disk, where the commit thread pauses in between.
+  private static let scanSteps = 64
   /// The size of the live entries as records.
   private(set) var liveByteCount = 0
   private(set) var compactionCount = 0
@@ -39,6 +47,13 @@ struct LogMaintenance {
     self.folder = folder
     self.runner = runner
     self.maxBytesPerSecond = maxBytesPerSecond
+  }
+
+  /// Notes whether there was space when the log needed some. A compaction that failed may succeed the next time: the
+  /// log can't know who else has made space.
+  mutating func noteSpace(isMissing: Bool) {
+    isShortOfSpace = isMissing
+    blockedByteCount = nil
   }
 
   var isCompacting: Bool { if case .compacting = state { true } else { false } }
@@ -60,7 +75,10 @@ struct LogMaintenance {
     switch state {
     case .compacting: preconditionFailure("a compaction has started meanwhile")
     case .scanning(var scan):
-      let hasMore = context.read { map in scan.step(map) }
+      var hasMore = true
+      for _ in 0..<(isShortOfSpace ? Self.scanSteps : 1) where hasMore {
+        hasMore = context.read { map in scan.step(map) }
+      }
       if !hasMore { writer.setLiveByteCounts(scan.liveByteCounts) }
       state = hasMore ? .scanning(scan) : .idle(.known)
       return true
@@ -73,7 +91,8 @@ struct LogMaintenance {
     _ liveness: Liveness, revision: UInt64, _ writer: inout LogWriter, _ context: any MaintenanceContext
   ) throws(EngineError) -> Bool {
     let (logByteCount, segmentSize) = (writer.byteCount, writer.segmentSize)
-    let policy = CompactionPolicy(writer.sealed, segmentSize: segmentSize)
+    if let blockedByteCount, logByteCount < blockedByteCount + segmentSize { return false }
+    let policy = CompactionPolicy(writer.sealed, segmentSize: segmentSize, isShortOfSpace: isShortOfSpace)
     if let run = policy.smallSegmentRun() {
       return try compact(run, revision: revision, on: &writer, context)
     }
@@ -90,7 +109,9 @@ struct LogMaintenance {
       state = .idle(.unknown(fruitlessByteCount: logByteCount))
       return false
     case .unknown(let fruitlessByteCount):
-      if let fruitlessByteCount, logByteCount < fruitlessByteCount + segmentSize { return false }
+      let isWorthAScan = isShortOfSpace && revision > scannedRevision
+      if let fruitlessByteCount, logByteCount < fruitlessByteCount + segmentSize, !isWorthAScan { return false }
+      scannedRevision = revision
       state = .scanning(LivenessScan(writer.sealed))
       return true
     }
@@ -139,6 +160,8 @@ struct LogMaintenance {
       // The commits that made the rest dead must be on disk first, so the outstanding ones come before this.
       guard writer.lastRevision >= neededRevision else { return false }
       if writer.syncedRevision < neededRevision { try writer.sync() }
+      // Without these commits, the log would be of no revision at all once the sources are replaced.
+      try writer.noteRevision(neededRevision)
       compaction.replaceSources(context, on: runner)
     case .replaced(let segment, let locations):
       // Only now: a value that may not be on disk must not be the only copy.
@@ -160,14 +183,14 @@ struct LogMaintenance {
   }
 
   /// Ends a compaction that has failed. On a full disk, the next attempt may use the reserve; without one, compaction
-  /// waits, as it does without file descriptors.
+  /// waits until the log needs space again, as it does without file descriptors.
   private mutating func abandonCompaction(
     _ error: SystemError, _ liveness: Liveness, _ writer: inout LogWriter
   ) throws(EngineError) -> Bool {
     state = .idle(liveness)
     guard error.isNoSpace else { throw .failed("\(error) (\(folder.compactionPath))") }
     let canRetry = try writer.abandonCompaction(lendsReserve: !error.isNoDescriptor)
-    if !canRetry { state = .idle(.unknown(fruitlessByteCount: writer.byteCount)) }
+    if !canRetry { blockedByteCount = writer.byteCount }
     return canRetry
   }
 

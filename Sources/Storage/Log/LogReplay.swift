@@ -54,7 +54,7 @@ struct LogReplay {
     var reason = "the segment doesn't end as it should"
     if case .damaged(let description) = reader.state { reason = description }
     let damage = LogError.damaged(path: segment.path, offset: reader.end, reason: reason)
-    guard isLast else { throw damage }
+    guard isLast, !segment.header.isMadeByCompaction else { throw damage }
     let tail = try reader.tornTail()
     guard !tail.wasSynced else { throw damage }
     return SegmentEnd(

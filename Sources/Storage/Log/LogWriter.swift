@@ -21,6 +21,8 @@ struct LogWriter {
   private let identity: UInt64
   private let configuration: LogConfiguration
   private let syncTimes: DurationHistogram
+  /// The manifest; nil as long as there is no space for one.
+  private var manifest: ManifestFile?
   /// The sealed segments, oldest first.
   private(set) var sealed: [SealedSegment]
   /// The segment that records go to; nil after a start on a full disk.
@@ -39,13 +41,15 @@ struct LogWriter {
   /// - Parameter reserveByteCount: The size of the existing reserve.
   init(
     _ folder: LogFolder, _ openFolder: any Folder, identity: UInt64, configuration: LogConfiguration,
-    sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64, reserveByteCount: Int,
+    manifest: ManifestFile?, sealed: [SealedSegment], active: ActiveSegment?, lastRevision: UInt64, nextNumber: UInt64,
+    reserveByteCount: Int,
     syncTimes: DurationHistogram
   ) {
     self.folder = folder
     self.openFolder = openFolder
     self.identity = identity
     self.configuration = configuration
+    self.manifest = manifest
     self.sealed = sealed
     self.active = active
     self.lastRevision = lastRevision
@@ -56,7 +60,10 @@ struct LogWriter {
   }
 
   /// The number of bytes of records that are certain to fit.
-  var availableByteCount: Int { max(active?.availableByteCount ?? 0, prepared?.availableByteCount ?? 0) }
+  var availableByteCount: Int { max(active?.space.availableByteCount ?? 0, prepared?.space.availableByteCount ?? 0) }
+
+  /// The number of these bytes that only deletes may use.
+  var removalReserveByteCount: Int { configuration.removalReserve }
 
   /// The size of all segments, counting only the written part of the active one.
   var byteCount: Int { sealed.reduce(active?.end ?? 0) { $0 + $1.byteCount } }
@@ -80,10 +87,10 @@ struct LogWriter {
     var rest = unsafe records
     var locations: [ValueLocation] = []
     while rest.count > 0 {
-      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.availableByteCount ?? 0)
+      let fitting = unsafe Self.prefixByteCount(of: rest, within: active?.space.maxFrameByteCount ?? 0)
       if fitting > 0 {
         let prefix = unsafe UnsafeRawBufferPointer(rebasing: rest[..<fitting])
-        unsafe try append(prefix, syncs: syncs)
+        unsafe try append(prefix, syncs: syncs && fitting == records.count)
         if separatedCount > 0, let active {
           unsafe locations += active.locations(ofLast: prefix)
         }
@@ -116,13 +123,15 @@ struct LogWriter {
     syncCount += 1
   }
 
-  /// Returns the size of the whole records at the beginning that fit.
+  /// Returns the size of the whole records at the beginning that fit, and that go into one frame. A large record has a
+  /// frame of its own.
   private static func prefixByteCount(of records: UnsafeRawBufferPointer, within available: Int) -> Int {
-    if records.count <= available { return records.count }
+    let limit = min(available, LogFrame.usualRecordByteCount)
+    if records.count <= limit { return records.count }
     var offset = 0
     while offset < records.count {
       let end = unsafe offset + records.recordByteCount(at: offset)
-      if end > available { break }
+      if end > limit { return offset > 0 || end > available ? offset : end }
       offset = end
     }
     return offset
@@ -135,7 +144,6 @@ struct LogWriter {
     let begun = monotonicNanoseconds()
     var isDurable = false
     try attempt(active.path) { () throws(SystemError) in
-      try active.appendMark(interval: configuration.markInterval, lastRevision: lastRevision, identity: identity)
       isDurable = syncs && active.isSynced
       if isDurable { unsafe try active.appendDurably(records) } else { unsafe try active.append(records) }
     }
@@ -162,8 +170,19 @@ struct LogWriter {
   mutating func reserveSpace() throws(EngineError) {
     let size = min(LogConfiguration.maxFileByteCount, max(segmentSize, 2 * (prepared?.capacity ?? 0)))
     guard case .held(let reserveByteCount) = reserve else { throw .noSpace }
-    try growReserve(from: reserveByteCount)
-    try prepare(upTo: size)
+    do throws(SystemError) { try ensureManifest() } catch {
+      throw error.isNoSpace ? .noSpace : .failed("\(error) (\(folder.manifestPath))")
+    }
+    do throws(EngineError) {
+      try growReserve(from: reserveByteCount)
+      try prepare(upTo: size)
+    } catch {
+      if error == .noSpace, availableByteCount < configuration.removalReserve {
+        // Puts have to wait, but there may be space for deletes.
+        try? prepare(capacity: SegmentSpace.byteCount(fitting: configuration.removalReserve / 2))
+      }
+      throw error
+    }
   }
 
   /// Allocates the next segment before the active one is full. The log can do without.
@@ -178,7 +197,8 @@ struct LogWriter {
     while true {
       do throws(EngineError) { return try prepare(capacity: capacity) } catch {
         capacity /= 2
-        guard error == .noSpace, capacity >= configuration.minSegmentSize, capacity > prepared?.capacity ?? 0 else {
+        guard error == .noSpace, capacity >= configuration.smallestSegmentSize, capacity > prepared?.capacity ?? 0
+        else {
           throw error
         }
       }
@@ -188,8 +208,17 @@ struct LogWriter {
   /// Allocates space for a compaction before the log takes more, because nothing could be compacted on a full disk
   /// otherwise.
   private mutating func growReserve(from current: Int) throws(EngineError) {
-    let size = segmentSize
+    var size = segmentSize
     guard byteCount >= configuration.reserveThreshold, current < size else { return }
+    while true {
+      do throws(EngineError) { return try growReserve(from: current, to: size) } catch {
+        size /= 2
+        guard error == .noSpace, size >= configuration.smallestSegmentSize else { throw error }
+      }
+    }
+  }
+
+  private mutating func growReserve(from current: Int, to size: Int) throws(EngineError) {
     var exists = true
     do throws(SystemError) {
       exists = try folder.exists(folder.reservePath)
@@ -237,14 +266,15 @@ struct LogWriter {
 
   /// Seals the active segment and continues in the prepared one, with space for a record of that size.
   mutating func startSegment(fitting recordByteCount: Int) throws(EngineError) {
-    let overhead = SegmentHeader.byteCount + SyncMark.byteCount + SegmentTrailer.byteCount
-    if (prepared?.availableByteCount ?? 0) < recordByteCount {
-      try prepare(capacity: max(segmentSize, recordByteCount + overhead))
+    if (prepared?.space.maxFrameByteCount ?? 0) < recordByteCount {
+      try prepare(capacity: max(segmentSize, SegmentSpace.byteCount(fitting: recordByteCount)))
     }
     try seal()
     guard let prepared else { preconditionFailure("no segment was prepared") }
+    guard var manifest else { preconditionFailure("space was reserved without a manifest") }
+    let salt = configuration.makeSalt()
     let header = SegmentHeader(
-      identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1)
+      identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1, salt: salt)
     let path = folder.segmentPath(nextNumber)
     try attempt(path) { () throws(SystemError) in
       try prepared.file.write(header.bytes, at: 0)
@@ -252,9 +282,14 @@ struct LogWriter {
       try folder.rename(folder.nextPath, to: path)
       try openFolder.sync()
     }
+    // Before a record in the segment can be durable.
+    try attempt(folder.manifestPath) { () throws(SystemError) in
+      try manifest.note(segment: (nextNumber, SegmentHeader.byteCount), revision: header.firstRevision - 1)
+    }
+    self.manifest = manifest
     active = ActiveSegment(
       values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
-      capacity: prepared.capacity)
+      salt: salt, capacity: prepared.capacity)
     self.prepared = nil
     nextNumber += 1
   }
@@ -263,12 +298,34 @@ struct LogWriter {
   mutating func seal(lastRevision revision: UInt64) throws(EngineError) {
     lastRevision = max(lastRevision, revision)
     try seal()
+    try noteRevision(lastRevision)
   }
 
-  /// Seals the active segment unless it is empty.
+  /// Seals the active segment unless it is empty, and notes where the log ends.
   mutating func close() throws(EngineError) {
     guard let active else { return }
+    let end = active.end
     if !active.isEmpty { try seal() }
+    try noteRevision(lastRevision, segment: (nextNumber - 1, end))
+  }
+
+  /// Notes in the manifest that everything up to this revision is on disk.
+  /// - Parameter segment: The newest segment, and the end of its records.
+  mutating func noteRevision(
+    _ revision: UInt64, segment: (number: UInt64, end: Int)? = nil
+  ) throws(EngineError) {
+    guard var manifest else { return }
+    try attempt(folder.manifestPath) { () throws(SystemError) in try manifest.note(segment: segment, revision: revision)
+    }
+    self.manifest = manifest
+  }
+
+  /// Creates the manifest unless there is one. Everything in the log must be on disk.
+  private mutating func ensureManifest() throws(SystemError) {
+    guard manifest == nil else { return }
+    // The log was opened without one, and nothing has been written since.
+    manifest = try ManifestFile.create(
+      LogManifest(identity: identity, number: nextNumber - 1, revision: lastRevision), in: folder, openFolder)
   }
 
   /// Seals the active segment. Its records are on disk before the trailer says so.
@@ -276,7 +333,7 @@ struct LogWriter {
     guard let ended = active else { return }
     try sync()
     let segment = try attempt(ended.path) { () throws(SystemError) in
-      try ended.seal(lastRevision: lastRevision, identity: identity)
+      try ended.seal(lastRevision: lastRevision)
     }
     sealed.append(segment)
     active = nil
@@ -286,8 +343,10 @@ struct LogWriter {
 
   /// Returns a compaction of neighboring sealed segments.
   /// - Parameter revision: The store's revision.
-  func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
-    try Compaction(folder, openFolder, sealed, run: run, identity: identity, revision: revision)
+  mutating func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
+    try ensureManifest()
+    return try Compaction(
+      folder, openFolder, sealed, run: run, identity: identity, salt: configuration.makeSalt(), revision: revision)
   }
 
   /// Records what a scan has found in each sealed segment.
@@ -342,7 +401,5 @@ private struct PreparedSegment {
   let file: any File
   let capacity: Int
 
-  var availableByteCount: Int {
-    max(0, capacity - SegmentHeader.byteCount - SyncMark.byteCount - SegmentTrailer.byteCount)
-  }
+  var space: SegmentSpace { SegmentSpace(byteCount: capacity - SegmentHeader.byteCount) }
 }

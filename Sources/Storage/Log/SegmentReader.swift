@@ -21,17 +21,16 @@ struct SegmentReader: ~Copyable {
   /// The size of a read after a skipped value, which another value may follow.
   private static let skippingReadByteCount = 4 << 10
 
-  private let file: any File
-  private let path: String
-  private let identity: UInt64
-  /// The size of the file.
-  private let byteCount: Int
+  private let segment: SegmentFile
   /// Whether to read separated values and verify their checksums.
   private let verifiesValues: Bool
   private(set) var state = State.more
   /// The end of the last chunk, and so of the verified part.
-  private(set) var end = SegmentHeader.byteCount
-  /// The end of the damaged record if only separated values in it are damaged; nil if it is unknown.
+  private(set) var end: Int
+  /// The end of the current frame, unless the segment was sealed in it; in version 1, which has no frames, never.
+  private var frameEnd: Int
+  /// The end of the damaged record if its checksum is correct, so that only its contents are damaged; nil if the end is
+  /// unknown.
   private var damageEnd: Int?
   /// The revision of the last record.
   private(set) var lastRevision: UInt64
@@ -48,20 +47,12 @@ struct SegmentReader: ~Copyable {
 
   /// - Parameter previous: The revision of the last record before the segment, if it is known.
   init(_ segment: SegmentFile, verifiesValues: Bool, after previous: UInt64 = 0) {
-    byteCount = segment.byteCount
-    file = segment.file
-    path = segment.path
-    identity = segment.header.identity
+    self.segment = segment
+    end = segment.header.byteCount
+    frameEnd = segment.header.salt == nil ? .max : end
     lastRevision = max(previous, max(1, segment.header.firstRevision) - 1)
     self.verifiesValues = verifiesValues
     readByteCount = verifiesValues ? Self.chunkByteCount : Self.chunkByteCount / 4
-  }
-
-  /// A reader of the record at one offset of a segment, which verifies separated values.
-  init(_ segment: SegmentFile, recordAt offset: Int, after previous: UInt64) {
-    self.init(segment, verifiesValues: true)
-    end = offset
-    lastRevision = previous
   }
 
   deinit {
@@ -69,24 +60,32 @@ struct SegmentReader: ~Copyable {
     unsafe sparse.deallocate()
   }
 
-  /// Continues after a damaged place.
-  mutating func resume(at offset: Int) {
-    end = offset
+  /// Continues after a damaged place: after the damaged record if its end is known, and otherwise at the next place that
+  /// only the segment's writer can have marked. What clients wrote may look like records.
+  /// - Returns: Whether there is such a place.
+  mutating func resumeAfterDamage() throws(LogError) -> Bool {
+    if let damageEnd {
+      end = damageEnd
+    } else {
+      var next: Int?
+      unsafe try SegmentBoundary.search(segment, from: end + 1) { boundary in
+        next = boundary.offset
+        return false
+      }
+      guard let next else { return false }
+      end = next
+      if segment.header.salt != nil { frameEnd = next }
+    }
     damageEnd = nil
     state = .more
-  }
-
-  /// Continues after the damaged record if only separated values in it are damaged.
-  /// - Returns: Whether that is so.
-  mutating func resumeAfterDamagedValues() -> Bool {
-    guard let damageEnd else { return false }
-    resume(at: damageEnd)
     return true
   }
 
   /// Returns the next chunk, or an empty one if there is no other; `state` then says why.
   mutating func next() throws(LogError) -> SegmentChunk {
-    let offset = end
+    var offset = end
+    // The chunk may extend into more frames.
+    var firstFrameEnd = frameEnd
     var wanted = 0
     while state == .more {
       // The last read may have brought more records.
@@ -98,12 +97,19 @@ struct SegmentReader: ~Copyable {
           break
         }
       }
-      let bytes = unsafe bytes(from: offset)
+      var bytes = unsafe bytes(from: offset)
       wanted = unsafe check(bytes)
+      if offset == firstFrameEnd, end > offset {
+        // The chunk starts after the header of its first frame.
+        offset += LogFrame.byteCount
+        firstFrameEnd = unsafe offset + Int(bytes.integer(at: 0, as: UInt32.self))
+        unsafe bytes = UnsafeRawBufferPointer(rebasing: bytes[LogFrame.byteCount...])
+      }
       if end > offset {
         readByteCount = min(Self.chunkByteCount, 4 * readByteCount)
         return unsafe SegmentChunk(
-          bytes: UnsafeRawBufferPointer(rebasing: bytes[..<(end - offset)]), offset: offset, isSparse: false)
+          bytes: UnsafeRawBufferPointer(rebasing: bytes[..<(end - offset)]), offset: offset, frameEnd: firstFrameEnd,
+          isSparse: false)
       }
       if wanted == 0, state == .more {
         do throws(SparseReadError) {
@@ -114,28 +120,32 @@ struct SegmentReader: ~Copyable {
           break
         }
         return unsafe SegmentChunk(
-          bytes: UnsafeRawBufferPointer(rebasing: sparse[..<sparseCount]), offset: offset, isSparse: true)
+          bytes: UnsafeRawBufferPointer(rebasing: sparse[..<sparseCount]), offset: offset, frameEnd: .max,
+          isSparse: true)
       }
     }
-    return unsafe SegmentChunk(bytes: UnsafeRawBufferPointer(start: nil, count: 0), offset: offset, isSparse: false)
+    return unsafe SegmentChunk(
+      bytes: UnsafeRawBufferPointer(start: nil, count: 0), offset: offset, frameEnd: .max, isSparse: false)
   }
 
   /// Returns what a crash has left after the verified part.
-  func tornTail() throws(LogError) -> TornTail {
-    do throws(SystemError) {
-      return try TornTail(of: file, from: end, fileByteCount: byteCount, identity: identity)
-    } catch {
-      throw .failed(path: path, error)
-    }
-  }
+  func tornTail() throws(LogError) -> TornTail { try TornTail(of: segment, from: end) }
 
-  /// Verifies the available records up to one with separated values.
+  /// Verifies the available records and headers of frames, up to a record with separated values.
   /// - Returns: The number of bytes that the next record needs if it was incomplete; otherwise 0.
   private mutating func check(_ bytes: UnsafeRawBufferPointer) -> Int {
     let start = end
     while true {
       let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(end - start)...])
-      switch unsafe LogRecord.check(rest, remaining: byteCount - end, after: lastRevision) {
+      let isFrame = end == frameEnd
+      let result =
+        isFrame
+        ? unsafe LogFrame.check(rest, at: end, remaining: segment.byteCount - end, salt: segment.header.salt)
+        : unsafe LogRecord.check(rest, remaining: min(frameEnd, segment.byteCount) - end, after: lastRevision)
+      switch result {
+      case .intact(let recordByteCount) where isFrame:
+        end += LogFrame.byteCount
+        frameEnd = end + recordByteCount
       case .intact(let count):
         lastRevision = unsafe rest.integer(at: 8, as: UInt64.self)
         end += count
@@ -146,9 +156,9 @@ struct SegmentReader: ~Copyable {
         return min(needed, max(Self.chunkByteCount, 4 * rest.count))
       case .end:
         // The rest may be a trailer.
-        let needed = min(SegmentTrailer.byteCount, byteCount - end)
+        let needed = min(SegmentTrailer.byteCount, segment.byteCount - end)
         if rest.count < needed { return needed }
-        let trailer = unsafe SegmentTrailer.decode(rest, at: end, identity: identity)
+        let trailer = unsafe SegmentTrailer.decode(rest, at: end, secret: segment.header.secret)
         state = trailer.map { .sealed($0) } ?? .open
         if let trailer, trailer.lastRevision > CommitBuffer.revisions.upperBound {
           state = .damaged("the trailer's revision is impossible")
@@ -156,6 +166,10 @@ struct SegmentReader: ~Copyable {
         return 0
       case .damaged(let reason):
         state = .damaged(reason)
+        return 0
+      case .invalid(let reason, let byteCount):
+        state = .damaged(reason)
+        damageEnd = end + byteCount
         return 0
       }
     }
@@ -180,9 +194,9 @@ struct SegmentReader: ~Copyable {
     bufferCount = 0
     let destination = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
     do throws(SystemError) {
-      bufferCount = unsafe try file.read(at: offset, into: destination)
+      bufferCount = unsafe try segment.file.read(at: offset, into: destination)
     } catch {
-      throw .failed(path: path, error)
+      throw .failed(path: segment.path, error)
     }
     return bufferCount == count
   }
@@ -211,20 +225,20 @@ struct SegmentReader: ~Copyable {
     )
     let recordEnd = start + bodyStart + length
     var offset = start + bodyStart + 8
-    var isIntact = true
+    var damage: String?
     while offset < recordEnd {
       let operation = try readSparseOperation(at: offset, recordEnd: recordEnd)
-      isIntact = isIntact && operation.isIntact
+      damage = damage ?? operation.damage
       offset = operation.end
     }
     let crc = unsafe sparseRecord.checksum(excluding: CommitBuffer.checksumRange)
     guard crc == checksum else { throw .damaged("a record's checksum is wrong") }
-    guard revision > lastRevision, revision <= CommitBuffer.revisions.upperBound else {
-      throw .damaged("revisions are out of order")
+    if revision <= lastRevision || revision > CommitBuffer.revisions.upperBound {
+      damage = "revisions are out of order"
     }
-    guard isIntact else {
+    if let damage {
       damageEnd = recordEnd
-      throw .damaged("a value's checksum is wrong")
+      throw .damaged(damage)
     }
     lastRevision = revision
     end = recordEnd
@@ -232,11 +246,10 @@ struct SegmentReader: ~Copyable {
   }
 
   /// Appends an operation of the record to `sparse`.
-  /// - Returns: The offset of the next operation in the file, and false if the value is separated and known to be
-  ///   damaged.
+  /// - Returns: The offset of the next operation in the file, and what is known to be wrong with its contents.
   private mutating func readSparseOperation(
     at start: Int, recordEnd: Int
-  ) throws(SparseReadError) -> (end: Int, isIntact: Bool) {
+  ) throws(SparseReadError) -> (end: Int, damage: String?) {
     let malformed = SparseReadError.damaged("a record's checksum is wrong, or it is malformed")
     let header = sparseCount
     guard recordEnd - start >= CommitBuffer.operationHeaderByteCount else { throw malformed }
@@ -255,10 +268,11 @@ struct SegmentReader: ~Copyable {
     guard let operation = unsafe RecordOperation(in: sparseRecord, at: header, isSparse: true),
       operation.end == sparseCount
     else { throw malformed }
-    guard isSeparated else { return (restStart + rest, true) }
-    let end = restStart + rest + valueCount
-    guard verifiesValues else { return (end, true) }
-    return (end, try checksum(restStart + rest, valueCount) == operation.valueChecksum)
+    let end = restStart + rest + (isSeparated ? valueCount : 0)
+    guard operation.hasValidContents else { return (end, operation.invalidContents) }
+    guard isSeparated, verifiesValues else { return (end, nil) }
+    let isIntact = try checksum(restStart + rest, valueCount) == operation.valueChecksum
+    return (end, isIntact ? nil : "a value's checksum is wrong")
   }
 
   /// Appends bytes of the file to `sparse`.
@@ -295,71 +309,5 @@ struct SegmentReader: ~Copyable {
       offset += count
     }
     return crc
-  }
-}
-
-/// What a `SegmentReader` returns: a run of intact records, or one record without its separated values. Valid until the
-/// next chunk.
-@safe
-struct SegmentChunk {
-  private let bytes: UnsafeRawBufferPointer
-  private let offset: Int
-  private let isSparse: Bool
-
-  /// - Parameters:
-  ///   - offset: The offset of the chunk in the file.
-  ///   - isSparse: Whether the chunk is one record without its separated values. The record's length still includes
-  ///     them.
-  @inline(__always)
-  init(bytes: UnsafeRawBufferPointer, offset: Int, isSparse: Bool) {
-    unsafe self.bytes = bytes
-    self.offset = offset
-    self.isSparse = isSparse
-  }
-
-  var isEmpty: Bool { unsafe bytes.count == 0 }
-
-  /// Returns the number of bytes of the file that the chunk stands for.
-  /// - Parameter end: The end of the chunk in the file.
-  func byteCount(upTo end: Int) -> Int { end - offset }
-
-  /// Calls `body` with the whole records, including separated values, which are read from the file.
-  /// - Parameter end: The end of the chunk in the file.
-  func withRecords<Result>(
-    of segment: SegmentFile, upTo end: Int, _ body: (UnsafeRawBufferPointer) throws(LogError) -> Result
-  ) throws(LogError) -> Result {
-    guard isSparse else { return unsafe try body(bytes) }
-    let records = try LogError.wrapping(segment.path) { () throws(SystemError) in
-      try segment.file.bytes(at: offset, count: byteCount(upTo: end))
-    }
-    return unsafe try records.withBytes { (records) throws(LogError) in unsafe try body(records) }
-  }
-
-  /// Calls `body` with every operation, its revision, and the offset of its value in the file.
-  /// - Returns: The number of records.
-  @inline(__always) @discardableResult
-  func visit<Failure: Error>(_ body: (RecordOperation, UInt64, Int) throws(Failure) -> Void) throws(Failure) -> Int {
-    var (start, omitted, count) = (0, 0, 0)
-    while unsafe start < bytes.count {
-      var end = unsafe bytes.count
-      if !isSparse {
-        end = unsafe start &+ bytes.recordByteCount(at: start)
-      }
-      let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-      let revision = unsafe record.integer(at: 8, as: UInt64.self)
-      var offset = CommitBuffer.recordHeaderByteCount &+ 8
-      while offset < record.count {
-        guard let operation = unsafe RecordOperation(in: record, at: offset, isSparse: isSparse) else {
-          preconditionFailure("a verified record is malformed")
-        }
-        let valueOffset = unsafe self.offset &+ start &+ operation.end &- operation.value.count &+ omitted
-        try body(operation, revision, valueOffset)
-        unsafe omitted &+= operation.valueByteCount &- operation.value.count
-        offset = operation.end
-      }
-      count &+= 1
-      start = end
-    }
-    return count
   }
 }

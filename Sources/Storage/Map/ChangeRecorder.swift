@@ -16,15 +16,18 @@ struct ChangeRecorder: ~Copyable {
   private(set) var isRecording = false
   /// The maximum size of `commits` in bytes. A write that would exceed it is refused.
   private var commitLimit = 0
+  /// The part of the limit that only commits without puts may use.
+  private var removalReserve = 0
   /// The reason why the store refuses writes; nil if it accepts them.
   private var writeError: StorageError?
 
   /// The memory of the feed and the waiting commits.
   var memoryBytes: Int { commits.memoryBytes + (feed?.byteCount ?? 0) }
 
-  func checkCommit(operations: Int, bytes: Int) throws(StorageError) {
+  func checkCommit(operations: Int, bytes: Int, isRemoval: Bool) throws(StorageError) {
     if let writeError, writeError != .diskFull { throw writeError }
-    guard commits.count + operations * Self.operationByteCount + bytes <= commitLimit else {
+    let limit = isRemoval ? commitLimit : commitLimit - removalReserve
+    guard commits.count + operations * Self.operationByteCount + bytes <= limit else {
       throw writeError ?? .diskTooSlow
     }
   }
@@ -59,10 +62,11 @@ struct ChangeRecorder: ~Copyable {
 
   var hasCommits: Bool { !commits.isEmpty }
 
-  mutating func beginCommits(commitLimit: Int) {
+  mutating func beginCommits(commitLimit: Int, removalReserve: Int) {
     recordsCommits = true
     isRecording = true
     self.commitLimit = commitLimit
+    self.removalReserve = removalReserve
   }
 
   mutating func takeCommits(into buffer: inout CommitBuffer) {
@@ -113,11 +117,12 @@ struct ChangeRecorder: ~Copyable {
 
 extension EntryMap {
   /// Checks that there is space for a commit with `operations` operations and `bytes` bytes of keys and values.
+  /// - Parameter isRemoval: Whether the commit has no puts. On a full disk, there may be space for only such commits.
   /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`.
   @inline(__always)
-  package func checkCommit(operations: Int, bytes: Int) throws(StorageError) {
+  package func checkCommit(operations: Int, bytes: Int, isRemoval: Bool = false) throws(StorageError) {
     guard changes.recordsCommits else { return }
-    try changes.checkCommit(operations: operations, bytes: bytes)
+    try changes.checkCommit(operations: operations, bytes: bytes, isRemoval: isRemoval)
   }
 
   @inline(__always)
@@ -152,8 +157,12 @@ extension EntryMap {
 
 extension EntryMap {
   /// Starts recording commits.
-  /// - Parameter commitLimit: The maximum size of the commits that wait to be taken, in bytes.
-  package mutating func beginCommits(commitLimit: Int) { changes.beginCommits(commitLimit: commitLimit) }
+  /// - Parameters:
+  ///   - commitLimit: The maximum size of the commits that wait to be taken, in bytes.
+  ///   - removalReserve: The part of this size, now and later, that only commits without puts may use.
+  package mutating func beginCommits(commitLimit: Int, removalReserve: Int) {
+    changes.beginCommits(commitLimit: commitLimit, removalReserve: removalReserve)
+  }
 
   /// Whether commits wait to be taken.
   package var hasCommits: Bool { changes.hasCommits }

@@ -157,7 +157,7 @@ extension EntryMap {
     let hash = hashIndex.hash(key)
     let handle = find(key, hash: hash)
     guard handle != 0, !record(handle).isExpired(at: now) else { return false }
-    try checkCommit(operations: 1, bytes: key.count)
+    try checkCommit(operations: 1, bytes: key.count, isRemoval: true)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
     writtenCount &+= 1
@@ -192,7 +192,7 @@ extension EntryMap {
     expire(now: now)
     let removed = order.count
     guard removed > 0 else { return 0 }
-    try checkCommit(operations: 1, bytes: 0)
+    try checkCommit(operations: 1, bytes: 0, isRemoval: true)
     if snapshots.isEmpty {
       // The epoch may start over, because no snapshot is left that it could confuse.
       discardContents()

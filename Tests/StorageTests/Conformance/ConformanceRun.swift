@@ -97,10 +97,10 @@ struct ConformanceRun: ~Copyable {
     let result = store.access { unsafe $0.satisfies(condition, key.span.bytes, now: now) }
     #expect(result == satisfies)
     guard satisfies else { return }
-    let value = value()
+    let kind: EntryKind = Bool.random(using: &random) ? .single : .list
+    let value = kind == .list ? value().asOnlyElement : value()
     let expires = Int.random(in: 0..<4, using: &random) == 0
     let expiry = expires ? now + Self.tick * .random(in: 0...50, using: &random) + Self.tick / 2 : 0
-    let kind: EntryKind = Bool.random(using: &random) ? .single : .list
     model.revision += 1
     let revision = try subject.write { (map) throws(StorageError) in
       let revision = map.revision + 1

@@ -35,7 +35,7 @@ struct LogCheckTests {
     let damaged = report.segments.filter { $0.damage != nil }
     #expect(damaged.map(\.path) == ["/log/0000000002.log"])
     let offset = try #require(damaged.first?.damage?.offset)
-    #expect(offset == SegmentHeader.byteCount)
+    #expect(offset == SegmentHeader.byteCount + LogFrame.byteCount)
     let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(records == 59)
     let log = try TestLog(disk, folder: "/salvaged")
@@ -45,26 +45,42 @@ struct LogCheckTests {
     #expect(log.revision == 60)
   }
 
+  @Test func `a damaged record of a large commit costs no more than its frame`() throws {
+    let disk = SimulatedDisk(seed: 9)
+    let log = try TestLog(disk, configuration: LogConfiguration())
+    let value = [UInt8](repeating: 1, count: 2_000)
+    try log.commit((1...200).map { .put(key: "key \($0)", value: value, kind: .single, expiry: 0) })
+    let entries = try log.entries()
+    try log.engine.close()
+    disk.kill()
+    #expect(try TestLog(disk, configuration: LogConfiguration()).entries() == entries)
+    disk.kill()
+    disk.flip("/log/0000000001.log", bit: 8 * (SegmentHeader.byteCount + LogFrame.byteCount + 40))
+    let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
+    #expect(records == 200 - LogFrame.usualRecordByteCount / (value.count + 29))
+  }
+
   @Test func `values that look like records are ignored when only a value is damaged`() throws {
     var forged = CommitBuffer()
     WriteOperation.put(key: "forged", value: [1], kind: .single, expiry: 0).append(to: &forged, revision: 1 << 40)
     forged.seal()
-    let record = unsafe Array(forged.bytes)
+    let forgery = unsafe Array(forged.bytes)
     let disk = SimulatedDisk(seed: 9)
     let log = try TestLog(disk, configuration: LogConfiguration())
-    let value = Array(repeatElement(record, count: 2_000).joined())
+    let value = Array(repeatElement(forgery, count: 2_000).joined())
     for key in ["a", "b"] { try log.commit([.put(key: key, value: value, kind: .single, expiry: 0)]) }
     try log.commit([.put(key: "c", value: [3], kind: .single, expiry: 0)])
     try log.engine.close()
     disk.kill()
-    let place = SegmentHeader.byteCount + 29
+    let record = SegmentHeader.byteCount + LogFrame.byteCount
+    let place = record + 29
     let bytes = try #require(disk.contents("/log/0000000001.log"))
     #expect(bytes[place..<place + value.count].elementsEqual(value))
     disk.flip("/log/0000000001.log", bit: 8 * (place + 50))
     let (report, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
-    #expect(report.segments[0].damage == .init(offset: SegmentHeader.byteCount, reason: "a value's checksum is wrong"))
+    #expect(report.segments[0].damage == .init(offset: record, reason: "a value's checksum is wrong"))
     #expect(records == 2)
-    #expect(report.segments[0].lostBytes == place + value.count - SegmentHeader.byteCount)
+    #expect(report.segments[0].lostBytes == place + value.count - record)
     #expect(try TestLog(disk, folder: "/salvaged").entries().keys.sorted() == ["b", "c"])
   }
 

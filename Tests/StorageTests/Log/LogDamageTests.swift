@@ -10,6 +10,7 @@ struct LogDamageTests {
   /// The first segment of a small log, and the entries at each revision.
   private struct Sample {
     var bytes: [UInt8]
+    let manifest: [UInt8]
     var states: [[String: ModelEntry]]
 
     /// - Parameter isSealed: Whether the log was closed, or left as a crash leaves it.
@@ -19,7 +20,7 @@ struct LogDamageTests {
       states = [[:]]
       let operations: [WriteOperation] = [
         .put(key: "a", value: [1, 2, 3], kind: .single, expiry: 0),
-        .put(key: "b", value: [UInt8](repeating: 9, count: 40), kind: .list, expiry: 700),
+        .put(key: "b", value: [UInt8](repeating: 9, count: 40).asOnlyElement, kind: .list, expiry: 700),
         .delete(key: "a"),
         .put(key: "c", value: [], kind: .single, expiry: 0),
         .put(key: "b", value: [4], kind: .single, expiry: 0),
@@ -34,16 +35,18 @@ struct LogDamageTests {
       }
       if isSealed { try log.engine.close() }
       bytes = disk.contents("/log/0000000001.log")!
+      manifest = disk.contents("/log/manifest")!
       // The rest is zeroes; a few of them are enough.
-      if !isSealed { bytes = Array(bytes.prefix(500)) }
+      if !isSealed { bytes = Array(bytes.prefix(620)) }
     }
   }
 
-  /// Opens a log that consists of one file.
-  private func open(_ bytes: [UInt8]) throws -> TestLog {
+  /// Opens a log that has one segment.
+  private func open(_ bytes: [UInt8], manifest: [UInt8]? = nil) throws -> TestLog {
     let disk = SimulatedDisk(seed: 5)
     try disk.createFolder("/log")
     disk.place("/log/0000000001.log", bytes)
+    if let manifest { disk.place("/log/manifest", manifest) }
     return try TestLog(disk)
   }
 
@@ -56,7 +59,7 @@ struct LogDamageTests {
     }
     commits.seal()
     let bytes = unsafe header.bytes + Array(commits.bytes)
-    return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, identity: 7).bytes
+    return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, secret: 7).bytes
   }
 
   @Test(arguments: [1 << 63, .max]) func `a revision without a next one is detected`(revision: UInt64) throws {
@@ -85,7 +88,7 @@ struct LogDamageTests {
       var bytes = sample.bytes
       bytes[bit / 8] ^= 1 << UInt8(bit % 8)
       do {
-        let entries = try open(bytes).entries()
+        let entries = try open(bytes, manifest: sample.manifest).entries()
         #expect(entries == sample.states.last, "bit \(bit)")
         harmless += 1
       } catch LogError.damaged(let path, let offset, _) {
@@ -104,7 +107,7 @@ struct LogDamageTests {
       var bytes = sample.bytes
       bytes[bit / 8] ^= 1 << UInt8(bit % 8)
       do {
-        let log = try open(bytes)
+        let log = try open(bytes, manifest: sample.manifest)
         #expect(try log.entries() == sample.states[Int(log.revision)], "bit \(bit)")
         #expect(log.revision == 7 || log.recovery.truncatedBytes > 0, "bit \(bit)")
       } catch LogError.damaged {}
@@ -115,13 +118,15 @@ struct LogDamageTests {
     _ isSealed: Bool
   ) throws {
     let sample = try Sample(isSealed: isSealed)
+    // What the manifest knows of.
+    let known = isSealed ? sample.bytes.count - SegmentTrailer.byteCount : SegmentHeader.byteCount
     for count in 0..<sample.bytes.count {
       do {
-        let log = try open(Array(sample.bytes.prefix(count)))
+        let log = try open(Array(sample.bytes.prefix(count)), manifest: sample.manifest)
         #expect(try log.entries() == sample.states[Int(log.revision)], "\(count) bytes")
-        #expect(count >= SegmentHeader.byteCount)
+        #expect(count >= known)
       } catch LogError.damaged {
-        #expect(count < SegmentHeader.byteCount, "\(count) bytes")
+        #expect(count < known, "\(count) bytes")
       }
     }
   }
@@ -149,17 +154,15 @@ struct LogDamageTests {
 
   @Test func `damage to the synced part of the last segment is refused, too`() throws {
     let disk = SimulatedDisk(seed: 6)
-    var configuration = LogConfiguration()
-    configuration.markInterval = 64
     do {
-      let log = try TestLog(disk, configuration: configuration)
+      let log = try TestLog(disk, configuration: LogConfiguration())
       for number in 0..<10 {
         try log.commit([.put(key: "key \(number)", value: [UInt8](repeating: 1, count: 50), kind: .single, expiry: 0)])
       }
     }
     disk.flip("/log/0000000001.log", bit: 100 * 8)
     disk.kill()
-    #expect(throws: LogError.self) { _ = try TestLog(disk, configuration: configuration) }
+    #expect(throws: LogError.self) { _ = try TestLog(disk, configuration: LogConfiguration()) }
   }
 
   @Test func `a missing segment is refused`() throws {

@@ -181,7 +181,9 @@ struct LogCrashRun {
         repeating: .random(in: 0...255, using: &random), count: Int.random(in: 0...300, using: &random))
       let expires = Int.random(in: 0..<3, using: &random) == 0
       let expiry = expires ? now + UInt64.random(in: 1...300, using: &random) : 0
-      return .put(key: key, value: value, kind: Bool.random(using: &random) ? .single : .list, expiry: expiry)
+      return Bool.random(using: &random)
+        ? .put(key: key, value: value, kind: .single, expiry: expiry)
+        : .put(key: key, value: value.asOnlyElement, kind: .list, expiry: expiry)
     }
   }
 }

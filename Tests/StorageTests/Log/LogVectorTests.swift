@@ -58,10 +58,12 @@ struct LogVectorTests {
     func readAgain() throws -> Vector { try Vector(name: name, now: now, reading: files) }
   }
 
+  /// The logs of version 1, which nothing writes any more.
+  private static let oldPath = "log/logs-1.json"
   private static let path = "log/logs.json"
 
-  @Test func `golden logs are read as specified`() throws {
-    let vectors = try ProjectFiles.vectors(Self.path, as: Vector.self)
+  @Test(arguments: [oldPath, path]) func `golden logs are read as specified`(path: String) throws {
+    let vectors = try ProjectFiles.vectors(path, as: Vector.self)
     #expect(vectors.count >= 6)
     for vector in vectors { #expect(try vector.readAgain() == vector) }
   }
@@ -76,24 +78,34 @@ struct LogVectorTests {
   func `write the golden logs`() throws {
     let files = try Self.written()
     let segment = try #require(files["0000000001.log"])
-    func vector(_ name: String, _ bytes: [UInt8]) throws -> Vector {
-      try Vector(name: name, now: WriteOperation.clockOffset + 100, reading: ["0000000001.log": bytes.hex])
+    let manifest = try #require(files["manifest"])
+    // What was known before the log was closed.
+    var older = manifest
+    let newest = manifest[16] > manifest[512 + 16] ? 0 : 512
+    older.replaceSubrange(newest..<newest + 56, with: [UInt8](repeating: 0, count: 56))
+    func vector(_ name: String, _ bytes: [UInt8], manifest: [UInt8]? = nil) throws -> Vector {
+      try Vector(
+        name: name, now: WriteOperation.clockOffset + 100,
+        reading: ["0000000001.log": bytes.hex, "manifest": (manifest ?? older).hex])
     }
     var open = Array(segment.dropLast(SegmentTrailer.byteCount))
     open += [UInt8](repeating: 0, count: 24)
     var flipped = segment
-    flipped[90] ^= 4
+    flipped[100] ^= 4
     var torn = open
     torn.replaceSubrange(open.count - 24..<open.count - 19, with: [9, 0, 0, 0, 1])
     var header = segment
     header[30] ^= 1
     let vectors = [
-      try vector("sealed", segment), try vector("not sealed", open),
+      try vector("sealed", segment, manifest: manifest), try vector("not sealed", open),
+      try vector("not sealed, and less than the manifest knows", Array(open.dropLast(100)), manifest: manifest),
       try vector("cut in the last record", Array(open.dropLast(30))),
       try vector("a torn tail", torn), try vector("a bit flipped in a record", flipped),
       try vector("a bit flipped in the header", header),
       try Vector(
-        name: "a segment is missing", now: WriteOperation.clockOffset, reading: ["0000000002.log": segment.hex]),
+        name: "a segment is missing", now: WriteOperation.clockOffset, reading: ["manifest": older.hex]),
+      try Vector(
+        name: "the manifest is missing", now: WriteOperation.clockOffset, reading: ["0000000001.log": segment.hex]),
     ]
     try ProjectFiles.writeVectors(vectors, to: Self.path)
   }
@@ -102,7 +114,7 @@ struct LogVectorTests {
   private static func written() throws -> [String: [UInt8]] {
     let disk = SimulatedDisk(seed: 1)
     var configuration = LogConfiguration.tiny
-    configuration.markInterval = 200
+    configuration.makeSalt = { 0x0FED_CBA9_8765_4321 }
     let log = try TestLog(disk, configuration: configuration)
     try log.commit([.put(key: "gone", value: [0xFF], kind: .single, expiry: 0)])
     try log.commit([.deleteAll])
@@ -112,6 +124,8 @@ struct LogVectorTests {
     try log.commit([.put(key: "expired", value: [8], kind: .single, expiry: 50), .delete(key: "a")])
     try log.commit([.put(key: "last", value: [UInt8](repeating: 0x61, count: 20), kind: .single, expiry: 0)])
     try log.engine.close()
-    return ["0000000001.log": disk.contents("/log/0000000001.log")!]
+    return [
+      "0000000001.log": disk.contents("/log/0000000001.log")!, "manifest": disk.contents("/log/manifest")!,
+    ]
   }
 }

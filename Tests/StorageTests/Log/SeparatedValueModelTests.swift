@@ -81,7 +81,10 @@ private struct SeparatedValueRun {
         let count = [0, 100, 5_000, 32_767, 32_767, 32_768, 32_768, 40_000, 100_000, 1 << 20].randomElement(
           using: &random)!
         let value = [UInt8](repeating: .random(in: 0...255, using: &random), count: count)
-        operation = .put(key: key, value: value, kind: Bool.random(using: &random) ? .single : .list, expiry: 0)
+        operation =
+          Bool.random(using: &random)
+          ? .put(key: key, value: value, kind: .single, expiry: 0)
+          : .put(key: key, value: value.asOnlyElement, kind: .list, expiry: 0)
       }
       operations.append(operation)
       operation.apply(to: &entries, revision: log.revision + UInt64(operations.count))

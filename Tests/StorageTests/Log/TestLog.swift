@@ -65,6 +65,15 @@ enum WriteOperation: Sendable {
   }
 }
 
+extension [UInt8] {
+  /// The value of a list with these bytes as its only element.
+  var asOnlyElement: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(littleEndian: UInt32(count))
+    return bytes + self
+  }
+}
+
 extension EntryMap {
   /// Returns all entries that have not expired, now or when the snapshot was taken. Reads separated values.
   func modelEntries(now: UInt64 = 0, in snapshot: Snapshot? = nil) throws -> [String: ModelEntry] {
@@ -101,10 +110,8 @@ extension LogConfiguration {
   /// Sizes so small that a few writes fill a segment.
   static let tiny = {
     var configuration = LogConfiguration()
-    (
-      configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold,
-      configuration.markInterval
-    ) = (2_048, 8_192, 4_096, 64)
+    (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold) =
+      (2_048, 8_192, 4_096)
     return configuration
   }()
 }

@@ -1,0 +1,119 @@
+import Platform
+
+/// What is known about the end of a log outside of its segments: `Protocol/log-format.md`, section 5.
+///
+/// All of it was on disk when it was written. It only ever grows, so it never has to be taken back.
+struct LogManifest: Equatable, Sendable {
+  /// The number of the newest segment; 0 if there is none.
+  fileprivate(set) var number: UInt64
+  /// The end of the records in that segment, at least.
+  fileprivate(set) var end: Int
+  /// The revision of the store, at least.
+  fileprivate(set) var revision: UInt64
+  let identity: UInt64
+  /// The number of changes.
+  fileprivate var sequence: UInt64 = 0
+
+  init(identity: UInt64, number: UInt64 = 0, end: Int = 0, revision: UInt64 = 0) {
+    self.identity = identity
+    self.number = number
+    self.end = end
+    self.revision = revision
+  }
+
+  /// Returns what is missing from a log, if anything is.
+  /// - Parameters:
+  ///   - header: The header of the newest segment.
+  ///   - end: The end of the records in it.
+  ///   - lastRevision: The revision of the log.
+  func shortage(of header: SegmentHeader, end: Int, lastRevision: UInt64) -> String? {
+    if header.number == number, !header.isMadeByCompaction, end < self.end {
+      return "the segment ends here, but its records once ended at byte \(self.end)"
+    }
+    if lastRevision < revision { return "the log ends here at revision \(lastRevision), but it once had \(revision)" }
+    return nil
+  }
+}
+
+/// The file with the manifest. It has two copies, which are overwritten in turns, so that an interrupted write damages
+/// at most the one that isn't valid yet. It stays open, and changes without space or another descriptor.
+struct ManifestFile {
+  static let name = "manifest"
+  /// The space of a copy in the file, which is written atomically.
+  private static let copyByteCount = 512
+  private static let magic: [UInt8] = Array("LARDRMAN".utf8)
+  private static let version: UInt16 = 1
+  private static let checksumRange = 12..<16
+  private static let fieldsByteCount = 56
+
+  private let file: any File
+  private(set) var manifest: LogManifest
+
+  /// Opens the manifest of a log.
+  /// - Returns: Nil if there is none.
+  static func open(in folder: LogFolder, for access: FileAccess) throws(LogError) -> ManifestFile? {
+    let (file, bytes) = try LogError.wrapping(folder.manifestPath) {
+      () throws(SystemError) -> ((any File)?, [UInt8]) in
+      guard try folder.exists(folder.manifestPath) else { return (nil, []) }
+      let file = try folder.open(folder.manifestPath, access)
+      return (file, try file.bytes(at: 0, count: 2 * copyByteCount))
+    }
+    guard let file else { return nil }
+    let copies = [0, copyByteCount].compactMap { decode(bytes, at: $0) }
+    guard let newest = copies.max(by: { $0.sequence < $1.sequence }) else {
+      throw .damaged(path: folder.manifestPath, offset: 0, reason: "neither copy of the manifest is valid")
+    }
+    return ManifestFile(file: file, manifest: newest)
+  }
+
+  /// Creates the manifest of a log that has none.
+  static func create(
+    _ manifest: LogManifest, in folder: LogFolder, _ openFolder: any Folder
+  ) throws(SystemError) -> ManifestFile {
+    let file = try folder.create(folder.newManifestPath)
+    for copy in 0..<2 { try file.write(encode(manifest), at: copy * copyByteCount) }
+    try file.allocate(2 * copyByteCount)
+    try file.sync()
+    try folder.rename(folder.newManifestPath, to: folder.manifestPath)
+    try openFolder.sync()
+    return ManifestFile(file: file, manifest: manifest)
+  }
+
+  /// Notes what is on disk, and makes that durable. Does nothing if all of it is known already.
+  /// - Parameter segment: The number of the newest segment, and the end of its records.
+  mutating func note(segment: (number: UInt64, end: Int)? = nil, revision: UInt64) throws(SystemError) {
+    var next = manifest
+    next.revision = max(next.revision, revision)
+    if let segment, segment.number > next.number || segment.number == next.number && segment.end > next.end {
+      (next.number, next.end) = segment
+    }
+    guard next != manifest else { return }
+    next.sequence += 1
+    try file.write(Self.encode(next), at: Int(next.sequence % 2) * Self.copyByteCount)
+    try file.sync()
+    manifest = next
+  }
+
+  private static func encode(_ manifest: LogManifest) -> [UInt8] {
+    var bytes = magic
+    bytes.append(littleEndian: version)
+    bytes.append(littleEndian: 0 as UInt16)
+    bytes.append(littleEndian: 0 as UInt32)
+    for field in [manifest.sequence, manifest.identity, manifest.number, UInt64(manifest.end), manifest.revision] {
+      bytes.append(littleEndian: field)
+    }
+    bytes.replace(at: checksumRange.lowerBound, littleEndian: bytes.checksum(excluding: checksumRange))
+    return bytes
+  }
+
+  private static func decode(_ bytes: [UInt8], at offset: Int) -> LogManifest? {
+    guard bytes.count >= offset + fieldsByteCount else { return nil }
+    let copy = Array(bytes[offset..<offset + fieldsByteCount])
+    let fields = (0..<5).map { copy.integer(at: 16 + 8 * $0, as: UInt64.self) }
+    // None of these ever reaches a value without a next one.
+    guard [fields[0], fields[2], fields[3], fields[4]].allSatisfy({ $0 < UInt64(Int64.max) }) else { return nil }
+    var manifest = LogManifest(identity: fields[1], number: fields[2], end: Int(fields[3]), revision: fields[4])
+    manifest.sequence = fields[0]
+    return encode(manifest) == copy ? manifest : nil
+  }
+}
