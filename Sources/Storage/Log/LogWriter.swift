@@ -136,6 +136,7 @@ struct LogWriter {
     var isDurable = false
     try attempt(active.path) { () throws(SystemError) in
       try active.appendMark(interval: configuration.markInterval, lastRevision: lastRevision, identity: identity)
+      if syncs { try active.writeZeroes(after: records.count) }
       isDurable = syncs && active.isSynced
       if isDurable { unsafe try active.appendDurably(records) } else { unsafe try active.append(records) }
     }
