@@ -1,4 +1,3 @@
-import Dispatch
 import Platform
 
 /// A reference to a value in a file of its store, or to a part of it, with what tells the value from any other bytes
@@ -93,9 +92,10 @@ package struct SeparatedValue: Sendable {
 /// value in it.
 ///
 /// It is closed on a thread of its own. The last reference is often dropped under a store's lock, and closing a file
-/// whose name is gone frees its space, which takes the disk some time.
+/// whose name is gone frees its space, which takes the disk some time. Dispatch would not do: a compaction drops such
+/// references, too, and a thread that Dispatch started there would inherit its niceness.
 final class ValueFile: Sendable {
-  private static let closer = DispatchQueue(label: "larder.closing")
+  private static let closer = BlockingThreads(maxCount: 1)
 
   let file: any File
   let path: String
@@ -122,7 +122,7 @@ final class ValueFile: Sendable {
     }
   }
 
-  deinit { Self.closer.async { [file] in withExtendedLifetime(file) {} } }
+  deinit { Task.detached(executorPreference: Self.closer) { [file] in withExtendedLifetime(file) {} } }
 }
 
 /// The location of the separated value that a put of this key and revision has written.

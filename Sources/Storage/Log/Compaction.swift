@@ -126,7 +126,7 @@ final class Compaction: @unchecked Sendable {
   /// Starts replacing the sources, and wakes the commit thread when that is done.
   func replaceSources(_ context: any MaintenanceContext, on runner: any CompactionRunner) {
     enter(.replacing)
-    runner.run(bytesPerSecond: .max) { [self] in
+    runner.run(bytesPerSecond: Self.freedBytesPerSecond) { [self] in
       do throws(CompactionError) {
         enter(.replaced(try finish(), locations))
       } catch {

@@ -200,22 +200,23 @@ struct LogMaintenance {
 
 /// Runs the steps of compactions, one after the other.
 protocol CompactionRunner: AnyObject, Sendable {
-  /// Calls `step` until it returns nil, after all steps that were added before. `step` returns the number of bytes that
-  /// it has written.
+  /// Calls `step` until it returns nil, after all steps that were added before with a limited rate, or, if the rate is
+  /// unlimited, after all of those. `step` returns the number of bytes that it has written.
   func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?)
 
   /// Returns when no step is running any more and none will be.
   func stop()
 }
 
-/// Runs the steps on a thread of its own, so that no commit waits for them, and at a limited rate, so that the disk has
-/// time for commits.
+/// Runs the steps on threads of their own, so that no commit waits for them. Those with a limited rate leave the disk
+/// and, because their thread has a niceness of 10, the processors to commits.
 final class BackgroundRunner: CompactionRunner {
-  private let queue = DispatchQueue(label: "larder.log.compaction", qos: .utility)
+  private let queue = DispatchQueue(label: "larder.log.compaction", qos: .background)
+  private let urgentQueue = DispatchQueue(label: "larder.log.compaction.urgent", qos: .utility)
   private let isStopping = Atomic<Bool>(false)
 
   func run(bytesPerSecond: Int, _ step: @escaping @Sendable () -> Int?) {
-    queue.async { [self] in
+    (bytesPerSecond < .max ? queue : urgentQueue).async { [self] in
       let start = DispatchTime.now().uptimeNanoseconds
       var written = 0
       while !isStopping.load(ordering: .relaxed), let byteCount = step() {
@@ -228,6 +229,7 @@ final class BackgroundRunner: CompactionRunner {
   func stop() {
     isStopping.store(true, ordering: .relaxed)
     queue.sync {}
+    urgentQueue.sync {}
   }
 
   /// Pauses in short intervals, so that `stop` doesn't wait long.

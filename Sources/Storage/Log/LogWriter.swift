@@ -144,6 +144,7 @@ struct LogWriter {
     let begun = monotonicNanoseconds()
     var isDurable = false
     try attempt(active.path) { () throws(SystemError) in
+      if syncs { try active.writeZeroes(after: records.count) }
       isDurable = syncs && active.isSynced
       if isDurable { unsafe try active.appendDurably(records) } else { unsafe try active.append(records) }
     }

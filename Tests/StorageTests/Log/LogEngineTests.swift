@@ -26,6 +26,23 @@ struct LogEngineTests {
     log.store.access { $0.validateOrder() }
   }
 
+  @Test(arguments: [true, false])
+  func `small commits don't overwrite large ones, nor the other way around`(syncs: Bool) throws {
+    let disk = SimulatedDisk(seed: 3)
+    let log = try TestLog(disk, configuration: LogConfiguration())
+    // Small commits write zeroes after themselves, up to a multiple of 64 KiB.
+    for size in [1, 30_000, 33_000, 1, 100_000, 20_000, 70_000, 31_000, 1, 1, 300_000, 1] {
+      let value = [UInt8](repeating: 0xFF, count: size)
+      try log.commit([.put(key: "\(log.revision)", value: value, kind: .single, expiry: 0)], syncs: syncs)
+    }
+    try log.engine.sync()
+    let entries = try log.entries()
+    disk.crash()
+    let reopened = try TestLog(disk, configuration: LogConfiguration())
+    #expect(try reopened.entries() == entries)
+    #expect(reopened.recovery.truncatedBytes == 0)
+  }
+
   @Test func `on a nearly full disk, a smaller segment is used`() throws {
     let disk = SimulatedDisk(seed: 2)
     let log = try TestLog(disk)
