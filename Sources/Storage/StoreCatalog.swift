@@ -140,8 +140,8 @@ package final class StoreCatalog: Sendable {
     return store
   }
 
-  /// Removes the store from the catalog and frees its memory and files at once. Connections that have it open get
-  /// `storeDropped`.
+  /// Removes the store from the catalog and frees its memory at once. Its files are removed in the background, and
+  /// connections that have it open get `storeDropped`.
   /// - Throws: `unknownStore`, or `unreadable` if its files can't be removed.
   package func drop(_ name: StoreName) throws(StorageError) {
     try changeLock.withLock { _ throws(StorageError) in

@@ -222,14 +222,17 @@ struct DiskState: Sendable {
     injectedFailure = nil
   }
 
-  /// Keeps a random prefix of the name changes, in order, as a journaling file system does. Each file loses changes
-  /// independently.
-  mutating func crash() {
+  /// Keeps a random prefix of the name changes, in order, as a journaling file system does, or any of them. Each file
+  /// loses changes independently.
+  mutating func crash(reordersNames: Bool) {
     kill()
     var files: [ObjectIdentifier: DiskNode] = [:]
     for change in nameChanges {
       // The changes are kept up to a random point.
-      guard Int.random(in: 0..<3, using: &random) > 0 else { break }
+      guard Int.random(in: 0..<3, using: &random) > 0 else {
+        if reordersNames { continue }
+        break
+      }
       change.apply(to: &durableNames)
     }
     nameChanges = []

@@ -96,7 +96,9 @@ package final class SimulatedDisk: FileSystem {
 
 extension SimulatedDisk {
   /// Simulates a power cut: open files become invalid, and each part of what was not synced is kept or lost.
-  package func crash() { state.withLock { $0.crash() } }
+  /// - Parameter reordersNames: Whether each change of a name is kept or lost by itself. Otherwise, as on a journaling
+  ///   file system, the changes are kept up to a random one.
+  package func crash(reordersNames: Bool = false) { state.withLock { $0.crash(reordersNames: reordersNames) } }
 
   /// Simulates the end of the process: open files become invalid, and nothing is lost.
   package func kill() { state.withLock { $0.kill() } }

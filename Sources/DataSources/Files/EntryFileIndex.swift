@@ -105,6 +105,8 @@ struct EntryFileIndex {
 
 extension SharedDirectory {
   fileprivate static let journalName = ".journal"
+  /// The offset of the first frame in a journal.
+  private static let journalStart = 1_024
 
   /// Returns the key of a name that is a digest; nil if the file that should contain the key doesn't.
   func key(of name: EntryName) throws -> [UInt8]? {
@@ -114,10 +116,14 @@ extension SharedDirectory {
     return EntryName(of: bytes) == name ? bytes : nil
   }
 
-  /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): its journal
-  /// has no frames.
+  /// Returns whether all writes of a server are in the entries' files (Protocol/directory-format.md, §5): none of its
+  /// journals has frames.
   func isJournalEmpty() throws -> Bool {
-    guard let size = try bytes(of: Self.journalName, at: 1_024, count: 4) else { return true }
-    return size == [0, 0, 0, 0]
+    let journals = try allNames().filter { $0.hasPrefix(Self.journalName + "-") }
+    // The file of this name is a list of the others, or in version 2 of the format the only journal.
+    let only = try bytes(of: Self.journalName, at: 0, count: 8) == Array("LRDRDIR2".utf8) ? [Self.journalName] : []
+    return try (journals + only).allSatisfy { name in
+      try bytes(of: name, at: Self.journalStart, count: 4) ?? [0, 0, 0, 0] == [0, 0, 0, 0]
+    }
   }
 }

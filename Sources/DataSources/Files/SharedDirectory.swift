@@ -167,10 +167,12 @@ struct SharedDirectory: Sendable {
 
   func path(of name: String) -> String { path + "/" + name }
 
+  /// Returns all names, in no particular order. O(n).
+  func allNames() throws -> [String] { try attempting("list", "") { try Self.files.list(path(of: ".")) } }
+
   /// Returns the names of the regular files, except this type's own, in no particular order. O(n).
   func names() throws -> [String] {
-    let names = try attempting("list", "") { try Self.files.list(path(of: ".")) }
-    return try names.filter { name in
+    try allNames().filter { name in
       if name.hasPrefix(".") { return false }
       if case .file = try kind(of: name) { return true } else { return false }
     }

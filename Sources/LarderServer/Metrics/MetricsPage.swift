@@ -190,8 +190,8 @@ private enum StoreFigureHelp {
     "log_cut_bytes": "Size of the incomplete end of the log that was truncated when the store was opened.",
     "directory_files": "Entries that have a file.",
     "directory_files_waiting": "Entries whose files have not been written yet.",
-    "directory_journal_bytes": "Size of the records in the write-ahead log.",
-    "directory_journal_capacity_bytes": "Size of the write-ahead log's file.",
+    "directory_journal_bytes": "Size of the frames in the journals whose entries may not have files yet.",
+    "directory_journal_capacity_bytes": "Size of the journals' files.",
   ]
 }
 

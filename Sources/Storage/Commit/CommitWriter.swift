@@ -200,7 +200,9 @@ package final class CommitWriter: @unchecked Sendable {
         }
         if isStopping, !hasCommitted { break }
         if hasMoreMaintenance { hasMoreMaintenance = try engine.performMaintenance(source) }
-        if isSpaceNeeded.exchange(false, ordering: .acquiring) || isDiskFull.load(ordering: .relaxed) {
+        if isSpaceNeeded.exchange(false, ordering: .acquiring) || isDiskFull.load(ordering: .relaxed)
+          || engine.isReservingSpace
+        {
           try allocateSpace(source)
         }
         if !hasCommitted, !hasMoreMaintenance || isDiskFull.load(ordering: .relaxed) {
@@ -263,10 +265,12 @@ package final class CommitWriter: @unchecked Sendable {
     for waiter in state.withLock({ $0.takeSpaceWaiters() }) { waiter() }
   }
 
-  /// Allocates more space for commits, and updates the store's commit limit.
+  /// Allocates more space for commits, and updates the store's commit limit. Both may be done only after the engine has
+  /// woken the writer.
   private func allocateSpace(_ source: any CommitSource) throws(EngineError) {
     do {
       try engine.reserveSpace()
+      if engine.isReservingSpace { return }
       isDiskFull.store(false, ordering: .relaxed)
     } catch {
       guard error == .noSpace else { throw error }

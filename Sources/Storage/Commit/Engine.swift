@@ -18,6 +18,10 @@ package protocol Engine: AnyObject {
   /// - Throws: `noSpace`, after which the caller may try again, or `failed`.
   func reserveSpace() throws(EngineError)
 
+  /// Whether `reserveSpace` has only begun to allocate space. The engine wakes the context of `performMaintenance` when
+  /// another call returns the result.
+  var isReservingSpace: Bool { get }
+
   /// Writes sealed records (`CommitBuffer`) in the order of their revisions.
   /// - Parameters:
   ///   - last: The revision of the last record.
@@ -30,7 +34,8 @@ package protocol Engine: AnyObject {
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [ValueLocation]
 
-  /// Makes sure that everything written is on disk when this returns.
+  /// Makes everything written durable. An engine may do that on another thread, and then reports a failure at the next
+  /// call. `close` waits for it.
   func sync() throws(EngineError)
 
   /// Does a bounded piece of work that can wait, such as compaction. The commit thread calls this when it has nothing
@@ -53,6 +58,7 @@ package protocol Engine: AnyObject {
 
 extension Engine {
   package var removalReserveByteCount: Int { 0 }
+  package var isReservingSpace: Bool { false }
   package var syncTimes: DurationHistogram? { nil }
 }
 

@@ -1,4 +1,5 @@
 import Documents
+import EntryFiles
 import Glibc
 import Platform
 
@@ -21,6 +22,8 @@ package final class DataDirectory: Sendable {
 
   package let path: String
   let fileSystem: any FileSystem
+  /// Removes what dropped stores have left.
+  private let remover: FolderRemover
   /// The lock on the directory; nil if there was no file to lock and nothing was to be created.
   private let lock: FileLock?
 
@@ -28,7 +31,10 @@ package final class DataDirectory: Sendable {
     self.path = path
     self.fileSystem = fileSystem
     self.lock = lock
+    remover = FolderRemover(fileSystem)
   }
+
+  deinit { remover.stop() }
 
   /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores
   /// that were being created or dropped.
@@ -191,22 +197,22 @@ package final class DataDirectory: Sendable {
     }
   }
 
-  /// Removes a store and its files. No process may have it open. If removing the files fails or a crash interrupts it,
-  /// the store is gone all the same, and its files are removed when the data directory is next opened.
+  /// Removes a store. No process may have it open. It is gone when this returns, and its files are removed in the
+  /// background, or after the data directory is next opened.
   /// - Throws: `unknownStore`.
   package func drop(_ name: StoreName) throws(DataDirectoryError) {
     let path = folder(of: name)
-    let dropped = storesPath + "/" + Self.droppedPrefix + name.text
+    // No other folder has this name, whatever an earlier store with the same name has left.
+    let number = hexadecimalText(.random(in: .min ... .max), digits: 16)
+    let dropped = storesPath + "/" + Self.droppedPrefix + number
     guard try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) != nil else {
       throw .unknownStore(name)
     }
     try calling(path) { () throws(SystemError) in
-      // The remains of an earlier store with this name would be in the way.
-      try fileSystem.removeAll(dropped)
       try fileSystem.rename(path, to: dropped)
       try fileSystem.syncFolder(storesPath)
     }
-    try? fileSystem.removeAll(dropped)
+    remover.remove(dropped)
   }
 
   // MARK: Indexes
@@ -254,11 +260,16 @@ package final class DataDirectory: Sendable {
 
   private func removeUnfinished() throws(DataDirectoryError) {
     try calling(storesPath) { () throws(SystemError) in
-      for name in try fileSystem.list(storesPath) where Self.isUnfinished(name) {
-        try fileSystem.removeAll(storesPath + "/" + name)
+      for name in try fileSystem.list(storesPath) {
+        // A store that was being created has few files yet.
+        if name.hasPrefix(Self.newPrefix) { try fileSystem.removeAll(storesPath + "/" + name) }
+        if name.hasPrefix(Self.droppedPrefix) { remover.remove(storesPath + "/" + name) }
       }
     }
   }
+
+  /// Returns when the files of all dropped stores are removed.
+  func waitForRemovals() { remover.wait() }
 
   /// Returns whether a folder with that name belongs to a store that was being created or dropped.
   static func isUnfinished(_ name: String) -> Bool {

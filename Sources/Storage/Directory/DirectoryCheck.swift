@@ -4,14 +4,14 @@ import Platform
 /// A check of a directory store, which reports what is intact and changes nothing. No process should have the store
 /// open meanwhile.
 package enum DirectoryCheck {
-  /// Checks a store. O(bytes); needs memory for the write-ahead log and one value at a time.
+  /// Checks a store. O(bytes); needs memory for one journal, the keys in all of them, and one value at a time.
   /// - Parameter progress: Called with the size of every intact value.
   /// - Throws: If the folder can't be read.
   package static func run(
     _ path: String, on fileSystem: any FileSystem, progress: (Int) -> Void = { _ in }
   ) throws(DirectoryError) -> DirectoryReport {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
-    return try DirectoryScan(folder, wall: wallMilliseconds(), requiresIntactLog: false) {
+    return try DirectoryScan(folder, wall: wallMilliseconds(), requiresIntactJournals: false) {
       (_, _, value) throws(DirectoryError) in progress(value.count)
     }.report
   }
@@ -24,7 +24,7 @@ package enum DirectoryCheck {
   ) throws(DirectoryError) -> DirectoryReport {
     let folder = DirectoryFolder(fileSystem: fileSystem, path: path)
     let copy = DirectoryFolder(fileSystem: fileSystem, path: target)
-    let scan = try DirectoryScan(folder, wall: wallMilliseconds(), requiresIntactLog: false) {
+    let scan = try DirectoryScan(folder, wall: wallMilliseconds(), requiresIntactJournals: false) {
       (key, entry, value) throws(DirectoryError) in
       do throws(SystemError) { try copy.writeEntry(key, entry, Array(value)) } catch {
         throw .system(path: target, error)
@@ -32,7 +32,7 @@ package enum DirectoryCheck {
       progress(value.count)
     }
     do throws(SystemError) {
-      _ = try WriteAheadLog.make(in: copy, after: scan.report.revision)
+      _ = try JournalKeeper.make(in: copy, revision: scan.report.revision)
       try copy.sync()
     } catch {
       throw .system(path: target, error)
@@ -43,7 +43,7 @@ package enum DirectoryCheck {
 
 extension DirectoryFolder {
   /// Writes the files of an entry that has none.
-  fileprivate func writeEntry(_ key: [UInt8], _ entry: PendingOperations.Put, _ value: [UInt8]) throws(SystemError) {
+  fileprivate func writeEntry(_ key: [UInt8], _ entry: VisitedEntry, _ value: [UInt8]) throws(SystemError) {
     let name = EntryName(of: key)
     if name.isDigest {
       try write(name.keyFileName, key)

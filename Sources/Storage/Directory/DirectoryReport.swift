@@ -23,23 +23,23 @@ package struct DirectoryReport: Equatable, Sendable {
     case unreadable(String)
     /// The store has never assigned the file's revision: someone put the file there. It is an entry all the same.
     case ahead
-    /// The write-ahead log is damaged from there on, where it was on disk. Later commits are lost unless their files
+    /// A journal is damaged or incomplete from there on, where it was on disk. Later commits are lost unless their files
     /// were written.
     case damaged(offset: Int, reason: String)
-    /// There are entries but no write-ahead log: revisions of deleted entries may be assigned again.
+    /// There are entries, and no server has opened the folder: revisions of deleted entries may be assigned again.
     case journalMissing
-    /// The last bytes of the write-ahead log, from there on, were being written when the process or the machine ended.
+    /// The last bytes of a journal, from there on, were being written when the process or the machine ended.
     /// They are ignored.
     case tornTail(offset: Int)
   }
 
-  /// The number of entries whose files or log records are intact and that haven't expired.
+  /// The number of entries whose files or records are intact and that haven't expired.
   package internal(set) var entries = 0
   package internal(set) var valueBytes = 0
   /// The number of names in the folder, of any kind.
   package internal(set) var files = 0
   package internal(set) var revision: UInt64 = 0
-  /// The number of operations in the write-ahead log whose files were not known to be on disk.
+  /// The number of operations in the journals whose files were not known to be on disk.
   package internal(set) var replayed = 0
   /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes
   /// them.
@@ -53,7 +53,7 @@ package struct DirectoryReport: Equatable, Sendable {
     issues.count { issue in
       switch issue.kind {
       case .changed, .keyUnknown: true
-      case .unreadable: issue.name != WriteAheadLog.name
+      case .unreadable: !Journal.isJournalOrList(issue.name)
       default: false
       }
     }
@@ -85,7 +85,7 @@ extension DirectoryReport.Issue: CustomStringConvertible {
     case .unreadable(let reason): (nil, "it can't be read: \(reason)")
     case .damaged(let offset, let reason): (offset, reason)
     case .journalMissing: (nil, "the journal is missing, with all commits that had no files yet")
-    case .notAFile where name == WriteAheadLog.name: (nil, "the journal is not a regular file")
+    case .notAFile where Journal.isJournalOrList(name): (nil, "the journal is not a regular file")
     case .foreign, .notAFile, .ahead, .tornTail: nil
     }
   }
@@ -109,7 +109,7 @@ extension StoreReport.Files {
 package enum DirectoryError: Error, Equatable, Sendable {
   /// A call on that path failed.
   case system(path: String, SystemError)
-  /// The write-ahead log is damaged where it was on disk, so not by a crash. Nothing was changed.
+  /// A journal is damaged where it was on disk, or is missing, so not by a crash. Nothing was changed.
   case damaged(path: String, offset: Int, reason: String)
   /// A file can't be read. Its entry would be absent, and then be overwritten. Nothing was changed.
   case unreadable(path: String, reason: String)

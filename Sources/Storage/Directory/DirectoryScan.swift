@@ -1,18 +1,25 @@
 import EntryFiles
 import Platform
 
+/// An entry that a scan has found, without its key and value.
+struct VisitedEntry {
+  let kind: EntryKind
+  let revision: UInt64
+  /// In milliseconds since 1970; 0 for never.
+  let expiry: UInt64
+}
+
 /// What a scan of a directory store's folder has found: the common part of opening and checking. The scan changes
 /// nothing.
 ///
-/// It reads the write-ahead log first. A key's last operation there is newer than all of its files, because files are
-/// only written from the log.
+/// It reads the journals first. A key's last operation there is newer than all of its files, because files are only
+/// written from the journals.
 struct DirectoryScan {
   private static let pieceByteCount = 1 << 20
 
   private let folder: DirectoryFolder
-  /// The write-ahead log; nil if there is none.
-  private(set) var log: WriteAheadLogContents?
-  private(set) var pending = PendingOperations()
+  /// The journals. Their operations on keys that they can't be trusted about are forgotten.
+  private(set) var journals: JournalScan
   private(set) var index = DirectoryIndex()
   /// The files that a crash has left and nothing needs.
   private(set) var leftovers: [String] = []
@@ -21,13 +28,14 @@ struct DirectoryScan {
 
   /// - Parameters:
   ///   - wall: The current time in milliseconds since 1970.
-  ///   - requiresIntactLog: Whether a damaged or unreadable log is an error. Otherwise it is reported, and its intact
+  ///   - requiresIntactJournals: Whether a damaged or unreadable journal is an error. Otherwise it is reported, and its intact
   ///     part counts.
   ///   - progress: Called repeatedly with how many entries have been read, and of how many.
   ///   - visit: Called with every entry that hasn't expired.
   init(
-    _ folder: DirectoryFolder, wall: UInt64, requiresIntactLog: Bool = true, progress: (Int, Int) -> Void = { _, _ in },
-    visit: (_ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>) throws(DirectoryError) -> Void
+    _ folder: DirectoryFolder, wall: UInt64, requiresIntactJournals: Bool = true,
+    progress: (Int, Int) -> Void = { _, _ in },
+    visit: (_ key: [UInt8], _ entry: VisitedEntry, _ value: ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     self.folder = folder
     self.wall = wall
@@ -36,14 +44,15 @@ struct DirectoryScan {
       throw .system(path: folder.path, error)
     }
     report.files = names.count
-    let hasLog = names.contains(WriteAheadLog.name)
-    if hasLog { try readLog(requiresIntactLog: requiresIntactLog) }
-    let (entries, keyFiles) = classify(names.sorted())
-    if !hasLog, !entries.isEmpty { report.add(WriteAheadLog.name, .journalMissing) }
+    journals = JournalScan(folder, names: names) { progress(0, names.count) }
+    try reportJournals(requiresIntactJournals: requiresIntactJournals)
+    let (entries, keyFiles) = classify(names.sorted()) { progress(0, names.count) }
+    if journals.isEmpty, !entries.isEmpty { report.add(Journal.listName, .journalMissing) }
     for (index, (name, versions)) in entries.enumerated() {
-      if index % 1_024 == 0 { progress(index, entries.count) }
+      if index % 16 == 0 { progress(index, entries.count) }
       try read(name, versions, visit)
     }
+    journals.endDeleteAll()
     try visitPending(visit)
     for name in keyFiles where entries[name] == nil && !isPut(name) {
       leftovers.append(name.keyFileName)
@@ -52,30 +61,31 @@ struct DirectoryScan {
     report.issues.sort { $0.name < $1.name }
   }
 
-  private mutating func readLog(requiresIntactLog: Bool) throws(DirectoryError) {
-    let (name, path) = (WriteAheadLog.name, folder.path(WriteAheadLog.name))
-    let contents: WriteAheadLogContents
-    do throws(SystemError) {
-      contents = try WriteAheadLogContents(reading: folder.open(name, .reading))
-    } catch {
-      if requiresIntactLog { throw .system(path: path, error) }
-      return report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
+  private mutating func reportJournals(requiresIntactJournals: Bool) throws(DirectoryError) {
+    (report.replayed, report.revision) = (journals.operationCount, journals.lastRevision)
+    guard let (name, reason) = journals.problem else {
+      if let (name, offset) = journals.tornTail { report.add(name, .tornTail(offset: offset)) }
+      return
     }
-    if let damage = contents.damage {
-      if requiresIntactLog { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
+    let path = folder.path(name)
+    switch reason {
+    case .damage(let damage):
+      if requiresIntactJournals { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
       report.add(name, .damaged(offset: damage.offset, reason: damage.reason))
-    } else if contents.isTorn {
-      report.add(name, .tornTail(offset: contents.end))
+    case .system(let error):
+      if requiresIntactJournals { throw .system(path: path, error) }
+      report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
     }
-    (pending, report.replayed, report.revision) = (contents.pending, contents.operationCount, contents.lastRevision)
-    log = contents
   }
 
   /// Separates the entries' files from the others.
-  private mutating func classify(_ names: [String]) -> (entries: [EntryName: [EntryVersion]], keyFiles: [EntryName]) {
+  private mutating func classify(
+    _ names: [String], progress: () -> Void
+  ) -> (entries: [EntryName: [EntryVersion]], keyFiles: [EntryName]) {
     var (entries, keyFiles): ([EntryName: [EntryVersion]], [EntryName]) = ([:], [])
-    for name in names {
-      if name == WriteAheadLog.name || name == DirectoryFolder.lockName { continue }
+    for (number, name) in names.enumerated() {
+      if number % 1_024 == 0 { progress() }
+      if Journal.isName(name) || DirectoryFolder.ownNames.contains(name) { continue }
       if name == DirectoryFolder.temporaryName {
         isFile(name) ? leftovers.append(name) : report.add(name, .notAFile)
       } else if let (entry, version) = EntryVersion.read(name) {
@@ -91,7 +101,7 @@ struct DirectoryScan {
 
   private mutating func read(
     _ name: EntryName, _ versions: [EntryVersion],
-    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+    _ visit: ([UInt8], VisitedEntry, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     let versions = versions.sorted { $0.revision > $1.revision }
     let found: [UInt8]?
@@ -103,49 +113,85 @@ struct DirectoryScan {
       for version in versions { report.add(version.fileName(name), .keyUnknown) }
       return
     }
-    if isAfterDamage(versions[0]) {
-      pending.forget(key)
-    } else if pending.affects(key) {
+    let newest = versions[0]
+    if isAfterDamage(newest) {
+      journals.forget(key)
+    } else if journals.pending.affects(key) {
+      journals.expandDeleteAll(of: key)
+      if let put = journals.pending.put(of: key), let value = writtenValue(of: put, name, newest) {
+        // The file need not be written again, so that every start continues where the last one ended.
+        journals.forget(key)
+        leftovers += versions.dropFirst().map { $0.fileName(name) }
+        return try add(key, newest, value, visit)
+      }
       for version in versions { index.addObsoleteFile(version.fileName(name), of: key) }
       return
     }
-    let newest = versions[0]
     guard let value = intactValue(name, newest) else {
       for version in versions { index.addObsoleteFile(version.fileName(name), of: key) }
       return
     }
-    if let log, log.damage == nil, newest.revision > log.lastRevision {
+    if !journals.isEmpty, journals.problem == nil, newest.revision > journals.lastRevision {
       report.add(newest.fileName(name), .ahead)
     }
-    report.revision = max(report.revision, newest.revision)
     // A crash between a renaming and a removal leaves an intact file. A file that is not intact has another cause.
     for version in versions.dropFirst() where intactValue(name, version) != nil {
       leftovers.append(version.fileName(name))
     }
-    index.set(key, newest)
-    let entry = PendingOperations.Put(
-      kind: newest.isList ? .list : .single, revision: newest.revision, expiry: newest.expiry, value: 0..<value.count)
+    try add(key, newest, value, visit)
+  }
+
+  /// Adds an entry whose file is intact.
+  private mutating func add(
+    _ key: [UInt8], _ version: EntryVersion, _ value: [UInt8],
+    _ visit: ([UInt8], VisitedEntry, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+  ) throws(DirectoryError) {
+    report.revision = max(report.revision, version.revision)
+    index.set(key, version)
+    let entry = VisitedEntry(kind: version.isList ? .list : .single, revision: version.revision, expiry: version.expiry)
     try count(key, entry, value[...], visit)
   }
 
-  /// Returns whether a file was written from a frame of the log that can't be read any more, and is newer than the
-  /// readable ones.
-  private func isAfterDamage(_ version: EntryVersion) -> Bool {
-    guard let log, log.damage != nil else { return false }
-    return version.revision > log.lastRevision
+  /// Returns the value in a file that was written for that put; nil if it wasn't, or isn't intact.
+  private func writtenValue(of put: PendingOperations.Put, _ name: EntryName, _ version: EntryVersion) -> [UInt8]? {
+    guard version.revision == put.revision, version.expiry == put.expiry, version.isList == (put.kind == .list),
+      let file = try? folder.open(version.fileName(name), .reading),
+      let value = (try? intactValue(of: file, name, version)) ?? nil, value.checksum() == put.checksum
+    else { return nil }
+    return value
   }
 
-  /// Visits the entries that only the log is known to have.
+  /// Returns whether a file was written from a frame of a journal that can't be read any more, and is newer than the
+  /// readable ones.
+  private func isAfterDamage(_ version: EntryVersion) -> Bool {
+    journals.problem != nil && version.revision > journals.lastRevision
+  }
+
+  /// Visits the entries that only the journals are known to have.
   private mutating func visitPending(
-    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+    _ visit: ([UInt8], VisitedEntry, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
-    guard let log else { return }
-    for (key, put) in pending.puts { try count(key, put, log.bytes[put.value], visit) }
+    let names = Dictionary(uniqueKeysWithValues: journals.journals.map { ($0.header.number, $0.name) })
+    var source: (number: Int, file: any File)?
+    for (key, put) in journals.pending.puts {
+      guard let name = names[put.journal] else { continue }
+      let value: [UInt8]
+      do throws(SystemError) {
+        if source?.number != put.journal { source = (put.journal, try folder.open(name, .reading)) }
+        value = try source?.file.bytes(at: put.value.lowerBound, count: put.value.count) ?? []
+      } catch {
+        throw .system(path: folder.path(name), error)
+      }
+      guard value.checksum() == put.checksum else {
+        throw .damaged(path: folder.path(name), offset: put.value.lowerBound, reason: "the value has changed")
+      }
+      try count(key, VisitedEntry(kind: put.kind, revision: put.revision, expiry: put.expiry), value[...], visit)
+    }
   }
 
   private mutating func count(
-    _ key: [UInt8], _ entry: PendingOperations.Put, _ value: ArraySlice<UInt8>,
-    _ visit: ([UInt8], PendingOperations.Put, ArraySlice<UInt8>) throws(DirectoryError) -> Void
+    _ key: [UInt8], _ entry: VisitedEntry, _ value: ArraySlice<UInt8>,
+    _ visit: ([UInt8], VisitedEntry, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     guard entry.expiry == 0 || entry.expiry > wall else { return }
     report.entries += 1
@@ -194,7 +240,7 @@ struct DirectoryScan {
 
   private func isPut(_ name: EntryName) -> Bool {
     guard let key = (try? key(of: name)) ?? nil else { return false }
-    return pending.put(of: key) != nil
+    return journals.pending.put(of: key) != nil
   }
 
   private func isFile(_ name: String) -> Bool {

@@ -23,11 +23,14 @@ import Testing
     try DirectoryEngine.open(directory.path, on: LocalFileSystem(), into: &map)
   }
 
-  /// Opens the directory as a store, and closes it.
+  /// Opens the directory as a store, writes the files of all entries, and closes it.
   @discardableResult
   func open() throws -> DirectoryReport {
     var map = EntryMap()
-    return try open(into: &map).report
+    let (engine, report) = try open(into: &map)
+    while try engine.performMaintenance(at: wallMilliseconds()) {}
+    try engine.close()
+    return report
   }
 
   /// Puts entries with the engine. If `settles`, their files exist afterwards; otherwise they are in the journal only.

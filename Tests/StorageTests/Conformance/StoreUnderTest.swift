@@ -11,7 +11,7 @@ final class StoreUnderTest {
   private let disk: SimulatedDisk
   private(set) var store: Store
 
-  /// Segments and a write-ahead log so small that compaction and checkpoints happen all the time.
+  /// Segments and journals so small that compaction and settling happen all the time.
   private static let configuration = {
     var configuration = LogConfiguration()
     (configuration.minSegmentSize, configuration.maxSegmentSize, configuration.reserveThreshold) = (
@@ -19,7 +19,7 @@ final class StoreUnderTest {
     )
     return configuration
   }()
-  private static let logByteCount = 64 << 10
+  private static let journalByteCount = 64 << 10
 
   init(_ engine: EngineKind, durability: Durability, seed: UInt64, at now: ClockReading) throws {
     (self.engine, self.durability) = (engine, durability)
@@ -43,7 +43,7 @@ final class StoreUnderTest {
       return Store(name: name, engine: .log, map: map, writingTo: engine, durability: durability)
     case .directory:
       let (engine, _) = try DirectoryEngine.open(
-        "/files", on: disk, logByteCount: logByteCount, into: &map, at: now)
+        "/files", on: disk, journalByteCount: journalByteCount, settlesInBackground: true, into: &map, at: now)
       return Store(name: name, engine: .directory, map: map, writingTo: engine, durability: durability)
     }
   }

@@ -129,12 +129,45 @@ import Testing
     try folder.link("data/stores/a/files/link", to: folder.file("outside"))
     try folder.put("data/stores/a/files/x@1-00000000", [1])
     try directory.drop(name)
+    directory.waitForRemovals()
     #expect(try LocalFileSystem().list(path + "/stores") == [])
     #expect(try folder.contents("outside") == [1])
     #expect(throws: DataDirectoryError.unknownStore(name)) { try directory.drop(name) }
     #expect(throws: DataDirectoryError.unknownStore(name)) { try directory.description(of: name) }
     try directory.create(StoreDescription(name: name, engine: .log))
     #expect(try directory.stores().map(\.engine) == [.log])
+  }
+
+  @Test func `dropping a store doesn't wait for the removal of its files`() throws {
+    let disk = StallingFiles()
+    let directory = try DataDirectory.open(path, on: disk)
+    let name = try StoreName("a")
+    disk.stall(path + "/stores/.dropped-")
+    for round in 0..<2 {
+      try directory.create(StoreDescription(name: name, engine: .directory))
+      try folder.put("data/stores/a/files/x@1-00000000", [1])
+      try directory.drop(name)
+      #expect(try directory.stores().isEmpty && LocalFileSystem().list(path + "/stores").count == round + 1)
+    }
+    disk.resume()
+    directory.waitForRemovals()
+    #expect(try LocalFileSystem().list(path + "/stores") == [])
+  }
+
+  @Test func `the removal of a dropped store is completed after a restart, in the background`() throws {
+    _ = try DataDirectory.open(path)
+    for name in ["files", "files/deeper"] {
+      try FileManager.default.createDirectory(
+        atPath: path + "/stores/.dropped-a/" + name, withIntermediateDirectories: true)
+    }
+    for number in 0..<200 { try folder.put("data/stores/.dropped-a/files/x@\(number)", [1]) }
+    let disk = StallingFiles()
+    disk.stall(path + "/stores/.dropped-")
+    let directory = try DataDirectory.open(path, on: disk)
+    #expect(try directory.stores().isEmpty)
+    disk.resume()
+    directory.waitForRemovals()
+    #expect(try LocalFileSystem().list(path + "/stores") == [])
   }
 
   @Test func `a store whose creation or removal is interrupted exists completely or not at all`() throws {
@@ -160,6 +193,7 @@ import Testing
       let comment: Comment = "interrupted at call \(call), \(losesPower ? "by a power cut" : "by a kill")"
       let directory = try DataDirectory.open(place, on: disk)
       let stores = try directory.stores()
+      directory.waitForRemovals()
       #expect(stores.map(\.name) == [name] || stores.isEmpty, comment)
       #expect(!isDropped || stores.isEmpty, comment)
       #expect(try disk.list(place + "/stores").count == stores.count, comment)

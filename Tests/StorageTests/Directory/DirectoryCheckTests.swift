@@ -10,7 +10,7 @@ import Testing
 struct DirectoryCheckTests {
   /// Returns a store with three entries whose files are written.
   private static func store(_ folder: TemporaryFolder) throws -> DirectoryRun {
-    var run = try DirectoryRun(folder, logByteCount: DirectoryRun.smallLogByteCount)
+    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
     for key in ["a", "b", "c"] { run.put(key.bytes, "value of \(key)".bytes) }
     try run.write()
     try run.performMaintenance()
@@ -55,27 +55,31 @@ struct DirectoryCheckTests {
     #expect(run.report.isClean)
   }
 
-  @Test(arguments: [0, 1 << 63, .max]) func `a write-ahead log with an impossible revision is refused`(revision: UInt64)
+  @Test(arguments: [0, 1 << 63, .max]) func `a journal with an impossible revision is refused`(revision: UInt64)
     throws
   {
     let folder = try TemporaryFolder()
-    var journal = try WriteAheadLog.make(
-      in: DirectoryFolder(fileSystem: LocalFileSystem(), path: folder.path), after: 0)
+    let directory = DirectoryFolder(fileSystem: LocalFileSystem(), path: folder.path)
+    var keeper = try JournalKeeper.make(in: directory, revision: 0)
+    let file = try keeper.makeJournal(byteCount: DirectoryRun.smallJournalByteCount)
+    var journal = JournalWriter(file, position: 0, exchange: JournalExchange(file, position: 0))
     var commits = CommitBuffer()
     unsafe "d".bytes.withBytes { key in unsafe commits.put(key, key, kind: .single, expiry: 0, revision: revision) }
     commits.seal()
-    _ = unsafe try journal.append(commits.bytes, last: revision)
+    unsafe try journal.append(commits.bytes)
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
   }
 
-  @Test func `a write-ahead log of version 1 is refused and left unchanged`() throws {
+  @Test func `a journal of version 1 is refused and left unchanged`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     var journal = try folder.contents(".journal")
     var header = "LRDRDIR1".bytes
     for field: UInt64 in [1, 3] { header.append(littleEndian: field) }
     header.append(littleEndian: header.checksum())
-    for copy in [0, 512] { journal.replaceSubrange(copy..<copy + header.count, with: header) }
+    for copy in [0, 512] {
+      journal.replaceSubrange(copy..<copy + 60, with: header + [UInt8](repeating: 0, count: 60 - header.count))
+    }
     try folder.put(".journal", journal)
     #expect {
       _ = try DirectoryRun(folder)
@@ -131,18 +135,19 @@ struct DirectoryCheckTests {
     #expect(run.report.issues.map(\.kind) == [.changed, .changed])
   }
 
-  @Test func `an oversized write-ahead log is refused with its path and offset`() throws {
+  @Test func `an oversized journal is refused with its path and offset`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
-    try LocalFileSystem().open(folder.file(".journal"), .writing).truncate(to: 1 << 40)
+    let name = try #require(try folder.names().last(where: Journal.isName))
+    try LocalFileSystem().open(folder.file(name), .writing).truncate(to: 1 << 40)
     #expect {
       _ = try DirectoryRun(folder)
     } throws: { error in
-      guard case .damaged(folder.file(".journal"), 1 << 30, _) = error as? DirectoryError else { return false }
+      guard case .damaged(folder.file(name), 1 << 30, _) = error as? DirectoryError else { return false }
       return true
     }
     let report = try Self.check(folder)
-    #expect(report.entries == 3 && report.issues.map(\.name) == [".journal"])
+    #expect(report.entries == 3 && report.issues.map(\.name) == [name])
   }
 
   @Test func `foreign files are reported and left alone`() throws {
@@ -183,7 +188,7 @@ struct DirectoryCheckTests {
     #expect(try outside.contents("secret") == "value of a".bytes)
   }
 
-  @Test func `a write-ahead log that is a link is refused`() throws {
+  @Test func `a list of journals that is a link is refused`() throws {
     let (outside, folder) = (try TemporaryFolder(), try TemporaryFolder())
     _ = try Self.store(outside)
     try folder.link(".journal", to: outside.file(".journal"))
@@ -201,16 +206,6 @@ struct DirectoryCheckTests {
     #expect(run.report.issues.map(\.kind) == [.ahead])
     #expect(run.report.entries == 1 && run.report.revision == 3)
     #expect(try Self.check(other).isClean)
-  }
-
-  @Test func `a store without its write-ahead log has its entries and reports it`() throws {
-    let folder = try TemporaryFolder()
-    var run = try Self.store(folder)
-    try LocalFileSystem().remove(folder.file(".journal"))
-    try run.reopen()
-    #expect(run.report.issues.map(\.kind) == [.journalMissing])
-    try run.reopen()
-    #expect(run.report.isClean)
   }
 
   @Test func `an entry without its key file is reported`() throws {
@@ -231,27 +226,29 @@ struct DirectoryCheckTests {
     run.put(long, [2])
     try run.write()
     try run.reopen()
+    try run.performMaintenance()
     try run.reopen()
     #expect(run.report.isClean)
   }
 
-  @Test func `after damage in the write-ahead log, the newest files are salvaged`() throws {
+  @Test func `after damage in a journal, the newest files are salvaged`() throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
     run.put("long".bytes + [UInt8](repeating: 0x2F, count: 300), [7], kind: .list)
     try run.write()
-    let damaged = run.engine.writeAheadLog.end
+    let directory = DirectoryFolder(fileSystem: LocalFileSystem(), path: folder.path)
+    let damaged = try #require(JournalScan(directory, names: folder.names()).journals.first).end
     run.put("a".bytes, [2])
     try run.write()
-    // The files are there, and the log has not been reset.
-    try run.engine.checkpoint()
+    // The files are written, and the journal is still there.
+    while try run.entryNames().count < 3 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
     let expected = run.model.entries
     run.put("b".bytes, [3])
     try run.write()
-    var journal = try folder.contents(".journal")
-    journal[damaged + 40] ^= 1
-    try folder.put(".journal", journal)
+    var journal = try folder.contents(".journal-1")
+    journal[damaged + 50] ^= 1
+    try folder.put(".journal-1", journal)
 
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
     let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
@@ -282,6 +279,7 @@ struct DirectoryCheckTests {
     #expect(try Self.check(folder).leftovers == 2)
     try run.reopen()
     #expect(run.report.isClean && run.report.leftovers == 2)
-    #expect(try folder.names().count == 4)
+    try run.performMaintenance()
+    #expect(try run.entryNames().count == 3 && !folder.names().contains(".new"))
   }
 }

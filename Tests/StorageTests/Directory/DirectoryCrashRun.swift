@@ -34,7 +34,7 @@ struct DirectoryCrashRun {
     } catch DirectoryError.system {
     } catch DirectoryError.unreadable {
     }
-    if Bool.random(using: &random) { disk.kill() } else { disk.crash() }
+    if Bool.random(using: &random) { disk.kill() } else { disk.crash(reordersNames: .random(using: &random)) }
     disk.injectedFailure = nil
     try check()
   }
@@ -56,7 +56,8 @@ struct DirectoryCrashRun {
   private mutating func step(_ run: inout DirectoryRun) throws {
     switch Int.random(in: 0..<10, using: &random) {
     case 0: _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
-    case 1: try run.engine.reserveSpace()
+    case 1: try run.reserve(run.engine.reservedByteCount + 1)
+    case 2: try run.performMaintenance()
     default: try write(&run)
     }
   }

@@ -12,6 +12,7 @@ import Testing
     for key in DirectoryRun.hostileKeys { run.put(key, key + [0x21]) }
     try run.write()
     try run.reopen()
+    try run.performMaintenance()
     try run.reopen()
     #expect(run.report.isClean && run.report.entries == DirectoryRun.hostileKeys.count)
     let files = try folder.names().filter { $0.first != "." && !$0.hasSuffix("@key") }
@@ -26,12 +27,11 @@ import Testing
     run.put("empty".bytes, [])
     try run.write()
     try run.performMaintenance()
-    let names = try folder.names()
-    #expect(names.count == 4 && names[0] == ".journal")
-    #expect(names[1].hasPrefix("empty@3-") && names[3].hasPrefix("user:1@1-"))
-    #expect(names[2].hasPrefix("list@2-x1800000000001-list-"))
-    #expect(try folder.contents(names[3]) == "{\"name\":\"Ann\"}".bytes)
-    #expect(try folder.contents(names[2]) == [1, 0, 0, 0, 0x61])
+    let names = try run.entryNames()
+    #expect(names.count == 3 && names[0].hasPrefix("empty@3-") && names[2].hasPrefix("user:1@1-"))
+    #expect(names[1].hasPrefix("list@2-x1800000000001-list-"))
+    #expect(try folder.contents(names[2]) == "{\"name\":\"Ann\"}".bytes)
+    #expect(try folder.contents(names[1]) == [1, 0, 0, 0, 0x61])
     try run.reopen()
   }
 
@@ -45,12 +45,12 @@ import Testing
       try run.write()
       try run.performMaintenance()
     }
-    #expect(try folder.names().count == 4)
+    #expect(try run.entryNames().count == 3)
     run.delete("a".bytes)
     run.delete(long)
     try run.write()
     try run.performMaintenance()
-    #expect(try folder.names() == [".journal"])
+    #expect(try run.entryNames() == [])
     try run.reopen()
     run.put("b".bytes, [])
     try run.write()
@@ -65,49 +65,60 @@ import Testing
     try run.write()
     try run.performMaintenance()
     while try run.engine.performMaintenance(at: DirectoryRun.now.wall + 100_000) {}
-    #expect(try folder.names().count == 2)
+    #expect(try run.entryNames().count == 1)
     run.model.entries["short".bytes] = nil
     try run.reopen()
   }
 
-  @Test func `a batch larger than the write-ahead log is written`() throws {
+  @Test func `a write larger than the journals gets a journal of its own`() throws {
     var run = try DirectoryRun(TemporaryFolder())
     run.put("small".bytes, [1])
     run.put("large".bytes, [UInt8](repeating: 9, count: 6 << 20))
     try run.write()
     try run.reopen()
-    #expect(run.engine.writeAheadLog.capacity == 8 << 20)
+    try run.performMaintenance()
+    try run.reopen()
+    #expect(run.report.replayed == 0)
   }
 
-  @Test func `under constant load, files are written before the write-ahead log is full`() throws {
-    var run = try DirectoryRun(TemporaryFolder())
+  @Test func `under constant load, commits go to the next journal, and no commit writes a file`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
     let value = [UInt8](repeating: 5, count: 30_000)
-    var maxEnd = 0
     for number in 0..<400 {
       run.put("key:\(number)".bytes, value)
       try run.write()
-      maxEnd = max(maxEnd, run.engine.writeAheadLog.end)
+      // The settling thread makes a journal while the commits of the current one still wait.
+      if number % 50 == 49 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
+      if number == 99 { #expect(try run.entryNames() == []) }
     }
-    #expect(run.engine.writeAheadLog.capacity == WriteAheadLog.initialByteCount)
-    #expect(maxEnd < 3 * WriteAheadLog.initialByteCount / 4)
+    #expect(try folder.names().filter(Journal.isName).count > 2)
     try run.reopen()
+    try run.performMaintenance()
+    #expect(try run.entryNames().count == 400)
+    #expect(try folder.names().filter(Journal.isName).count <= 2)
+    try run.reopen()
+    #expect(run.report.replayed == 0)
   }
 
-  @Test func `reserving space empties the write-ahead log or, if that was too little, grows it`() throws {
+  @Test func `reserving space requests a journal or, if that was too little, a larger one`() throws {
     var run = try DirectoryRun(TemporaryFolder())
     let initial = run.engine.reservedByteCount
-    try run.engine.reserveSpace()
+    try run.reserve(initial)
     #expect(run.engine.reservedByteCount == initial)
     try run.reopen()
     try run.engine.reserveSpace()
-    #expect(run.engine.reservedByteCount == initial, "a start is not a reason to grow")
-    try run.engine.reserveSpace()
-    #expect(run.engine.reservedByteCount > 3 * initial / 2)
+    #expect(run.engine.isReservingSpace && run.engine.reservedByteCount == initial)
+    while run.engine.isReservingSpace {
+      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+      try run.engine.reserveSpace()
+    }
+    #expect(run.engine.reservedByteCount == initial)
+    try run.reserve(3 * initial)
+    #expect(run.engine.reservedByteCount > 3 * initial)
     run.put("a".bytes, [UInt8](repeating: 1, count: 1 << 20))
     try run.write()
-    let before = run.engine.reservedByteCount
-    try run.engine.reserveSpace()
-    #expect(run.engine.reservedByteCount > before)
+    try run.performMaintenance()
     let figures = run.engine.figures
     #expect(
       figures.contains { $0 == ("directory_files", 1) } && figures.contains { $0 == ("directory_journal_bytes", 0) })
@@ -119,16 +130,35 @@ import Testing
     disk.byteLimit = disk.bytesTaken
     run.put("a".bytes, [1])
     try run.write()
-    #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
-    let engine = run.engine
-    #expect(throws: EngineError.noSpace) { try engine.reserveSpace() }
+    try run.performMaintenance()
+    #expect(try run.entryNames() == [])
+    let byteCount = run.engine.reservedByteCount
+    #expect(throws: EngineError.noSpace) { try run.reserve(byteCount + 1) }
     try run.reopen()
     run.put("b".bytes, [2])
     try run.write()
     try run.reopen()
     disk.byteLimit = .max
     try run.performMaintenance()
-    #expect(try disk.list(run.path).count == 3)
+    #expect(try run.entryNames().count == 2)
+    try run.reopen()
+  }
+
+  @Test func `on a full disk, deletions that follow writes are carried out and make space`() throws {
+    let disk = DirectoryRun.disk(seed: 1)
+    var run = try DirectoryRun(disk)
+    for key in 0..<40 { run.put("old \(key)".bytes, [UInt8](repeating: 1, count: 100)) }
+    try run.write()
+    try run.performMaintenance()
+    disk.byteLimit = disk.bytesTaken
+    for key in 0..<40 {
+      run.put("new \(key)".bytes, [UInt8](repeating: 2, count: 30))
+      run.delete("old \(39 - key)".bytes)
+      try run.write()
+      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+    }
+    try run.performMaintenance()
+    #expect(try run.entryNames().count == 40 && run.entryNames().allSatisfy { $0.hasPrefix("new") })
     try run.reopen()
   }
 
@@ -141,34 +171,35 @@ import Testing
     for key in ["a", "b", "c"] {
       run.put(key.bytes, [UInt8](repeating: 7, count: 1_200))
       try run.write()
-      #expect(try run.engine.performMaintenance(at: DirectoryRun.now.wall) == false)
+      try run.performMaintenance()
+      #expect(try run.entryNames() == [])
     }
     run.delete("a".bytes)
     try run.write()
-    let engine = run.engine
-    #expect(throws: EngineError.noSpace) { try engine.reserveSpace() }
+    let byteCount = run.engine.reservedByteCount
+    #expect(throws: EngineError.noSpace) { try run.reserve(byteCount + 1) }
     disk.injectedFailure = nil
     try run.performMaintenance()
-    #expect(try disk.list(run.path).count == 3)
+    #expect(try run.entryNames().count == 2)
     try run.reopen()
   }
 
-  @Test(arguments: [5, 40_000]) func `a value that changes in the write-ahead log is not written to a file`(
+  @Test(arguments: [5, 40_000]) func `a value that changes in a journal is not written to a file`(
     byteCount: Int
   ) throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [UInt8](repeating: 0x55, count: byteCount))
     try run.write()
-    let end = try #require(try folder.contents(".journal").lastIndex(of: 0x55)) + 1
-    try LocalFileSystem().open(folder.file(".journal"), .writing).write([0x54], at: end - 1)
+    let end = try #require(try folder.contents(".journal-1").lastIndex(of: 0x55)) + 1
+    try LocalFileSystem().open(folder.file(".journal-1"), .writing).write([0x54], at: end - 1)
     let engine = run.engine
     #expect {
-      _ = try engine.performMaintenance(at: DirectoryRun.now.wall)
+      while try engine.performMaintenance(at: DirectoryRun.now.wall) {}
     } throws: { error in
       guard case .failed(let what) = error as? EngineError else { return false }
-      return what.contains(".journal") && what.contains("byte \(end - byteCount)")
+      return what.contains(".journal-1 is damaged at byte \(Journal.start)")
     }
-    #expect(try folder.names() == [".journal"])
+    #expect(try run.entryNames() == [])
   }
 }

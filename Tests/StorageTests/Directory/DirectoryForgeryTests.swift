@@ -4,17 +4,26 @@ import Testing
 
 @testable import Storage
 
-/// After the frames of a write-ahead log, there are bytes that clients once wrote. Clients know the format, the number
-/// of resets, and the revisions.
-@Suite("A write-ahead log with forged frames after its own")
+/// After the frames of a journal, there are bytes that clients once wrote. Clients know the format, the numbers
+/// of journals, and the revisions.
+@Suite("A journal with forged frames after its own")
 struct DirectoryForgeryTests {
   /// A function that returns the bytes a client would have written at an offset.
-  private typealias Forger = (_ log: WriteAheadLogContents, _ offset: Int) -> [UInt8]
+  private typealias Forger = (_ journal: JournalUnderTest, _ offset: Int) -> [UInt8]
+
+  /// A journal with one frame.
+  private struct JournalUnderTest {
+    let bytes: [UInt8]
+    let salt: UInt64
+    let end: Int
+    let position: UInt64
+    let lastRevision: UInt64
+  }
 
   /// A guess at the salt, the one thing that a client doesn't know.
   private static let guessedSalt: UInt64 = 0x5EED
 
-  private static let path = DirectoryRun.simulatedPath + "/" + WriteAheadLog.name
+  private static let path = DirectoryRun.simulatedPath + "/" + Journal.name(1)
 
   /// Returns a store with one commit in its log, whose file is filled up with forged bytes after that.
   private static func store(_ forge: Forger) throws -> (disk: SimulatedDisk, model: MapModel) {
@@ -33,39 +42,46 @@ struct DirectoryForgeryTests {
     return (disk, run.model)
   }
 
-  private static func contents(of disk: SimulatedDisk) throws -> WriteAheadLogContents {
-    try WriteAheadLogContents(reading: disk.open(path, .reading))
+  private static func contents(of disk: SimulatedDisk) throws -> JournalUnderTest {
+    let folder = DirectoryFolder(fileSystem: disk, path: DirectoryRun.simulatedPath)
+    let found = try #require(JournalScan(folder, names: try folder.names()).journals.first)
+    return JournalUnderTest(
+      bytes: try disk.open(path, .reading).contents(), salt: found.header.salt, end: found.end,
+      position: found.position, lastRevision: found.lastRevision)
   }
 
   /// Returns a frame that puts "b", which is valid if the salt is right.
-  private static func frame(_ log: WriteAheadLogContents, at offset: Int, salt: UInt64) -> [UInt8] {
+  private static func frame(_ log: JournalUnderTest, at offset: Int, salt: UInt64) -> [UInt8] {
     var commits = CommitBuffer()
     unsafe "b".bytes.withBytes { key in
       unsafe commits.put(key, key, kind: .single, expiry: 0, revision: log.lastRevision + 1)
     }
     commits.seal()
-    var frame = header(byteCount: commits.count, salt: salt, synced: offset)
+    // A client can compute the position, too.
+    let position = log.position + UInt64(offset - log.end)
+    var frame = header(byteCount: commits.count, salt: salt, position: position)
     unsafe frame.append(contentsOf: commits.bytes)
-    frame.replace(at: 4, littleEndian: frame.checksum(excluding: WriteAheadLog.checksumRange))
+    frame.replace(at: 4, littleEndian: frame.checksum(excluding: Journal.checksumRange))
     return frame
   }
 
-  private static func header(byteCount: Int, salt: UInt64, synced: Int) -> [UInt8] {
+  private static func header(byteCount: Int, salt: UInt64, position: UInt64) -> [UInt8] {
     var header: [UInt8] = []
     header.append(littleEndian: UInt32(byteCount))
     header.append(littleEndian: 0 as UInt32)
     header.append(littleEndian: salt)
-    header.append(littleEndian: UInt64(synced))
+    header.append(littleEndian: position)
+    header.append(littleEndian: position)
     return header
   }
 
   @Test func `headers that claim the rest of the file are skipped, so that nothing is read repeatedly`() throws {
     let (disk, model) = try Self.store { log, offset in
-      let rest = log.bytes.count - offset - WriteAheadLog.frameHeaderByteCount
-      return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, synced: offset)
+      let rest = log.bytes.count - offset - Journal.frameHeaderByteCount
+      return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, position: log.position)
     }
     let log = try Self.contents(of: disk)
-    #expect(log.nextSalt(from: log.end) == nil)
+    #expect(JournalScan.nextSalt(log.salt, in: log.bytes, from: log.end) == nil)
     try Self.expectToOpen(disk, model)
   }
 
@@ -77,17 +93,17 @@ struct DirectoryForgeryTests {
   }
 
   @Test func `a client that knew the salt could forge commits, or make the store unreadable`() throws {
-    var (disk, model) = try Self.store(Self.forger(false) { $0.header.salt })
+    var (disk, model) = try Self.store(Self.forger(false) { $0.salt })
     var map = EntryMap()
     _ = try DirectoryRun.open(disk, into: &map)
     #expect(try DirectoryRun.entries(of: &map).count == model.entries.count + 1)
-    (disk, model) = try Self.store(Self.forger(true) { $0.header.salt })
+    (disk, model) = try Self.store(Self.forger(true) { $0.salt })
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(disk, model: model) }
   }
 
   /// Returns a forger of consecutive frames, directly after the log's own or one byte later.
   private static func forger(
-    _ hasGap: Bool, salt: @escaping (WriteAheadLogContents) -> UInt64
+    _ hasGap: Bool, salt: @escaping (JournalUnderTest) -> UInt64
   ) -> Forger {
     { log, offset in
       if hasGap, offset == log.end { return [0] }
@@ -95,17 +111,20 @@ struct DirectoryForgeryTests {
     }
   }
 
-  @Test func `every reset of the log draws a new salt`() throws {
+  @Test func `every journal has a new salt, even one that takes the file of another`() throws {
     let disk = DirectoryRun.disk(seed: 1)
     var run = try DirectoryRun(disk)
     var salts: Set<UInt64> = []
     for round: UInt8 in 0..<20 {
-      salts.insert(try Self.contents(of: disk).header.salt)
       run.put("a".bytes, [round])
       try run.write()
       try run.performMaintenance()
+      for name in try disk.list(run.path) where Journal.isName(name) {
+        let bytes = try disk.open(run.path + "/" + name, .reading).contents()
+        if let header = JournalHeader(in: bytes, number: Int(name.dropFirst(9))!) { salts.insert(header.salt) }
+      }
     }
-    #expect(salts.count == 20 && salts.allSatisfy { $0 % 2 == 1 })
+    #expect(salts.count >= 20 && salts.allSatisfy { $0 % 2 == 1 })
   }
 
   private static func expectToOpen(_ disk: SimulatedDisk, _ model: MapModel) throws {

@@ -10,6 +10,7 @@ struct DirectoryRun: ~Copyable {
 
   let path: String
   let fileSystem: any FileSystem
+  private let journalByteCount: Int
   /// The local folder, kept for as long as the run lasts.
   private let folder: TemporaryFolder?
   var model: MapModel
@@ -18,23 +19,24 @@ struct DirectoryRun: ~Copyable {
   private var commits = CommitBuffer()
 
   /// Opens a store in a local folder.
-  init(_ folder: TemporaryFolder, logByteCount: Int = WriteAheadLog.initialByteCount) throws {
+  init(_ folder: TemporaryFolder, journalByteCount: Int = Journal.initialByteCount) throws {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
+    self.journalByteCount = journalByteCount
     var map = EntryMap()
     (engine, report) = try DirectoryEngine.open(
-      path, on: fileSystem, logByteCount: logByteCount, into: &map, at: Self.now)
+      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.now)
   }
 
   /// Opens a store on a disk whose folder is empty or contains the model's entries.
   init(_ disk: SimulatedDisk, model: MapModel = MapModel()) throws {
-    (folder, path, fileSystem) = (nil, Self.simulatedPath, disk)
+    (folder, path, fileSystem, journalByteCount) = (nil, Self.simulatedPath, disk, Self.smallJournalByteCount)
     self.model = model
     var map = EntryMap()
     (engine, report) = try Self.open(disk, into: &map)
   }
 
   static let simulatedPath = "/files"
-  static let smallLogByteCount = 8_192
+  static let smallJournalByteCount = 8_192
 
   static func disk(seed: UInt64) -> SimulatedDisk {
     let disk = SimulatedDisk(seed: seed)
@@ -45,7 +47,7 @@ struct DirectoryRun: ~Copyable {
   static func open(
     _ disk: SimulatedDisk, into map: inout EntryMap
   ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
-    try DirectoryEngine.open(simulatedPath, on: disk, logByteCount: smallLogByteCount, into: &map, at: now)
+    try DirectoryEngine.open(simulatedPath, on: disk, journalByteCount: smallJournalByteCount, into: &map, at: now)
   }
 
   /// Adds a put to the outstanding commits.
@@ -82,16 +84,32 @@ struct DirectoryRun: ~Copyable {
   mutating func write(syncs: Bool = true) throws(EngineError) {
     commits.seal()
     defer { commits.removeAll() }
+    try reserve(commits.count)
     _ = unsafe try engine.write(
       commits.bytes, last: commits.lastRevision, separatedCount: commits.separatedCount, syncs: syncs)
   }
 
+  /// Reserves space, as a commit writer does for a write that needs it.
+  func reserve(_ byteCount: Int) throws(EngineError) {
+    while engine.reservedByteCount < byteCount {
+      try engine.reserveSpace()
+      if engine.isReservingSpace { _ = try engine.performMaintenance(at: Self.now.wall) }
+    }
+  }
+
+  /// The names of the entries' files, sorted.
+  func entryNames() throws -> [String] { try fileSystem.list(path).filter { $0.first != "." }.sorted() }
+
   func performMaintenance() throws { while try engine.performMaintenance(at: Self.now.wall) {} }
+
+  /// Closes the store in order.
+  func close() throws(EngineError) { try engine.close() }
 
   /// Reopens the store, as another process would, and compares it with the model.
   mutating func reopen() throws {
     var map = EntryMap()
-    (engine, report) = try DirectoryEngine.open(path, on: fileSystem, into: &map, at: Self.now)
+    (engine, report) = try DirectoryEngine.open(
+      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.now)
     let found = try Self.entries(of: &map)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)

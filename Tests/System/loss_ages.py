@@ -1,0 +1,143 @@
+"""Kills a server under load and measures how old the oldest answered write is that its store has lost.
+
+    python3 loss_ages.py --server PATH [--engine log] [--kills 2] [--keys 20000] [--limit 0.1] [--seed N]
+
+A store with the durability `interval` or `none` may lose answered writes when the process is killed, but only those since
+its commit writer last wrote. Some processes put single entries, one of them many at once; each numbers its writes, so the
+greatest number that the restarted server has shows what is lost: a write that is missing while a later one is there is a
+violation, too. Large numbers of keys and of entries show that nothing else the engine does delays the commit writer. The
+limit, in seconds, is generous, because the processes share the machine with the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from larder import Client, LarderError, Write
+from server_process import Server
+
+DURABILITIES = ("interval:100ms", "none")
+ENTRIES_AT_ONCE = 30_000
+
+
+def put_until_killed(address: str, number: int, key_count: int, is_bulk: bool, pipe: Connection) -> None:
+    """Writes until the server ends, and sends the times at which the writes were answered."""
+    answered: list[float] = []
+    try:
+        with Client(address, timeout=60) as client:
+            store = client.open("lossy")
+            while True:
+                value = b"%d" % len(answered)
+                if is_bulk:
+                    store.put_many([Write(f"{number} {key}", value) for key in range(ENTRIES_AT_ONCE)])
+                else:
+                    store.put(f"{number} {len(answered) % key_count}", value)
+                answered.append(time.monotonic())
+    except LarderError as error:
+        pipe.send((answered, None if error.code is None else f"{error}"))
+
+
+class LossAges:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.context = multiprocessing.get_context("fork")
+        self.violations: list[str] = []
+
+    def start(self, directory: Path, durability: str) -> Server:
+        store = f"lossy={self.options.engine}?durability={durability}"
+        server = Server(self.options.server.resolve(), directory, "--data", str(directory / "data"), "--store", store)
+        try:
+            server.wait_until_ready()
+        except SystemExit:
+            server.kill()
+            raise
+        return server
+
+    def measure(self, durability: str, loads: list[bool], when: float) -> float:
+        """Kills a server after some time, and returns the age in seconds of the oldest write that is lost; 0 if none is.
+
+        `loads` says for each process whether it puts many entries at once.
+        """
+        with tempfile.TemporaryDirectory(prefix="larder-ages-") as name:
+            directory = Path(name)
+            server = self.start(directory, durability)
+            pipes = []
+            for number, is_bulk in enumerate(loads):
+                pipe, other_end = self.context.Pipe()
+                arguments = (server.address, number, self.options.keys, is_bulk, other_end)
+                self.context.Process(target=put_until_killed, args=arguments, daemon=True).start()
+                pipes.append(pipe)
+            time.sleep(when)
+            killed = time.monotonic()
+            server.kill()
+            reports = [pipe.recv() for pipe in pipes]
+            server = self.start(directory, durability)
+            try:
+                with Client(server.address, timeout=60) as client:
+                    found: list[dict[str, int]] = [{} for _ in loads]
+                    for entry in filter(None, client.open("lossy").all()):
+                        number, key = entry.key.split()
+                        found[int(number)][key] = int(entry.value)
+            finally:
+                server.kill()
+        return max(
+            self.age(f"{durability}, process {number}", found[number], answered, problem, killed, is_bulk)
+            for number, ((answered, problem), is_bulk) in enumerate(zip(reports, loads))
+        )
+
+    def age(
+        self, name: str, found: dict[str, int], answered: list[float], problem: str | None, killed: float, is_bulk: bool
+    ) -> float:
+        if problem:
+            self.violations.append(f"{name}: a write was refused: {problem}")
+        last = max(found.values(), default=-1)
+        if is_bulk:
+            is_whole = len(set(found.values())) <= 1 and len(found) in (0, ENTRIES_AT_ONCE)
+        else:
+            expected = {str(number % self.options.keys): number for number in range(max(0, last + 1 - self.options.keys), last + 1)}
+            is_whole = found == expected
+        if not is_whole:
+            self.violations.append(f"{name}: a write is missing while a later one is there")
+        return max(0.0, killed - answered[last + 1]) if last + 1 < len(answered) else 0.0
+
+    def run(self) -> None:
+        for durability in DURABILITIES:
+            for title, loads in (("single puts", [False] * 3), ("with many entries at once", [False, False, True])):
+                times = [self.random.uniform(1, 4) for _ in range(self.options.kills)]
+                ages = [self.measure(durability, loads, when) for when in times]
+                figures = ", ".join(f"{1_000 * age:.1f}" for age in ages)
+                print(f"{self.options.engine}, {durability}, {title}: the oldest lost write was answered {figures} ms before the kill")
+                if max(ages) > self.options.limit:
+                    self.violations.append(f"{durability}, {title}: a write that was answered {max(ages):.2f} s earlier is lost")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measures how old the writes are that a kill loses.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    parser.add_argument("--engine", choices=("log", "directory"), default="log")
+    parser.add_argument("--kills", type=int, default=2, help="how often to kill a server under each load")
+    parser.add_argument("--keys", type=int, default=20_000, help="how many keys each process of single puts has")
+    parser.add_argument("--limit", type=float, default=0.1, help="the greatest age allowed, in seconds")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    test = LossAges(options)
+    try:
+        test.run()
+    except (LarderError, SystemExit) as error:
+        test.violations.append(f"{error}")
+    for violation in test.violations:
+        print(f"FAILED {options.engine}: {violation}")
+    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
+    return 1 if test.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
