@@ -201,6 +201,43 @@ import Testing
     #expect(memory < 8_192)
   }
 
+  @Test func `what deleting everything leaves behind is freed in slices, and snapshots keep what they see`() throws {
+    var map = EntryMap()
+    var random = SeededGenerator.announced()
+    var snapshots: [(snapshot: Snapshot, copies: [EntryCopy])] = []
+    for round in 0..<60 {
+      for _ in 0..<Int.random(in: 0...3_000, using: &random) {
+        try map.write("\(Int.random(in: 0..<4_000, using: &random))".bytes, [UInt8(round)])
+      }
+      if Bool.random(using: &random) {
+        let snapshot = map.snapshot(now: 0)
+        snapshots.append((snapshot, try map.copies(0..<snapshot.count)))
+      }
+      if Int.random(in: 0..<3, using: &random) == 0, !snapshots.isEmpty {
+        let before = map.arena.unitsInUse
+        _ = try map.deleteAll(now: 0)
+        let after = map.arena.unitsInUse
+        #expect(before - after < 200)
+      }
+      if Bool.random(using: &random), let index = snapshots.indices.randomElement(using: &random) {
+        map.end(snapshots.remove(at: index).snapshot)
+      }
+      for _ in 0..<Int.random(in: 0...2, using: &random) { _ = map.reclaimBriefly() }
+      for (snapshot, copies) in snapshots {
+        let seen = try map.copies(0..<snapshot.count, in: snapshot)
+        #expect(seen == copies)
+      }
+    }
+    for (snapshot, _) in snapshots { map.end(snapshot) }
+    while map.reclaimBriefly() {}
+    let kept = map.memory.snapshots
+    #expect(kept == 0)
+    map.validate()
+    _ = try map.deleteAll(now: 0)
+    let memory = map.statistics.memoryBytes
+    #expect(memory < 8_192)
+  }
+
   @Test func `a reserved write of many keys succeeds`() throws {
     var map = EntryMap()
     for number in 0..<300 { try map.write("\(number)".bytes, .init(repeating: 1, count: 900)) }

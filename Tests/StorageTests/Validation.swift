@@ -19,6 +19,18 @@ extension EntryMap {
   }
 }
 
+extension OrderTree {
+  /// Calls `body` with every node of a tree, after all nodes below it.
+  func visitNodes(root: UInt32, _ body: (UInt32, OrderNode) -> Void) {
+    guard root != 0 else { return }
+    let node = node(root)
+    if !node.isLeaf {
+      for index in 0..<node.count { unsafe visitNodes(root: node.children[index], body) }
+    }
+    body(root, node)
+  }
+}
+
 extension OrderTree where Blocks == Records {
   var reachableNodeCount: Int {
     var count = 0

@@ -29,7 +29,7 @@ struct BufferAccounting {
   /// Records the present storage of a connection's input.
   @inline(__always)
   mutating func inputMayHaveChanged(_ connection: inout Connection) {
-    let byteCount = connection.inputBytes
+    let byteCount = connection.input.storageByteCount
     if byteCount != connection.accountedInputBytes { inputDidChange(&connection, to: byteCount) }
   }
 

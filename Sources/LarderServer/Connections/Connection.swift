@@ -21,17 +21,12 @@ struct Connection: ~Copyable {
   var uploads: [ValueUpload] = []
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
-  /// Whether its next request, in the inbox, must be executed again: see `RequestResult.isDeferred`.
+  /// Whether its next request, in the input, must be executed again: see `RequestResult.isDeferred`.
   var isDeferred = false
   /// Whether it has ever had a watch.
   var hasWatched = false
 
-  /// The beginning of an incomplete frame, or frames that wait until the client reads its replies.
-  var inbox = ByteBuffer()
-  /// A large frame that is not complete or waits to be executed. The inbox is empty then.
-  var largeFrame: LargeFrame?
-  /// The size of the large frame that is being received, or that probably comes next; 0 for none.
-  var largeFrameSize = 0
+  var input = ConnectionInput()
   /// The storage of the input that its worker's `BufferAccounting` has recorded.
   var accountedInputBytes = 0
   /// What the socket did not accept yet.
@@ -62,7 +57,7 @@ struct Connection: ~Copyable {
   // In milliseconds, for the timeouts.
   private let opened: UInt64
   private var lastRead: UInt64
-  /// When the frame at the beginning of the inbox began, without the time when the connection was not read.
+  /// When the frame at the beginning of the input began, without the time when the connection was not read.
   private var frameBegan: UInt64
   private var lastSent: UInt64
 
@@ -180,15 +175,11 @@ struct Connection: ~Copyable {
   // MARK: Reading
 
   /// Whether there is input that is not executed yet.
-  var hasInput: Bool { !inbox.isEmpty || largeFrame != nil }
+  var hasInput: Bool { !input.isEmpty }
 
   /// Whether it is read into its worker's batch.
   @inline(__always)
-  var readsIntoBatch: Bool { inbox.isEmpty && largeFrameSize == 0 && phase != .lingering }
-
-  /// The storage of the input that is not executed yet, in bytes.
-  @inline(__always)
-  var inputBytes: Int { inbox.capacity &+ (largeFrameSize == 0 ? 0 : largeFrame?.count ?? 0) }
+  var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering }
 
   /// Reads the socket into `room`.
   @unsafe @inline(__always)
@@ -198,39 +189,12 @@ struct Connection: ~Copyable {
     return transfer
   }
 
-  /// Reads the socket into the inbox.
-  mutating func receiveIntoInbox(maxBytes: Int, now: UInt64) -> Transfer {
-    guard inbox.tryReserve(maxBytes) else { return .failed(.outOfMemory) }
-    let transfer = unsafe inbox.fill(maxBytes) { room in
-      let transfer = unsafe descriptor.receive(into: room)
-      if case .moved(let count) = transfer { return (count, transfer) }
-      return (0, transfer)
-    }
-    if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == maxBytes, now: now) }
-    return transfer
-  }
-
-  /// Reads the socket into the large frame, or one that probably begins.
-  mutating func receiveIntoLargeFrame(now: UInt64) -> Transfer {
-    var frame: LargeFrame
-    switch largeFrame.take() {
-    case let begun?: frame = begun
-    case nil:
-      guard let expected = LargeFrame(expecting: largeFrameSize) else { return .failed(.outOfMemory) }
-      frame = expected
-      frameDidBegin(now: now)
-    }
-    let (transfer, fillsRoom) = frame.receive(from: descriptor)
+  /// Reads the socket into the input.
+  mutating func receiveIntoInput(now: UInt64) -> Transfer {
+    if input.isEmpty { frameDidBegin(now: now) }
+    let (transfer, fillsRoom) = input.receive(from: descriptor)
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: fillsRoom, now: now) }
-    if frame.count > 0 { largeFrame = frame }
     return transfer
-  }
-
-  /// Discards all input that is not executed.
-  mutating func releaseInput() {
-    inbox.releaseStorage()
-    largeFrame = nil
-    largeFrameSize = 0
   }
 
   @inline(__always)
@@ -240,7 +204,7 @@ struct Connection: ~Copyable {
     if fillsRoom { mayHaveInput = true }
   }
 
-  /// Notes that the inbox begins with another frame than before.
+  /// Notes that the input begins with another frame than before.
   mutating func frameDidBegin(now: UInt64) { frameBegan = now }
 
   /// Notes that the connection is read again. The time when it was not read is not the client's.
@@ -417,53 +381,6 @@ struct Connection: ~Copyable {
   mutating func resumeWatches(of store: ObjectIdentifier?) {
     for index in streams.indices where store == nil || ObjectIdentifier(streams[index].store) == store {
       streams[index].resumeWatch()
-    }
-  }
-}
-
-/// The stores that a connection has open, by handle: `Protocol/wire.md` §6.3. Handles begin at 1.
-struct OpenStores {
-  struct Opened {
-    let store: Store
-    /// The operations on entries that the connection may execute on it.
-    fileprivate(set) var permitted: OperationSet
-  }
-
-  private var stores: [Opened?] = []
-
-  @inline(__always)
-  subscript(handle: UInt16) -> Opened? {
-    let index = Int(handle) &- 1
-    return index >= 0 && index < stores.count ? stores[index] : nil
-  }
-
-  /// Opens a store under the handle that its name has already, or else under the lowest free one.
-  /// - Returns: nil if `limit` stores are open.
-  mutating func open(_ store: Store, permitting right: Right, limit: Int) -> UInt16? {
-    let opened = Opened(store: store, permitted: OperationSet(right))
-    if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
-      stores[index] = opened
-      return UInt16(index + 1)
-    }
-    if let free = stores.firstIndex(where: { $0 == nil }) {
-      stores[free] = opened
-      return UInt16(free + 1)
-    }
-    guard stores.count < limit else { return nil }
-    stores.append(opened)
-    return UInt16(stores.count)
-  }
-
-  /// Frees an open handle.
-  mutating func close(_ handle: UInt16) {
-    stores[Int(handle) - 1] = nil
-  }
-
-  /// Permits exactly what the grants give.
-  mutating func permit(_ grants: Grants) {
-    for (index, opened) in stores.enumerated() {
-      guard let store = opened?.store else { continue }
-      stores[index]?.permitted = OperationSet(grants.right(on: store.name))
     }
   }
 }

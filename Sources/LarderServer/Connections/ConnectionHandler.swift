@@ -163,11 +163,7 @@ struct ConnectionHandler: ~Copyable {
       settle(&connection, &spare)
       return false
     }
-    let transfer =
-      connection.largeFrameSize > 0
-      ? connection.receiveIntoLargeFrame(now: now)
-      // The room grows with what has arrived, not with what a frame announces.
-      : connection.receiveIntoInbox(maxBytes: max(ReadBatch.maxInputBytes, connection.inbox.count), now: now)
+    let transfer = connection.receiveIntoInput(now: now)
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer, &spare)
       return false
@@ -183,7 +179,7 @@ struct ConnectionHandler: ~Copyable {
     of connection: inout Connection, _ reason: String, _ replies: inout ReplyBuffer
   ) {
     processor.endConnection(&connection, .tooManyRequests, "\(reason); try again later", into: &replies)
-    connection.releaseInput()
+    connection.input.removeAll()
   }
 
   /// Handles a read that brought nothing.
@@ -193,7 +189,7 @@ struct ConnectionHandler: ~Copyable {
     switch transfer {
     case .moved:
       connection.phase = .inputEnded
-      connection.releaseInput()
+      connection.input.removeAll()
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed(let error) where error.isOutOfMemory:
@@ -238,11 +234,16 @@ struct ConnectionHandler: ~Copyable {
   @inline(__always)
   mutating func timeHasPassed() { processor.timeHasPassed() }
 
-  /// Keeps input that was not consumed, in the inbox or as a large frame.
+  /// Keeps input that was not consumed.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
-    if !beginLargeFrame(with: rest, of: &connection) { connection.inbox.append(rest) }
+    connection.input.append(rest, maxFrameSize: maxLargeFrameSize(of: connection))
     connection.frameDidBegin(now: now)
     scheduleFrameTimeout()
+  }
+
+  /// Before the hello, no frame is large.
+  private func maxLargeFrameSize(of connection: borrowing Connection) -> Int {
+    connection.phase == .open ? processor.limits.maxFrameBytes : 0
   }
 
   private mutating func scheduleFrameTimeout() {
@@ -250,77 +251,19 @@ struct ConnectionHandler: ~Copyable {
     sweepTimer.schedule(noLaterThan: now + limit.wholeMilliseconds)
   }
 
-  /// Puts input into the memory of a large frame if it is the beginning of one. Everything else is as it was if not.
-  private func beginLargeFrame(with input: RawSpan, of connection: inout Connection) -> Bool {
-    guard connection.phase == .open,
-      case .partial(let frameSize) = FrameScan(input, at: 0, maxLength: processor.limits.maxFrameBytes),
-      frameSize >= LargeFrame.minSize,
-      var frame = LargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: input.byteCount))
-    else { return false }
-    frame.append(input)
-    connection.largeFrame = frame
-    connection.largeFrameSize = frameSize
-    return true
-  }
-
+  /// Executes the input that the connection keeps.
   private mutating func executeInput(of connection: inout Connection, _ replies: inout ReplyBuffer) {
-    guard let frame = connection.largeFrame else { return executeInbox(of: &connection, &replies) }
-    // The memory stays while a store begins to share it.
-    let bytes = unsafe RawSpan(_unsafeBytes: frame.bytes)
-    let scan = FrameScan(bytes, at: 0, maxLength: processor.limits.maxFrameBytes)
+    // Executing requests doesn't change the input, and keeps its memory if a store shares it.
+    let bytes = unsafe RawSpan(_unsafeBytes: connection.input.bytes)
     let consumed = processor.process(bytes, of: &connection, into: &replies)
     processor.unlockStore()
-    if consumed == 0 { return keep(frame, scan, bytes, for: &connection, &replies) }
-    connection.largeFrame = nil
-    connection.largeFrameSize = 0
-    let rest = bytes.extracting(consumed..<bytes.byteCount)
-    // A client that sends a large frame probably sends others of this size.
-    if case .frame(let header) = scan, header.frameSize == consumed, rest.byteCount <= LargeFrame.spareSize {
-      connection.largeFrameSize = consumed
-    }
-    guard !rest.isEmpty else { return }
-    if connection.largeFrameSize > 0, var next = LargeFrame(expecting: consumed) {
-      next.append(rest)
-      connection.largeFrame = next
+    switch connection.input.remove(consumed, maxFrameSize: maxLargeFrameSize(of: connection)) {
+    case .nothing: break
+    case .sameFrame: scheduleFrameTimeout()
+    case .newFrame:
       connection.frameDidBegin(now: now)
       scheduleFrameTimeout()
-    } else {
-      connection.largeFrameSize = 0
-      keep(rest, for: &connection)
-    }
-  }
-
-  /// Keeps a large frame that was not executed.
-  private mutating func keep(
-    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, for connection: inout Connection,
-    _ replies: inout ReplyBuffer
-  ) {
-    // A whole frame waits to be executed.
-    guard case .partial(let frameSize) = scan else { return }
-    connection.largeFrameSize = frameSize
-    scheduleFrameTimeout()
-    if frameSize < LargeFrame.minSize {
-      connection.releaseInput()
-      keep(bytes, for: &connection)
-    } else if frame.isFull, !beginLargeFrame(with: bytes, of: &connection) {
-      refuseInput(of: &connection, Self.outOfMemory, &replies)
-    }
-  }
-
-  private mutating func executeInbox(of connection: inout Connection, _ replies: inout ReplyBuffer) {
-    var inbox = ByteBuffer()
-    swap(&inbox, &connection.inbox)
-    let consumed = inbox.withSpan { processor.process($0, of: &connection, into: &replies) }
-    processor.unlockStore()
-    inbox.consume(consumed)
-    guard !inbox.isEmpty else { return }
-    if consumed > 0 { connection.frameDidBegin(now: now) }
-    if inbox.withSpan({ beginLargeFrame(with: $0, of: &connection) }) { return }
-    // The storage of a large frame is not kept for the small rest after it.
-    if inbox.capacity > 16 * (inbox.count + ReadBatch.maxInputBytes) {
-      unsafe connection.inbox.append(inbox.bytes)
-    } else {
-      swap(&inbox, &connection.inbox)
+    case .frameWithoutMemory: refuseInput(of: &connection, Self.outOfMemory, &replies)
     }
   }
 
@@ -332,7 +275,7 @@ struct ConnectionHandler: ~Copyable {
     while true {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection)
-      // If the output was full and has drained, the inbox may have whole frames.
+      // If the output was full and has drained, the input may have whole frames.
       guard connection.outbox.isEmpty, connection.executes, !connection.isPaused, connection.hasInput else { break }
       executeInput(of: &connection, &replies)
       if replies.isEmpty { break }

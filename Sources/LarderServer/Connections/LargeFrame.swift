@@ -4,7 +4,7 @@ import Wire
 
 /// A large frame that is being received, in memory where a store can keep its value.
 ///
-/// Owned by a `Connection`.
+/// Owned by a `ConnectionInput`.
 struct LargeFrame {
   /// The minimum size of such a frame, in bytes.
   static let minSize = 32 << 10

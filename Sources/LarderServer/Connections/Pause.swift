@@ -3,7 +3,7 @@ import Wire
 
 /// What a connection waits for before any more of its requests are executed, so that its worker need not wait.
 ///
-/// A request that can't be executed yet stays at the front of the connection's inbox, and is executed afterward. Of a
+/// A request that can't be executed yet stays at the front of the connection's input, and is executed afterward. Of a
 /// request that has been executed, the reply follows afterward. When the wait is over, the pause's token goes to the
 /// worker's mailbox. Meanwhile the connection is not read, and its reply streams rest.
 enum Pause {

@@ -67,7 +67,7 @@ extension RequestProcessor {
       return .deferred
     }
     let revision = map.revision &+ 1
-    let memory = write.value.count < AttachedValue.minSize ? nil : connection.largeFrame?.memory
+    let memory = write.value.count < AttachedValue.minSize ? nil : connection.input.valueMemory
     unsafe try store(write, key, body.extracting(unchecked: write.value), in: memory, revision: revision, &map)
     replies.bytes.appendReply(id: id, number: revision)
     return RequestResult()

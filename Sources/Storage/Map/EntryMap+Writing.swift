@@ -205,11 +205,15 @@ extension EntryMap {
     return removed
   }
 
-  /// Retires every record and node of the live tree, and starts an empty one.
+  /// Leaves every record and node of the live tree to the snapshots, and starts an empty one. Those that no snapshot sees
+  /// are freed in slices.
   private mutating func abandonContents() {
-    for record in order.removeAll() { retire(record) }
-    retireReplacedNodes()
-    hashIndex = HashIndex()
+    let recordBytes = arena.unitsInUse * 8 + externals.memoryBytes - snapshots.retainedRecordBytes
+    let nodeCount = order.nodesInUse - snapshots.retainedNodeCount
+    snapshots.retain(tree: order.abandon(), recordBytes: recordBytes, nodeCount: nodeCount)
+    let contents = DiscardedContents(memoryBudget)
+    swap(&hashIndex, &contents.hashIndex)
+    contents.free(memoryBudget)
     expiryQueue = ExpiryQueue()
     indexes?.removeAll()
     (keyBytes, valueBytes) = (0, 0)

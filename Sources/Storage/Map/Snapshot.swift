@@ -27,17 +27,33 @@ struct SnapshotTable {
     /// Whether it stays until it is released, whatever it keeps.
     let isPinned: Bool
     var records: [UInt32] = []
-    /// The bytes of the records, with their values.
+    /// The bytes of the records, with their values, those of the trees included.
     var recordBytes = 0
     var nodes: [UInt32] = []
+    /// The roots of trees whose nodes and records are not listed yet.
+    var trees: [UInt32] = []
+    /// The number of nodes, those of the trees included.
+    var nodeCount = 0
 
-    /// The bytes of the records and nodes.
-    var retainedBytes: Int { recordBytes + nodes.count * OrderNode.byteCount }
+    /// The bytes of the records and nodes, those of the trees included.
+    var retainedBytes: Int { recordBytes + nodeCount * OrderNode.byteCount }
 
     var token: Snapshot { Snapshot(epoch: epoch, count: count, revision: revision) }
 
+    /// Lists the root of a tree and what is directly below it.
+    mutating func list(_ tree: UInt32, in order: borrowing OrderTree<Records>) {
+      let node = order.node(tree)
+      nodes.append(tree)
+      if node.isLeaf {
+        for index in 0..<node.count { unsafe records.append(node.handles[index]) }
+      } else {
+        for index in 0..<node.count { unsafe trees.append(node.children[index]) }
+      }
+    }
+
     var memoryBytes: Int {
-      MemoryLayout<Element>.stride + (records.capacity + nodes.capacity) * MemoryLayout<UInt32>.stride
+      MemoryLayout<Element>.stride
+        + (records.capacity + nodes.capacity + trees.capacity) * MemoryLayout<UInt32>.stride
     }
   }
 
@@ -51,7 +67,7 @@ struct SnapshotTable {
   private var lastEpoch: UInt64 = 0
   /// The bytes of records that only snapshots see or saw, with their values.
   private(set) var retainedRecordBytes = 0
-  private var retainedNodeCount = 0
+  private(set) var retainedNodeCount = 0
 
   /// The number of snapshots; those of the same state count once.
   var count: Int { elements.count }
@@ -128,7 +144,7 @@ struct SnapshotTable {
   /// Takes something from a snapshot that has ended. The caller frees it, or passes it to the next older snapshot if
   /// that one sees it, too, and says so at once.
   /// - Returns: Nil if everything has been reclaimed.
-  mutating func takeRetained() -> (Retained, Older)? {
+  mutating func takeRetained(in order: borrowing OrderTree<Records>) -> (Retained, Older)? {
     while let last = ended.indices.last {
       let index = count(before: ended[last].epoch) - 1
       let older =
@@ -137,12 +153,20 @@ struct SnapshotTable {
         : Older(epoch: elements[index].epoch, revision: elements[index].revision, index: index)
       if let node = ended[last].nodes.popLast() { return (.node(node), older) }
       if let record = ended[last].records.popLast() { return (.record(record), older) }
-      ended.removeLast()
+      if let tree = ended[last].trees.popLast() {
+        ended[last].list(tree, in: order)
+      } else {
+        ended.removeLast()
+      }
     }
     return nil
   }
 
-  mutating func pass(node: UInt32, to older: Older) { elements[older.index].nodes.append(node) }
+  mutating func pass(node: UInt32, to older: Older) {
+    ended[ended.count - 1].nodeCount -= 1
+    elements[older.index].nodes.append(node)
+    elements[older.index].nodeCount += 1
+  }
 
   mutating func pass(record: UInt32, byteCount: Int, to older: Older) {
     ended[ended.count - 1].recordBytes -= byteCount
@@ -150,7 +174,10 @@ struct SnapshotTable {
     elements[older.index].recordBytes += byteCount
   }
 
-  mutating func didFreeNode() { retainedNodeCount -= 1 }
+  mutating func didFreeNode() {
+    ended[ended.count - 1].nodeCount -= 1
+    retainedNodeCount -= 1
+  }
 
   mutating func didFreeRecord(byteCount: Int) {
     ended[ended.count - 1].recordBytes -= byteCount
@@ -202,7 +229,22 @@ struct SnapshotTable {
   /// Keeps nodes that left the live tree for the newest snapshot.
   mutating func retain(nodes: [UInt32]) {
     elements[elements.count - 1].nodes += nodes
+    elements[elements.count - 1].nodeCount += nodes.count
     retainedNodeCount += nodes.count
+  }
+
+  /// Keeps the whole live tree, which its records and nodes have left together, as what a snapshot saw that has ended.
+  /// - Parameters:
+  ///   - recordBytes: The bytes of its records, with their values.
+  ///   - nodeCount: The number of its nodes.
+  mutating func retain(tree root: UInt32, recordBytes: Int, nodeCount: Int) {
+    lastEpoch += 1
+    ended.append(
+      Element(
+        epoch: lastEpoch, root: root, count: 0, revision: 0, changeCount: 0, isPinned: false, recordBytes: recordBytes,
+        trees: [root], nodeCount: nodeCount))
+    retainedRecordBytes += recordBytes
+    retainedNodeCount += nodeCount
   }
 }
 
@@ -283,7 +325,7 @@ extension EntryMap {
   @discardableResult
   mutating func reclaim(limit: Int = .max) -> Bool {
     var left = limit
-    while left > 0, let (retained, older) = snapshots.takeRetained() {
+    while left > 0, let (retained, older) = snapshots.takeRetained(in: order) {
       left -= 1
       switch retained {
       case .node(let node) where order.epoch(of: node) <= older.epoch:

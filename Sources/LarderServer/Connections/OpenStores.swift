@@ -1,0 +1,49 @@
+import Storage
+import Wire
+
+/// The stores that a connection has open, by handle: `Protocol/wire.md` §6.3. Handles begin at 1.
+struct OpenStores {
+  struct Opened {
+    let store: Store
+    /// The operations on entries that the connection may execute on it.
+    fileprivate(set) var permitted: OperationSet
+  }
+
+  private var stores: [Opened?] = []
+
+  @inline(__always)
+  subscript(handle: UInt16) -> Opened? {
+    let index = Int(handle) &- 1
+    return index >= 0 && index < stores.count ? stores[index] : nil
+  }
+
+  /// Opens a store under the handle that its name has already, or else under the lowest free one.
+  /// - Returns: nil if `limit` stores are open.
+  mutating func open(_ store: Store, permitting right: Right, limit: Int) -> UInt16? {
+    let opened = Opened(store: store, permitted: OperationSet(right))
+    if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
+      stores[index] = opened
+      return UInt16(index + 1)
+    }
+    if let free = stores.firstIndex(where: { $0 == nil }) {
+      stores[free] = opened
+      return UInt16(free + 1)
+    }
+    guard stores.count < limit else { return nil }
+    stores.append(opened)
+    return UInt16(stores.count)
+  }
+
+  /// Frees an open handle.
+  mutating func close(_ handle: UInt16) {
+    stores[Int(handle) - 1] = nil
+  }
+
+  /// Permits exactly what the grants give.
+  mutating func permit(_ grants: Grants) {
+    for (index, opened) in stores.enumerated() {
+      guard let store = opened?.store else { continue }
+      stores[index]?.permitted = OperationSet(grants.right(on: store.name))
+    }
+  }
+}
