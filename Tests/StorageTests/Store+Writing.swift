@@ -3,12 +3,12 @@ import Dispatch
 @testable import Storage
 
 extension CommitWriter {
-  /// Waits until the space for commits has changed, for at most a second.
+  /// Waits until the space for commits has changed, for at most ten seconds.
   /// - Returns: Whether it has changed.
   func waitForSpace(since count: UInt64) -> Bool {
     let changed = DispatchSemaphore(value: 0)
     waitForSpace(since: count) { changed.signal() }
-    return changed.wait(timeout: .now() + 1) == .success
+    return changed.wait(timeout: .now() + 10) == .success
   }
 }
 
@@ -24,7 +24,7 @@ extension Store {
         }
         break
       } catch {
-        guard error == .diskTooSlow, commitWriter!.waitForSpace(since: spaceChangeCount) || waits < 60 else {
+        guard error == .diskTooSlow, commitWriter!.waitForSpace(since: spaceChangeCount) || waits < 6 else {
           throw error
         }
         waits += 1

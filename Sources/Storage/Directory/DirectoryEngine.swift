@@ -96,9 +96,10 @@ package final class DirectoryEngine: Engine {
 
   package func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool {
     guard let thread else { return try performMaintenance(at: wallMilliseconds()) }
+    exchange.setContext(context)
     try checkSettling()
     acceptJournal()
-    thread.wake(context)
+    thread.wake()
     return false
   }
 

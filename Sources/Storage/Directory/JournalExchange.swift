@@ -1,7 +1,7 @@
 import Platform
 
 /// What the commit thread and the settling thread of a directory store tell each other. Both hold its lock for a moment
-/// only.
+/// only. Whatever is for the commit thread wakes it.
 final class JournalExchange: Sendable {
   /// How far the commit thread has come.
   struct Progress {
@@ -33,6 +33,8 @@ final class JournalExchange: Sendable {
     /// A journal that the commit thread should leave if it ends there, because all of its entries have their files.
     var settled: (number: Int, end: Int)?
     var failure: EngineError?
+    /// What wakes the commit thread.
+    weak var context: (any MaintenanceContext)?
     var figures: [(name: String, value: UInt64)] = []
   }
 
@@ -71,6 +73,9 @@ final class JournalExchange: Sendable {
     }
   }
 
+  /// Sets what wakes the commit thread. It looks for results after this, because there may be some already.
+  func setContext(_ context: any MaintenanceContext) { state.withLock { $0.context = context } }
+
   func takeAnswer() -> Answer? {
     state.withLock { state in
       defer { state.answer = nil }
@@ -98,23 +103,31 @@ final class JournalExchange: Sendable {
   var requestedByteCount: Int? { state.withLock { $0.requestedByteCount } }
 
   func answer(_ answer: Answer) {
-    state.withLock { state in
+    tellCommitThread { state in
       (state.answer, state.requestedByteCount) = (answer, nil)
       if case .journal = answer { state.hasNextJournal = true }
     }
   }
 
+  private func tellCommitThread(_ change: (inout sending State) -> Void) {
+    let context = state.withLock { state in
+      change(&state)
+      return state.context
+    }
+    context?.wake()
+  }
+
   /// Forgets a journal that the commit thread has left, because the settling thread has read it.
   func didRead(_ number: Int) { state.withLock { $0.progress.finished.removeAll { $0.number == number } } }
 
-  func didSettle(_ number: Int, endingAt end: Int) { state.withLock { $0.settled = (number, end) } }
+  func didSettle(_ number: Int, endingAt end: Int) { tellCommitThread { $0.settled = (number, end) } }
 
-  func fail(_ error: EngineError) { state.withLock { $0.failure = error } }
+  func fail(_ error: EngineError) { tellCommitThread { $0.failure = error } }
 
   var hasNextJournal: Bool { state.withLock { $0.hasNextJournal } }
 
-  /// Whether there is anything that the commit thread has not seen yet.
-  var hasResult: Bool { state.withLock { $0.answer != nil || $0.settled != nil || $0.failure != nil } }
+  /// Whether there is anything that the commit thread has not taken yet.
+  var hasResult: Bool { state.withLock { $0.answer != nil || $0.settled != nil } }
 
   // MARK: From both
 

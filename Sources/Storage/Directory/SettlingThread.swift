@@ -5,7 +5,7 @@ import Synchronization
 /// Runs the steps of a `DirectorySettler` on a thread of its own, so that no commit waits for an entry's file. It has a
 /// thread only while there is work.
 ///
-/// Safe because only the queue uses the settler and the context, and everything else is atomic.
+/// Safe because only the queue uses the settler and the timer's number, and everything else is atomic.
 final class SettlingThread: @unchecked Sendable {
   /// The pause before the next attempt on a full disk.
   private static let retryMilliseconds: UInt64 = 500
@@ -20,7 +20,6 @@ final class SettlingThread: @unchecked Sendable {
   private let isScheduled = Atomic<Bool>(false)
   /// Whether the next step follows so soon that nothing has to wake the thread for commits.
   private let isResting = Atomic<Bool>(false)
-  private weak var context: (any MaintenanceContext)?
   /// The number of the latest timer. Earlier ones have no effect.
   private var timer = 0
 
@@ -29,19 +28,15 @@ final class SettlingThread: @unchecked Sendable {
   }
 
   /// Makes the thread look for new commits soon. Call this from any thread.
-  /// - Parameter context: What is notified of results for the commit thread.
-  func wake(_ context: any MaintenanceContext) {
-    if !isResting.load(ordering: .acquiring) { start(context) }
+  func wake() {
+    if !isResting.load(ordering: .acquiring) { wakeNow() }
   }
 
   /// Makes the thread look for a request. Call this from any thread.
-  func wakeNow() { start(nil) }
-
-  private func start(_ context: (any MaintenanceContext)?) {
+  func wakeNow() {
     guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
     queue.async { [self] in
       isScheduled.store(false, ordering: .sequentiallyConsistent)
-      if let context { self.context = context }
       run()
     }
   }
@@ -61,7 +56,6 @@ final class SettlingThread: @unchecked Sendable {
         exchange.didSync(to: position)
       } catch {
         exchange.fail(.failed("\(path): \(error)"))
-        wakeNow()
       }
     }
   }
@@ -69,14 +63,10 @@ final class SettlingThread: @unchecked Sendable {
   func waitForSyncs() { syncQueue.sync {} }
 
   private func run() {
-    if exchange.failure != nil {
-      context?.wake()
-      return
-    }
+    if exchange.failure != nil { return }
     timer += 1
     isResting.store(false, ordering: .releasing)
     while !isStopping.load(ordering: .relaxed) {
-      let hadResult = exchange.hasResult
       var wait: UInt64 = 0
       do throws(SystemError) {
         if case .wait(let milliseconds) = try settler.step(at: wallMilliseconds()) { wait = milliseconds }
@@ -84,12 +74,9 @@ final class SettlingThread: @unchecked Sendable {
         if error.isNoSpace {
           wait = Self.retryMilliseconds
         } else {
-          exchange.fail(.failed("\(path): \(error)"))
-          context?.wake()
-          return
+          return exchange.fail(.failed("\(path): \(error)"))
         }
       }
-      if !hadResult, exchange.hasResult { context?.wake() }
       if wait > 0 { return schedule(after: wait) }
     }
   }

@@ -184,6 +184,19 @@ import Testing
     try run.reopen()
   }
 
+  @Test func `writes that fill one journal after another get the next one each time`() throws {
+    let subject = try StoreUnderTest(.directory, durability: .none, seed: 1, at: .now)
+    for number in 0..<10_000 {
+      let value = [UInt8](repeating: UInt8(number % 256), count: 1_000)
+      try subject.write { (map) throws(StorageError) in
+        unsafe try map.put("\(number % 500)".bytes.span.bytes, value.span.bytes, revision: map.revision + 1)
+      }
+    }
+    try subject.reopen(at: .now)
+    let count = subject.store.access { $0.count(now: monotonicMilliseconds()) }
+    #expect(count == 500)
+  }
+
   @Test(arguments: [5, 40_000]) func `a value that changes in a journal is not written to a file`(
     byteCount: Int
   ) throws {
