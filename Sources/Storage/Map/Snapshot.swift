@@ -270,8 +270,10 @@ extension EntryMap {
 
   /// How many records and nodes are reclaimed at a time, which takes a fraction of a millisecond.
   private static var reclaimLimit: Int { 1_024 }
-  /// How many are reclaimed by each change, which is more than a change adds.
-  private static var changeReclaimLimit: Int { 32 }
+  /// How many are reclaimed by one of so many changes, which is more than the changes add. Freed a few at a time, records
+  /// would leave holes everywhere that new ones fill, and no chunk of the arena would ever become empty.
+  private static var burstReclaimLimit: Int { 4_096 }
+  private static var changesPerBurst: UInt64 { 128 }
 
   /// Ends a snapshot. Does nothing if it has ended already. Frees some of what only it could see; changes of the map and
   /// `reclaimBriefly` free the rest.
@@ -301,7 +303,7 @@ extension EntryMap {
 
   @inline(never)
   private mutating func endOldSnapshots() {
-    reclaim(limit: Self.changeReclaimLimit)
+    if changeCount.isMultiple(of: Self.changesPerBurst) { reclaim(limit: Self.burstReclaimLimit) }
     updateSnapshotShare()
     while snapshotShare.isExceeded, let epoch = snapshots.endOldest() {
       didEnd(epoch)
