@@ -40,6 +40,15 @@ import Testing
     #expect(reading.requestSubmitted() == .start)
   }
 
+  @Test func `the event loop reads again when no call waits if there are reply streams`() {
+    var reading = started()
+    for _ in 0..<TaskReading.idleTurns {
+      #expect(reading.turn(isAwaited: false, hasStreams: true, now: 0) == .none)
+    }
+    #expect(reading.turn(isAwaited: false, hasStreams: true, now: 0) == .handBack)
+    #expect(!reading.isActive && !reading.hasTurns)
+  }
+
   @Test func `the event loop reads again if a reply takes long, and a task tries again later each time`() {
     var reading = started()
     #expect(reading.turn(isAwaited: true, now: 5) == .none)

@@ -329,7 +329,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   ) -> (continues: Bool, actions: Actions) {
     var actions = Actions()
     let continues = transport.readingTurn(
-      from: socket, isAwaited: pending.waitingCalls > 0, now: now, &actions)
+      from: socket, isAwaited: pending.waitingCalls > 0, hasStreams: pending.hasStreams, now: now, &actions)
     if !defersFlush || !continues { transport.flushIfNeeded(&actions) }
     return (continues, actions)
   }

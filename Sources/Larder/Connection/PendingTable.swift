@@ -58,6 +58,9 @@ struct PendingTable<Caller: Sendable>: Sendable {
 
   // MARK: Adding and removing requests
 
+  /// Whether there are reply streams that have not been read to their end.
+  var hasStreams: Bool { !streams.isEmpty }
+
   /// Whether there is a slot for another request, however many ended streams wait to be read.
   var hasRoom: Bool { firstFree >= 0 || slots.count < Self.maxCount }
 

@@ -10,7 +10,8 @@ import Platform
 /// `maxWait` in vain: with one task that makes call after call, somewhat more than a thread that sleeps.
 ///
 /// The task ends when no call waits for a reply, and the next call starts another one. The event loop reads again if
-/// replies take long, if no call comes, or if other tasks keep the threads.
+/// replies take long, if no call comes, or if other tasks keep the threads; and as soon as the task ends, if there are
+/// reply streams, whose frames come without a call.
 ///
 /// A plain value; the lock of the connection's state protects it.
 struct TaskReading {
@@ -81,8 +82,9 @@ struct TaskReading {
   /// Decides, at the beginning of the task's turn, whether it goes on.
   /// - Parameters:
   ///   - isAwaited: Whether a call waits for a reply.
+  ///   - hasStreams: Whether frames of reply streams may come without a call.
   ///   - now: In nanoseconds.
-  mutating func turn(isAwaited: Bool, now: UInt64) -> Decision {
+  mutating func turn(isAwaited: Bool, hasStreams: Bool = false, now: UInt64) -> Decision {
     wasUsed = true
     guard isActive else {
       hasTask = false
@@ -104,7 +106,7 @@ struct TaskReading {
     }
     guard emptyTurns >= Self.idleTurns else { return .none }
     hasTask = false
-    return .end
+    return hasStreams ? handBack() : .end
   }
 
   /// Decides, every `idleMilliseconds`, whether calls still come, and the task has turns.

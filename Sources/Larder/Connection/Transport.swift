@@ -170,14 +170,15 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   /// Begins a turn of the task that reads from `socket`.
   /// - Parameters:
   ///   - isAwaited: Whether a call waits for a reply.
+  ///   - hasStreams: Whether there are reply streams.
   ///   - now: In nanoseconds.
   /// - Returns: Whether the task goes on.
   mutating func readingTurn(
-    from socket: SharedSocket, isAwaited: Bool, now: UInt64, _ actions: inout Actions
+    from socket: SharedSocket, isAwaited: Bool, hasStreams: Bool, now: UInt64, _ actions: inout Actions
   ) -> Bool {
     // The connection may have been replaced.
     guard self.socket === socket else { return false }
-    let decision = taskReading.turn(isAwaited: isAwaited, now: now)
+    let decision = taskReading.turn(isAwaited: isAwaited, hasStreams: hasStreams, now: now)
     if decision == .handBack { changeInterest(&actions) }
     return decision == .none
   }
