@@ -270,8 +270,9 @@ extension EntryMap {
 
   /// How many records and nodes are reclaimed at a time, which takes a fraction of a millisecond.
   private static var reclaimLimit: Int { 1_024 }
-  /// How many are reclaimed by one of so many changes, which is more than the changes add. Freed a few at a time, records
-  /// would leave holes everywhere that new ones fill, and no chunk of the arena would ever become empty.
+  /// How many are reclaimed when snapshots have ended for the budget, and then by one of so many changes, which is more
+  /// than the changes add. Freed a few at a time, records would leave holes everywhere that new ones fill, and no chunk
+  /// of the arena would ever become empty.
   private static var burstReclaimLimit: Int { 4_096 }
   private static var changesPerBurst: UInt64 { 128 }
 
@@ -303,13 +304,17 @@ extension EntryMap {
 
   @inline(never)
   private mutating func endOldSnapshots() {
-    if changeCount.isMultiple(of: Self.changesPerBurst) { reclaim(limit: Self.burstReclaimLimit) }
+    var reclaims = changeCount.isMultiple(of: Self.changesPerBurst)
     updateSnapshotShare()
     while snapshotShare.isExceeded, let epoch = snapshots.endOldest() {
       didEnd(epoch)
       updateSnapshotShare()
       endedSnapshotCount &+= 1
+      reclaims = true
     }
+    guard reclaims else { return }
+    reclaim(limit: Self.burstReclaimLimit)
+    updateSnapshotShare()
   }
 
   mutating func updateSnapshotShare() {
