@@ -70,7 +70,7 @@ extension EntryMap {
     let target = limitBytes - needed
     let deadline = monotonicNanoseconds() + Self.briefNanoseconds
     var (evictsMore, hasEvicted) = (true, false)
-    while evictsMore, limitedBytes > target, monotonicNanoseconds() < deadline {
+    repeat {
       var count = 0
       while evictsMore, count < Self.briefCount, limitedBytes > target {
         if isExpiryDue(now: now) {
@@ -81,7 +81,7 @@ extension EntryMap {
         }
         count += 1
       }
-    }
+    } while evictsMore && limitedBytes > target && monotonicNanoseconds() < deadline
     if hasEvicted { revision += 1 }
     let isIncomplete = evictsMore && limitedBytes > target
     room = isIncomplete ? LargeValueRoom(limit: limitedBytes, now: now) : LargeValueRoom()
