@@ -1,7 +1,7 @@
 // A library that breaks a server's promises, to check that the system tests notice (LD_PRELOAD; the mode is LYING_DISK).
 //
-//   late     keeps every second pwritev2 back until the next write, as the log engine writes commits: SIGKILL loses what was
-//            acknowledged; and keeps removed files, as the directory engine has them: deleted entries return
+//   late     keeps every second write of commits back until the next write: SIGKILL loses what was acknowledged. The log
+//            engine writes commits by pwritev2, the directory engine to its journals
 //   nosync   syncs nothing: a power cut loses what was acknowledged
 //   slow     breaks nothing, but waits 2 ms before it writes or syncs, so that there is much to lose
 //
@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -79,12 +80,18 @@ ssize_t pwritev2(int file, const struct iovec *parts, int number, off_t offset, 
   return result;
 }
 
-int unlinkat(int folder, const char *name, int flags) {
-  if (is_mode("late") && strchr(name, '@')) return 0;
-  return ((int (*)(int, const char *, int))dlsym(RTLD_NEXT, "unlinkat"))(folder, name, flags);
+static bool is_journal(int file) {
+  char link[64], path[4096] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  if (readlink(link, path, sizeof path - 1) < 0) return false;
+  return strstr(path, "/.journal-") != NULL;
 }
 
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
+  if (is_mode("late") && is_journal(file)) {
+    struct iovec part = {(void *)bytes, size};
+    return pwritev2(file, &part, 1, offset, 0);
+  }
   wait_if_slow();
   pthread_mutex_lock(&lock);
   write_kept((write_call)dlsym(RTLD_NEXT, "pwritev2"));
