@@ -121,3 +121,13 @@ def report(result: unittest.TestResult) -> int:
     for case, reason in result.skipped:
         print(f"SKIPPED {case}: {reason}")
     return len(reports)
+
+
+def report_violations(name: str, violations: Sequence[str], summary: str | None = None) -> int:
+    """Prints the violations of one test, a summary, and the count. Returns the exit status."""
+    for violation in violations:
+        print(f"FAILED {name}: {violation}")
+    if summary:
+        print(summary)
+    print(f"{0 if violations else 1} passed, {1 if violations else 0} failed")
+    return 1 if violations else 0

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from brief_case import report_violations
 from larder import Client, LarderError, Store
 from larder_wire import Code
 from mounted import mount_error, mounted
@@ -154,11 +155,8 @@ def main() -> int:
                 test.run()
             except (LarderError, SystemExit) as error:
                 test.violations.append(f"{error}")
-    for violation in test.violations:
-        print(f"FAILED {options.engine}: {violation}")
-    print(f"{options.engine}: the full disk held {len(test.model)} entries")
-    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
-    return 1 if test.violations else 0
+    summary = f"{options.engine}: the full disk held {len(test.model)} entries"
+    return report_violations(options.engine, test.violations, summary)
 
 
 if __name__ == "__main__":

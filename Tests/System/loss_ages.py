@@ -20,6 +20,7 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from brief_case import report_violations
 from larder import Client, LarderError, Write
 from server_process import Server
 
@@ -133,10 +134,7 @@ def main() -> int:
         test.run()
     except (LarderError, SystemExit) as error:
         test.violations.append(f"{error}")
-    for violation in test.violations:
-        print(f"FAILED {options.engine}: {violation}")
-    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
-    return 1 if test.violations else 0
+    return report_violations(options.engine, test.violations)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import larder_wire as wire
+from brief_case import report_violations
 from larder import Client, LarderError
 from larder_wire import Code, Operation, Write
 from mounted import mount_error, mounted
@@ -178,12 +179,10 @@ def main() -> int:
             test.run()
         except (LarderError, SystemExit) as error:
             test.violations.append(f"{error}")
-    for violation in test.violations:
-        print(f"FAILED {store}, seed {options.seed}: {violation}")
     loss = f", at most the last {test.max_loss:.2f} s lost" if test.interval else " and none lost"
-    print(f"{store}, seed {options.seed}: {options.cuts} power cuts, {test.checked:,} acknowledged writes checked{loss}")
-    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
-    return 1 if test.violations else 0
+    name = f"{store}, seed {options.seed}"
+    summary = f"{name}: {options.cuts} power cuts, {test.checked:,} acknowledged writes checked{loss}"
+    return report_violations(name, test.violations, summary)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from unittest import mock
 
+from brief_case import report_violations
 from larder import Client, LarderError, Write
 from server_process import Server
 
@@ -114,10 +115,7 @@ def main() -> int:
             test.run()
         except (LarderError, SystemExit, subprocess.SubprocessError) as error:
             test.violations.append(f"{error}")
-    for violation in test.violations:
-        print(f"FAILED directory: {violation}")
-    print(f"{0 if test.violations else 1} passed, {1 if test.violations else 0} failed")
-    return 1 if test.violations else 0
+    return report_violations("directory", test.violations)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import Wire
 ///
 /// Owned by a `Connection`.
 struct ConnectionInput: ~Copyable {
-  /// What is left after some of the input was executed.
+  /// What remains once some of the input has been executed.
   enum Rest {
     case nothing
     /// The frame that was there before.
@@ -92,18 +92,21 @@ struct ConnectionInput: ~Copyable {
       inbox.releaseStorage()
       return .nothing
     }
+    keepInbox(maxFrameSize: maxFrameSize)
+    return byteCount > 0 ? .newFrame : .sameFrame
+  }
+
+  /// Keeps what is left in the inbox, in the memory of a large frame if it is the beginning of one.
+  private mutating func keepInbox(maxFrameSize: Int) {
     var rest = ByteBuffer()
     swap(&rest, &inbox)
-    if rest.withSpan({ beginLargeFrame(with: $0, maxFrameSize: maxFrameSize) }) {
-      return byteCount > 0 ? .newFrame : .sameFrame
-    }
+    if rest.withSpan({ beginLargeFrame(with: $0, maxFrameSize: maxFrameSize) }) { return }
     // The storage of a large frame is not kept for the small rest after it.
     if rest.capacity > 16 * (rest.count + ReadBatch.maxInputBytes) {
       unsafe inbox.append(rest.bytes)
     } else {
       swap(&rest, &inbox)
     }
-    return byteCount > 0 ? .newFrame : .sameFrame
   }
 
   private mutating func remove(_ byteCount: Int, of frame: LargeFrame, maxFrameSize: Int) -> Rest {

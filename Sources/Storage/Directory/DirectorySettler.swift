@@ -315,8 +315,7 @@ final class DirectorySettler: @unchecked Sendable {
 
   // MARK: The end
 
-  /// Records where the frames end, all of which are on disk. If all entries have their files, no journal is needed any
-  /// more.
+  /// Records where the frames end; all of them are on disk. Removes the journals if every entry has its file.
   func close() throws(SystemError) {
     let progress = exchange.progress
     if isSettled {

@@ -113,7 +113,7 @@ struct SnapshotTable {
     return elements[index].tokenCount == 0 ? end(at: index) : nil
   }
 
-  /// Ends the oldest snapshot that is not pinned, whoever has tokens of it.
+  /// Ends the oldest snapshot that isn't pinned, even if readers still hold tokens for it.
   /// - Returns: Its epoch; nil if there is none.
   mutating func endOldest() -> UInt64? {
     elements.firstIndex { !$0.isPinned }.map { end(at: $0) }
