@@ -45,6 +45,10 @@ import Testing
     #expect(try server.larder("load", "items", "-", input: lines.joined(separator: "\n")).status == 0)
     for key in ["a", "b", "c"] { _ = try server.larder("put", "files", key, "value of \(key)") }
     _ = try server.larder("put", "files", "soon", "gone", "--expire", "1h")
+    // The next journal shows that the frames in the first one aren't needed any more.
+    for _ in 0..<3_000 where !FileManager.default.fileExists(atPath: file("files", ".journal-2").path) {
+      usleep(10_000)
+    }
     server.stop()
   }
 

@@ -22,16 +22,21 @@ package enum Journal {
   static let largeByteCount = 64 << 20
   /// The maximum size of a journal, and of all journals whose entries' files are yet to be written.
   static let maxByteCount = 1 << 30
+  /// More than the numbers that a store can use up in its life.
+  static let maxCount = Int(Int32.max)
 
   static func name(_ number: Int) -> String { prefix + String(number) }
 
   static func isJournalOrList(_ name: String) -> Bool { name == listName || isName(name) }
 
-  /// Returns whether a file is a journal, by its name.
-  static func isName(_ name: String) -> Bool {
-    guard name.hasPrefix(prefix), let number = Int(name.dropFirst(prefix.count)) else { return false }
-    return number >= 0 && Self.name(number) == name
+  /// Returns the number in the name of a journal; nil for other files.
+  static func number(_ name: String) -> Int? {
+    guard name.hasPrefix(prefix), let number = Int(name.dropFirst(prefix.count)) else { return nil }
+    return (0..<maxCount).contains(number) && Self.name(number) == name ? number : nil
   }
+
+  /// Returns whether a file is a journal, by its name.
+  static func isName(_ name: String) -> Bool { number(name) != nil }
 }
 
 /// The header of a journal. The file begins with two copies of it.
@@ -244,7 +249,8 @@ struct JournalList: Equatable {
     guard fields.starts(with: Self.mark), Array(fields[..<body]).checksum() == fields.integer(at: body, as: UInt32.self)
     else { return nil }
     let values = (1...6).map { fields.integer(at: 8 * $0, as: UInt64.self) }
-    guard values[1] <= values[2], values[2] < UInt64(Int32.max), max(values[0], values[4]) <= UInt64(Int64.max) else {
+    guard values[1] <= values[2], values[2] <= UInt64(Journal.maxCount), max(values[0], values[4]) <= UInt64(Int64.max)
+    else {
       return nil
     }
     (sequence, numbers, start) = (values[0], Int(values[1])..<Int(values[2]), values[3])

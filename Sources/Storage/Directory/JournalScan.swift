@@ -50,6 +50,7 @@ struct JournalScan {
       // The change from version 2 to version 3 was interrupted.
       read(Journal.name(0), 0, folder)
     } else if !files.isEmpty || names.contains(DirectoryFolder.markerName) {
+      readWithoutList(folder, files, progress)
       fail(Journal.listName, at: 0, "it is missing, although a server has opened this folder")
     }
   }
@@ -80,6 +81,7 @@ struct JournalScan {
     }
     guard let list = JournalList(in: bytes) else {
       if JournalHeader(in: bytes, number: 0) != nil { return read(Journal.listName, 0, folder) }
+      readWithoutList(folder, files, progress)
       return fail(Journal.listName, at: 0, "neither copy is valid in version 2 or 3 of the format")
     }
     (self.list, position, lastRevision) = (list, list.start, list.revision)
@@ -94,16 +96,44 @@ struct JournalScan {
       let count = end - position
       return fail(frontier.name, at: frontier.offset, "\(count) bytes of frames are missing from here on")
     }
-    let next = Journal.name(list.numbers.upperBound)
-    if unlisted.contains(next), hasFrame(next, list.numbers.upperBound, folder) {
-      fail(Journal.listName, at: 0, "the list is older than \(next)")
+    let next = list.numbers.upperBound
+    if files.contains(Journal.name(next)), firstPosition(next, folder) == position {
+      readAll(from: next, folder, files, progress)
+      fail(Journal.listName, at: 0, "the list is older than \(Journal.name(next))")
     }
   }
 
-  private func hasFrame(_ name: String, _ number: Int, _ folder: DirectoryFolder) -> Bool {
-    guard let bytes = try? folder.open(name, .reading).contents(), let header = JournalHeader(in: bytes, number: number)
-    else { return false }
-    return JournalFrame(in: bytes, at: Journal.start, of: header)?.position == position
+  /// Reads the last journals with consecutive numbers. If there are others, an interrupted removal has left them.
+  private mutating func readWithoutList(_ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void) {
+    guard let last = files.compactMap(Journal.number).max() else { return }
+    var first = last
+    while files.contains(Journal.name(first - 1)) { first -= 1 }
+    for number in first...last {
+      guard let start = firstPosition(number, folder) else { continue }
+      position = start
+      break
+    }
+    readAll(from: first, folder, files, progress)
+  }
+
+  /// Reads that journal and those that follow it, for a check: without their list, they can't be known to be complete.
+  private mutating func readAll(
+    from first: Int, _ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void
+  ) {
+    var number = first
+    while problem == nil, files.contains(Journal.name(number)) {
+      read(Journal.name(number), number, folder)
+      number += 1
+      progress()
+    }
+  }
+
+  /// Returns the position of a journal's first frame; nil if it has none.
+  private func firstPosition(_ number: Int, _ folder: DirectoryFolder) -> UInt64? {
+    guard let bytes = try? folder.open(Journal.name(number), .reading).contents(),
+      let header = JournalHeader(in: bytes, number: number)
+    else { return nil }
+    return JournalFrame(in: bytes, at: Journal.start, of: header)?.position
   }
 
   private mutating func read(_ name: String, _ number: Int, _ folder: DirectoryFolder) {

@@ -265,6 +265,38 @@ struct DirectoryCheckTests {
     #expect(try DirectoryRun.entries(of: &map) == expected)
   }
 
+  @Test(arguments: ["missing", "damaged", "old"]) func `without the list, the journals are salvaged`(
+    list state: String
+  ) throws {
+    let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
+    run.put("gone".bytes, [1])
+    try run.write()
+    try run.performMaintenance()
+    let list = try folder.contents(".journal")
+    // From here on, there are no files, but several journals.
+    for number in 0..<40 {
+      run.put("key \(number % 30)".bytes, [UInt8](repeating: UInt8(number), count: 1_000))
+      try run.write()
+    }
+    run.delete("gone".bytes)
+    try run.write()
+    try #require(folder.names().filter { $0.hasPrefix(".journal-") }.count > 2)
+    switch state {
+    case "missing": try LocalFileSystem().remove(folder.file(".journal"))
+    case "damaged": try folder.put(".journal", [UInt8](repeating: 1, count: list.count))
+    default: try folder.put(".journal", list)
+    }
+
+    #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+    let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
+    #expect(report.issues.map(\.name) == [".journal"] && report.entries == 30)
+    var map = EntryMap()
+    let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
+    #expect(found.isClean && found.revision == report.revision)
+    #expect(try DirectoryRun.entries(of: &map) == run.model.entries)
+  }
+
   @Test func `opening removes leftovers`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
