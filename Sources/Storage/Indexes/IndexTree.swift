@@ -14,6 +14,8 @@ final class IndexTree: @unchecked Sendable {
     let figures: Figures
     fileprivate var retainedEntries: [(entry: UInt32, revision: UInt64)] = []
     fileprivate var retainedNodes: [UInt32] = []
+    /// The bytes of these entries and nodes.
+    fileprivate var retainedBytes = 0
   }
 
   /// How many entries and documents an index has, and which fields have several keys in a document.
@@ -45,7 +47,9 @@ final class IndexTree: @unchecked Sendable {
   private var multiCounts: [Int]
   /// Oldest first.
   private var views: [View] = []
-  /// The bytes of entries and nodes that only views see.
+  /// The views that have ended, with what is still to be reclaimed of them.
+  private var endedViews: [View] = []
+  /// The bytes of entries and nodes that only views see or saw.
   private(set) var retainedBytes = 0
 
   init(fieldCount: Int) { multiCounts = Array(repeating: 0, count: fieldCount) }
@@ -68,6 +72,10 @@ final class IndexTree: @unchecked Sendable {
   }
   var isEmpty: Bool { order.count == 0 && keptDocuments.isEmpty }
   var hasViews: Bool { !views.isEmpty }
+  /// Whether anything is still to be reclaimed of views that have ended.
+  var hasEndedViews: Bool { !endedViews.isEmpty }
+  /// The bytes of entries and nodes that are kept for views. O(views).
+  var visibleBytes: Int { views.reduce(0) { $0 + $1.retainedBytes } }
 
   @inline(__always)
   private func entries(of records: Records) -> IndexEntries { IndexEntries(arena.view, of: records) }
@@ -227,7 +235,7 @@ final class IndexTree: @unchecked Sendable {
     let units = unsafe IndexEntry(at: arena.address(entry)).units
     guard isShared(document) else { return arena.free(entry, units: units) }
     views[views.count - 1].retainedEntries.append((entry, document.revision))
-    retainedBytes += Int(units) * 8
+    countRetained(Int(units) * 8)
   }
 
   private func retireNodes() {
@@ -236,9 +244,14 @@ final class IndexTree: @unchecked Sendable {
       for node in order.replacedNodes { order.free(node) }
     } else {
       views[views.count - 1].retainedNodes += order.replacedNodes
-      retainedBytes += order.replacedNodes.count * OrderNode.byteCount
+      countRetained(order.replacedNodes.count * OrderNode.byteCount)
     }
     order.forgetReplacedNodes()
+  }
+
+  private func countRetained(_ byteCount: Int) {
+    views[views.count - 1].retainedBytes += byteCount
+    retainedBytes += byteCount
   }
 
   /// Begins a view for a snapshot of the map.
@@ -247,28 +260,53 @@ final class IndexTree: @unchecked Sendable {
     order.beginEpoch(after: epoch)
   }
 
-  /// Ends the view of a snapshot, if the tree has one, and frees what only it could see.
+  /// Ends the view of a snapshot, if the tree has one. `reclaim` frees what only it could see.
   func endView(epoch: UInt64) {
     guard let index = views.firstIndex(where: { $0.epoch == epoch }) else { return }
     let ended = views.remove(at: index)
     order.endEpochs(after: views.last?.epoch ?? 0)
-    let (olderEpoch, olderRevision) = index > 0 ? (views[index - 1].epoch, views[index - 1].revision) : (0, 0)
-    for node in ended.retainedNodes {
-      if order.epoch(of: node) <= olderEpoch {
-        views[index - 1].retainedNodes.append(node)
+    if ended.retainedBytes > 0 { endedViews.append(ended) }
+  }
+
+  /// Frees entries and nodes that were kept for views that have ended, or passes them to the next older views.
+  /// - Parameter limit: The maximum number of entries and nodes.
+  /// - Returns: How many there were.
+  func reclaim(limit: Int) -> Int {
+    var count = 0
+    while count < limit, let last = endedViews.indices.last {
+      let older = views.lastIndex { $0.epoch < endedViews[last].epoch }
+      if let node = endedViews[last].retainedNodes.popLast() {
+        reclaim(node: node, older)
+      } else if let entry = endedViews[last].retainedEntries.popLast() {
+        reclaim(entry: entry.entry, entry.revision, older)
       } else {
-        order.free(node)
-        retainedBytes -= OrderNode.byteCount
+        endedViews.removeLast()
+        continue
       }
+      count += 1
     }
-    for retained in ended.retainedEntries {
-      if retained.revision <= olderRevision {
-        views[index - 1].retainedEntries.append(retained)
-      } else {
-        let units = unsafe IndexEntry(at: arena.address(retained.entry)).units
-        arena.free(retained.entry, units: units)
-        retainedBytes -= Int(units) * 8
-      }
+    return count
+  }
+
+  /// - Parameter older: The next older view.
+  private func reclaim(node: UInt32, _ older: Int?) {
+    if let older, order.epoch(of: node) <= views[older].epoch {
+      views[older].retainedNodes.append(node)
+      views[older].retainedBytes += OrderNode.byteCount
+    } else {
+      order.free(node)
+      retainedBytes -= OrderNode.byteCount
+    }
+  }
+
+  private func reclaim(entry: UInt32, _ revision: UInt64, _ older: Int?) {
+    let units = unsafe IndexEntry(at: arena.address(entry)).units
+    if let older, revision <= views[older].revision {
+      views[older].retainedEntries.append((entry, revision))
+      views[older].retainedBytes += Int(units) * 8
+    } else {
+      arena.free(entry, units: units)
+      retainedBytes -= Int(units) * 8
     }
   }
 

@@ -57,7 +57,7 @@ final class MapIndex: @unchecked Sendable {
   var figures: IndexTree.Figures { tree.figures }
   var memoryBytes: Int { allTrees.reduce(0) { $0 + $1.memoryBytes } }
   var pagedBytes: Int { allTrees.reduce(0) { $0 + $1.pagedBytes } }
-  var retainedBytes: Int { allTrees.reduce(0) { $0 + $1.retainedBytes } }
+  var visibleBytes: Int { allTrees.reduce(0) { $0 + $1.visibleBytes } }
   var limitedBytes: Int { tree.limitedBytes + (build?.base?.limitedBytes ?? 0) }
   private var allTrees: [IndexTree] { [tree] + (build?.base.map { [$0] } ?? []) + formerTrees }
   var hasViews: Bool { allTrees.contains(where: \.hasViews) }
@@ -138,6 +138,16 @@ final class MapIndex: @unchecked Sendable {
     tree.endView(epoch: epoch)
     for former in formerTrees { former.endView(epoch: epoch) }
     formerTrees.removeAll { !$0.hasViews }
+  }
+
+  /// Whether anything is still to be reclaimed of views that have ended.
+  var hasEndedViews: Bool { allTrees.contains(where: \.hasEndedViews) }
+
+  /// Frees entries and nodes that were kept for views that have ended.
+  /// - Parameter limit: The maximum number of entries and nodes.
+  /// - Returns: How many there were.
+  func reclaim(limit: Int) -> Int {
+    allTrees.reduce(0) { $0 + $1.reclaim(limit: limit - $0) }
   }
 
   /// Returns what a living snapshot sees of the index.

@@ -12,6 +12,8 @@ final class MapIndexes: @unchecked Sendable {
   private(set) var indexes: [MapIndex] = []
   /// Indexes that were deleted, but that views see.
   private var formerIndexes: [MapIndex] = []
+  /// Whether anything is still to be reclaimed of views that have ended.
+  private(set) var hasEndedViews = false
   private var maker: IndexKeyMaker
   private var oldKeys = IndexKeys()
   private var newKeys = IndexKeys()
@@ -42,7 +44,8 @@ final class MapIndexes: @unchecked Sendable {
   var isEmpty: Bool { indexes.isEmpty && formerIndexes.isEmpty }
   var memoryBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.memoryBytes } }
   var pagedBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.pagedBytes } }
-  var retainedBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.retainedBytes } }
+  /// The bytes of entries and nodes that are kept for the views of living snapshots.
+  var visibleBytes: Int { (indexes + formerIndexes).reduce(0) { $0 + $1.visibleBytes } }
   var limitedBytes: Int { indexes.reduce(0) { $0 + $1.limitedBytes } }
 
   // MARK: The list
@@ -144,6 +147,19 @@ final class MapIndexes: @unchecked Sendable {
   func endViews(epoch: UInt64) {
     for index in indexes + formerIndexes { index.endView(epoch: epoch) }
     formerIndexes.removeAll { !$0.hasViews }
+    updateHasEndedViews()
+  }
+
+  private func updateHasEndedViews() { hasEndedViews = (indexes + formerIndexes).contains(where: \.hasEndedViews) }
+
+  /// Frees entries and nodes that were kept for views that have ended.
+  /// - Parameter limit: The maximum number of entries and nodes.
+  /// - Returns: How many there were.
+  func reclaim(limit: Int) -> Int {
+    guard hasEndedViews else { return 0 }
+    let count = (indexes + formerIndexes).reduce(0) { $0 + $1.reclaim(limit: limit - $0) }
+    updateHasEndedViews()
+    return count
   }
 
   /// The indexes that a snapshot may see.

@@ -289,17 +289,21 @@ extension EntryMap {
   /// the store's lock meanwhile.
   /// - Returns: Whether there is more.
   package mutating func reclaimBriefly() -> Bool {
-    guard snapshots.hasEnded else { return false }
+    guard hasEndedSnapshots else { return false }
     reclaim(limit: Self.reclaimLimit)
     updateSnapshotShare()
-    return snapshots.hasEnded
+    return hasEndedSnapshots
   }
+
+  /// Whether anything is still to be reclaimed of snapshots that have ended.
+  @inline(__always)
+  private var hasEndedSnapshots: Bool { snapshots.hasEnded || indexes?.hasEndedViews ?? false }
 
   /// Ends the map's oldest snapshots while those of all maps keep more than their budget permits, and frees some of what
   /// snapshots that have ended could see. Call it after a change that may have added to what they keep.
   @inline(__always)
   mutating func enforceSnapshotBudget() {
-    if !snapshots.isEmpty || snapshots.hasEnded { endOldSnapshots() }
+    if !snapshots.isEmpty || hasEndedSnapshots { endOldSnapshots() }
   }
 
   @inline(never)
@@ -318,7 +322,7 @@ extension EntryMap {
   }
 
   mutating func updateSnapshotShare() {
-    snapshotShare.set(snapshots.visibleBytes + (indexes?.retainedBytes ?? 0))
+    snapshotShare.set(snapshots.visibleBytes + (indexes?.visibleBytes ?? 0))
   }
 
   private mutating func didEnd(_ epoch: UInt64) {
@@ -326,8 +330,8 @@ extension EntryMap {
     indexes?.endViews(epoch: epoch)
   }
 
-  /// Frees that many of the records and nodes that were kept for snapshots that have ended, or passes them to the next
-  /// older snapshots.
+  /// Frees that many of the records, nodes and entries of indexes that were kept for snapshots that have ended, or passes
+  /// them to the next older snapshots.
   /// - Returns: Whether there were any.
   @discardableResult
   mutating func reclaim(limit: Int = .max) -> Bool {
@@ -347,6 +351,7 @@ extension EntryMap {
         free(handle)
       }
     }
+    if left > 0, let indexes { left -= indexes.reclaim(limit: left) }
     return left < limit
   }
 

@@ -76,6 +76,7 @@ struct IndexRun: ~Copyable {
     let (snapshot, copies) = snapshots.remove(at: index)
     try map.validateIndexes(in: snapshot, copies)
     map.end(snapshot)
+    if Bool.random(using: &random) { _ = map.reclaimBriefly() }
   }
 
   private mutating func check() throws {
@@ -94,12 +95,14 @@ struct IndexRun: ~Copyable {
     snapshots = []
     try check()
     map.validate()
-    for copy in try map.copies(in: map.snapshot(now: now)) {
+    let last = map.snapshot(now: now)
+    for copy in try map.copies(in: last) {
       let revision = map.revision + 1
       _ = unsafe try map.delete(copy.key.span.bytes, revision: revision, now: 0)
     }
-    map.end(map.snapshot(now: now))
-    map.end(map.snapshot(now: now))
+    map.end(last)
+    while map.reclaimBriefly() {}
+    #expect(map.indexes?.visibleBytes ?? 0 == 0 && map.indexes?.hasEndedViews != true)
     #expect(map.indexReports.allSatisfy { $0.entryCount == 0 && $0.documentCount == 0 })
     // An empty tree keeps its root.
     #expect(map.indexes?.limitedBytes ?? 0 <= map.indexReports.count * OrderNode.byteCount, "LARDER_SEED=\(seed)")

@@ -34,6 +34,27 @@ import Testing
     #expect(map.indexReports.map(\.index.name) == ["b"])
   }
 
+  @Test func `free in slices what only an ended snapshot saw`() throws {
+    var map = EntryMap()
+    _ = try map.ensureIndex(DocumentIndex(["a"]))
+    for number in 0..<5_000 { try map.write("\(number)".bytes, Array(#"{"a": \#(number)}"#.utf8)) }
+    guard let indexes = map.indexes else { preconditionFailure("the map has an index") }
+    let before = indexes.limitedBytes
+    let snapshot = map.snapshot(now: 0)
+    for number in 0..<5_000 { try map.write("\(number)".bytes, Array(#"{"a": -\#(number)}"#.utf8)) }
+    #expect(indexes.visibleBytes > 100_000)
+    map.end(snapshot)
+    #expect(indexes.visibleBytes == 0)
+    var slices = 1
+    while map.reclaimBriefly() { slices += 1 }
+    #expect(slices > 5)
+    #expect(!indexes.hasEndedViews)
+    // Only nodes that are less full make a difference.
+    #expect(abs(indexes.limitedBytes - before) < before / 2)
+    let last = map.snapshot(now: 0)
+    try map.validateIndexes(in: last, map.copies(in: last))
+  }
+
   @Test func `are 64 at most`() throws {
     var map = EntryMap()
     for number in 0..<64 { _ = try map.ensureIndex(DocumentIndex(["f\(number)"])) }
