@@ -154,11 +154,8 @@ extension EntryMap {
   private mutating func evict(_ handle: UInt32, hash: UInt32, revision: UInt64) -> Bool {
     do throws(StorageError) {
       if !snapshots.isEmpty { try order.reserve() }
-      let record = record(handle)
-      let isExpiring = record.hasExpiry
-      recordDelete(record.key, revision: revision)
+      recordDelete(record(handle).key, revision: revision)
       try remove(handle, hash: hash)
-      if isExpiring { compactExpiryQueue() }
       evictedCount &+= 1
       return true
     } catch {

@@ -174,7 +174,10 @@ extension EntryMap {
     order.remove(handle, key: record.key, in: arena.records)
     keyBytes -= record.key.count
     valueBytes -= record.valueByteCount
-    if record.hasExpiry { expiryQueue.noteRemoval() }
+    if record.hasExpiry {
+      expiryQueue.noteRemoval()
+      compactExpiryQueue()
+    }
     endIndexChange(to: nil)
     retire(handle)
     retireReplacedNodes()

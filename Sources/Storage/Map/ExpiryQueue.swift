@@ -1,52 +1,39 @@
 import Platform
 
-/// The times when entries expire, soonest first: a binary heap of times and hashes of keys.
+/// The times when entries expire.
 ///
 /// Every live entry with an expiry has at least one item under its hash that isn't later than that expiry. An item may
 /// be too early or its entry gone, because overwriting or deleting an entry leaves its item in the queue: the code that
-/// pops an item looks the entry up, and pushes it again if it expires later. Owned by one `EntryMap` and used under its
-/// store's lock.
-struct ExpiryQueue {
-  struct Item: Comparable {
-    // Two halves keep an item at 12 bytes.
-    private let upper: UInt32
-    private let lower: UInt32
-    let hash: UInt32
+/// pops an item looks the entry up, and pushes it again if it expires later. If many items are not needed any more, a
+/// compaction examines all of them, a few with every change. Owned by one `EntryMap` and used under its store's lock.
+struct ExpiryQueue: ~Copyable {
+  typealias Item = ExpiryHeap.Item
 
-    init(expiry: UInt64, hash: UInt32) {
-      upper = UInt32(truncatingIfNeeded: expiry >> 32)
-      lower = UInt32(truncatingIfNeeded: expiry)
-      self.hash = hash
-    }
-
-    var expiry: UInt64 { UInt64(upper) << 32 | UInt64(lower) }
-
-    static func < (left: Item, right: Item) -> Bool { left.expiry < right.expiry }
-  }
-
-  private var items: [Item] = []
+  private var heap = ExpiryHeap()
+  /// The items that a compaction is yet to examine; empty between two compactions.
+  private var unexamined = ExpiryHeap()
+  /// The hashes of the items that the compaction has kept.
+  private var keptHashes: Set<UInt32> = []
   /// The number of live entries with an expiry.
   private(set) var entryCount = 0
   /// Whether an item was pushed, since `forgetSooner`, that is sooner than all others.
   private(set) var hasSooner = false
 
-  var count: Int { items.count }
-  var first: Item? { items.first }
+  var count: Int { heap.count + unexamined.count }
+  /// The soonest item.
+  var first: Item? {
+    guard let next = unexamined.first else { return heap.first }
+    return heap.first.map { min($0, next) } ?? next
+  }
   /// The bytes of the items, without spare capacity.
-  var usedBytes: Int { items.count * MemoryLayout<Item>.stride }
-  var memoryBytes: Int { items.capacity * MemoryLayout<Item>.stride }
-  /// Whether the queue has many more items than there are entries.
-  var needsCompaction: Bool { items.count > 2 * entryCount + 1_024 }
+  var usedBytes: Int { heap.usedBytes + unexamined.usedBytes }
+  var memoryBytes: Int {
+    heap.memoryBytes + unexamined.memoryBytes + keptHashes.capacity * MemoryLayout<UInt32>.stride
+  }
 
   mutating func push(expiry: UInt64, hash: UInt32) {
-    items.append(Item(expiry: expiry, hash: hash))
-    var index = items.count - 1
-    var items = items.mutableSpan
-    while index > 0, items[index] < items[(index - 1) / 2] {
-      items.swapAt(index, (index - 1) / 2)
-      index = (index - 1) / 2
-    }
-    if index == 0 { hasSooner = true }
+    if expiry < first?.expiry ?? .max { hasSooner = true }
+    heap.push(Item(expiry: expiry, hash: hash))
   }
 
   mutating func forgetSooner() { hasSooner = false }
@@ -54,23 +41,9 @@ struct ExpiryQueue {
   /// Removes and returns the soonest item.
   /// - Precondition: The queue isn't empty.
   mutating func pop() -> Item {
-    items.swapAt(0, items.count - 1)
-    let popped = items.removeLast()
-    siftDown()
-    return popped
-  }
-
-  private mutating func siftDown() {
-    let count = items.count
-    var index = 0
-    var items = items.mutableSpan
-    while 2 * index + 1 < count {
-      var child = 2 * index + 1
-      if child + 1 < count, items[child + 1] < items[child] { child += 1 }
-      guard items[child] < items[index] else { return }
-      items.swapAt(index, child)
-      index = child
-    }
+    guard let next = unexamined.first else { return heap.popFirst() }
+    if let first = heap.first, first < next { return heap.popFirst() }
+    return unexamined.popFirst()
   }
 
   /// Notes that an entry now expires at another time than before; 0 means never.
@@ -82,15 +55,29 @@ struct ExpiryQueue {
   /// Notes that an entry with an expiry is gone. Its item stays.
   mutating func noteRemoval() { entryCount -= 1 }
 
-  /// Removes the items that no entry needs.
-  /// - Parameter soonest: Returns the soonest expiry among the entries with a hash.
-  mutating func compact(soonest: (UInt32) -> UInt64?) {
-    var kept: [Item] = []
-    for item in items.sorted(by: { $0.hash < $1.hash }) where kept.last?.hash != item.hash {
-      if let expiry = soonest(item.hash) { kept.append(Item(expiry: expiry, hash: item.hash)) }
+  // MARK: Compaction
+
+  /// Whether the queue has many more items than there are entries, or a compaction goes on.
+  var needsCompaction: Bool { !unexamined.isEmpty || heap.count > 2 * entryCount + 1_024 }
+
+  /// Takes an item that a compaction examines, the first one if none goes on: `keep` adds it again.
+  /// - Returns: The hash of the item; nil if another one with this hash was kept.
+  mutating func takeUnexamined() -> UInt32? {
+    if unexamined.isEmpty {
+      swap(&heap, &unexamined)
+      // Reserved at once, so that it doesn't grow, unless many more entries come.
+      keptHashes.reserveCapacity(min(unexamined.count, entryCount + unexamined.count / 4))
     }
-    // A sorted array is a heap.
-    items = kept.sorted()
+    let hash = unexamined.popLast().hash
+    let isNeeded = !keptHashes.contains(hash)
+    if unexamined.isEmpty { keptHashes = [] }
+    return isNeeded ? hash : nil
+  }
+
+  /// Adds an item that `takeUnexamined` has returned, with the soonest expiry among the entries with its hash.
+  mutating func keep(_ hash: UInt32, expiry: UInt64) {
+    heap.push(Item(expiry: expiry, hash: hash))
+    if !unexamined.isEmpty { keptHashes.insert(hash) }
   }
 }
 
@@ -179,12 +166,21 @@ extension EntryMap {
     compactExpiryQueue()
   }
 
-  /// Keeps the queue from filling up with items whose entries are gone or expire later.
+  /// How many items of the queue a change examines during a compaction, which is then over before the queue has grown by
+  /// half.
+  private static var examinedItemCount: Int { 4 }
+
+  /// Keeps the queue from filling up with items whose entries are gone or expire later. Call it after changes that leave
+  /// such items.
+  @inline(__always)
   mutating func compactExpiryQueue() {
-    guard expiryQueue.needsCompaction else { return }
-    // The entries are looked up in the map, which can't be done while the queue inside it changes.
-    var queue = expiryQueue
-    queue.compact { hash in soonest(hash: hash)?.expiry }
-    expiryQueue = queue
+    if expiryQueue.needsCompaction { examineItems() }
+  }
+
+  private mutating func examineItems() {
+    for _ in 0..<Self.examinedItemCount where expiryQueue.needsCompaction {
+      guard let hash = expiryQueue.takeUnexamined(), let (_, expiry) = soonest(hash: hash) else { continue }
+      expiryQueue.keep(hash, expiry: expiry)
+    }
   }
 }
