@@ -28,7 +28,7 @@ final class Connection: Sendable {
   private let reporter: ConnectionReporter?
 
   /// The number of concurrent calls from which on requests are coalesced.
-  private static let coalescingThreshold = 16
+  private static let coalescingThreshold = CallGathering.callCounts.upperBound
   private static let helloID = UInt32.max
 
   init(number: Int, address: Address, configuration: LarderClient.Configuration, eventLoop: ClientEventLoop) {
@@ -248,13 +248,17 @@ final class Connection: Sendable {
   private func readReplies(from socket: SharedSocket) async {
     while true {
       let now = monotonicNanoseconds()
-      let (continues, actions) = state.withLock {
+      let (turn, actions) = state.withLock {
         $0.readingTurn(from: socket, now: now, defersFlush: isCoalescing.load(ordering: .acquiring))
       }
       perform(actions)
-      guard continues else { return }
-      let failure = receiver.withLock { $0.receives(from: socket) ? receive(&$0) : nil }
-      if let failure { return perform(state.withLock { $0.readingFailed(from: socket, failure) }) }
+      switch turn {
+      case .read:
+        let failure = receiver.withLock { $0.receives(from: socket) ? receive(&$0) : nil }
+        if let failure { return perform(state.withLock { $0.readingFailed(from: socket, failure) }) }
+      case .wait: break
+      case .end: return
+      }
       await Task.yield()
     }
   }

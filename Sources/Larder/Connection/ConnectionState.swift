@@ -17,6 +17,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// The socket, its life cycle, and what waits to be written to it. The event loop connects it and closes it.
   var transport: Transport<Caller>
   private var pending: PendingTable<Caller>
+  private var gathering = CallGathering()
   /// The calls that wait for a connection, or for a place among the requests in flight.
   private var waiters = WaiterQueue<Caller>()
   /// The number of places among the requests in flight that are reserved for calls.
@@ -75,6 +76,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     let submission = send(request, measure, target, attempt, isCancelled: isCancelled)
     switch submission {
     case .sent:
+      gathering.requestSubmitted()
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
       if transport.decideReader(&actions) {
         nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.now + TaskReading.idleMilliseconds)
@@ -91,8 +93,10 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     if nextDeadlineCheck < previousCheck, actions.eventLoop == .none {
       actions.eventLoop = .wakeBy(nextDeadlineCheck)
     }
-    // The first request is sent at once, so that the server wakes up meanwhile, and the others are sent together.
-    let leavesFlush = transport.hasReadingTask && pending.waitingCalls > 1
+    // The first request is sent at once, so that the server wakes up meanwhile, unless many are about to follow. The
+    // others are sent together.
+    let isFirst = pending.waitingCalls <= 1 && !gathering.holdsFirstRequest(inFlight: pending.waitingCalls)
+    let leavesFlush = transport.hasReadingTask && !isFirst
     if !defersFlush, !leavesFlush { transport.flushIfNeeded(&actions) }
     return (actions, pending.inFlight)
   }
@@ -291,6 +295,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     lastReceived = now
     transport.received()
     let scan = pending.scan(bytes, maxFrameLength: maxFrameLength, into: &completions)
+    gathering.received(replies: completions.count)
     var actions = Actions()
     if !scan.storeEvents.isEmpty || stores.hasStaleHandles { processStoreEvents(scan.storeEvents, &actions) }
     if stores.hasHandleWaiters { wakeHandleWaiters(now: now, &actions) }
@@ -319,19 +324,28 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     actions.resume(stores.popHandleWaiters(available), .retry(nil))
   }
 
+  /// What the task that reads the replies does in a turn.
+  enum ReadingTurn: Sendable {
+    /// It looks for bytes.
+    case read
+    /// It lets other tasks run.
+    case wait
+    case end
+  }
+
   /// Begins a turn of the task that reads from `socket`, which also writes what calls have left for it.
   /// - Parameters:
   ///   - now: In nanoseconds.
   ///   - defersFlush: Whether a call is about to write the output of all.
-  /// - Returns: Whether the task goes on.
   mutating func readingTurn(
     from socket: SharedSocket, now: UInt64, defersFlush: Bool
-  ) -> (continues: Bool, actions: Actions) {
+  ) -> (turn: ReadingTurn, actions: Actions) {
     var actions = Actions()
+    if gathering.mustWait(inFlight: pending.waitingCalls) { return (.wait, actions) }
     let continues = transport.readingTurn(
       from: socket, isAwaited: pending.waitingCalls > 0, hasStreams: pending.hasStreams, now: now, &actions)
     if !defersFlush || !continues { transport.flushIfNeeded(&actions) }
-    return (continues, actions)
+    return (continues ? .read : .end, actions)
   }
 
   /// Records that a task has found the end of the connection.
