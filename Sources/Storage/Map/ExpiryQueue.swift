@@ -98,7 +98,7 @@ extension EntryMap {
   }
 
   /// The time that `expireBriefly` takes at most, in nanoseconds, but for its last few entries.
-  private static var briefNanoseconds: UInt64 { 200_000 }
+  private static var briefNanoseconds: UInt64 { 300_000 }
   /// The number of queue items that it examines before it looks at the clock again.
   private static var briefLimit: Int { 16 }
 
@@ -128,7 +128,8 @@ extension EntryMap {
     var (removed, left) = (0, limit)
     while left > 0, let first = expiryQueue.first, first.expiry <= now {
       let hash = expiryQueue.pop().hash
-      while let (handle, expiry) = soonest(hash: hash) {
+      var next = soonest(hash: hash)
+      while let (handle, expiry, isOnly) = next {
         guard expiry <= now, (try? remove(handle, hash: hash)) != nil else {
           // The expiry was extended since. Or the system has no memory for the copy of a node, and the entry must wait.
           expiryQueue.push(expiry: max(expiry, now + 1), hash: hash)
@@ -136,23 +137,26 @@ extension EntryMap {
         }
         removed += 1
         expiredCount &+= 1
+        next = isOnly ? nil : soonest(hash: hash)
       }
       left -= 1
     }
     return removed
   }
 
-  /// Returns the live entry that expires soonest among those with this hash.
-  private func soonest(hash: UInt32) -> (handle: UInt32, expiry: UInt64)? {
+  /// Returns the live entry that expires soonest among those with this hash, and whether it is the only one with an
+  /// expiry.
+  private func soonest(hash: UInt32) -> (handle: UInt32, expiry: UInt64, isOnly: Bool)? {
     var found: (handle: UInt32, expiry: UInt64)?
+    var count = 0
     hashIndex.visitCandidates(hash: hash) { handle in
       let record = record(handle)
-      if record.hasExpiry, hashIndex.hash(record.key) == hash, record.expiry < found?.expiry ?? .max {
-        found = (handle, record.expiry)
-      }
+      guard record.hasExpiry, hashIndex.hash(record.key) == hash else { return true }
+      count += 1
+      if record.expiry < found?.expiry ?? .max { found = (handle, record.expiry) }
       return true
     }
-    return found
+    return found.map { ($0.handle, $0.expiry, count == 1) }
   }
 
   /// Updates the queue for an entry that now expires at another time than before; 0 means never.
@@ -179,8 +183,8 @@ extension EntryMap {
 
   private mutating func examineItems() {
     for _ in 0..<Self.examinedItemCount where expiryQueue.needsCompaction {
-      guard let hash = expiryQueue.takeUnexamined(), let (_, expiry) = soonest(hash: hash) else { continue }
-      expiryQueue.keep(hash, expiry: expiry)
+      guard let hash = expiryQueue.takeUnexamined(), let next = soonest(hash: hash) else { continue }
+      expiryQueue.keep(hash, expiry: next.expiry)
     }
   }
 }
