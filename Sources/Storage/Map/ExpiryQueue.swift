@@ -43,6 +43,7 @@ struct ExpiryQueue: ~Copyable {
   mutating func pop() -> Item {
     guard let next = unexamined.first else { return heap.popFirst() }
     if let first = heap.first, first < next { return heap.popFirst() }
+    defer { endCompactionIfComplete() }
     return unexamined.popFirst()
   }
 
@@ -69,9 +70,12 @@ struct ExpiryQueue: ~Copyable {
       keptHashes.reserveCapacity(min(unexamined.count, entryCount + unexamined.count / 4))
     }
     let hash = unexamined.popLast().hash
-    let isNeeded = !keptHashes.contains(hash)
+    defer { endCompactionIfComplete() }
+    return keptHashes.contains(hash) ? nil : hash
+  }
+
+  private mutating func endCompactionIfComplete() {
     if unexamined.isEmpty { keptHashes = [] }
-    return isNeeded ? hash : nil
   }
 
   /// Adds an item that `takeUnexamined` has returned, with the soonest expiry among the entries with its hash.
