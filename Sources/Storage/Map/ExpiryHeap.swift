@@ -23,18 +23,18 @@ struct ExpiryHeap: ~Copyable {
   /// The number of items in a chunk of 12 KiB.
   private static let chunkCapacity = 1_024
 
-  private var chunks: [UnsafeMutablePointer<Item>] = []
+  private var chunks: [UnsafeMutablePointer<Item>] = unsafe []
   private(set) var count = 0
 
   deinit {
-    for chunk in unsafe chunks { unsafe chunk.deallocate() }
+    for unsafe chunk in unsafe chunks { unsafe chunk.deallocate() }
   }
 
   var isEmpty: Bool { count == 0 }
   var first: Item? { isEmpty ? nil : self[0] }
   /// The bytes of the items, without spare capacity.
   var usedBytes: Int { count * MemoryLayout<Item>.stride }
-  var memoryBytes: Int { chunks.count * Self.chunkCapacity * MemoryLayout<Item>.stride }
+  var memoryBytes: Int { unsafe chunks.count * Self.chunkCapacity * MemoryLayout<Item>.stride }
 
   private subscript(index: Int) -> Item {
     get { unsafe chunks[index / Self.chunkCapacity][index % Self.chunkCapacity] }
@@ -43,7 +43,7 @@ struct ExpiryHeap: ~Copyable {
 
   /// Adds an item. O(log n).
   mutating func push(_ item: Item) {
-    if count == chunks.count * Self.chunkCapacity { unsafe chunks.append(.allocate(capacity: Self.chunkCapacity)) }
+    if unsafe count == chunks.count * Self.chunkCapacity { unsafe chunks.append(.allocate(capacity: Self.chunkCapacity)) }
     var index = count
     count += 1
     while index > 0, item < self[(index - 1) / 2] {
@@ -78,7 +78,7 @@ struct ExpiryHeap: ~Copyable {
     count -= 1
     let last = self[count]
     // One spare chunk keeps a heap whose size goes up and down from allocating each time.
-    if count + 2 * Self.chunkCapacity <= chunks.count * Self.chunkCapacity {
+    if unsafe count + 2 * Self.chunkCapacity <= chunks.count * Self.chunkCapacity {
       unsafe chunks.removeLast().deallocate()
     }
     return last
