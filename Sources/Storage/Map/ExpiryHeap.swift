@@ -27,7 +27,7 @@ struct ExpiryHeap: ~Copyable {
   private(set) var count = 0
 
   deinit {
-    for unsafe chunk in unsafe chunks { unsafe chunk.deallocate() }
+    for unsafechunk in unsafe chunks { unsafe chunk.deallocate() }
   }
 
   var isEmpty: Bool { count == 0 }
@@ -43,7 +43,9 @@ struct ExpiryHeap: ~Copyable {
 
   /// Adds an item. O(log n).
   mutating func push(_ item: Item) {
-    if unsafe count == chunks.count * Self.chunkCapacity { unsafe chunks.append(.allocate(capacity: Self.chunkCapacity)) }
+    if unsafe count == chunks.count * Self.chunkCapacity {
+      unsafe chunks.append(.allocate(capacity: Self.chunkCapacity))
+    }
     var index = count
     count += 1
     while index > 0, item < self[(index - 1) / 2] {
