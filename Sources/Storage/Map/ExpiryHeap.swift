@@ -27,7 +27,7 @@ struct ExpiryHeap: ~Copyable {
   private(set) var count = 0
 
   deinit {
-    for unsafechunk in unsafe chunks { unsafe chunk.deallocate() }
+    for index in unsafe chunks.indices { unsafe chunks[index].deallocate() }
   }
 
   var isEmpty: Bool { count == 0 }
