@@ -4,8 +4,7 @@ import Wire
 ///
 /// Owned by a connection, and gone with it.
 final class ValueUpload {
-  /// Drawn at random, so that the number of an upload on another connection is unknown on this one.
-  let number = UInt64.random(in: .min ... .max)
+  let number: UInt64
   private var value = ByteBuffer()
   private let totals: BufferTotals
   /// When the last part arrived, in milliseconds.
@@ -14,8 +13,10 @@ final class ValueUpload {
   /// The maximum number of uploads of one connection.
   static let maxCount = 64
 
-  init(_ totals: BufferTotals, now: UInt64) {
+  /// - Parameter number: Drawn at random, so that the number of an upload on another connection is unknown on this one.
+  init(_ totals: BufferTotals, number: UInt64 = .random(in: .min ... .max), now: UInt64) {
     self.totals = totals
+    self.number = number
     lastPart = now
   }
 
