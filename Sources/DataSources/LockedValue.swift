@@ -12,6 +12,7 @@ import Platform
   @inlinable package func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
     value.lock()
     defer { value.unlock() }
-    return try unsafe body(&value.lockedValue.pointee)
+    let pointer = unsafe value.lockedValue
+    return try unsafe body(&pointer.pointee)
   }
 }

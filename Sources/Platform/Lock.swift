@@ -51,7 +51,8 @@ public struct Lock<Value: ~Copyable>: ~Copyable {
   @inlinable
   public borrowing func unlock() { unsafe pthread_mutex_unlock(mutex) }
 
-  /// The value, for code that has locked it.
+  /// The value, for code that has locked it. Assign the address to a constant and change the value through that: the
+  /// thread sanitizer takes a change in the same expression for one of the lock.
   @unsafe @inlinable
   public var lockedValue: UnsafeMutablePointer<Value> { unsafe value }
 }

@@ -66,14 +66,15 @@ final class Worker: @unchecked Sendable {
     dispatchPrecondition(condition: .onQueue(queue))
     var events = Poll.Events(capacity: 256)
     var waitMilliseconds: Int32? = 0
+    let lockedLoop = unsafe loop.lockedValue
     while let timeout = waitMilliseconds {
       let count = poll.wait(timeoutMilliseconds: timeout, into: &events)
       loop.lock()
-      waitMilliseconds = unsafe loop.lockedValue.pointee.serve(events, count: count)
+      waitMilliseconds = unsafe lockedLoop.pointee.serve(events, count: count)
       loop.unlock()
     }
     loop.lock()
-    let hasDrained = unsafe loop.lockedValue.pointee.hasDrained
+    let hasDrained = unsafe lockedLoop.pointee.hasDrained
     loop.unlock()
     if hasDrained { source.cancel() }
   }
@@ -83,6 +84,7 @@ extension Worker: HeldReplySender {
   func sendFewHeldReplies() -> Bool {
     guard loop.tryLock() else { return false }
     defer { loop.unlock() }
-    return unsafe loop.lockedValue.pointee.sendFewHeldReplies()
+    let lockedLoop = unsafe loop.lockedValue
+    return unsafe lockedLoop.pointee.sendFewHeldReplies()
   }
 }
