@@ -128,9 +128,10 @@ package final class StoreCatalog: Sendable {
     }
   }
 
-  /// Closes every durable store after its outstanding commits are written.
+  /// Closes every durable store after its outstanding commits are written, and then the data directory.
   package func close() {
     for store in list() { store.close() }
+    data?.close()
   }
 
   /// Returns the store with that name.

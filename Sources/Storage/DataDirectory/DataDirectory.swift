@@ -5,7 +5,7 @@ import Platform
 
 /// The folder in which a server keeps its durable stores, and the list of them (Protocol/data-directory.md).
 ///
-/// One process owns it for as long as this object lives. The list of stores must be changed by one call at a time; the
+/// One process owns it until `close`, or the end of this object. The list of stores must be changed by one call at a time; the
 /// server's catalog guarantees that. A store exists from the renaming of its folder on, and ceases to exist with
 /// another renaming, so a crash leaves it whole or not at all.
 package final class DataDirectory: Sendable {
@@ -24,17 +24,23 @@ package final class DataDirectory: Sendable {
   let fileSystem: any FileSystem
   /// Removes what dropped stores have left.
   private let remover: FolderRemover
-  /// The lock on the directory; nil if there was no file to lock and nothing was to be created.
-  private let lock: FileLock?
+  /// The lock on the directory; nil once it is closed, or if there was no file to lock and nothing was to be created.
+  private let lock: Lock<FileLock?>
 
   private init(_ path: String, _ fileSystem: any FileSystem, _ lock: consuming FileLock?) {
     self.path = path
     self.fileSystem = fileSystem
-    self.lock = lock
+    self.lock = Lock(lock)
     remover = FolderRemover(fileSystem)
   }
 
   deinit { remover.stop() }
+
+  /// Lets other processes open the directory. Call this when all stores are closed, and don't use it any more.
+  package func close() {
+    remover.stop()
+    lock.withLock { $0 = nil }
+  }
 
   /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores
   /// that were being created or dropped.

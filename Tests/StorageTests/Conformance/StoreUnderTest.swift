@@ -70,8 +70,10 @@ final class StoreUnderTest {
     store = try Self.open(engine, durability, disk, at: now)
   }
 
-  /// Runs a write, and repeats it when the commit writer has reserved space for it.
+  /// Runs a write, and repeats it when the commit writer has reserved space for it. On a busy machine, that can take
+  /// long, but not as long as the commit writer's sleep of a minute.
   func write<Result>(_ body: (inout EntryMap) throws(StorageError) -> sending Result) throws(StorageError) -> Result {
+    var waits = 0
     while true {
       let spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
       do throws(StorageError) {
@@ -79,9 +81,9 @@ final class StoreUnderTest {
         store.commitWriter?.wake()
         return result
       } catch .diskTooSlow {
-        guard let commitWriter = store.commitWriter, commitWriter.waitForSpace(since: spaceChangeCount) else {
-          throw .diskTooSlow
-        }
+        guard let commitWriter = store.commitWriter else { throw .diskTooSlow }
+        waits = commitWriter.waitForSpace(since: spaceChangeCount) ? 0 : waits + 1
+        if waits == 4 { throw .diskTooSlow }
       }
     }
   }
