@@ -38,7 +38,9 @@ extension ServerTests {
       #expect(parts.reduce(0) { $0 + store[$1, default: 0] } == store["memory_bytes"])
       #expect(parts.reduce(0) { $0 + all[$1, default: 0] } == all["memory_bytes"])
       #expect(store["memory_records_bytes", default: 0] > 5_000_000)
-      #expect(all["memory_code_bytes", default: 0] > 1_000_000 && all["memory_heap_bytes", default: 0] > 0)
+      #expect(all["memory_code_bytes", default: 0] > 1_000_000)
+      // Under a sanitizer, the C library knows nothing of the heap.
+      #expect(all["memory_heap_bytes"] != nil)
       #expect(all["resident_bytes", default: 0] > 5_000_000)
     }
 
