@@ -28,6 +28,12 @@ import Testing
     #expect(gathering.mustWait(inFlight: 1) == false)
   }
 
+  @Test func `it doesn't wait for few callers`() {
+    var gathering = CallGathering()
+    gathering.received(replies: 1)
+    #expect(gathering.mustWait(inFlight: 2) == false)
+  }
+
   @Test func `the first of few requests is sent at once, and so is that of many calls, which coalesce`() {
     var gathering = CallGathering()
     #expect(!gathering.holdsFirstRequest(inFlight: 1))

@@ -3,8 +3,8 @@
     python3 full_disk.py --server PATH [--engine log]
 
 On a full disk, writes must fail with *storeFull* while reads succeed, and entries of a log can be deleted. Writes must
-resume without a restart once there is space, even if nearly all of a log is garbage. Overwriting must never fill a disk that has room for the live data, and acknowledged writes must
-survive SIGKILL. Requires root, to mount a tmpfs.
+resume without a restart once there is space, even if nearly all of a log is garbage. Overwriting must never fill a disk
+that has room for the live data, and acknowledged writes must survive SIGKILL. Requires root, to mount a tmpfs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from brief_case import report_violations
@@ -98,20 +99,36 @@ class FullDisk:
         return 0
 
     def expect_space(self, server: Server) -> None:
-        deadline = time.monotonic() + 5
         with self.client(server) as client:
             store = client.open("full")
-            while not self.put(store, "space", b"again"):
-                if time.monotonic() > deadline:
-                    return self.violations.append("writes don't resume although there is space")
-                time.sleep(0.02)
+            self.expect_success(lambda: self.put(store, "space", b"again"))
+
+    def expect_success(self, write: Callable[[], bool]) -> None:
+        """Repeats a write until it isn't refused any more, which must be soon."""
+        deadline = time.monotonic() + 5
+        while not write():
+            if time.monotonic() > deadline:
+                return self.violations.append("writes don't resume although there is space")
+            time.sleep(0.02)
 
     def delete(self, server: Server) -> None:
+        """Deletes half of the entries. Files that have waited for space may take what was made, until their journals are
+        removed."""
         with self.client(server) as client:
             store = client.open("full")
             for key in sorted(self.model)[::2]:
-                store.delete(key)
-                del self.model[key]
+                self.expect_success(lambda key=key: self.delete_entry(store, key))
+
+    def delete_entry(self, store: Store, key: str) -> bool:
+        """Returns False if the disk is full."""
+        try:
+            store.delete(key)
+        except LarderError as error:
+            if error.code != Code.storeFull:
+                raise
+            return False
+        del self.model[key]
+        return True
 
     def delete_a_few(self, server: Server) -> None:
         """Deletes entries on the full disk, which needs no space beyond what the log keeps for it."""
@@ -120,11 +137,8 @@ class FullDisk:
         with self.client(server) as client:
             store = client.open("full")
             for key in sorted(self.model)[1:101]:
-                try:
-                    store.delete(key)
-                except LarderError as error:
-                    return self.violations.append(f"an entry can't be deleted on the full disk: {error}")
-                del self.model[key]
+                if not self.delete_entry(store, key):
+                    return self.violations.append("an entry can't be deleted on the full disk")
 
     def check(self, server: Server, when: str) -> None:
         with self.client(server) as client:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 
 import larder_wire as wire
@@ -45,15 +46,14 @@ class ServerChecks(Case):
     server: Server
 
     def setUp(self) -> None:
-        self.wait_for_room()
-        super().setUp()
+        self.when_there_is_room(super().setUp)
 
-    def wait_for_room(self) -> None:
-        """Waits until the server accepts a connection, because it has noticed that another one was closed."""
+    def when_there_is_room(self, connect: Callable[[], None]) -> None:
+        """Connects as soon as the server accepts it, because it has noticed that another connection was closed."""
         deadline = time.monotonic() + 5
         while True:
             try:
-                return Client(self.address).close()
+                return connect()
             except LarderError as error:
                 self.assertEqual(error.code, Code.tooManyConnections)
                 self.assertLess(time.monotonic(), deadline, "closing a connection does not make room for another")
@@ -68,7 +68,7 @@ class ServerChecks(Case):
         for client in (self.client, *connections):
             client.ping()
         connections.pop().close()
-        self.wait_for_room()
+        self.when_there_is_room(lambda: Client(self.address).close())
 
     def test_server_is_still_running(self) -> None:
         self.assertIsNone(self.server.process.poll(), "the server has exited")

@@ -6,13 +6,13 @@
 ///
 /// A plain value; the lock of the connection's state protects it.
 struct CallGathering {
-  /// The numbers of concurrent calls that wait for each other. Fewer are too few to be worth the wait, and of more, one
-  /// writes for all (`Connection.coalesce`).
+  /// The numbers of concurrent calls that wait for each other. With fewer, waiting costs more than it saves; with more,
+  /// `Connection.coalesce` gathers them.
   static let callCounts = 4..<16
-  /// For how many of its turns the reading task waits at most.
+  /// The maximum number of turns that the reading task waits.
   static let maxTurns = 3
 
-  /// The number of replies that have arrived together last.
+  /// The number of replies in the latest batch.
   private var lastReplies = 0
   /// The number of callers that were resumed, less the calls made since.
   private var expectedCalls = 0
@@ -36,7 +36,7 @@ struct CallGathering {
   /// - Parameter inFlight: The number of calls that wait for a reply.
   /// - Returns: Whether the task lets other tasks run before it does anything.
   mutating func mustWait(inFlight: Int) -> Bool {
-    if expectedCalls > 0, turns < Self.maxTurns, inFlight + expectedCalls < Self.callCounts.upperBound {
+    if expectedCalls > 0, turns < Self.maxTurns, Self.callCounts.contains(inFlight + expectedCalls) {
       turns += 1
       return true
     }

@@ -93,8 +93,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     if nextDeadlineCheck < previousCheck, actions.eventLoop == .none {
       actions.eventLoop = .wakeBy(nextDeadlineCheck)
     }
-    // The first request is sent at once, so that the server wakes up meanwhile, unless many are about to follow. The
-    // others are sent together.
+    // The first request is sent at once, so that the server wakes up meanwhile, unless several are about to follow.
+    // The others are sent together.
     let isFirst = pending.waitingCalls <= 1 && !gathering.holdsFirstRequest(inFlight: pending.waitingCalls)
     let leavesFlush = transport.hasReadingTask && !isFirst
     if !defersFlush, !leavesFlush { transport.flushIfNeeded(&actions) }

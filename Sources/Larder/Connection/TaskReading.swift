@@ -5,9 +5,10 @@ import Platform
 /// A reply that the event loop reads wakes two threads: the loop's, and one for the caller's task. If few calls are in
 /// flight, that is most of a call's time. So while calls come, a task reads the replies, on the threads that run the
 /// callers. In each of its turns it sends what calls have left for it, and looks whether bytes have arrived; then it
-/// lets the other tasks run. It never waits for the socket, and no call does, so that a thread is free for other tasks
-/// whenever there are any. The price is that it takes processor time for as long as a call waits, though at most
-/// `maxWait` in vain: with one task that makes call after call, somewhat more than a thread that sleeps.
+/// lets the other tasks run. (It leaves out a turn if several callers are about to call: see `CallGathering`.) It never
+/// waits for the socket, and no call does, so that a thread is free for other tasks whenever there are any. The price is
+/// that it takes processor time for as long as a call waits, though at most `maxWait` in vain: with one task that makes
+/// call after call, somewhat more than a thread that sleeps.
 ///
 /// The task ends when no call waits for a reply, and the next call starts another one. The event loop reads again if
 /// replies take long, if no call comes, or if other tasks keep the threads; and as soon as the task ends, if there are

@@ -25,8 +25,8 @@ final class ExpiryTimer: @unchecked Sendable {
 
   /// The minimum time between two passes, in milliseconds, so that entries that expire one by one share passes.
   private static let interval: UInt64 = 10
-  /// How long the stores stay unlocked between two slices of a pass, in microseconds, not counting what the system adds:
-  /// some 50, which a worker needs to wake up and take the lock.
+  /// How long the stores stay unlocked between two slices of a pass, in microseconds. The system adds about 50, in
+  /// which a worker can wake up and take the lock.
   private static let pause: UInt32 = 10
 
   /// Begins with the passes. Call it once.

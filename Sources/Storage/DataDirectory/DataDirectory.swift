@@ -5,9 +5,9 @@ import Platform
 
 /// The folder in which a server keeps its durable stores, and the list of them (Protocol/data-directory.md).
 ///
-/// One process owns it until `close`, or the end of this object. The list of stores must be changed by one call at a time; the
-/// server's catalog guarantees that. A store exists from the renaming of its folder on, and ceases to exist with
-/// another renaming, so a crash leaves it whole or not at all.
+/// One process owns it until `close`, or the end of this object. The list of stores must be changed by one call at a
+/// time; the server's catalog guarantees that. A store exists from the renaming of its folder on, and ceases to exist
+/// with another renaming, so a crash leaves it whole or not at all.
 package final class DataDirectory: Sendable {
   private static let lockName = "lock"
   private static let formatName = "format"

@@ -63,18 +63,17 @@ struct DirectoryScan {
 
   private mutating func reportJournals(requiresIntactJournals: Bool) throws(DirectoryError) {
     (report.replayed, report.revision) = (journals.operationCount, journals.lastRevision)
-    guard let (name, reason) = journals.problem else {
-      if let (name, offset) = journals.tornTail { report.add(name, .tornTail(offset: offset)) }
-      return
-    }
-    let path = folder.path(name)
-    switch reason {
-    case .damage(let damage):
-      if requiresIntactJournals { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
-      report.add(name, .damaged(offset: damage.offset, reason: damage.reason))
-    case .system(let error):
-      if requiresIntactJournals { throw .system(path: path, error) }
-      report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
+    if journals.isIntact, let (name, offset) = journals.tornTail { report.add(name, .tornTail(offset: offset)) }
+    for (name, reason) in journals.problems {
+      let path = folder.path(name)
+      switch reason {
+      case .damage(let damage):
+        if requiresIntactJournals { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
+        report.add(name, .damaged(offset: damage.offset, reason: damage.reason))
+      case .system(let error):
+        if requiresIntactJournals { throw .system(path: path, error) }
+        report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
+      }
     }
   }
 
@@ -131,7 +130,7 @@ struct DirectoryScan {
       for version in versions { index.addObsoleteFile(version.fileName(name), of: key) }
       return
     }
-    if !journals.isEmpty, journals.problem == nil, newest.revision > journals.lastRevision {
+    if !journals.isEmpty, journals.isIntact, newest.revision > journals.lastRevision {
       report.add(newest.fileName(name), .ahead)
     }
     // A crash between a renaming and a removal leaves an intact file. A file that is not intact has another cause.
@@ -164,7 +163,7 @@ struct DirectoryScan {
   /// Returns whether a file was written from a frame of a journal that can't be read any more, and is newer than the
   /// readable ones.
   private func isAfterDamage(_ version: EntryVersion) -> Bool {
-    journals.problem != nil && version.revision > journals.lastRevision
+    !journals.isIntact && version.revision > journals.lastRevision
   }
 
   /// Visits the entries that only the journals are known to have.

@@ -15,7 +15,7 @@ struct JournalScan {
     let lastRevision: UInt64
   }
 
-  /// Why the journals can't be used any further than they were read.
+  /// Why a file can't be used, or no further than it was read.
   enum Problem {
     case damage(CommitDamage)
     case system(SystemError)
@@ -33,7 +33,8 @@ struct JournalScan {
   private(set) var position: UInt64 = 0
   /// Where a frame begins that was being written when the process or the machine ended; nil if there is none.
   private(set) var tornTail: (name: String, offset: Int)?
-  private(set) var problem: (name: String, reason: Problem)?
+  /// Why the journals, or their list, can't be used; empty if they are intact.
+  private(set) var problems: [(name: String, reason: Problem)] = []
   /// The files of journals that aren't needed any more.
   private(set) var unlisted: [String] = []
   /// Where the frames end.
@@ -65,10 +66,12 @@ struct JournalScan {
   mutating func endDeleteAll() { pending.expandDeleteAll([]) }
 
   /// Whether there is no journal, and should be none.
-  var isEmpty: Bool { list == nil && journals.isEmpty && problem == nil }
+  var isEmpty: Bool { list == nil && journals.isEmpty && isIntact }
+
+  var isIntact: Bool { problems.isEmpty }
 
   private mutating func fail(_ name: String, at offset: Int, _ reason: String) {
-    problem = (name, .damage(CommitDamage(offset: offset, reason: reason)))
+    problems.append((name, .damage(CommitDamage(offset: offset, reason: reason))))
   }
 
   private mutating func readList(_ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void) {
@@ -76,8 +79,7 @@ struct JournalScan {
     do throws(SystemError) {
       bytes = try folder.open(Journal.listName, .reading).bytes(at: 0, count: Journal.start)
     } catch {
-      problem = (Journal.listName, .system(error))
-      return
+      return problems.append((Journal.listName, .system(error)))
     }
     guard let list = JournalList(in: bytes) else {
       if JournalHeader(in: bytes, number: 0) != nil { return read(Journal.listName, 0, folder) }
@@ -85,60 +87,52 @@ struct JournalScan {
       return fail(Journal.listName, at: 0, "neither copy is valid in version 2 or 3 of the format")
     }
     (self.list, position, lastRevision) = (list, list.start, list.revision)
-    for number in list.numbers where problem == nil {
+    let later = files.compactMap(Journal.number).filter { $0 >= list.numbers.upperBound }.sorted()
+    if let newer = later.first(where: { firstPosition($0, folder) != nil }) {
+      readWithoutList(folder, files, progress)
+      return fail(Journal.listName, at: 0, "the list is older than \(Journal.name(newer))")
+    }
+    for number in list.numbers where isIntact {
       let name = Journal.name(number)
       if files.contains(name) { read(name, number, folder) } else { fail(name, at: 0, "it is missing") }
       progress()
     }
     unlisted = files.subtracting(list.numbers.map(Journal.name)).sorted()
-    guard problem == nil else { return }
+    guard isIntact else { return }
     if let end = list.end, position < end {
       let count = end - position
-      return fail(frontier.name, at: frontier.offset, "\(count) bytes of frames are missing from here on")
-    }
-    let next = list.numbers.upperBound
-    if files.contains(Journal.name(next)), firstPosition(next, folder) == position {
-      readAll(from: next, folder, files, progress)
-      fail(Journal.listName, at: 0, "the list is older than \(Journal.name(next))")
+      fail(frontier.name, at: frontier.offset, "\(count) bytes of frames are missing from here on")
     }
   }
 
-  /// Reads the last journals with consecutive numbers. If there are others, an interrupted removal has left them.
+  /// Reads the last journals with consecutive numbers, from the first one on that has a frame, for a check: without
+  /// their list, they can't be known to be complete. Those before it are kept to be used again, or an interrupted
+  /// removal has left them.
   private mutating func readWithoutList(_ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void) {
     guard let last = files.compactMap(Journal.number).max() else { return }
     var first = last
     while files.contains(Journal.name(first - 1)) { first -= 1 }
-    for number in first...last {
-      guard let start = firstPosition(number, folder) else { continue }
-      position = start
-      break
-    }
-    readAll(from: first, folder, files, progress)
-  }
-
-  /// Reads that journal and those that follow it, for a check: without their list, they can't be known to be complete.
-  private mutating func readAll(
-    from first: Int, _ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void
-  ) {
-    var number = first
-    while problem == nil, files.contains(Journal.name(number)) {
+    let numbers = (first...last).drop { firstPosition($0, folder) == nil }
+    guard let number = numbers.first, let start = firstPosition(number, folder) else { return }
+    position = start
+    for number in numbers where isIntact {
       read(Journal.name(number), number, folder)
-      number += 1
       progress()
     }
   }
 
   /// Returns the position of a journal's first frame; nil if it has none.
   private func firstPosition(_ number: Int, _ folder: DirectoryFolder) -> UInt64? {
-    guard let bytes = try? folder.open(Journal.name(number), .reading).contents(),
-      let header = JournalHeader(in: bytes, number: number)
+    guard let file = try? folder.open(Journal.name(number), .reading),
+      let byteCount = try? file.byteCount(), byteCount <= Journal.maxByteCount,
+      let bytes = try? file.contents(), let header = JournalHeader(in: bytes, number: number)
     else { return nil }
     return JournalFrame(in: bytes, at: Journal.start, of: header)?.position
   }
 
   private mutating func read(_ name: String, _ number: Int, _ folder: DirectoryFolder) {
     do throws(SystemError) { try read(folder.open(name, .reading), name, number) } catch {
-      problem = (name, .system(error))
+      problems.append((name, .system(error)))
     }
   }
 
@@ -168,7 +162,7 @@ struct JournalScan {
     journals.append(
       Found(
         name: name, header: header, capacity: bytes.count, end: end, position: position, lastRevision: lastRevision))
-    if problem == nil { scanRest(of: bytes, from: end, header, name) }
+    if isIntact { scanRest(of: bytes, from: end, header, name) }
   }
 
   /// Searches for a valid frame after the end, which reveals whether what is invalid or missing before it had been on

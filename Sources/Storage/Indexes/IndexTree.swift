@@ -50,7 +50,9 @@ final class IndexTree: @unchecked Sendable {
   /// The views that have ended, with what is still to be reclaimed of them.
   private var endedViews: [View] = []
   /// The bytes of entries and nodes that only views see or saw.
-  private(set) var retainedBytes = 0
+  private var retainedBytes = 0
+  /// The bytes of entries and nodes that are kept for views.
+  private(set) var visibleBytes = 0
 
   init(fieldCount: Int) { multiCounts = Array(repeating: 0, count: fieldCount) }
 
@@ -74,8 +76,6 @@ final class IndexTree: @unchecked Sendable {
   var hasViews: Bool { !views.isEmpty }
   /// Whether anything is still to be reclaimed of views that have ended.
   var hasEndedViews: Bool { !endedViews.isEmpty }
-  /// The bytes of entries and nodes that are kept for views. O(views).
-  var visibleBytes: Int { views.reduce(0) { $0 + $1.retainedBytes } }
 
   @inline(__always)
   private func entries(of records: Records) -> IndexEntries { IndexEntries(arena.view, of: records) }
@@ -251,6 +251,7 @@ final class IndexTree: @unchecked Sendable {
 
   private func countRetained(_ byteCount: Int) {
     views[views.count - 1].retainedBytes += byteCount
+    visibleBytes += byteCount
     retainedBytes += byteCount
   }
 
@@ -264,6 +265,7 @@ final class IndexTree: @unchecked Sendable {
   func endView(epoch: UInt64) {
     guard let index = views.firstIndex(where: { $0.epoch == epoch }) else { return }
     let ended = views.remove(at: index)
+    visibleBytes -= ended.retainedBytes
     order.endEpochs(after: views.last?.epoch ?? 0)
     if ended.retainedBytes > 0 { endedViews.append(ended) }
   }
@@ -275,15 +277,15 @@ final class IndexTree: @unchecked Sendable {
     var count = 0
     while count < limit, let last = endedViews.indices.last {
       let older = views.lastIndex { $0.epoch < endedViews[last].epoch }
-      if let node = endedViews[last].retainedNodes.popLast() {
+      while count < limit, let node = endedViews[last].retainedNodes.popLast() {
         reclaim(node: node, older)
-      } else if let entry = endedViews[last].retainedEntries.popLast() {
-        reclaim(entry: entry.entry, entry.revision, older)
-      } else {
-        endedViews.removeLast()
-        continue
+        count += 1
       }
-      count += 1
+      while count < limit, let (entry, revision) = endedViews[last].retainedEntries.popLast() {
+        reclaim(entry: entry, revision, older)
+        count += 1
+      }
+      if count < limit { endedViews.removeLast() }
     }
     return count
   }
@@ -293,6 +295,7 @@ final class IndexTree: @unchecked Sendable {
     if let older, order.epoch(of: node) <= views[older].epoch {
       views[older].retainedNodes.append(node)
       views[older].retainedBytes += OrderNode.byteCount
+      visibleBytes += OrderNode.byteCount
     } else {
       order.free(node)
       retainedBytes -= OrderNode.byteCount
@@ -304,6 +307,7 @@ final class IndexTree: @unchecked Sendable {
     if let older, revision <= views[older].revision {
       views[older].retainedEntries.append((entry, revision))
       views[older].retainedBytes += Int(units) * 8
+      visibleBytes += Int(units) * 8
     } else {
       arena.free(entry, units: units)
       retainedBytes -= Int(units) * 8

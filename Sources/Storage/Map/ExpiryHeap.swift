@@ -1,5 +1,7 @@
-/// A binary heap of the times when entries expire, soonest first. It grows and shrinks chunk by chunk, so that no change
-/// copies more than a few items.
+/// A binary heap of the times when entries expire, soonest first. It grows and shrinks chunk by chunk, so that no
+/// change copies more than a few items.
+///
+/// Safe because indices below `count` lie in allocated, initialized chunks, and items are trivial.
 @safe
 struct ExpiryHeap: ~Copyable {
   /// The time when an entry may expire, and the hash of its key.
@@ -73,7 +75,7 @@ struct ExpiryHeap: ~Copyable {
     return first
   }
 
-  /// Removes and returns an item that isn't sooner than half of the others. O(1).
+  /// Removes and returns the last item, which no other item is below. O(1).
   /// - Precondition: The heap isn't empty.
   mutating func popLast() -> Item {
     precondition(!isEmpty)

@@ -66,7 +66,7 @@ struct ExpiryQueue: ~Copyable {
   mutating func takeUnexamined() -> UInt32? {
     if unexamined.isEmpty {
       swap(&heap, &unexamined)
-      // Reserved at once, so that it doesn't grow, unless many more entries come.
+      // Reserved at once, so that it never grows.
       keptHashes.reserveCapacity(min(unexamined.count, entryCount + unexamined.count / 4))
     }
     let hash = unexamined.popLast().hash
@@ -174,8 +174,8 @@ extension EntryMap {
     compactExpiryQueue()
   }
 
-  /// How many items of the queue a change examines during a compaction, which is then over before the queue has grown by
-  /// half.
+  /// How many items of the queue a change examines during a compaction, which is then over before the queue has grown
+  /// by half.
   private static var examinedItemCount: Int { 4 }
 
   /// Keeps the queue from filling up with items whose entries are gone or expire later. Call it after changes that leave

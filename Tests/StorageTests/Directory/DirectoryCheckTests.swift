@@ -265,15 +265,25 @@ struct DirectoryCheckTests {
     #expect(try DirectoryRun.entries(of: &map) == expected)
   }
 
-  @Test(arguments: ["missing", "damaged", "old"]) func `without the list, the journals are salvaged`(
-    list state: String
-  ) throws {
+  @Test(arguments: ["missing", "damaged", "old", "older", "missing, while a journal was made"])
+  func `without the list, the journals are salvaged`(list state: String) throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
     run.put("gone".bytes, [1])
     try run.write()
     try run.performMaintenance()
     let list = try folder.contents(".journal")
+    if state == "older" {
+      // The journals in that list are no longer there.
+      for number in 0..<40 {
+        run.put("key \(number)".bytes, [UInt8](repeating: 1, count: 1_000))
+        try run.write()
+        try run.performMaintenance()
+      }
+      for number in 0..<40 { run.delete("key \(number)".bytes) }
+      try run.write()
+      try run.performMaintenance()
+    }
     // From here on, there are no files, but several journals.
     for number in 0..<40 {
       run.put("key \(number % 30)".bytes, [UInt8](repeating: UInt8(number), count: 1_000))
@@ -281,20 +291,43 @@ struct DirectoryCheckTests {
     }
     run.delete("gone".bytes)
     try run.write()
-    try #require(folder.names().filter { $0.hasPrefix(".journal-") }.count > 2)
+    let journals = try folder.names().compactMap(Journal.number).sorted()
+    try #require(journals.count > 2)
     switch state {
-    case "missing": try LocalFileSystem().remove(folder.file(".journal"))
     case "damaged": try folder.put(".journal", [UInt8](repeating: 1, count: list.count))
-    default: try folder.put(".journal", list)
+    case "old", "older": try folder.put(".journal", list)
+    default: try LocalFileSystem().remove(folder.file(".journal"))
+    }
+    if state.contains("made") {
+      let (spare, next) = (Journal.name(journals[0] - 1), JournalHeader(number: journals.last! + 1))
+      try folder.put(spare, next.fileBytes + [0, 0, 0, 0])
     }
 
     #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
     let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
-    #expect(report.issues.map(\.name) == [".journal"] && report.entries == 30)
+    #expect(report.issues.map(\.name) == [".journal"] && report.entries == 30, "\(report.issues) \(journals)")
     var map = EntryMap()
     let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
     #expect(found.isClean && found.revision == report.revision)
     #expect(try DirectoryRun.entries(of: &map) == run.model.entries)
+  }
+
+  @Test func `damage in a journal is reported beside that of the list`() throws {
+    let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
+    for number in 0..<40 {
+      run.put("key \(number)".bytes, [UInt8](repeating: UInt8(number), count: 1_000))
+      try run.write()
+    }
+    let journals = try folder.names().compactMap(Journal.number).sorted().map(Journal.name)
+    try #require(journals.count > 2)
+    try LocalFileSystem().remove(folder.file(".journal"))
+    var bytes = try folder.contents(journals[1])
+    bytes[Journal.start + 2_000] ^= 1
+    try folder.put(journals[1], bytes)
+    let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
+    #expect(report.issues.map(\.name) == [".journal", journals[1]])
+    #expect((1..<40).contains(report.entries))
   }
 
   @Test func `opening removes leftovers`() throws {
