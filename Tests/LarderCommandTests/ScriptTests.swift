@@ -74,7 +74,7 @@ import Testing
   }
 
   /// No letter is an option in the place of an argument, and none makes a command that did nothing succeed. With
-  /// `LARDER_SEEDS`, each letter is tried in every place of every command.
+  /// `LARDER_SEEDS`, each word is tried in every place of every command.
   @Test func `fail if they have any option letter in the place of an argument`() throws {
     let server = try RunningServer()
     let isThorough = ProcessInfo.processInfo.environment["LARDER_SEEDS"] != nil
@@ -82,9 +82,10 @@ import Testing
     let contents = try server.larder("dump", "items").text
     let letters = (0..<128).map { UnicodeScalar($0)! }.filter { $0.properties.isAlphabetic || ("0"..."9").contains($0) }
     let letterWords = letters.map { "-\($0)" }
-    let words = ["-h", "-v", "-5", "--help", "--version", "-help", "-hx", "-xh", "--x", "--x=1"]
+    let words = ["-v", "--version", "-help", "-hx", "--x"]
+    let someWords = ["-h", "-5", "--help", "-xh", "--x=1"]
     var lines = letterWords.flatMap { ["put items \($0) v", "put items k \($0)", "get items \($0)"] }
-    for word in isThorough ? letterWords + words : words {
+    for word in isThorough ? letterWords + words + someWords : someWords {
       for command in [
         "put items \(word) v", "put items k \(word)", "put items k v \(word)", "put items \(word)", "get items \(word)",
         "get items a \(word)", "get-many items \(word)", "get-many items a \(word)", "delete items \(word)",
