@@ -124,6 +124,8 @@ import Testing
       let remaining = map.statistics.contents.expiring
       #expect(remaining == expiries.count, "LARDER_SEED=\(seed)")
     }
+    // The last items may be of entries that were deleted.
+    map.expire(now: now + 20_000)
     let (items, bytes) = (map.expiryQueue.count, map.expiryQueue.memoryBytes)
     #expect(items == 0 && bytes < 50_000)
   }
