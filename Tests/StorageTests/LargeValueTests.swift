@@ -76,7 +76,8 @@ struct LargeValueTests {
       let (bytes, revision) = (map.limitedBytes, map.revision)
       let isIncomplete = unsafe map.evictBriefly(for: size, at: key.span.bytes, now: 5)
       let (bytesAfter, revisionAfter) = (map.limitedBytes, map.revision)
-      #expect(bytesAfter < bytes && revisionAfter == revision + 1)
+      // At the end, the others may have evicted what was left to evict.
+      #expect(bytesAfter < bytes && revisionAfter == revision + 1 || !isIncomplete)
       sliceCount += 1
       guard isIncomplete else { break }
       for number in 0..<100 { try putSmall("\(sliceCount) \(number)", &map) }

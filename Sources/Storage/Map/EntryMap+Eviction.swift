@@ -13,13 +13,12 @@ extension EntryMap {
 
   /// The maximum memory of a map beyond its entries: a chunk for every segment of the hash index, and their table.
   static let fixedBytes = 64 << 10
-  /// The maximum memory of an entry beyond key and value, without what a large value takes beside its bytes: its record's header, its
-  /// places in both indexes, which are sparse at worst, and its item in the expiry queue.
+  /// The maximum memory of an entry beyond key and value, without what a large value takes beside its bytes: its record's
+  /// header, its places in both indexes, which are sparse at worst, and its item in the expiry queue.
   private static let entryByteCount = 96
 
-  /// The bytes that count toward the limit: records and values, hash and order, the indexes
-  /// of documents and the expiry queue. Free space between
-  /// records doesn't count, nor does anything that only snapshots see.
+  /// The bytes that count toward the limit: records and values, hash and order, the indexes of documents and the expiry
+  /// queue. Free space between records doesn't count, nor does anything that only snapshots see.
   var limitedBytes: Int {
     arena.unitsInUse * 8 + externals.memoryBytes + hashIndex.memoryBytes + order.nodesInUse * OrderNode.byteCount
       + expiryQueue.usedBytes + (indexes?.limitedBytes ?? 0) - snapshots.retainedBytes
