@@ -26,6 +26,17 @@ from server_process import Server
 MEBIBYTE = 1 << 20
 
 
+def is_accepted(write: Callable[[], object]) -> bool:
+    """Returns False if the disk is full."""
+    try:
+        write()
+    except LarderError as error:
+        if error.code != Code.storeFull:
+            raise
+        return False
+    return True
+
+
 class FullDisk:
     def __init__(self, options: argparse.Namespace, directory: Path, disk: Path) -> None:
         self.options, self.directory, self.disk = options, directory, disk
@@ -71,11 +82,7 @@ class FullDisk:
 
     def put(self, store: Store, key: str, value: bytes) -> bool:
         """Returns False if the disk is full."""
-        try:
-            store.put(key, value)
-        except LarderError as error:
-            if error.code != Code.storeFull:
-                raise
+        if not is_accepted(lambda: store.put(key, value)):
             return False
         self.model[key] = value
         return True
@@ -103,13 +110,15 @@ class FullDisk:
             store = client.open("full")
             self.expect_success(lambda: self.put(store, "space", b"again"))
 
-    def expect_success(self, write: Callable[[], bool]) -> None:
-        """Repeats a write until it isn't refused any more, which must be soon."""
+    def expect_success(self, write: Callable[[], bool]) -> bool:
+        """Repeats a write until it is accepted, which must be soon. Returns whether it was."""
         deadline = time.monotonic() + 5
         while not write():
             if time.monotonic() > deadline:
-                return self.violations.append("writes don't resume although there is space")
+                self.violations.append("writes don't resume although there is space")
+                return False
             time.sleep(0.02)
+        return True
 
     def delete(self, server: Server) -> None:
         """Deletes half of the entries. Files that have waited for space may take what was made, until their journals are
@@ -117,15 +126,12 @@ class FullDisk:
         with self.client(server) as client:
             store = client.open("full")
             for key in sorted(self.model)[::2]:
-                self.expect_success(lambda key=key: self.delete_entry(store, key))
+                if not self.expect_success(lambda key=key: self.delete_entry(store, key)):
+                    return
 
     def delete_entry(self, store: Store, key: str) -> bool:
         """Returns False if the disk is full."""
-        try:
-            store.delete(key)
-        except LarderError as error:
-            if error.code != Code.storeFull:
-                raise
+        if not is_accepted(lambda: store.delete(key)):
             return False
         del self.model[key]
         return True
