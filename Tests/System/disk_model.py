@@ -67,6 +67,27 @@ class File:
                 apply(write, self.sectors)
                 self.size = write.size if write.cuts else max(self.size, write.size)
 
+    def end_calls(self, left: Path) -> None:
+        """Replaces what unfinished writes would have done with what they did, which the real file shows."""
+        for write in self.pending:
+            if not write.is_done:
+                data = left.read_bytes()
+                write.size, write.is_done = len(data), True
+                write.sectors = {number: sector_of(data, number) for number in write.sectors if number * SECTOR < len(data)}
+        self.current, self.current_size = dict(self.sectors), self.size
+        for write in self.pending:
+            apply(write, self.current)
+            self.current_size = write.size if write.cuts else max(self.current_size, write.size)
+
+    def check(self, real: Path) -> None:
+        """Checks that a process sees what is in the real file."""
+        data = real.read_bytes()
+        if len(data) != self.current_size:
+            raise ValueError(f"{real} has {len(data)} bytes, not {self.current_size}")
+        for number in range(-(-len(data) // SECTOR)):
+            if sector_of(data, number) != self.current.get(number, bytes(SECTOR)):
+                raise ValueError(f"{real} differs in sector {number}")
+
     def after_power_cut(self, rng: random.Random, share: float, tears: bool) -> File:
         sectors, size = dict(self.sectors), self.size
         for write in self.pending:
@@ -90,6 +111,10 @@ class File:
                     file.seek(number * SECTOR)
                     file.write(data)
             file.truncate(self.size)
+
+
+def sector_of(data: bytes, number: int) -> bytes:
+    return data[number * SECTOR : (number + 1) * SECTOR].ljust(SECTOR, b"\0")
 
 
 def apply(write: Write, sectors: dict[int, bytes]) -> None:
@@ -125,6 +150,25 @@ class Folder:
                 self.pending.remove(step)
                 rename(step, self.names)
 
+    def end_calls(self, left: Path) -> None:
+        """Forgets unfinished changes of names that did not take place, as the real folder shows."""
+        for step in [step for step in self.pending if not step.is_done]:
+            step.is_done = all((left / name).exists() == (node is not None) for name, node in step.names.items())
+            if not step.is_done:
+                self.pending.remove(step)
+        self.current = dict(self.names)
+        for step in self.pending:
+            rename(step, self.current)
+        for name, node in self.current.items():
+            node.end_calls(left / name)
+
+    def check(self, real: Path) -> None:
+        """Checks that a process sees what is in the real folder."""
+        if (names := {path.name for path in real.iterdir()}) != set(self.current):
+            raise ValueError(f"{real} has {sorted(names)}, not {sorted(self.current)}")
+        for name, node in self.current.items():
+            node.check(real / name)
+
     def after_power_cut(self, rng: random.Random, share: float, tears: bool) -> Folder:
         names = dict(self.names)
         for step in self.pending:
@@ -157,6 +201,15 @@ class Disk:
     def image(self, rng: random.Random) -> Folder:
         """Returns a disk that a power cut leaves now."""
         return self.folder.after_power_cut(rng, rng.choice((0, 0.2, 0.5, 0.8, 1)), rng.random() < 0.7)
+
+    def end_calls(self, left: Path) -> None:
+        """Ends the calls of processes that were killed: each was carried out, in part, or not at all.
+
+        Which of these shows in a copy of a folder in the root from that time. Everything in it is checked.
+        """
+        self.folder.end_calls(left.parent)
+        if folder := self.folder.current.get(left.name):
+            folder.check(left)
 
     def find(self, path: str) -> File | Folder | None:
         """Returns what a path stands for, or None if it is outside the root or was removed."""

@@ -169,7 +169,7 @@ class Recorder:
 
     def __init__(self, program: Path, directory: Path, stores: list[str], rng: random.Random, prefix: Sequence[str] = ()) -> None:
         self.program, self.directory, self.rng, self.prefix = program, directory, rng, prefix
-        self.specifications = stores
+        self.data, self.specifications = directory / "data", stores
         self.requests = {store.split("=")[0]: Requests(rng) for store in stores}
         self.histories: dict[str, list[Epoch]] = {store: [] for store in self.requests}
         self.watches = True
@@ -185,7 +185,7 @@ class Recorder:
 
     def start(self) -> Server:
         options = [option for store in self.specifications for option in ("--store", store)]
-        options += ["--data", str(self.directory / "data"), "--workers", str(self.rng.choice((1, 1, 2, 3)))]
+        options += ["--data", str(self.data), "--workers", str(self.rng.choice((1, 1, 2, 3)))]
         return Server(self.program, self.directory, *options, prefix=self.prefix)
 
     def kill_start(self) -> None:

@@ -11,6 +11,7 @@ of them, and now and then its power is cut, too. The contents must be explained 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import shutil
 import sys
@@ -35,39 +36,59 @@ IMAGES_PER_HISTORY = 50
 
 
 class TracedRecorder(Recorder):
-    """Records the system calls of its servers, too."""
+    """Records the system calls of its servers, too, and what each of them leaves when it is killed."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)
         self.sabotage = list(self.prefix)
         self.reports: list[Path] = []
         self.servers: list[Server] = []
+        self.left: list[Path] = []
         # When a watch has shown something is not recorded.
         self.watches = False
 
+    def record(self, operations: int, kills: int) -> None:
+        super().record(operations, kills)
+        self.keep_files()
+
     def start(self) -> Server:
+        if self.servers:
+            self.keep_files()
         self.reports.append(self.directory / f"calls-{len(self.reports)}")
         self.prefix = [*strace(self.reports[-1]), *self.sabotage]
         self.servers.append(super().start())
         wait_for_strace(self.reports[-1])
         return self.servers[-1]
 
-    def events(self) -> Iterator[Event]:
-        for report, server in zip(self.reports, self.servers):
+    def keep_files(self) -> None:
+        self.left.append(self.directory / f"left-{len(self.left)}" / self.data.name)
+        if self.data.exists():
+            shutil.copytree(self.data, self.left[-1])
+
+    def runs(self) -> Iterator[tuple[list[Event], Path]]:
+        """Returns the calls of each server, and a copy of what it left."""
+        for report, server, left in zip(self.reports, self.servers, self.left):
             wait_for_report(report, server)
-            yield from events(report)
+            yield list(events(report)), left
 
 
-def cut(epochs: Iterable[Epoch], nanoseconds: int) -> list[Epoch]:
-    """Returns the histories as they are if the power is cut at a time."""
+def cut(epochs: Iterable[Epoch], nanoseconds: int, offsets: list[int]) -> list[Epoch]:
+    """Returns the histories as they are if the power is cut at a time of the wall clock, which strace uses.
+
+    The wall clock may have been adjusted, so the time of the monotonic clock, which the histories use, is an interval.
+    """
+    first, last = nanoseconds - max(offsets), nanoseconds - min(offsets)
     found = []
     for epoch in epochs:
-        connections = [
-            [seen_until(call, nanoseconds) for call in calls if call.invoked < nanoseconds] for calls in epoch.connections
-        ]
+        connections = [[seen_until(call, first) for call in calls if call.invoked < last] for calls in epoch.connections]
         if any(connections):
             found.append(Epoch(connections))
     return found
+
+
+def clock_offset() -> int:
+    """Returns how far the wall clock is ahead of the monotonic clock."""
+    return time.time_ns() - time.monotonic_ns()
 
 
 def seen_until(call: Call, nanoseconds: int) -> Call:
@@ -103,18 +124,24 @@ class Cuts:
         folder = self.directory / f"{seed}"
         folder.mkdir()
         recorder = TracedRecorder(self.server, folder, self.stores, rng, self.prefix)
+        offsets = [clock_offset()]
         recorder.record(OPERATIONS, 2)
+        offsets.append(clock_offset())
         self.operations += recorder.operations
-        all_events = list(recorder.events())
+        runs = list(recorder.runs())
+        all_events = [event for run, _ in runs for event in run]
+        ends = iter(times(all_events))
         replay = Replay(Disk(folder))
         count = min(IMAGES_PER_HISTORY, self.options.images - self.images)
         chosen = sorted(rng.choices(range(len(all_events)), k=count))
-        offset = time.time_ns() - time.monotonic_ns()
-        for number, (event, end) in enumerate(zip(all_events, times(all_events))):
-            replay.step(event)
-            for _ in range(chosen.count(number)):
-                histories = {store: cut(epochs, end - offset) for store, epochs in recorder.histories.items()}
-                self.check(replay.disk.image(rng), histories, rng)
+        numbers = itertools.count()
+        for run, left in runs:
+            for event, number, end in zip(run, numbers, ends):
+                replay.step(event)
+                for _ in range(chosen.count(number)):
+                    histories = {store: cut(epochs, end, offsets) for store, epochs in recorder.histories.items()}
+                    self.check(replay.disk.image(rng), histories, rng)
+            replay.end_calls(left)
         shutil.rmtree(folder)
 
     def check(self, image: Folder, histories: dict[str, list[Epoch]], rng: random.Random) -> None:
@@ -124,7 +151,9 @@ class Cuts:
         is_cut_again = rng.random() < 0.2
         image.write_to(folder)
         report = self.directory / "calls"
+        offsets = [clock_offset()]
         server, found = self.read(folder, strace(report) if is_cut_again else [])
+        offsets.append(clock_offset())
         for store, history in histories.items():
             check([*history, found[store]], survives=True)
         shutil.rmtree(folder)
@@ -138,11 +167,11 @@ class Cuts:
         replay = Replay(Disk(folder, image))
         for event in all_events[: number + 1]:
             replay.step(event)
-        end = times(all_events)[number] - (time.time_ns() - time.monotonic_ns())
+        end = times(all_events)[number]
         replay.disk.image(rng).write_to(folder)
         _, again = self.read(folder, [])
         for store, history in histories.items():
-            check([*history, *cut([found[store]], end), again[store]], survives=True)
+            check([*history, *cut([found[store]], end, offsets), again[store]], survives=True)
         shutil.rmtree(folder)
 
     def read(self, folder: Path, prefix: list[str]) -> tuple[Server, dict[str, Epoch]]:

@@ -16,6 +16,8 @@ CALLS = (
     "write", "writev", "pwritev", "linkat", "symlinkat", "sync_file_range", "copy_file_range",
 )
 LINE = re.compile(r"(\d+) +(\d+)\.(\d+) (.*)", re.DOTALL)
+# The thread was killed in the call.
+KILLED = re.compile(r"\) += \?$")
 FAILED = re.compile(r"\) += -1 ")
 RESUMED = re.compile(r"<\.\.\. \w+ resumed>(.*)", re.DOTALL)
 
@@ -47,7 +49,10 @@ def wait_for_report(report: Path, server: Server) -> None:
 
 @dataclass
 class Event:
-    """The beginning or the end of a call. `nanoseconds` is when, since 1970, or None if the report doesn't say."""
+    """The beginning or the end of a call. `nanoseconds` is when, since 1970, or None if the report doesn't say.
+
+    A call in which the process was killed has no end. Nobody knows whether it took place.
+    """
 
     nanoseconds: int | None
     text: str
@@ -63,13 +68,16 @@ def events(report: Path) -> Iterator[Event]:
         if text.startswith(("+++", "---")):
             continue
         if resumed := RESUMED.match(text):
-            yield Event(at, unfinished.pop(thread) + resumed[1], thread, begins=False)
+            beginning = unfinished.pop(thread)
+            if not KILLED.search(text[-20:]):
+                yield Event(at, beginning + resumed[1], thread, begins=False)
         elif text.endswith("<unfinished ...>"):
             unfinished[thread] = text.removesuffix("<unfinished ...>").rstrip()
             yield Event(at, unfinished[thread], thread, begins=True)
         else:
             yield Event(at, text, thread, begins=True)
-            yield Event(None, text, thread, begins=False)
+            if not KILLED.search(text[-20:]):
+                yield Event(None, text, thread, begins=False)
 
 
 class Replay:
@@ -84,6 +92,11 @@ class Replay:
             self._ends[event.thread] = self.begin(event.text) if not FAILED.search(event.text[-120:]) else lambda: None
         else:
             self._ends.pop(event.thread)()
+
+    def end_calls(self, left: Path) -> None:
+        """Ends the calls of a process that was killed, and checks the disk (`Disk.end_calls`)."""
+        self._ends.clear()
+        self.disk.end_calls(left)
 
     def begin(self, text: str) -> Callable[[], None]:
         name, _, arguments = text.partition("(")
