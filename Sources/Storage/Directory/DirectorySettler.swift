@@ -319,7 +319,7 @@ final class DirectorySettler: @unchecked Sendable {
   func close() throws(SystemError) {
     let progress = exchange.progress
     if isSettled {
-      if hasUnsyncedRemovals { try folder.sync() }
+      if hasUnsyncedRemovals || !isFolderSynced { try folder.sync() }
       let revision = journals.last?.lastRevision ?? keeper.list.revision
       try keeper.removeFirst(before: keeper.list.numbers.upperBound, start: progress.position, revision: revision)
     }

@@ -21,21 +21,28 @@ struct DirectoryCrashRun {
     disk = DirectoryRun.disk(seed: seed &* 31)
   }
 
-  /// Opens the store, works until a call fails, crashes, and checks the result.
+  /// Opens the store, works until a call fails or the store is closed, crashes, and checks the result.
   mutating func live() throws {
+    if Int.random(in: 0..<4, using: &random) == 0 {
+      disk.byteLimit = disk.bytesTaken + .random(in: 0..<20_000, using: &random)
+    }
     disk.injectedFailure = .init(
       SimulatedDisk.Call.allCases.randomElement(using: &random), number: .random(in: 1...60, using: &random),
       errno: Bool.random(using: &random) ? EIO : ENOSPC, isPersistent: Bool.random(using: &random))
     do {
       try check()
       var run = try DirectoryRun(disk, model: states[0])
-      for _ in 0..<40 { try step(&run) }
+      for _ in 0..<Int.random(in: 0..<60, using: &random) { try step(&run) }
+      if Bool.random(using: &random) {
+        try run.close()
+        states = [run.model]
+      }
     } catch is EngineError {
     } catch DirectoryError.system {
     } catch DirectoryError.unreadable {
     }
     if Bool.random(using: &random) { disk.kill() } else { disk.crash(reordersNames: .random(using: &random)) }
-    disk.injectedFailure = nil
+    (disk.injectedFailure, disk.byteLimit) = (nil, .max)
     try check()
   }
 

@@ -138,6 +138,27 @@ struct DirectoryCrashTests {
     }
   }
 
+  @Test func `a stop in order keeps the names that an earlier process has left`() throws {
+    for seed: UInt64 in 1...20 {
+      let disk = DirectoryRun.disk(seed: seed)
+      var run = try DirectoryRun(disk)
+      try run.performMaintenance()
+      run.put("a".bytes, [1])
+      try run.write()
+      // The process ends when it has written the file, and has not synced the folder.
+      disk.injectedFailure = .init(.syncFolder, number: 1, errno: EIO)
+      #expect(throws: EngineError.self) { try run.performMaintenance() }
+      #expect(try run.entryNames().count == 1)
+      disk.kill()
+      // Without space for a journal, a start doesn't sync the folder either.
+      disk.byteLimit = disk.bytesTaken
+      try run.reopen()
+      try run.close()
+      disk.crash(reordersNames: true)
+      try run.reopen()
+    }
+  }
+
   @Test func `opening leaves the files of a commit that only a journal has for later`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
