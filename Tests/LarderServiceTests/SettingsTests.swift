@@ -47,7 +47,7 @@ struct SettingsTests {
   }
 
   @Test func `lists come from flags, from a variable with commas, or from the file`() throws {
-    let path = try file("stores:\n- a=memory\n- b=log?durability=interval:1s\ndata: /tmp/x\n")
+    let path = try file("stores:\n- a=memory\n- b=log?durability=interval:1s\ndata: /nowhere/data\n")
     func names(_ loader: SettingsLoader) throws -> [String] {
       try loader.load().settings.server.stores.map { "\($0.name)" }
     }

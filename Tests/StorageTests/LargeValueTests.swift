@@ -91,9 +91,9 @@ struct LargeValueTests {
     // Nearly nothing remains to be evicted by the put itself.
     let (after, bytes) = (map.statistics.evicted, map.limitedBytes)
     #expect(after - before < 100 && bytes <= limit)
-    // Replacing it needs no room.
+    // Replacing it needs nearly no room.
     let isIncomplete = unsafe map.evictBriefly(for: size, at: key.span.bytes, now: 5)
-    #expect(!isIncomplete && map.statistics.evicted == after)
+    #expect(!isIncomplete && map.statistics.evicted - after < 100)
     map.validate()
   }
 

@@ -5,7 +5,9 @@ import Platform
 /// same run.
 ///
 /// A crash may lose any part of what was written and not synced, in any order, down to sectors of 512 bytes. It may
-/// also lose changes to the names in a folder that was not synced since. Safe because everything is behind one lock.
+/// also lose changes to the names in a folder that was not synced since. After a sync of a file has failed, readers go
+/// on to see what was written, but no later sync makes it durable, as in Linux. Safe because everything is behind one
+/// lock.
 package final class SimulatedDisk: FileSystem {
   /// The unit that is written atomically.
   static let sectorByteCount = 512
@@ -87,8 +89,8 @@ package final class SimulatedDisk: FileSystem {
   }
 
   package func openFolder(_ path: String) throws(SystemError) -> any Folder {
-    try run(.open) { (state) throws(SystemError) in try state.checkFolder(path) }
-    return SimulatedFolder(self, path: path, life: state.withLock { $0.life })
+    let node = try run(.open) { (state) throws(SystemError) in try state.openFolder(path) }
+    return SimulatedFolder(self, node: node, life: state.withLock { $0.life })
   }
 }
 
@@ -127,31 +129,26 @@ extension SimulatedDisk {
   package func place(_ path: String, _ bytes: [UInt8]) { state.withLock { $0.place(path, bytes) } }
 
   /// Creates a durable folder and its parents.
-  package func placeFolder(_ path: String) { state.withLock { $0.placeFolder(path) } }
+  package func placeFolder(_ path: String) { state.withLock { _ = $0.placeFolder(path) } }
 
   /// Flips one bit of a file, on disk and for readers.
   package func flip(_ path: String, bit: Int) {
-    state.withLock { state in
-      guard let node = state.node(path) else { return }
-      node.bytes[bit / 8] ^= 1 << UInt8(bit % 8)
-      if bit / 8 < node.durable.count { node.durable[bit / 8] ^= 1 << UInt8(bit % 8) }
-    }
+    state.withLock { state in state.node(path)?.flip(bit: bit) }
   }
 }
 
 // MARK: Open files and folders
 
 extension SimulatedDisk {
-  /// An open folder of the disk, which must not be renamed while it is open. It belongs to one life of the machine:
-  /// after a crash, every call fails.
+  /// An open folder of the disk. It belongs to one life of the machine: after a crash, every call fails.
   private final class SimulatedFolder: Folder {
     private let disk: SimulatedDisk
-    private let path: String
+    private let node: DiskNode
     private let life: Int
 
-    init(_ disk: SimulatedDisk, path: String, life: Int) {
+    init(_ disk: SimulatedDisk, node: DiskNode, life: Int) {
       self.disk = disk
-      self.path = path
+      self.node = node
       self.life = life
     }
 
@@ -159,7 +156,7 @@ extension SimulatedDisk {
       try disk.state.withLock { (state) throws(SystemError) in
         guard state.life == life else { throw SystemError(SimulatedDisk.Call.syncFolder.rawValue, errno: EBADF) }
         try state.begin(.syncFolder)
-        try state.syncFolder(path)
+        state.sync(folder: node)
       }
     }
   }
@@ -215,7 +212,14 @@ extension SimulatedDisk {
     }
 
     func sync() throws(SystemError) {
-      try run(.sync) { (_) throws(SystemError) in node.sync() }
+      try disk.state.withLock { (state) throws(SystemError) in
+        guard state.life == life else { throw SystemError(SimulatedDisk.Call.sync.rawValue, errno: EBADF) }
+        do throws(SystemError) { try state.begin(.sync) } catch {
+          state.failToSync(node)
+          throw error
+        }
+        node.sync()
+      }
     }
   }
 }

@@ -80,7 +80,8 @@ struct LogFolder: Sendable {
   func make() throws(SystemError) {
     guard try files.kind(of: path) == nil else { return }
     try files.createFolder(path)
-    if let slash = path.lastIndex(of: "/"), slash > path.startIndex { try files.syncFolder(String(path[..<slash])) }
+    let parent = path.lastIndex(of: "/").map { path[..<$0] } ?? ""
+    try files.syncFolder(parent.isEmpty ? "/" : String(parent))
   }
 }
 

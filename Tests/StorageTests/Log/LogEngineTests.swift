@@ -50,7 +50,7 @@ struct LogEngineTests {
       try log.commit([.put(key: "\(log.revision)", value: [UInt8](repeating: 1, count: 100), kind: .single, expiry: 0)])
     }
     #expect(log.engine.writer.segmentSize > 2_048)
-    disk.crash()
+    disk.kill()
     disk.byteLimit = 0
     let full = try TestLog(disk)
     #expect(full.engine.reservedByteCount == 0)
