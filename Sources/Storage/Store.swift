@@ -132,12 +132,13 @@ extension Store {
       preconditionFailure("a data directory has no stores of the engine \(description.engine)")
     }
     let now = ClockReading.now
+    let folder = try data.prepareFolder(of: description.name)
     let indexes = try data.indexes(of: description.name)
     var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
     (engine, opening.remarks) = try fileEngine.openStore(
-      in: data.filesFolder(of: description.name), on: data.fileSystem, at: now, into: &map, progress: progress)
+      in: folder, on: data.fileSystem, at: now, into: &map, progress: progress)
     opening.entries = map.order.count
     opening.revision = map.revision
     opening.milliseconds = monotonicMilliseconds() - now.monotonic

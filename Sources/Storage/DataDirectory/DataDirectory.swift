@@ -50,8 +50,14 @@ package final class DataDirectory: Sendable {
   ) throws(DataDirectoryError) -> DataDirectory {
     try createFolder(path, on: fileSystem)
     let directory = DataDirectory(path, fileSystem, try takeLock(path))
+    try directory.syncParent()
     try directory.checkFormat()
     try createFolder(directory.storesPath, on: fileSystem)
+    // An earlier process may have ended between a renaming and the sync. Nothing is removed before the renaming is on
+    // disk, and no store is used before its name is.
+    for folder in [path, directory.storesPath] {
+      try directory.calling(folder) { () throws(SystemError) in try fileSystem.syncFolder(folder) }
+    }
     try directory.removeUnfinished()
     return directory
   }
@@ -95,16 +101,25 @@ package final class DataDirectory: Sendable {
     do throws(SystemError) {
       switch try fileSystem.kind(of: path) {
       case .folder?: return
-      case nil:
-        try fileSystem.createFolder(path)
-        let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
-        return try fileSystem.syncFolder(parent.isEmpty ? "/" : parent)
+      case nil: return try fileSystem.createFolder(path)
       case .file?, .other?: break
       }
     } catch {
       throw .system(path: path, error)
     }
     throw .notUsable(path: path, reason: "this is not a folder, and links are not followed")
+  }
+
+  /// Puts the name of a new directory on disk. A directory with the format has been through this.
+  private func syncParent() throws(DataDirectoryError) {
+    let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
+    try calling(path) { () throws(SystemError) in
+      guard try fileSystem.kind(of: path + "/" + Self.formatName) == nil else { return }
+      do throws(SystemError) { try fileSystem.syncFolder(parent.isEmpty ? "/" : parent) } catch {
+        // Someone else has created the directory for this process, which may not read its parent.
+        guard error.errno == EACCES else { throw error }
+      }
+    }
   }
 
   private func checkFormat() throws(DataDirectoryError) {
@@ -127,6 +142,19 @@ package final class DataDirectory: Sendable {
 
   /// Returns the folder for the files of the store's engine. It exists as long as the store does.
   package func filesFolder(of name: StoreName) -> String { folder(of: name) + "/" + Self.filesName }
+
+  /// Prepares the folder of a store that is about to be opened: puts the names in it on disk, which an earlier process
+  /// may have changed and not synced.
+  /// - Returns: The folder for the files of the store's engine.
+  /// - Throws: `notUsable` if that folder is missing.
+  func prepareFolder(of name: StoreName) throws(DataDirectoryError) -> String {
+    let (folder, files) = (folder(of: name), filesFolder(of: name))
+    guard try calling(files, { () throws(SystemError) in try fileSystem.kind(of: files) }) == .folder else {
+      throw .notUsable(path: files, reason: "the folder with the store's files is missing")
+    }
+    try calling(folder) { () throws(SystemError) in try fileSystem.syncFolder(folder) }
+    return files
+  }
 
   func calling<Result>(
     _ path: String, _ body: () throws(SystemError) -> Result
@@ -199,7 +227,11 @@ package final class DataDirectory: Sendable {
         unfinished + "/" + Self.descriptionName, through: unfinished + "/.new", Array(description.text.utf8))
       try fileSystem.syncFolder(unfinished)
       try fileSystem.rename(unfinished, to: path)
-      try fileSystem.syncFolder(storesPath)
+      do throws(SystemError) { try fileSystem.syncFolder(storesPath) } catch {
+        // The caller is told that there is no such store.
+        try? fileSystem.rename(path, to: unfinished)
+        throw error
+      }
     }
   }
 

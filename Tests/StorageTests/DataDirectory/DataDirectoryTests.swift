@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -201,6 +202,113 @@ import Testing
       made += isMade && !stores.isEmpty ? 1 : 0
     }
     #expect(made > 0)
+  }
+
+  // MARK: A kill, and then a power cut
+
+  private static let engines: [EngineKind] = [.log, .directory]
+
+  /// Returns a disk, and a path on it that doesn't exist yet.
+  private func disk(_ name: String, seed: Int) throws -> (disk: SimulatedDisk, place: String) {
+    // The lock is a local file, whatever the disk.
+    let place = folder.file(name)
+    try LocalFileSystem().createFolder(place)
+    let disk = SimulatedDisk(seed: UInt64(seed))
+    disk.placeFolder(folder.path)
+    return (disk, place)
+  }
+
+  /// Opens a store, calls `body`, and cuts the power when everything is durable.
+  private func use(_ directory: DataDirectory, _ disk: SimulatedDisk, _ body: (Store) throws -> Void) throws {
+    let store = try Store.open(#require(try directory.stores().first), in: directory).store
+    try body(store)
+    let (revision, commitWriter) = (store.access { $0.revision }, try #require(store.commitWriter))
+    while !commitWriter.isDurable(revision), commitWriter.failure == nil { usleep(100) }
+    #expect(commitWriter.failure == nil)
+    disk.injectedFailure = .init(number: 1, errno: EIO, isPersistent: true)
+    store.close()
+    directory.close()
+    disk.crash(reordersNames: true)
+  }
+
+  @Test(arguments: engines) func `a store whose creation was interrupted loses no write`(engine: EngineKind) throws {
+    let description = StoreDescription(name: try StoreName("a"), engine: engine)
+    var (call, isMade) = (0, false)
+    while !isMade {
+      call += 1
+      let (disk, place) = try disk("created-\(engine)-\(call)", seed: call)
+      disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
+      do {
+        let directory = try DataDirectory.open(place, on: disk)
+        try directory.create(description)
+        try Store.open(description, in: directory).store.close()
+        isMade = true
+      } catch {}
+      disk.kill()
+      let directory = try DataDirectory.open(place, on: disk)
+      if try directory.stores().isEmpty { try directory.create(description) }
+      try use(directory, disk) { try $0.putWhenThereIsSpace([1], [2]) }
+      let reopened = try DataDirectory.open(place, on: disk)
+      #expect(try reopened.stores().map(\.name) == [description.name], "interrupted at call \(call)")
+      try use(reopened, disk) { store in
+        let value = store.access { $0.copy(of: [1])?.entry.value }
+        #expect(value == [2], "interrupted at call \(call)")
+      }
+    }
+  }
+
+  @Test(arguments: engines) func `a store whose removal was interrupted is whole, or stays away`(
+    engine: EngineKind
+  ) throws {
+    let description = StoreDescription(name: try StoreName("a"), engine: engine)
+    for call in 1...40 {
+      let (disk, place) = try disk("dropped-\(engine)-\(call)", seed: call)
+      try DataDirectory.open(place, on: disk).create(description)
+      try use(DataDirectory.open(place, on: disk), disk) { try $0.putWhenThereIsSpace([1], [2]) }
+      do {
+        let directory = try DataDirectory.open(place, on: disk)
+        disk.injectedFailure = .init(number: min(call, 6), errno: EIO, isPersistent: true)
+        try? directory.drop(description.name)
+      }
+      disk.kill()
+      // The next server removes the rest of the files, unless it is interrupted, too.
+      disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
+      var wasThere: Bool?
+      do {
+        let directory = try DataDirectory.open(place, on: disk)
+        wasThere = try !directory.stores().isEmpty
+        directory.waitForRemovals()
+      } catch {}
+      disk.crash(reordersNames: true)
+      let reopened = try DataDirectory.open(place, on: disk)
+      let isThere = try !reopened.stores().isEmpty
+      if let wasThere { #expect(isThere == wasThere, "interrupted at call \(call)") }
+      guard isThere else { continue }
+      try use(reopened, disk) { store in
+        let value = store.access { $0.copy(of: [1])?.entry.value }
+        #expect(value == [2], "interrupted at call \(call)")
+      }
+    }
+  }
+
+  @Test func `a store that can't be put on disk isn't created`() throws {
+    let (disk, place) = try disk("unsynced", seed: 1)
+    let directory = try DataDirectory.open(place, on: disk)
+    // The second folder that is synced is the one that has all stores.
+    disk.injectedFailure = .init(.syncFolder, number: 2, errno: EIO)
+    let description = StoreDescription(name: try StoreName("a"), engine: .log)
+    #expect(throws: DataDirectoryError.self) { try directory.create(description) }
+    #expect(try directory.stores().isEmpty)
+    try directory.create(description)
+    #expect(try directory.stores() == [description])
+  }
+
+  @Test func `a store without the folder of its files is refused`() throws {
+    let directory = try DataDirectory.open(path)
+    let description = StoreDescription(name: try StoreName("a"), engine: .log)
+    try directory.create(description)
+    try LocalFileSystem().removeFolder(directory.filesFolder(of: description.name))
+    #expect(throws: DataDirectoryError.self) { try Store.open(description, in: directory) }
   }
 
   @Test(arguments: [

@@ -175,6 +175,27 @@ struct IndexDefinitionsTests {
     #expect(found == [old.count, new.count])
   }
 
+  @Test func `definitions that a store was opened with survive a power cut`() throws {
+    for seed: UInt64 in 1...20 {
+      let place = folder.file("opened-\(seed)")
+      try LocalFileSystem().createFolder(place)
+      let disk = SimulatedDisk(seed: seed)
+      disk.placeFolder(place)
+      let description = StoreDescription(name: name, engine: .directory)
+      do {
+        let directory = try open(place, disk)
+        try directory.create(description)
+        // The process ends before the folder is synced.
+        disk.injectedFailure = .init(.syncFolder, number: 1, errno: EIO)
+        #expect(throws: DataDirectoryError.self) { try directory.setIndexes(Self.indexes, of: name) }
+      }
+      disk.kill()
+      do { try Store.open(description, in: try open(place, disk)).store.close() }
+      disk.crash(reordersNames: true)
+      #expect(try open(place, disk).indexes(of: name) == Self.indexes)
+    }
+  }
+
   @Test func `after random changes and power cuts, the definitions are the last ones or those being written`() throws {
     for seed in SeededGenerator.seeds(40) {
       var random = SeededGenerator(seed: seed)
