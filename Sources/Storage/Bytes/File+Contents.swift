@@ -22,6 +22,20 @@ extension File {
   }
 }
 
+extension File {
+  private static var pieceByteCount: Int { 1 << 20 }
+
+  /// Writes a part of the file again as it is, so that the next sync puts it on disk.
+  ///
+  /// After a sync has failed in an earlier process, the system may go on to show what was written, and not write it any
+  /// more, because it takes it for written.
+  func rewrite(_ range: Range<Int>) throws(SystemError) {
+    for offset in stride(from: range.lowerBound, to: range.upperBound, by: Self.pieceByteCount) {
+      try write(bytes(at: offset, count: min(Self.pieceByteCount, range.upperBound - offset)), at: offset)
+    }
+  }
+}
+
 extension FileSystem {
   /// Creates or replaces a file atomically: after a crash, the file is complete or as before. The caller syncs the
   /// folder to make the file durable.

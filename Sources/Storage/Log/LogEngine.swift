@@ -137,10 +137,10 @@ extension LogEngine {
     let folder = LogFolder(files: files, path: path)
     let openFolder = try LogError.wrapping(path) { () throws(SystemError) in
       try folder.make()
-      try folder.removeLeftovers()
       // A process may have died after naming a file and before the name was on disk.
       let openFolder = try files.openFolder(path)
       try openFolder.sync()
+      try folder.removeLeftovers()
       return openFolder
     }
     let reserve = try LogError.wrapping(folder.reservePath) { () throws(SystemError) in
@@ -180,12 +180,13 @@ extension LogEngine {
         break
       }
       if isLast, end.isSealed {
-        // The process that wrote the trailer may have died before the trailer was on disk.
-        try LogError.wrapping(segment.path) { () throws(SystemError) in try folder.openForWriting(segment.path).sync() }
+        try LogError.wrapping(segment.path) { () throws(SystemError) in
+          try completeSealing(segment, at: end.offset, in: folder)
+        }
       }
       if !end.isSealed {
         try LogError.wrapping(segment.path) { () throws(SystemError) in
-          try seal(segment, at: end.offset, lastRevision: lastRevision, in: folder)
+          try seal(segment, at: end, lastRevision: lastRevision, in: folder)
         }
         recovery.truncatedBytes = end.tornByteCount
         if end.tornByteCount > 0 { recovery.truncatedPath = segment.path }
@@ -215,33 +216,43 @@ extension LogEngine {
     let engine = LogEngine(
       folder, writer: writer, maintenance: maintenance, truncatedByteCount: recovery.truncatedBytes,
       syncTimes: syncTimes)
-    if active == nil { try engine.startFirstSegment() }
+    do throws(EngineError) { try engine.startWriting() } catch {
+      guard case .failed(let description) = error else { preconditionFailure("starting without space is no failure") }
+      throw .failed(path: folder.path, SystemError(description, errno: 5))
+    }
     return (engine, recovery)
   }
 
-  /// Starts the first segment after opening if there is space for it.
-  private func startFirstSegment() throws(LogError) {
-    do throws(EngineError) {
-      try startSegment()
-    } catch {
-      switch error {
-      case .noSpace: return
-      case .failed(let description): throw .failed(path: folder.path, SystemError(description, errno: 5))
-      }
+  /// Starts the first segment after opening, unless there is an empty one, or no space for it.
+  private func startWriting() throws(EngineError) {
+    if !writer.isWritable {
+      do throws(EngineError) { return try startSegment() } catch { if error != .noSpace { throw error } }
     }
+    try writer.noteOpening()
   }
 
   /// Seals a segment at the end of its last intact record. The trailer comes first, because its space is already
   /// allocated.
   private static func seal(
-    _ segment: SegmentFile, at end: Int, lastRevision: UInt64, in folder: LogFolder
+    _ segment: SegmentFile, at end: LogReplay.SegmentEnd, lastRevision: UInt64, in folder: LogFolder
   ) throws(SystemError) {
     let file = try folder.openForWriting(segment.path)
+    try file.rewrite(end.synced..<end.offset)
     try file.sync()
-    let trailer = SegmentTrailer(offset: end, lastRevision: lastRevision, secret: segment.header.secret)
-    try file.write(trailer.bytes, at: end)
+    let trailer = SegmentTrailer(offset: end.offset, lastRevision: lastRevision, secret: segment.header.secret)
+    try file.write(trailer.bytes, at: end.offset)
     try file.sync()
-    try file.truncate(to: end + SegmentTrailer.byteCount)
+    try file.truncate(to: end.offset + SegmentTrailer.byteCount)
+  }
+
+  /// Completes what a process may have died in after it had written the trailer at that offset.
+  private static func completeSealing(
+    _ segment: SegmentFile, at offset: Int, in folder: LogFolder
+  ) throws(SystemError) {
+    let (file, end) = (try folder.openForWriting(segment.path), offset + SegmentTrailer.byteCount)
+    try file.rewrite(offset..<end)
+    try file.sync()
+    if segment.byteCount > end { try file.truncate(to: end) }
   }
 
   private static func wrappingMemory(_ body: () throws(StorageError) -> Void) throws(LogError) {

@@ -33,6 +33,11 @@ struct LogFrame {
   /// The end of the part of the segment that was on disk when the frame was written.
   var syncedByteCount: Int { Int(clamping: UInt64(littleEndian: synced)) }
 
+  /// Returns `syncedByteCount` of the intact frame at the beginning of the bytes.
+  static func syncedByteCount(_ bytes: UnsafeRawBufferPointer) -> Int {
+    unsafe bytes.loadUnaligned(as: LogFrame.self).syncedByteCount
+  }
+
   /// Calls `body` with the bytes of the header.
   func withBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

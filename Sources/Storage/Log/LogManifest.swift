@@ -48,6 +48,12 @@ struct ManifestFile {
 
   private let file: any File
   private(set) var manifest: LogManifest
+  /// Whether this is certainly on disk. An earlier process may have written it and ended before the sync.
+  private var isDurable: Bool
+
+  private init(_ file: any File, _ manifest: LogManifest, isDurable: Bool) {
+    (self.file, self.manifest, self.isDurable) = (file, manifest, isDurable)
+  }
 
   /// Opens the manifest of a log.
   /// - Returns: Nil if there is none.
@@ -63,7 +69,7 @@ struct ManifestFile {
     guard let newest = copies.max(by: { $0.sequence < $1.sequence }) else {
       throw .damaged(path: folder.manifestPath, offset: 0, reason: "neither copy of the manifest is valid")
     }
-    return ManifestFile(file: file, manifest: newest)
+    return ManifestFile(file, newest, isDurable: false)
   }
 
   /// Creates the manifest of a log that has none.
@@ -76,10 +82,10 @@ struct ManifestFile {
     try file.sync()
     try folder.rename(folder.newManifestPath, to: folder.manifestPath)
     try openFolder.sync()
-    return ManifestFile(file: file, manifest: manifest)
+    return ManifestFile(file, manifest, isDurable: true)
   }
 
-  /// Notes what is on disk, and makes that durable. Does nothing if all of it is known already.
+  /// Notes what is on disk, and makes that durable. Does nothing if this object has noted all of it already.
   /// - Parameter segment: The number of the newest segment, and the end of its records.
   mutating func note(segment: (number: UInt64, end: Int)? = nil, revision: UInt64) throws(SystemError) {
     var next = manifest
@@ -87,11 +93,11 @@ struct ManifestFile {
     if let segment, segment.number > next.number || segment.number == next.number && segment.end > next.end {
       (next.number, next.end) = segment
     }
-    guard next != manifest else { return }
+    guard next != manifest || !isDurable else { return }
     next.sequence += 1
     try file.write(Self.encode(next), at: Int(next.sequence % 2) * Self.copyByteCount)
     try file.sync()
-    manifest = next
+    (manifest, isDurable) = (next, true)
   }
 
   private static func encode(_ manifest: LogManifest) -> [UInt8] {

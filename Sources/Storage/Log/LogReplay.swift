@@ -6,6 +6,8 @@ struct LogReplay {
   struct SegmentEnd {
     /// The end of the last intact record.
     let offset: Int
+    /// The end of the part that was certainly on disk when the last of these records was written.
+    let synced: Int
     let lastRevision: UInt64
     let isSealed: Bool
     /// The size of the torn tail of an unsealed segment.
@@ -48,7 +50,8 @@ struct LogReplay {
     }
     if case .sealed(let trailer) = reader.state {
       return SegmentEnd(
-        offset: reader.end, lastRevision: max(reader.lastRevision, trailer.lastRevision), isSealed: true,
+        offset: reader.end, synced: reader.end, lastRevision: max(reader.lastRevision, trailer.lastRevision),
+        isSealed: true,
         tornByteCount: 0, tombstoneByteCount: tombstoneByteCount)
     }
     var reason = "the segment doesn't end as it should"
@@ -58,7 +61,8 @@ struct LogReplay {
     let tail = try reader.tornTail()
     guard !tail.wasSynced else { throw damage }
     return SegmentEnd(
-      offset: reader.end, lastRevision: reader.lastRevision, isSealed: false, tornByteCount: tail.byteCount,
+      offset: reader.end, synced: reader.synced, lastRevision: reader.lastRevision, isSealed: false,
+      tornByteCount: tail.byteCount,
       tombstoneByteCount: tombstoneByteCount)
   }
 

@@ -62,6 +62,9 @@ struct LogWriter {
   /// The number of bytes of records that are certain to fit.
   var availableByteCount: Int { max(active?.space.availableByteCount ?? 0, prepared?.space.availableByteCount ?? 0) }
 
+  /// Whether there is a segment that records go to.
+  var isWritable: Bool { active != nil }
+
   /// The number of these bytes that only deletes may use.
   var removalReserveByteCount: Int { configuration.removalReserve }
 
@@ -304,10 +307,15 @@ struct LogWriter {
 
   /// Seals the active segment unless it is empty, and notes where the log ends.
   mutating func close() throws(EngineError) {
-    guard let active else { return }
+    guard let active else { return try noteRevision(lastRevision) }
     let end = active.end
     if !active.isEmpty { try seal() }
     try noteRevision(lastRevision, segment: (nextNumber - 1, end))
+  }
+
+  /// Notes what opening has found and made durable, before anything depends on it.
+  mutating func noteOpening() throws(EngineError) {
+    try noteRevision(lastRevision, segment: active.map { (nextNumber - 1, $0.end) })
   }
 
   /// Notes in the manifest that everything up to this revision is on disk.

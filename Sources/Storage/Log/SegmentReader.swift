@@ -32,6 +32,9 @@ struct SegmentReader: ~Copyable {
   /// The end of the damaged record if its checksum is correct, so that only its contents are damaged; nil if the end is
   /// unknown.
   private var damageEnd: Int?
+  /// The end of the part that was on disk when the last frame was written. In version 1, which has no frames, none of the
+  /// records are known to be.
+  private(set) var synced: Int
   /// The revision of the last record.
   private(set) var lastRevision: UInt64
   /// The size of the next read: smaller where values are skipped.
@@ -48,7 +51,7 @@ struct SegmentReader: ~Copyable {
   /// - Parameter previous: The revision of the last record before the segment, if it is known.
   init(_ segment: SegmentFile, verifiesValues: Bool, after previous: UInt64 = 0) {
     self.segment = segment
-    end = segment.header.byteCount
+    (end, synced) = (segment.header.byteCount, segment.header.byteCount)
     frameEnd = segment.header.salt == nil ? .max : end
     lastRevision = max(previous, max(1, segment.header.firstRevision) - 1)
     self.verifiesValues = verifiesValues
@@ -144,6 +147,7 @@ struct SegmentReader: ~Copyable {
         : unsafe LogRecord.check(rest, remaining: min(frameEnd, segment.byteCount) - end, after: lastRevision)
       switch result {
       case .intact(let recordByteCount) where isFrame:
+        unsafe synced = max(synced, LogFrame.syncedByteCount(rest))
         end += LogFrame.byteCount
         frameEnd = end + recordByteCount
       case .intact(let count):

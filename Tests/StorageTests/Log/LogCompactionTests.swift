@@ -72,6 +72,18 @@ struct LogCompactionTests {
     #expect(reopened.revision == revision)
   }
 
+  @Test func `a compaction of a dropped store keeps everything, because the store may come back`() throws {
+    let disk = SimulatedDisk(seed: 4)
+    let log = try log(disk, ending: .delete(key: "key"))
+    let (entries, revision) = (try log.entries(), log.revision)
+    log.store.access { $0.drop() }
+    try log.engine.compact(0..<2, revision: revision, log.store)
+    while log.engine.isCompacting { _ = try log.performMaintenance() }
+    disk.crash()
+    let reopened = try TestLog(disk)
+    #expect(try reopened.entries() == entries && reopened.revision == revision)
+  }
+
   @Test func `a log with constant overwrites stays small and rewrites little`() throws {
     let disk = SimulatedDisk(seed: 5)
     let log = try TestLog(disk)

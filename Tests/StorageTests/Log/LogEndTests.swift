@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -55,6 +56,56 @@ struct LogEndTests {
     disk.kill()
     try disk.remove(newest)
     try Self.expectDamage(disk, path: newest, offset: 0, "without \(newest)")
+  }
+
+  @Test func `a clean stop notes the end even if a full disk left the log without a segment to write to`() throws {
+    let disk = SimulatedDisk(seed: 9)
+    _ = try Self.log(disk, entries: 5)
+    disk.kill()
+    disk.byteLimit = 0
+    let full = try TestLog(disk)
+    #expect(full.engine.reservedByteCount == 0)
+    try full.engine.close()
+    disk.kill()
+    let bytes = try #require(disk.contents(Self.path(1)))
+    disk.place(Self.path(1), Array(bytes[..<(bytes.count - SegmentTrailer.byteCount - 10)]))
+    try Self.expectDamage(disk, path: Self.path(1), "the last record is missing")
+  }
+
+  @Test func `a segment that an earlier process has started is noted before it gets a record`() throws {
+    for call in 1...12 {
+      let disk = SimulatedDisk(seed: 10)
+      let log = try Self.log(disk, entries: 5)
+      disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
+      try? log.engine.startSegment()
+      disk.kill()
+      let reopened = try TestLog(disk)
+      try reopened.commit([Self.put(6)])
+      let newest = Self.path(reopened.engine.writer.nextNumber - 1)
+      disk.crash()
+      try disk.remove(newest)
+      try Self.expectDamage(disk, path: newest, offset: 0, "interrupted at call \(call), without \(newest)")
+    }
+  }
+
+  @Test func `what is shown after a failed sync survives a power cut`() throws {
+    for call in 1...12 {
+      let disk = SimulatedDisk(seed: UInt64(call))
+      let log = try Self.log(disk, entries: 2)
+      disk.injectedFailure = .init(.sync, number: call, errno: EIO)
+      do {
+        for number in 3...9 { try log.commit([Self.put(number)], syncs: number % 2 == 0) }
+        try log.engine.startSegment()
+        #expect(call == 12, "there are more syncs now than the test interrupts")
+      } catch is EngineError {}
+      disk.kill()
+      let reopened = try TestLog(disk)
+      try reopened.commit([Self.put(10)])
+      let (shown, revision) = (try reopened.entries(), reopened.revision)
+      disk.crash()
+      let again = try TestLog(disk)
+      #expect(try again.entries() == shown && again.revision == revision, "sync \(call) failed")
+    }
   }
 
   @Test func `a log without any segment is refused`() throws {
