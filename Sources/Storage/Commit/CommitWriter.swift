@@ -200,6 +200,7 @@ package final class CommitWriter: @unchecked Sendable {
         }
         if isStopping, !hasCommitted { break }
         if hasMoreMaintenance { hasMoreMaintenance = try engine.performMaintenance(source) }
+        if engine.hasUnneededSpace { releaseSpace(source) }
         if isSpaceNeeded.exchange(false, ordering: .acquiring) || isDiskFull.load(ordering: .relaxed)
           || engine.isReservingSpace
         {
@@ -258,6 +259,16 @@ package final class CommitWriter: @unchecked Sendable {
     let space = engine.reservedByteCount
     source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
     notifySpaceWaiters()
+  }
+
+  /// Lets the engine give up space, unless it may be needed for a commit that was accepted. It is asked again after that
+  /// commit.
+  private func releaseSpace(_ source: any CommitSource) {
+    source.access { map in
+      guard !map.hasCommits else { return }
+      engine.releaseSpace()
+      map.setCommitLimit(engine.reservedByteCount, isDiskFull: isDiskFull.load(ordering: .relaxed))
+    }
   }
 
   private func notifySpaceWaiters() {

@@ -22,6 +22,13 @@ package protocol Engine: AnyObject {
   /// another call returns the result.
   var isReservingSpace: Bool { get }
 
+  /// Whether the engine has reserved more space than it wants to keep.
+  var hasUnneededSpace: Bool { get }
+
+  /// Gives up that space. Only now `reservedByteCount` may decrease by more than what is written, because the caller has
+  /// the store's lock, and there are no commits that the engine hasn't written. Makes no system call.
+  func releaseSpace()
+
   /// Writes sealed records (`CommitBuffer`) in the order of their revisions.
   /// - Parameters:
   ///   - last: The revision of the last record.
@@ -59,6 +66,8 @@ package protocol Engine: AnyObject {
 extension Engine {
   package var removalReserveByteCount: Int { 0 }
   package var isReservingSpace: Bool { false }
+  package var hasUnneededSpace: Bool { false }
+  package func releaseSpace() {}
   package var syncTimes: DurationHistogram? { nil }
 }
 

@@ -17,6 +17,8 @@ package final class DirectoryEngine: Engine {
   private let journalByteCount: Int
   /// Whether a caller waits for a journal that was requested.
   package private(set) var isReservingSpace = false
+  /// A journal to leave if it still ends there when there is a next one, because all of its entries have their files.
+  private var settled: (number: Int, end: Int)?
   /// Whether all the space of the next journal was reported as available and nothing was written since.
   private var isNextJournalAvailable = false
 
@@ -63,7 +65,15 @@ package final class DirectoryEngine: Engine {
   private func acceptJournal() {
     guard !isReservingSpace else { return }
     if case .journal(let journal)? = exchange.takeAnswer() { writer.accept(journal) }
-    if let settled = exchange.takeSettled() { writer.leave(settled.number, endingAt: settled.end) }
+    if let settled = exchange.takeSettled() { self.settled = settled }
+  }
+
+  package var hasUnneededSpace: Bool { settled != nil && writer.nextCapacity != nil }
+
+  /// Continues in the next journal, which may be smaller.
+  package func releaseSpace() {
+    if let settled { writer.leave(settled.number, endingAt: settled.end) }
+    settled = nil
   }
 
   private func checkSettling() throws(EngineError) {
@@ -103,8 +113,8 @@ package final class DirectoryEngine: Engine {
     return false
   }
 
-  /// Does one step of the settling thread's work on this one, for an engine without that thread. On a full disk, files
-  /// stay pending.
+  /// Does one step of the settling thread's work on this one, for an engine without that thread, whose caller reserves
+  /// space before each commit. On a full disk, files stay pending.
   /// - Returns: Whether there is more to do.
   package func performMaintenance(at wall: UInt64) throws(EngineError) -> Bool {
     acceptJournal()
@@ -112,6 +122,7 @@ package final class DirectoryEngine: Engine {
       let next = try settler.step(at: wall)
       let hadResult = exchange.hasResult
       acceptJournal()
+      releaseSpace()
       return next == .step || hadResult
     } catch {
       if error.isNoSpace { return false }
@@ -133,7 +144,12 @@ package final class DirectoryEngine: Engine {
   package var figures: [(name: String, value: UInt64)] { exchange.figures }
 
   private func attempt(_ body: () throws(SystemError) -> Void) throws(EngineError) {
-    do throws(SystemError) { try body() } catch { throw .failed("\(folder.path): \(error)") }
+    do throws(SystemError) { try body() } catch {
+      let failure = EngineError.failed("\(folder.path): \(error)")
+      // The settling thread must not take for durable what a failed sync has lost.
+      exchange.fail(failure)
+      throw failure
+    }
   }
 
   // MARK: Opening
@@ -167,23 +183,28 @@ package final class DirectoryEngine: Engine {
     }
   }
 
-  /// Makes the commits in the journals durable, and starts a new journal, so that nothing is ever appended to what a
-  /// crash has left. The entries' files are written later.
+  /// Makes the names in the folder, the list and the commits in the journals durable, which an earlier process may have
+  /// written and not synced. Then starts a new journal, so that nothing is ever appended to what a crash has left. The
+  /// entries' files are written later.
   private convenience init(
     _ folder: DirectoryFolder, _ scan: DirectoryScan, _ journalByteCount: Int, settlesInBackground: Bool
   ) throws(SystemError) {
     let found = scan.journals
-    var keeper =
-      if let list = found.list {
-        try JournalKeeper(folder, list, found.journals)
-      } else {
-        try JournalKeeper.make(in: folder, continuing: found.journals.first, revision: scan.report.revision)
-      }
-    keeper.raise(scan.report.revision)
-    for name in found.unlisted + [DirectoryFolder.temporaryJournalName] { try folder.removeIfPresent(name) }
-    for journal in found.journals where journal.end > Journal.start {
-      try folder.open(Journal.name(journal.header.number), .reading).sync()
+    try folder.sync()
+    var keeper: JournalKeeper
+    if let list = found.list {
+      keeper = try JournalKeeper(folder, list, found.journals)
+      try keeper.renewList()
+    } else {
+      keeper = try JournalKeeper.make(in: folder, continuing: found.journals.first, revision: scan.report.revision)
     }
+    keeper.raise(scan.report.revision)
+    for journal in found.journals where journal.end > Journal.start {
+      let file = try folder.open(Journal.name(journal.header.number), .writing)
+      try file.rewrite(found.unsynced(journal))
+      try file.sync()
+    }
+    for name in found.unlisted + [DirectoryFolder.temporaryJournalName] { try folder.removeIfPresent(name) }
     let current: JournalFile?
     do throws(SystemError) {
       current = try keeper.makeJournal(byteCount: journalByteCount)

@@ -63,8 +63,6 @@ final class DirectorySettler: @unchecked Sendable {
   private var source: (number: Int, file: any File)?
   /// The files that a crash has left.
   private var leftovers: [String]
-  /// Whether the names that an earlier process has left are on disk.
-  private var isFolderSynced = false
   private var hasUnsyncedRemovals = false
   /// Whether files could not be written for lack of space.
   private var isDiskFull = false
@@ -98,11 +96,6 @@ final class DirectorySettler: @unchecked Sendable {
   func step(at wall: UInt64, now: UInt64 = monotonicMilliseconds()) throws(SystemError) -> Next {
     defer { publishFigures() }
     try makeRequestedJournal()
-    guard isFolderSynced else {
-      try folder.sync()
-      isFolderSynced = true
-      return .step
-    }
     if !leftovers.isEmpty {
       try removeLeftovers()
       return .step
@@ -197,6 +190,8 @@ final class DirectorySettler: @unchecked Sendable {
     let last = journals.count - 1
     if exchange.synced < reader.position + UInt64(end - reader.end) {
       try reader.sync()
+      // If another thread's sync has failed before the reader opened the file, this one proves nothing.
+      guard exchange.failure == nil else { throw SystemError("fdatasync", errno: 5) }
       exchange.didSync(to: reader.position + UInt64(end - reader.end))
     }
     let revision = try reader.read(to: end, limit: Self.bytesPerStep, into: &pending)
@@ -239,6 +234,10 @@ final class DirectorySettler: @unchecked Sendable {
     hasUnsyncedRemovals = true
     for name in leftovers.suffix(Self.removalsPerStep) { try folder.removeIfPresent(name) }
     leftovers.removeLast(min(Self.removalsPerStep, leftovers.count))
+    guard leftovers.isEmpty else { return }
+    // An older file of an entry must not come back when the entry expires, which no journal knows.
+    try folder.sync()
+    hasUnsyncedRemovals = false
   }
 
   private func delete(_ keys: [[UInt8]]) throws(SystemError) {
@@ -319,7 +318,7 @@ final class DirectorySettler: @unchecked Sendable {
   func close() throws(SystemError) {
     let progress = exchange.progress
     if isSettled {
-      if hasUnsyncedRemovals || !isFolderSynced { try folder.sync() }
+      if hasUnsyncedRemovals { try folder.sync() }
       let revision = journals.last?.lastRevision ?? keeper.list.revision
       try keeper.removeFirst(before: keeper.list.numbers.upperBound, start: progress.position, revision: revision)
     }

@@ -209,6 +209,9 @@ struct JournalList: Equatable {
     (sequence, end) = (sequence + 1, nil)
   }
 
+  /// Makes this the newest list without changing what it says.
+  mutating func renew() { sequence += 1 }
+
   /// Records that the store has assigned a revision. This takes effect with the next change.
   mutating func raise(_ revision: UInt64) { self.revision = max(self.revision, revision) }
 

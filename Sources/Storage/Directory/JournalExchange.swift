@@ -122,14 +122,15 @@ final class JournalExchange: Sendable {
 
   func didSettle(_ number: Int, endingAt end: Int) { tellCommitThread { $0.settled = (number, end) } }
 
-  func fail(_ error: EngineError) { tellCommitThread { $0.failure = error } }
-
   var hasNextJournal: Bool { state.withLock { $0.hasNextJournal } }
 
   /// Whether there is anything that the commit thread has not taken yet.
   var hasResult: Bool { state.withLock { $0.answer != nil || $0.settled != nil } }
 
   // MARK: From both
+
+  /// Ends the work of both threads. The first error counts.
+  func fail(_ error: EngineError) { tellCommitThread { $0.failure = $0.failure ?? error } }
 
   /// The position before which everything is on disk.
   var synced: UInt64 { state.withLock { $0.synced } }

@@ -61,6 +61,12 @@ struct JournalKeeper {
     }
   }
 
+  /// Writes the list again. An earlier process may have written it and ended before the sync.
+  mutating func renewList() throws(SystemError) {
+    list.renew()
+    try writeList()
+  }
+
   /// Records with the next change that the store has assigned a revision.
   mutating func raise(_ revision: UInt64) { list.raise(revision) }
 
@@ -105,14 +111,21 @@ struct JournalKeeper {
     try writeList()
     for number in removed {
       let (name, capacity) = (Journal.name(number), capacities.removeValue(forKey: number) ?? 0)
-      if spare == nil, number > 0, (Journal.start...Journal.largeByteCount).contains(capacity) {
-        // Readers of the folder take a journal with a frame for one that is still needed.
-        try folder.open(name, .writing).write([0, 0, 0, 0], at: Journal.start)
+      if spare == nil, number > 0, (Journal.start...Journal.largeByteCount).contains(capacity), keepSpare(name) {
         spare = (name, capacity)
       } else {
         try folder.removeIfPresent(name)
       }
     }
+  }
+
+  /// Makes a journal one without frames. Readers of the folder take a journal with a frame for one that is still needed.
+  /// - Returns: Whether that has succeeded.
+  private func keepSpare(_ name: String) -> Bool {
+    do throws(SystemError) { try folder.open(name, .writing).write([0, 0, 0, 0], at: Journal.start) } catch {
+      return false
+    }
+    return true
   }
 
   /// Continues the last journal of a store for which there is no space to create one. Everything after its frames is

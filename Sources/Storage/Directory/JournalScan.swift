@@ -31,6 +31,8 @@ struct JournalScan {
   private(set) var lastRevision: UInt64 = 0
   /// The position after the last frame.
   private(set) var position: UInt64 = 0
+  /// The position before which everything was on disk when the last frame was written.
+  private var synced: UInt64 = 0
   /// Where a frame begins that was being written when the process or the machine ended; nil if there is none.
   private(set) var tornTail: (name: String, offset: Int)?
   /// Why the journals, or their list, can't be used; empty if they are intact.
@@ -69,6 +71,12 @@ struct JournalScan {
   var isEmpty: Bool { list == nil && journals.isEmpty && isIntact }
 
   var isIntact: Bool { problems.isEmpty }
+
+  /// Returns the frames of a journal that may not be on disk yet.
+  func unsynced(_ journal: Found) -> Range<Int> {
+    let byteCount = Int(clamping: journal.position - min(journal.position, synced))
+    return max(Journal.start, journal.end - byteCount)..<journal.end
+  }
 
   private mutating func fail(_ name: String, at offset: Int, _ reason: String) {
     problems.append((name, .damage(CommitDamage(offset: offset, reason: reason))))
@@ -157,6 +165,7 @@ struct JournalScan {
         break
       }
       (end, position) = (frame.end, position + UInt64(frame.byteCount(header)))
+      synced = max(synced, frame.synced)
     }
     if end > Journal.start || frontier.offset == 0 { frontier = (name, end) }
     journals.append(

@@ -63,10 +63,9 @@ final class SettlingThread: @unchecked Sendable {
   func waitForSyncs() { syncQueue.sync {} }
 
   private func run() {
-    if exchange.failure != nil { return }
     timer += 1
     isResting.store(false, ordering: .releasing)
-    while !isStopping.load(ordering: .relaxed) {
+    while !isStopping.load(ordering: .relaxed), exchange.failure == nil {
       var wait: UInt64 = 0
       do throws(SystemError) {
         if case .wait(let milliseconds) = try settler.step(at: wallMilliseconds()) { wait = milliseconds }

@@ -242,7 +242,7 @@ struct DirectoryCheckTests {
     run.put("a".bytes, [2])
     try run.write()
     // The files are written, and the journal is still there.
-    while try run.entryNames().count < 3 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
+    while try run.entryNames().count < 3 { _ = try run.step() }
     let expected = run.model.entries
     run.put("b".bytes, [3])
     try run.write()

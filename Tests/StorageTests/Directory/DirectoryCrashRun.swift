@@ -15,6 +15,7 @@ struct DirectoryCrashRun {
   private var random: SeededGenerator
   /// The contents of the store at the last sync, and after each write since.
   private var states = [MapModel()]
+  private var now = DirectoryRun.now
 
   init(seed: UInt64) {
     random = SeededGenerator(seed: seed)
@@ -23,6 +24,8 @@ struct DirectoryCrashRun {
 
   /// Opens the store, works until a call fails or the store is closed, crashes, and checks the result.
   mutating func live() throws {
+    let milliseconds = UInt64.random(in: 0..<100, using: &random)
+    now = ClockReading(wall: now.wall + milliseconds, monotonic: now.monotonic + milliseconds)
     if Int.random(in: 0..<4, using: &random) == 0 {
       disk.byteLimit = disk.bytesTaken + .random(in: 0..<20_000, using: &random)
     }
@@ -31,7 +34,7 @@ struct DirectoryCrashRun {
       errno: Bool.random(using: &random) ? EIO : ENOSPC, isPersistent: Bool.random(using: &random))
     do {
       try check()
-      var run = try DirectoryRun(disk, model: states[0])
+      var run = try DirectoryRun(disk, model: states[0], at: now)
       for _ in 0..<Int.random(in: 0..<60, using: &random) { try step(&run) }
       if Bool.random(using: &random) {
         try run.close()
@@ -49,8 +52,11 @@ struct DirectoryCrashRun {
   /// Opens the store, checks that its state is possible, and makes it the expected state from now on.
   private mutating func check() throws {
     var map = EntryMap()
-    let (_, report) = try DirectoryRun.open(disk, into: &map)
-    let found = try DirectoryRun.entries(of: &map)
+    let (_, report) = try DirectoryRun.open(disk, into: &map, at: now)
+    let found = try DirectoryRun.entries(of: &map, at: now)
+    for index in states.indices {
+      states[index].entries = states[index].entries.filter { $0.value.isLive(at: now.wall) }
+    }
     guard let state = states.first(where: { $0.entries == found && $0.revision == report.revision }) else {
       throw ModelViolation(
         description:
@@ -62,7 +68,7 @@ struct DirectoryCrashRun {
 
   private mutating func step(_ run: inout DirectoryRun) throws {
     switch Int.random(in: 0..<10, using: &random) {
-    case 0: _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+    case 0: _ = try run.step()
     case 1: try run.reserve(run.engine.reservedByteCount + 1)
     case 2: try run.performMaintenance()
     default: try write(&run)
@@ -84,7 +90,10 @@ struct DirectoryCrashRun {
         let value = [UInt8](
           repeating: .random(in: 0...255, using: &random),
           count: Int.random(in: 0..<20, using: &random) == 0 ? 3_000 : 50)
-        run.put(key, value, kind: Bool.random(using: &random) ? .single : .list, sameRevision: isSame)
+        let expires = Int.random(in: 0..<4, using: &random) == 0
+        run.put(
+          key, value, kind: Bool.random(using: &random) ? .single : .list,
+          expiry: expires ? now.wall + .random(in: 1...200, using: &random) : 0, sameRevision: isSame)
       }
     }
     let syncs = Int.random(in: 0..<3, using: &random) > 0

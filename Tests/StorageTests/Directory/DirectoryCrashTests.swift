@@ -35,14 +35,14 @@ struct DirectoryCrashTests {
       run.put("b".bytes, [round, round], sameRevision: true)
       run.put(long, [round], kind: .list, sameRevision: true)
       try write(&run, &outcome)
-      if round == 1 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
+      if round == 1 { _ = try run.step() }
       run.delete(round % 2 == 0 ? "a".bytes : long)
       run.put("c".bytes, [UInt8](repeating: round, count: 100))
       try write(&run, &outcome)
       if round == 2 { run.deleteAll() }
       run.put("d".bytes, [round])
       try write(&run, &outcome)
-      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+      _ = try run.step()
       if round == 0 { try run.reserve(run.engine.reservedByteCount + 1) }
       if round == 2 { try run.performMaintenance() }
     }
@@ -55,9 +55,12 @@ struct DirectoryCrashTests {
   }
 
   /// Runs the trace until the call with the given number fails, and ends the life.
-  private static func crash(_ disk: SimulatedDisk, at call: Int, _ end: End) throws -> Outcome {
+  /// - Parameter kind: Which calls are counted; nil for all.
+  private static func crash(
+    _ disk: SimulatedDisk, at call: Int, of kind: SimulatedDisk.Call? = nil, _ end: End
+  ) throws -> Outcome {
     var outcome = Outcome(acknowledged: MapModel(), attempted: MapModel())
-    disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
+    disk.injectedFailure = .init(kind, number: call, errno: EIO, isPersistent: true)
     do {
       var run = try DirectoryRun(disk)
       try trace(&run, until: &outcome)
@@ -87,7 +90,8 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test(arguments: End.allCases) private func `recovery can be interrupted at any call, too`(_ end: End) throws {
+  @Test(arguments: End.allCases, End.allCases)
+  private func `recovery can be interrupted at any call, too`(_ end: End, _ secondEnd: End) throws {
     for first in stride(from: 5, to: try Self.callCount(), by: SeededGenerator.isThorough ? 5 : 47) {
       var second = 1
       while true {
@@ -96,12 +100,31 @@ struct DirectoryCrashTests {
         disk.injectedFailure = .init(number: second, errno: EIO, isPersistent: true)
         var map = EntryMap()
         let isOpen = (try? DirectoryRun.open(disk, into: &map)) != nil
-        end.end(disk)
+        secondEnd.end(disk)
         try Self.expect(outcome, on: disk, "interrupted at call \(first), then at call \(second)")
         if isOpen { break }
         second += 1
       }
       #expect(second > 5)
+    }
+  }
+
+  private static let syncs: [SimulatedDisk.Call] = [.sync, .syncFolder]
+
+  @Test(arguments: syncs, syncs)
+  private func `after a failed sync and a kill, a power cut can come at any sync of the recovery`(
+    _ kind: SimulatedDisk.Call, _ secondKind: SimulatedDisk.Call
+  ) throws {
+    for first in stride(from: 1, through: 60, by: SeededGenerator.isThorough ? 1 : 3) {
+      for second in 1...8 {
+        let disk = DirectoryRun.disk(seed: UInt64(first * 8 + second))
+        let outcome = try Self.crash(disk, at: first, of: kind, .kill)
+        disk.injectedFailure = .init(secondKind, number: second, errno: EIO, isPersistent: true)
+        var map = EntryMap()
+        _ = try? DirectoryRun.open(disk, into: &map)
+        disk.crash(reordersNames: true)
+        try Self.expect(outcome, on: disk, "interrupted at sync \(first), then at sync \(second)")
+      }
     }
   }
 
@@ -156,6 +179,61 @@ struct DirectoryCrashTests {
       try run.close()
       disk.crash(reordersNames: true)
       try run.reopen()
+    }
+  }
+
+  @Test func `what is shown after a failed sync survives a power cut`() throws {
+    for call in 1...20 {
+      let disk = DirectoryRun.disk(seed: UInt64(call))
+      var run = try DirectoryRun(disk)
+      disk.injectedFailure = .init(.sync, number: call, errno: EIO)
+      do {
+        for round: UInt8 in 0..<4 {
+          run.put("a".bytes, [round])
+          run.put("b".bytes, Self.long)
+          try run.write()
+          try run.performMaintenance()
+        }
+        #expect(call == 20, "there are more syncs now than the test interrupts")
+      } catch is EngineError {}
+      disk.kill()
+      var map = EntryMap()
+      let (_, report) = try DirectoryRun.open(disk, into: &map)
+      let shown = MapModel(entries: try DirectoryRun.entries(of: &map), revision: report.revision)
+      run = try DirectoryRun(disk, model: shown)
+      run.put("c".bytes, [1])
+      try run.write()
+      disk.crash(reordersNames: true)
+      try run.reopen()
+    }
+  }
+
+  @Test func `an older value without an expiry doesn't come back when the entry expires`() throws {
+    let later = ClockReading(wall: DirectoryRun.now.wall + 100, monotonic: DirectoryRun.now.monotonic + 100)
+    for call in 1...90 {
+      let disk = DirectoryRun.disk(seed: UInt64(call))
+      var run = try DirectoryRun(disk)
+      run.put("a".bytes, [1])
+      try run.write()
+      try run.performMaintenance()
+      run.put("a".bytes, [2], expiry: DirectoryRun.now.wall + 10)
+      try run.write()
+      disk.injectedFailure = .init(.remove, number: 1, errno: EIO)
+      #expect(throws: EngineError.self) { try run.performMaintenance() }
+      #expect(try run.entryNames().count == 2)
+      disk.kill()
+      try run.reopen()
+      try run.close()
+      disk.kill()
+      disk.injectedFailure = .init(number: call, errno: EIO, isPersistent: true)
+      do {
+        run = try DirectoryRun(disk, at: later)
+        try run.performMaintenance()
+      } catch {}
+      disk.crash(reordersNames: true)
+      var map = EntryMap()
+      _ = try DirectoryRun.open(disk, into: &map, at: later)
+      #expect(try DirectoryRun.entries(of: &map, at: later).isEmpty, "interrupted at call \(call)")
     }
   }
 

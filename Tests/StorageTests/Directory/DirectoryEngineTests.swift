@@ -89,8 +89,8 @@ import Testing
       run.put("key:\(number)".bytes, value)
       try run.write()
       // The settling thread makes a journal while the commits of the current one still wait.
-      if number % 50 == 49 { _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall) }
-      if number == 99 { #expect(try run.entryNames() == []) }
+      if number % 50 == 49 { _ = try run.step() }
+      if number == 98 { #expect(try run.entryNames() == []) }
     }
     #expect(try folder.names().filter(Journal.isName).count > 2)
     try run.reopen()
@@ -110,7 +110,7 @@ import Testing
     try run.engine.reserveSpace()
     #expect(run.engine.isReservingSpace && run.engine.reservedByteCount == initial)
     while run.engine.isReservingSpace {
-      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+      _ = try run.step()
       try run.engine.reserveSpace()
     }
     #expect(run.engine.reservedByteCount == initial)
@@ -155,7 +155,7 @@ import Testing
       run.put("new \(key)".bytes, [UInt8](repeating: 2, count: 30))
       run.delete("old \(39 - key)".bytes)
       try run.write()
-      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+      _ = try run.step()
     }
     try run.performMaintenance()
     #expect(try run.entryNames().count == 40 && run.entryNames().allSatisfy { $0.hasPrefix("new") })

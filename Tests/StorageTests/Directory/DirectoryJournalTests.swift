@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -144,8 +145,8 @@ struct DirectoryJournalTests {
     try run.write()
     var (starts, files) = (0, 0)
     while try run.entryNames().count < 100 {
-      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
-      _ = try run.engine.performMaintenance(at: DirectoryRun.now.wall)
+      _ = try run.step()
+      _ = try run.step()
       disk.kill()
       try run.reopen()
       starts += 1
@@ -157,8 +158,8 @@ struct DirectoryJournalTests {
 
   // MARK: Version 2
 
-  /// Writes a store as version 2 of the format had it: a journal with one commit that has no file.
-  private static func version2(_ folder: TemporaryFolder) throws {
+  /// A journal as version 2 of the format had it, with one commit that has no file.
+  private static var version2: [UInt8] {
     var header = "LRDRDIR2".bytes
     for field: UInt64 in [4, 6, 0x1234_5677] { header.append(littleEndian: field) }
     header.append(littleEndian: header.checksum())
@@ -172,7 +173,7 @@ struct DirectoryJournalTests {
     for field: UInt64 in [0x1234_5677, 1_024] { frame.append(littleEndian: field) }
     unsafe frame.append(contentsOf: commits.bytes)
     frame.replace(at: 4, littleEndian: frame.checksum(excluding: 4..<8))
-    try folder.put(".journal", header + header + frame + [UInt8](repeating: 0, count: 4_096))
+    return header + header + frame + [UInt8](repeating: 0, count: 4_096)
   }
 
   private static func expectVersion2(_ folder: TemporaryFolder) throws {
@@ -191,14 +192,32 @@ struct DirectoryJournalTests {
 
   @Test func `a store of version 2 is continued`() throws {
     let folder = try TemporaryFolder()
-    try Self.version2(folder)
+    try folder.put(".journal", Self.version2)
     #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).isClean)
     try Self.expectVersion2(folder)
   }
 
+  @Test func `the change from version 2 may be interrupted by a kill, and then by a power cut`() throws {
+    let interruptions = (1...4).flatMap { first in (1...4).map { [first, $0] } }
+    for (seed, syncs) in (0..<20).flatMap({ _ in interruptions }).enumerated() {
+      let disk = DirectoryRun.disk(seed: UInt64(seed))
+      disk.place(DirectoryRun.simulatedPath + "/.journal", Self.version2)
+      for sync in syncs {
+        disk.kill()
+        disk.injectedFailure = .init(.syncFolder, number: sync, errno: EIO, isPersistent: true)
+        var map = EntryMap()
+        _ = try? DirectoryRun.open(disk, into: &map)
+      }
+      disk.crash(reordersNames: true)
+      var map = EntryMap()
+      let (_, report) = try DirectoryRun.open(disk, into: &map)
+      #expect(report.revision == 7 && report.entries == 1, "interrupted at the syncs \(syncs)")
+    }
+  }
+
   @Test func `the change from version 2 may be interrupted`() throws {
     let folder = try TemporaryFolder()
-    try Self.version2(folder)
+    try folder.put(".journal", Self.version2)
     try LocalFileSystem().rename(folder.file(".journal"), to: folder.file(".journal-0"))
     try folder.put(".new-journal", [1])
     try Self.expectVersion2(folder)

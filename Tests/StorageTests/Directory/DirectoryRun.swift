@@ -11,6 +11,7 @@ struct DirectoryRun: ~Copyable {
   let path: String
   let fileSystem: any FileSystem
   private let journalByteCount: Int
+  private let now: ClockReading
   /// The local folder, kept for as long as the run lasts.
   private let folder: TemporaryFolder?
   var model: MapModel
@@ -21,18 +22,18 @@ struct DirectoryRun: ~Copyable {
   /// Opens a store in a local folder.
   init(_ folder: TemporaryFolder, journalByteCount: Int = Journal.initialByteCount) throws {
     (self.folder, path, fileSystem, model) = (folder, folder.path, LocalFileSystem(), MapModel())
-    self.journalByteCount = journalByteCount
+    (self.journalByteCount, now) = (journalByteCount, Self.now)
     var map = EntryMap()
     (engine, report) = try DirectoryEngine.open(
-      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.now)
+      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: now)
   }
 
   /// Opens a store on a disk whose folder is empty or contains the model's entries.
-  init(_ disk: SimulatedDisk, model: MapModel = MapModel()) throws {
+  init(_ disk: SimulatedDisk, model: MapModel = MapModel(), at now: ClockReading = DirectoryRun.now) throws {
     (folder, path, fileSystem, journalByteCount) = (nil, Self.simulatedPath, disk, Self.smallJournalByteCount)
-    self.model = model
+    (self.model, self.now) = (model, now)
     var map = EntryMap()
-    (engine, report) = try Self.open(disk, into: &map)
+    (engine, report) = try Self.open(disk, into: &map, at: now)
   }
 
   static let simulatedPath = "/files"
@@ -45,7 +46,7 @@ struct DirectoryRun: ~Copyable {
   }
 
   static func open(
-    _ disk: SimulatedDisk, into map: inout EntryMap
+    _ disk: SimulatedDisk, into map: inout EntryMap, at now: ClockReading = DirectoryRun.now
   ) throws(DirectoryError) -> (engine: DirectoryEngine, report: DirectoryReport) {
     try DirectoryEngine.open(simulatedPath, on: disk, journalByteCount: smallJournalByteCount, into: &map, at: now)
   }
@@ -93,14 +94,18 @@ struct DirectoryRun: ~Copyable {
   func reserve(_ byteCount: Int) throws(EngineError) {
     while engine.reservedByteCount < byteCount {
       try engine.reserveSpace()
-      if engine.isReservingSpace { _ = try engine.performMaintenance(at: Self.now.wall) }
+      if engine.isReservingSpace { _ = try step() }
     }
   }
 
   /// The names of the entries' files, sorted.
   func entryNames() throws -> [String] { try fileSystem.list(path).filter { $0.first != "." }.sorted() }
 
-  func performMaintenance() throws { while try engine.performMaintenance(at: Self.now.wall) {} }
+  /// Does a step of maintenance.
+  /// - Returns: Whether there is more to do.
+  func step() throws(EngineError) -> Bool { try engine.performMaintenance(at: now.wall) }
+
+  func performMaintenance() throws { while try step() {} }
 
   /// Closes the store in order.
   func close() throws(EngineError) { try engine.close() }
@@ -109,15 +114,17 @@ struct DirectoryRun: ~Copyable {
   mutating func reopen() throws {
     var map = EntryMap()
     (engine, report) = try DirectoryEngine.open(
-      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: Self.now)
-    let found = try Self.entries(of: &map)
+      path, on: fileSystem, journalByteCount: journalByteCount, into: &map, at: now)
+    let found = try Self.entries(of: &map, at: now)
     #expect(found == model.entries)
     #expect(map.revision == model.revision)
     map.validate()
   }
 
   /// Returns the entries of a map, with expiries on the wall clock.
-  static func entries(of map: inout EntryMap) throws -> [[UInt8]: MapModel.Entry] {
+  static func entries(
+    of map: inout EntryMap, at now: ClockReading = DirectoryRun.now
+  ) throws -> [[UInt8]: MapModel.Entry] {
     var entries: [[UInt8]: MapModel.Entry] = [:]
     for copy in try map.copies(map.ranks(now: now.monotonic), now: now.monotonic) {
       entries[copy.key] = copy.entry
