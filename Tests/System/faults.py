@@ -55,10 +55,24 @@ class Strace:
                 raise SystemExit(f"strace can't be attached: {self.process.stderr.read().decode()}")
             time.sleep(0.005)
 
-    def detach(self) -> None:
-        """Stops injecting faults."""
+    def detach(self, server: Server) -> None:
+        """Stops injecting faults.
+
+        The server is stopped meanwhile: a call that strace has begun to make fail would fail with ENOSYS without it.
+        """
+        server.process.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{server.process.pid}/task")
+        deadline, since = time.monotonic() + 10, time.monotonic()
+        # A thread also stops for a moment when strace makes its call fail.
+        while time.monotonic() < since + 0.02:
+            if not all((task / "stat").read_text().rpartition(")")[2].split()[0] in "tT" for task in tasks.iterdir()):
+                since = time.monotonic()
+            if time.monotonic() > deadline:
+                raise SystemExit("the server does not stop")
+            time.sleep(0.002)
         self.process.send_signal(signal.SIGINT)
         self.process.wait(timeout=5)
+        server.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kills strace, which may wait forever for a thread of a server that was killed."""
@@ -134,7 +148,7 @@ class Point:
             if self.call == "fallocate" and trace.is_read_only:
                 self.violations.append("a full disk has made the store read-only")
             if self.phase == "run":
-                self.strace.detach()
+                self.strace.detach(server)
                 if not trace.is_read_only:
                     trace.check_writes_resume()
         self.violations += trace.violations

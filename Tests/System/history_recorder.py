@@ -177,11 +177,10 @@ class Recorder:
 
     def record(self, operations: int, kills: int) -> None:
         """Records calls between kills, and what the last one has left. Kills some starts, too."""
-        for _ in range(kills):
-            self.run(operations // kills)
+        for count in [operations // kills] * kills + [0]:
             while self.rng.random() < 0.15:
                 self.kill_start()
-        self.run(0)
+            self.run(count)
 
     def start(self) -> Server:
         options = [option for store in self.specifications for option in ("--store", store)]
