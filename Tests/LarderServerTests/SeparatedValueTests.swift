@@ -21,13 +21,13 @@ extension ServerTests {
       let client: TestClient
 
       /// The log's folder.
-      var folder: String { temporary.file("log") }
+      var folder: String { temporary.path }
 
       init() throws {
         temporary = try TemporaryFolder()
         var map = EntryMap()
         let (engine, _) = try LogEngine.open(
-          temporary.file("log"), files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
+          temporary.path, files: LocalFileSystem(), now: 0, unixNow: 0, into: &map)
         let store = Store(name: try StoreName("log"), engine: .log, map: map, writingTo: engine, durability: .always)
         server = try TestServer(serving: [store])
         client = try server.connect(credit: 16 << 20, store: "log")

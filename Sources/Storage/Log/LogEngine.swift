@@ -109,13 +109,13 @@ package final class LogEngine: Engine, @unchecked Sendable {
 // MARK: Opening
 
 extension LogEngine {
-  /// Opens the log in a folder, or creates one in it, and loads its entries into an empty map.
+  /// Opens the log in an existing folder, or creates one in it, and loads its entries into an empty map.
   ///
   /// Afterwards nothing is torn: a torn tail has been truncated, and its segment is sealed. A full disk doesn't keep a
   /// log from being opened; the engine then has no space for records until `reserveSpace` finds some.
   ///
   /// - Parameters:
-  ///   - path: An absolute path. The folder is created if it is missing.
+  ///   - path: The absolute path of the folder.
   ///   - now: The time on the clock of the map's expiries, in milliseconds.
   ///   - unixNow: The same time in milliseconds since 1970.
   ///   - progress: Called repeatedly with how many bytes have been read, and of how many.
@@ -136,7 +136,6 @@ extension LogEngine {
   ) throws(LogError) -> (engine: LogEngine, recovery: LogRecovery) {
     let folder = LogFolder(files: files, path: path)
     let openFolder = try LogError.wrapping(path) { () throws(SystemError) in
-      try folder.make()
       // A process may have died after naming a file and before the name was on disk.
       let openFolder = try files.openFolder(path)
       try openFolder.sync()

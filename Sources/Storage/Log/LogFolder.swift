@@ -75,14 +75,6 @@ struct LogFolder: Sendable {
     for path in paths { try remove(path) }
     try files.syncFolder(path)
   }
-
-  /// Creates the folder unless it exists.
-  func make() throws(SystemError) {
-    guard try files.kind(of: path) == nil else { return }
-    try files.createFolder(path)
-    let parent = path.lastIndex(of: "/").map { path[..<$0] } ?? ""
-    try files.syncFolder(parent.isEmpty ? "/" : String(parent))
-  }
 }
 
 /// A segment in a folder, open for reading.

@@ -32,7 +32,7 @@ struct LargeStoreTests {
     let folder = try TemporaryFolder()
     let before = residentBytes
     var peak = 0
-    var store = try open(folder.file("log"), LocalFileSystem())
+    var store = try open(folder.path, LocalFileSystem())
     for number in 0..<Self.valueCount {
       try store.putWhenThereIsSpace(Array("key \(number)".utf8), Self.value(number))
       peak = max(peak, residentBytes - before)
@@ -45,7 +45,7 @@ struct LargeStoreTests {
     #expect(peak < 200 << 20, "\(peak >> 20) MiB more than before")
 
     let files = ObservedFiles()
-    store = try open(folder.file("log"), files)
+    store = try open(folder.path, files)
     #expect(files.bytesRead < 4 << 20)
     #expect(files.reads < 3 * Self.valueCount)
     for number in [0, 150, 299] {

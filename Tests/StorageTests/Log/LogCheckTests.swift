@@ -36,6 +36,7 @@ struct LogCheckTests {
     #expect(damaged.map(\.path) == ["/log/0000000002.log"])
     let offset = try #require(damaged.first?.damage?.offset)
     #expect(offset == SegmentHeader.byteCount + LogFrame.byteCount)
+    disk.placeFolder("/salvaged")
     let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(records == 59)
     let log = try TestLog(disk, folder: "/salvaged")
@@ -56,6 +57,7 @@ struct LogCheckTests {
     #expect(try TestLog(disk, configuration: LogConfiguration()).entries() == entries)
     disk.kill()
     disk.flip("/log/0000000001.log", bit: 8 * (SegmentHeader.byteCount + LogFrame.byteCount + 40))
+    disk.placeFolder("/salvaged")
     let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(records == 200 - LogFrame.usualRecordByteCount / (value.count + 29))
   }
@@ -77,6 +79,7 @@ struct LogCheckTests {
     let bytes = try #require(disk.contents("/log/0000000001.log"))
     #expect(bytes[place..<place + value.count].elementsEqual(value))
     disk.flip("/log/0000000001.log", bit: 8 * (place + 50))
+    disk.placeFolder("/salvaged")
     let (report, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(report.segments[0].damage == .init(offset: record, reason: "a value's checksum is wrong"))
     #expect(records == 2)
@@ -92,8 +95,10 @@ struct LogCheckTests {
     let report = try LogCheck.check("/log", files: disk)
     #expect(report.missing == ["/log/0000000002.log"])
     #expect(report.segments.filter { $0.damage != nil }.map(\.damage?.offset) == [0])
+    disk.placeFolder("/salvaged")
     let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(records >= 60 - lost)
+    disk.placeFolder("/salvaged")
     #expect(throws: LogError.self) { _ = try LogCheck.salvage("/log", to: "/salvaged", files: disk) }
   }
 }

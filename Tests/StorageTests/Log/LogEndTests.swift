@@ -154,6 +154,7 @@ struct LogEndTests {
     disk.place("/log/manifest", Array(manifest.map { $0 ^ 1 }))
     #expect(throws: LogError.self) { try TestLog(disk) }
     #expect(try !LogCheck.check("/log", files: disk).isIntact)
+    disk.placeFolder("/salvaged")
     let (_, records) = try LogCheck.salvage("/log", to: "/salvaged", files: disk)
     #expect(records == 3)
   }

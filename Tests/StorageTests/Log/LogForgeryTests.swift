@@ -34,6 +34,7 @@ struct LogForgeryTests {
 
   /// Salvages a log, and returns the entries of the result.
   private static func salvaged(_ disk: SimulatedDisk) throws -> [String: [UInt8]] {
+    disk.placeFolder("/salvaged")
     _ = try LogCheck.salvage(TestLog.folder, to: "/salvaged", files: disk)
     return try TestLog(disk, folder: "/salvaged").entries().mapValues(\.value)
   }

@@ -53,7 +53,7 @@ struct LogSpaceTests {
     let folder = try TemporaryFolder()
     let files = ObservedFiles()
     var map = EntryMap()
-    let (engine, _) = try LogEngine.open(folder.path + "/log", files: files, now: 0, unixNow: 0, into: &map)
+    let (engine, _) = try LogEngine.open(folder.path, files: files, now: 0, unixNow: 0, into: &map)
     let store = Store(name: try StoreName("full"), engine: .log, map: map, writingTo: engine, durability: .none)
     defer { store.close() }
     files.setFull(true)

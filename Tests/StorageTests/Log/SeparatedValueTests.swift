@@ -123,6 +123,7 @@ struct SeparatedValueTests {
     #expect(try stored("good", in: log)?.bytes() == value(2))
     let report = try LogCheck.check(TestLog.folder, files: disk)
     #expect(report.segments.compactMap(\.damage?.reason) == ["a value's checksum is wrong"])
+    disk.placeFolder("/saved")
     _ = try LogCheck.salvage(TestLog.folder, to: "/saved", files: disk)
     let saved = try TestLog(disk, folder: "/saved")
     #expect(try Set(saved.entries().keys) == ["good", "small"])

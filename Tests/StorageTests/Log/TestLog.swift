@@ -144,6 +144,7 @@ final class TestLog {
     _ files: any FileSystem, folder: String = TestLog.folder, configuration: LogConfiguration = .tiny, now: UInt64 = 0
   ) throws {
     let (store, runner) = (try Store(), runner)
+    (files as? SimulatedDisk)?.placeFolder(folder)
     (engine, recovery) = try store.access { map throws(LogError) in
       try LogEngine.open(
         folder, files: files, configuration: configuration,
