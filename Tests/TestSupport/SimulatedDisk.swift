@@ -12,10 +12,12 @@ package final class SimulatedDisk: FileSystem {
   /// The unit that is written atomically.
   static let sectorByteCount = 512
 
-  /// The calls that can be made to fail.
+  /// The calls that can be made to fail. Errors of syncs are recognized by the names of the system calls.
   package enum Call: String, CaseIterable, Sendable {
-    case open, list, kind, createFolder, rename, remove, removeFolder, syncFolder
-    case byteCount, read, write, allocate, truncate, sync
+    case open, list, kind, createFolder, rename, remove, removeFolder
+    case syncFolder = "fsync"
+    case byteCount, read, write, allocate, truncate
+    case sync = "fdatasync"
   }
 
   /// A failure of the n-th call of a kind, or of the n-th call of any kind.
