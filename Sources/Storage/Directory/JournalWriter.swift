@@ -39,7 +39,10 @@ struct JournalWriter {
   }
 
   private mutating func startNext() {
-    if let current { unsynced.append((current.file, position)) }
+    // The settling thread syncs journals, too. Keep no file open that another thread may have removed.
+    let synced = exchange.synced
+    unsynced.removeAll { $0.position <= synced }
+    if let current, position > synced { unsynced.append((current.file, position)) }
     (current, next) = (next, nil)
     if let current { exchange.didStart(current.number) }
   }
