@@ -143,7 +143,9 @@ struct DiskState: Sendable {
   // MARK: Names
 
   func node(_ path: String) -> DiskNode? {
-    path.split(separator: "/").reduce(root) { (node: DiskNode?, name) in node?.names[String(name)] }
+    var names: [Substring] = []
+    for name in path.split(separator: "/") { if name == ".." { names.removeLast() } else { names.append(name) } }
+    return names.reduce(root) { (node: DiskNode?, name) in node?.names[String(name)] }
   }
 
   private func folder(_ path: String, for call: String) throws(SystemError) -> DiskNode {
@@ -153,6 +155,7 @@ struct DiskState: Sendable {
 
   /// Returns the folder of a path and the name in it.
   private func place(_ path: String, for call: String) throws(SystemError) -> (folder: DiskNode, name: String) {
+    let path = path.hasSuffix("/") ? path.dropLast() : path[...]
     let slash = path.lastIndex(of: "/") ?? path.startIndex
     return (try folder(String(path[..<slash]), for: call), String(path[slash...].dropFirst()))
   }

@@ -112,12 +112,12 @@ package final class DataDirectory: Sendable {
 
   /// Puts the name of a new directory on disk. A directory with the format has been through this.
   private func syncParent() throws(DataDirectoryError) {
-    let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
     try calling(path) { () throws(SystemError) in
       guard try fileSystem.kind(of: path + "/" + Self.formatName) == nil else { return }
-      do throws(SystemError) { try fileSystem.syncFolder(parent.isEmpty ? "/" : parent) } catch {
-        // Someone else has created the directory for this process, which may not read its parent.
-        guard error.errno == EACCES else { throw error }
+      do throws(SystemError) { try fileSystem.syncFolder(path + "/..") } catch {
+        // Someone else has created the directory if this process may not read its parent, or if the parent is in a
+        // read-only file system, some of which don't sync folders.
+        guard [EACCES, EINVAL].contains(error.errno) else { throw error }
       }
     }
   }

@@ -291,6 +291,33 @@ import Testing
     }
   }
 
+  @Test(arguments: ["", "/"]) func `a new directory stays after a power cut`(ending: String) throws {
+    let description = StoreDescription(name: try StoreName("a"), engine: .log)
+    for seed in 1...10 {
+      let (disk, place) = try disk("new-\(ending.count)-\(seed)", seed: seed)
+      try DataDirectory.open(place + ending, on: disk).create(description)
+      disk.crash()
+      #expect(try DataDirectory.open(place, on: disk).stores() == [description])
+    }
+  }
+
+  @Test func `a new directory may be in a folder that a link leads to`() throws {
+    try folder.link("link", to: folder.path)
+    try LocalFileSystem().createFolder(path)
+    let description = StoreDescription(name: try StoreName("a"), engine: .log)
+    try DataDirectory.open(folder.file("link/data")).create(description)
+    #expect(try DataDirectory.open(path).stores() == [description])
+  }
+
+  @Test func `a new directory may be in a folder that can't be synced`() throws {
+    let (disk, place) = try disk("unsyncable", seed: 1)
+    // The parent is the first folder that is synced.
+    disk.injectedFailure = .init(.syncFolder, number: 1, errno: EIO)
+    #expect(throws: DataDirectoryError.self) { try DataDirectory.open(place, on: disk) }
+    disk.injectedFailure = .init(.syncFolder, number: 1, errno: EINVAL)
+    #expect(try DataDirectory.open(place, on: disk).stores().isEmpty)
+  }
+
   @Test func `a store that can't be put on disk isn't created`() throws {
     let (disk, place) = try disk("unsynced", seed: 1)
     let directory = try DataDirectory.open(place, on: disk)
