@@ -184,8 +184,6 @@ final class Compaction: @unchecked Sendable {
     of operation: RecordOperation, _ revision: UInt64, in map: borrowing EntryMap
   ) -> Retention {
     if operation.kind == SyncMark.kind { return .drop }
-    // The map of a dropped store is empty, but the store comes back if its folder can't be renamed.
-    if map.isDropped { return .keep }
     let isTombstoneObsolete = revision <= obsoleteTombstoneRevision
     if operation.kind == CommitBuffer.Kind.deleteAll.rawValue { return isTombstoneObsolete ? .drop : .keep }
     let key = unsafe Key(start: operation.key.baseAddress!, count: operation.key.count)

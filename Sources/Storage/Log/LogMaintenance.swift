@@ -157,6 +157,9 @@ struct LogMaintenance {
     switch compaction.phase {
     case .copying, .replacing: return false
     case .copied(let neededRevision):
+      // The map of a dropped store is empty, so the output lacks what the store has if it comes back because its folder
+      // was not renamed.
+      guard !context.read({ $0.isDropped }) else { return false }
       // The commits that made the rest dead must be on disk first, so the outstanding ones come before this.
       guard writer.lastRevision >= neededRevision else { return false }
       if writer.syncedRevision < neededRevision { try writer.sync() }
