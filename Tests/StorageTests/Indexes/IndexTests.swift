@@ -117,7 +117,7 @@ import Testing
     let writer = RandomWriter(seed: seed &+ 1, store: store)
     let definitions = try IndexRun.definitions()
     try await withThrowingTaskGroup { group in
-      group.addTask { try writer.run() }
+      group.addTask { try await writer.run() }
       for _ in 0..<2 {
         for definition in definitions { try store.ensureIndex(definition) }
         try await Self.wait(for: store)
@@ -177,7 +177,7 @@ private final class RandomWriter: Sendable {
     }
   }
 
-  func run() throws {
+  func run() async throws {
     var random = SeededGenerator(seed: seed)
     while !isStopped.load(ordering: .relaxed) {
       let number = Int.random(in: 0..<4_500, using: &random)
@@ -186,6 +186,8 @@ private final class RandomWriter: Sendable {
       case 70: try Self.put(number, DocumentMaker.large(40_000, using: &random), into: store)
       default: try Self.delete(number, from: store)
       }
+      // Leave the thread to other tasks: there may be as many writers as threads.
+      await Task.yield()
     }
   }
 
