@@ -261,8 +261,8 @@ package final class CommitWriter: @unchecked Sendable {
     notifySpaceWaiters()
   }
 
-  /// Lets the engine give up space, unless it may be needed for a commit that was accepted. It is asked again after that
-  /// commit.
+  /// Lets the engine give up space, unless it may be needed for a commit that was accepted. The engine is asked
+  /// again after that commit.
   private func releaseSpace(_ source: any CommitSource) {
     source.access { map in
       guard !map.hasCommits else { return }

@@ -25,7 +25,7 @@ package protocol Engine: AnyObject {
   /// Whether the engine has reserved more space than it wants to keep.
   var hasUnneededSpace: Bool { get }
 
-  /// Gives up that space. Only now `reservedByteCount` may decrease by more than what is written, because the caller has
+  /// Gives up that space. Only here may `reservedByteCount` decrease by more than what is written, because the caller has
   /// the store's lock, and there are no commits that the engine hasn't written. Makes no system call.
   func releaseSpace()
 

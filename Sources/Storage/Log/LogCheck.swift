@@ -48,15 +48,14 @@ package enum LogCheck {
     unsafe try SegmentWalk.run(LogFolder(files: files, path: path), progress, onRecord: nil)
   }
 
-  /// Copies every intact record into a new log, in a folder that is empty or doesn't exist. Also searches for records
-  /// after a damaged place in a segment.
+  /// Copies every intact record into a new log, in an existing, empty folder. Also searches for records after a damaged
+  /// place in a segment.
   /// - Parameter progress: Called with the size of each chunk of records that was read.
   /// - Returns: A report on the original, and the number of copied records.
   package static func salvage(
     _ path: String, to target: String, files: any FileSystem, progress: (Int) -> Void = { _ in }
   ) throws(LogError) -> (report: Report, records: Int) {
     try LogError.wrapping(target) { () throws(SystemError) in
-      if try files.kind(of: target) == nil { return }
       guard try files.list(target).isEmpty else { throw SystemError("mkdir", errno: EEXIST) }
     }
     var map = EntryMap()
