@@ -240,6 +240,21 @@ extension ServerTests {
         try eventually { try client.call(Request.put("late", [1], id: 202)).outcome == .done })
     }
 
+    @Test func `a large write waits for space, however many small writes are committed meanwhile`() throws {
+      engine.setSpace(100_000)
+      let server = try makeServer()
+      let (client, other) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
+      try #require(try client.call(Request.put("first", [1], id: 3)).isDone)
+      engine.holdReservations(true)
+      try client.send(Request.put("large", [UInt8](repeating: 1, count: 200_000), id: 4))
+      try #require(eventually { engine.isReservingSpace })
+      for id in 10..<400 as Range<UInt32> { try #require(other.call(Request.put("small", [1], id: id)).isDone) }
+      engine.setSpace(1 << 20)
+      engine.holdReservations(false)
+      #expect(try other.call(Request.put("small", [1], id: 400)).isDone)
+      #expect(try client.receive().isDone)
+    }
+
     @Test func `a commit of many keys is accepted or refused as a whole`() throws {
       let server = try makeServer()
       let client = try server.connect(store: "durable")

@@ -9,6 +9,8 @@ final class TestEngine: Engine, Sendable {
 
   private struct State {
     var isPaused = false
+    var holdsReservations = false
+    var isReservingSpace = false
     var error: EngineError?
     var reservedByteCount = 0
     /// The free space on the simulated disk, in addition to `room`.
@@ -26,6 +28,9 @@ final class TestEngine: Engine, Sendable {
     state.withLock { $0.isPaused = false }
     resumed.signal()
   }
+
+  /// Makes reservations of space take until this is called with false, as those of a directory store take time.
+  func holdReservations(_ holds: Bool) { state.withLock { $0.holdsReservations = holds } }
 
   /// Makes every call fail from now on.
   func fail(_ error: EngineError) { state.withLock { $0.error = error } }
@@ -47,8 +52,12 @@ final class TestEngine: Engine, Sendable {
 
   var reservedByteCount: Int { state.withLock { $0.reservedByteCount } }
 
+  var isReservingSpace: Bool { state.withLock { $0.isReservingSpace } }
+
   func reserveSpace() throws(EngineError) {
     let isPossible = state.withLock { state in
+      state.isReservingSpace = state.holdsReservations
+      if state.holdsReservations { return true }
       guard state.space > 0 else { return false }
       state.reservedByteCount += state.space
       state.space = 0

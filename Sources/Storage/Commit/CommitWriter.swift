@@ -258,7 +258,6 @@ package final class CommitWriter: @unchecked Sendable {
   private func updateCommitLimit(_ source: any CommitSource) {
     let space = engine.reservedByteCount
     source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
-    notifySpaceWaiters()
   }
 
   /// Lets the engine give up space, unless it may be needed for a commit that was accepted. The engine is asked
@@ -288,6 +287,7 @@ package final class CommitWriter: @unchecked Sendable {
       isDiskFull.store(true, ordering: .relaxed)
     }
     updateCommitLimit(source)
+    notifySpaceWaiters()
   }
 
   /// Sleeps until there is something to do.

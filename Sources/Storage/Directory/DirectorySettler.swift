@@ -44,7 +44,7 @@ final class DirectorySettler: @unchecked Sendable {
   private static let filesPerStep = 16
   private static let removalsPerStep = 64
   /// The number of bytes of a journal that one step reads, unless a frame is larger.
-  private static let bytesPerStep = 4 << 20
+  private static let bytesPerStep = 512 << 10
   /// The interval of the search for expired entries, in milliseconds.
   private static let expiryInterval: UInt64 = 60_000
 
