@@ -29,7 +29,7 @@ final class TestEngine: Engine, Sendable {
     resumed.signal()
   }
 
-  /// Makes reservations of space take until this is called with false, as those of a directory store take time.
+  /// Sets whether reservations of space stay unfinished, as those of a directory store do for a while.
   func holdReservations(_ holds: Bool) { state.withLock { $0.holdsReservations = holds } }
 
   /// Makes every call fail from now on.

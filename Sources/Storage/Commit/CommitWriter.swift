@@ -20,7 +20,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// The newest durable revision.
   private let durableRevision: Atomic<UInt64>
   /// The number of times that the store's commit limit was updated, or that it has become known that it never will be.
-  private let limitUpdates = Atomic<UInt64>(0)
+  private let spaceChanges = Atomic<UInt64>(0)
   /// Whether a writer waits for space.
   private let isSpaceNeeded = Atomic<Bool>(false)
   /// Whether the last attempt to allocate space found the disk full.
@@ -137,12 +137,12 @@ package final class CommitWriter: @unchecked Sendable {
     if willBeAnswered { wake() } else { answer() }
   }
 
-  /// The number of times that the space for commits has changed. A write that was refused with `diskTooSlow` may succeed
-  /// when it has changed again.
-  package var spaceChangeCount: UInt64 { limitUpdates.load(ordering: .acquiring) }
+  /// The number of times that space for commits was allocated, or could not be. A write that was refused with
+  /// `diskTooSlow` may succeed after the next time.
+  package var spaceChangeCount: UInt64 { spaceChanges.load(ordering: .acquiring) }
 
-  /// Makes the writer allocate space, and calls `waiter` once when the space for commits has changed: for writes that
-  /// arrive faster than the disk accepts them. Calls it at once if the space has changed already since `count` changes.
+  /// Makes the writer allocate space, and calls `waiter` once when that has ended: for writes that arrive faster than the
+  /// disk accepts them. Calls it at once if space was allocated since `spaceChangeCount` was `count`.
   /// - Parameter waiter: Called on the commit thread or this one. Return at once.
   package func waitForSpace(since count: UInt64, _ waiter: @escaping @Sendable () -> Void) {
     isSpaceNeeded.store(true, ordering: .releasing)
@@ -260,8 +260,8 @@ package final class CommitWriter: @unchecked Sendable {
     source.access { $0.setCommitLimit(space, isDiskFull: isDiskFull.load(ordering: .relaxed)) }
   }
 
-  /// Lets the engine give up space, unless it may be needed for a commit that was accepted. The engine is asked
-  /// again after that commit.
+  /// Lets the engine give up space, unless it may be needed for a commit that was accepted. The engine is asked again
+  /// after that commit.
   private func releaseSpace(_ source: any CommitSource) {
     source.access { map in
       guard !map.hasCommits else { return }
@@ -271,7 +271,7 @@ package final class CommitWriter: @unchecked Sendable {
   }
 
   private func notifySpaceWaiters() {
-    limitUpdates.wrappingAdd(1, ordering: .releasing)
+    spaceChanges.wrappingAdd(1, ordering: .releasing)
     for waiter in state.withLock({ $0.takeSpaceWaiters() }) { waiter() }
   }
 

@@ -115,8 +115,8 @@ package final class DataDirectory: Sendable {
     try calling(path) { () throws(SystemError) in
       guard try fileSystem.kind(of: path + "/" + Self.formatName) == nil else { return }
       do throws(SystemError) { try fileSystem.syncFolder(path + "/..") } catch {
-        // Someone else has created the directory if this process may not read its parent, or if the parent is in a
-        // read-only file system, some of which don't sync folders.
+        // This process may not read the parent, or the parent's file system can't sync folders, as some read-only ones
+        // can't. Then someone else has created the directory.
         guard [EACCES, EINVAL].contains(error.errno) else { throw error }
       }
     }

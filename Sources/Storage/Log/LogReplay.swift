@@ -51,8 +51,7 @@ struct LogReplay {
     if case .sealed(let trailer) = reader.state {
       return SegmentEnd(
         offset: reader.end, synced: reader.end, lastRevision: max(reader.lastRevision, trailer.lastRevision),
-        isSealed: true,
-        tornByteCount: 0, tombstoneByteCount: tombstoneByteCount)
+        isSealed: true, tornByteCount: 0, tombstoneByteCount: tombstoneByteCount)
     }
     var reason = "the segment doesn't end as it should"
     if case .damaged(let description) = reader.state { reason = description }
@@ -62,8 +61,7 @@ struct LogReplay {
     guard !tail.wasSynced else { throw damage }
     return SegmentEnd(
       offset: reader.end, synced: reader.synced, lastRevision: reader.lastRevision, isSealed: false,
-      tornByteCount: tail.byteCount,
-      tombstoneByteCount: tombstoneByteCount)
+      tornByteCount: tail.byteCount, tombstoneByteCount: tombstoneByteCount)
   }
 
   /// Loads the records of a chunk.

@@ -243,26 +243,9 @@ struct LogWriter {
   /// Prepares a file of at least that capacity, with all its space allocated on disk.
   private mutating func prepare(capacity: Int) throws(EngineError) {
     if let prepared, prepared.capacity >= capacity { return }
-    let path = folder.nextPath
-    do throws(SystemError) {
-      let file: any File
-      if let prepared {
-        file = prepared.file
-      } else {
-        file = try folder.create(path)
-      }
-      do throws(SystemError) {
-        try file.allocate(capacity)
-      } catch {
-        // Free what was allocated so far. A failure to do so costs only the space.
-        if prepared == nil { try? folder.remove(path) } else { try? file.truncate(to: prepared?.capacity ?? 0) }
-        throw error
-      }
-      try file.sync()
-      prepared = PreparedSegment(file: file, capacity: capacity)
-    } catch {
-      if error.isNoSpace { throw .noSpace }
-      throw .failed("\(error) (\(path))")
+    do throws(SystemError) { prepared = try PreparedSegment(capacity: capacity, enlarging: prepared, in: folder) } catch
+    {
+      throw error.isNoSpace ? .noSpace : .failed("\(error) (\(folder.nextPath))")
     }
   }
 
@@ -403,12 +386,4 @@ struct LogWriter {
   ) throws(EngineError) -> Result {
     do throws(SystemError) { return try body() } catch { throw .failed("\(error) (\(path))") }
   }
-}
-
-/// An empty file whose space is allocated.
-private struct PreparedSegment {
-  let file: any File
-  let capacity: Int
-
-  var space: SegmentSpace { SegmentSpace(byteCount: capacity - SegmentHeader.byteCount) }
 }
