@@ -10,6 +10,7 @@ tell revisions, so there is rarely more than one call that can be the next to ch
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from store_reads import GetMany, Page, Revision, seen_entries, times_agree
 
 # The server's clock may be late by a millisecond, and it counts in milliseconds.
 SLACK = 4_000_000
-MAX_STATES = 300_000
+# About what a minute is enough for. Most histories have a thousand or two.
+MAX_OUTCOMES = 1_000_000
 
 
 @dataclass
@@ -61,14 +63,21 @@ class Facts:
         self.revisions: dict[str, int] = {}
         self._tags: dict[int, str] = {}
         self._changes: dict[int, Changes] = {}
+        shown = [(-math.inf, 0)]
         for epoch in epochs:
             for call in itertools.chain(*epoch.connections):
                 for tag, revision in seen_entries(call):
                     self._learn(tag, revision)
+                    shown.append((call.returned, revision))
                 if revision := written_revision(call):
                     self._learn(call.request.tag, revision)
+                    shown.append((call.returned, revision))
             for watched in epoch.watched:
                 self._watch(watched)
+        shown.sort()
+        # When a reply had told a revision, and the last revision that any reply had told by then.
+        self._times = [time for time, _ in shown]
+        self._last = list(itertools.accumulate((revision for _, revision in shown), max))
 
     def _learn(self, tag: str, revision: int) -> None:
         if self.revisions.setdefault(tag, revision) != revision:
@@ -95,6 +104,10 @@ class Facts:
                 raise Violation(f"a watch from {watched.start} to {watched.through} has nothing for revision {revision}")
             if self._changes.setdefault(revision, known) != known:
                 raise Violation(f"two watches differ in revision {revision}: {known} and {self._changes[revision]}")
+
+    def least_revision(self, time: int) -> int:
+        """Returns a revision that the store had before this time."""
+        return self._last[bisect.bisect_left(self._times, time) - 1]
 
     def allow(self, call: Call, outcome: Outcome) -> bool:
         """Returns whether the call may be the one that made this revision."""
@@ -151,6 +164,7 @@ class Search:
         self.least = [max((watched.last for watched in epoch.watched), default=0) for epoch in epochs]
         self.last = [*map(first_revision, epochs[1:]), None]
         self.visited: set[object] = set()
+        self.outcome_count = 0
         self.furthest: tuple[int, int, Place, State] = (0, -1, Place(0, ()), EMPTY)
 
     def run(self) -> None:
@@ -163,12 +177,11 @@ class Search:
             self.furthest = max(self.furthest, (place.epoch, sum(place.positions), place, state), key=lambda found: found[:2])
             following = self.successors(place, state)
             if len(following) > 1:
-                key = (place, state.revision, frozenset((key, *entry[:2]) for key, entry in state.entries.items()))
+                entries = frozenset((key, entry.content, entry.revision, entry.since) for key, entry in state.entries.items())
+                key = (place, state.revision, entries)
                 if key in self.visited:
                     continue
                 self.visited.add(key)
-                if len(self.visited) > MAX_STATES:
-                    raise Undecided(f"after {MAX_STATES} states: {self.describe()}")
             stack += reversed(following)
         raise Violation(self.describe())
 
@@ -221,10 +234,14 @@ class Search:
         expiring = [(key, entry.expiry) for key, entry in state.entries.items() if entry.expiry and call.request.touches(key)]
         expired = [key for key, (_, latest) in expiring if call.invoked > latest + SLACK]
         may = [key for key, (earliest, _) in expiring if key not in expired and call.returned >= earliest - SLACK]
+        least = self.facts.least_revision(call.invoked)
         for count in range(len(may) + 1):
             for early in itertools.combinations(may, count):
                 world = without(state, [*expired, *early])
-                for outcome in call.request.outcomes(world, call):
+                for outcome in call.request.outcomes(world, call, least):
+                    self.outcome_count += 1
+                    if self.outcome_count > MAX_OUTCOMES:
+                        raise Undecided(f"after {MAX_OUTCOMES} outcomes: {self.describe()}")
                     if not call.is_answered or (accepts(call, outcome, may) and times_agree(call, world.entries, SLACK)):
                         yield outcome, world is not state
 

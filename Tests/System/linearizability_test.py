@@ -11,12 +11,13 @@ import random
 import sys
 import time
 import unittest
+from dataclasses import replace
 
 import brief_case
 from history_recorder import KEYS, Requests
 from larder_wire import Change, ChangeKind, Code, Operation, Write
 from linearizability import Epoch, Violation, Watched, check, written_revision
-from store_model import EMPTY, Apply, Call, Remove, Request, State, content, document
+from store_model import EMPTY, Apply, Call, ChangeMatching, Remove, Request, State, content, document
 from store_reads import Get, GetMany, Page, Revision, Seen
 
 MILLISECOND = 1_000_000
@@ -92,6 +93,26 @@ class HistoryTests(brief_case.BriefCase):
         self.accept(([write], [both(["x", "x"])]))
         self.accept(([write], [both([None, None])]))
         self.reject(([write], [both(["x", None])]))
+
+    def test_an_update_leaves_only_documents_that_others_have_put_meanwhile(self) -> None:
+        keys = [f"a{number:02}" for number in range(60)]
+        before, meanwhile = put(1, "x", *keys, at=0), put(2, "y", "b", at=2, to=9)
+        unanswered = Call(ChangeMatching("", False, tag="z"), 3 * MILLISECOND, 9 * MILLISECOND)
+
+        def found(updated: set[str]) -> Call:
+            def entry(key: str, tag: str, revision: int) -> Seen:
+                if key in updated:
+                    return Seen(key, content(document("z", 1, 0)), 3)
+                return Seen(key, content(document(tag, 0, 0)), revision)
+
+            entries = [*(entry(key, "x", 1) for key in keys), entry("b", "y", 2)]
+            return Call(Page(), 10 * MILLISECOND, 11 * MILLISECOND, entries)
+
+        none, most, every = set(), {*keys}, {*keys, "b"}
+        for answer, expected in (None, [none, most, every]), ((60, 60, 3), [most]), ((61, 61, 3), [every]):
+            for updated in none, {"b"}, {*keys[1:], "b"}, most, every:
+                verify = self.accept if updated in expected else self.reject
+                verify(([before, replace(unanswered, result=answer)], [meanwhile]), ([found(updated)],))
 
     def test_writes_without_a_reply_survive_or_not(self) -> None:
         lost = put(None, "x", "a", "b", at=0)
@@ -192,7 +213,7 @@ def simulated(rng: random.Random, count: int) -> list[Epoch]:
 
 def execute(request: Request, state: State, invoked: int, returned: int) -> tuple[Call, State]:
     call = Call(request, invoked, returned)
-    outcome = next(request.outcomes(state, call))
+    outcome = next(request.outcomes(state, call, 0))
     call.result = outcome.result
     return call, outcome.state
 

@@ -24,11 +24,19 @@ Changes = list[tuple[str, Content | None]]
 
 
 class Entry(NamedTuple):
-    """An entry of the model. `expiry` is the earliest and the latest time at which it may expire, in nanoseconds."""
+    """An entry of the model. `expiry` is the earliest and the latest time at which it may expire, in nanoseconds.
+
+    `since` is a revision from which on the key has had only values of this kind, documents or lists.
+    """
 
     content: Content
     revision: int
     expiry: tuple[int, int] | None = None
+    since: int = 0
+
+    @property
+    def is_document(self) -> bool:
+        return not isinstance(self.content[0], bytes)
 
 
 class State(NamedTuple):
@@ -102,8 +110,9 @@ class Request:
     def execute(self, state: State, call: Call) -> Outcome:
         raise NotImplementedError
 
-    def outcomes(self, state: State, call: Call) -> Iterator[Outcome]:
-        """Returns all that the request may do, if that is up to the server."""
+    def outcomes(self, state: State, call: Call, least: int) -> Iterator[Outcome]:
+        """Returns all that the request may do, if that is up to the server. The store had at least the revision `least` when
+        the request was sent."""
         yield self.execute(state, call)
 
     def touches(self, key: str) -> bool:
@@ -136,7 +145,10 @@ def changed(state: State, changes: dict[str, Entry | None]) -> tuple[State, Chan
         if entry is None:
             del entries[key]
         else:
-            entries[key] = entry._replace(revision=revision)
+            old = entries.get(key)
+            # An entry with an expiry may have been absent for a moment.
+            is_continued = old and not old.expiry and old.is_document == entry.is_document
+            entries[key] = entry._replace(revision=revision, since=old.since if is_continued else revision)
     return State(revision, entries), [(key, entry and entry.content) for key, entry in changes.items()]
 
 
@@ -187,7 +199,7 @@ class Apply(Request):
                 case Update() if old is None and not operation.create:
                     return unchanged(Code.notFound, state)
                 case Update():
-                    if old and isinstance(old.content[0], bytes):
+                    if old and not old.is_document:
                         return unchanged(Code.illegalArgument, state)
                     changes[operation.key] = updated(old, self.tag)
         if not changes:
@@ -267,16 +279,17 @@ class ChangeMatching(Request):
     def touches(self, key: str) -> bool:
         return key.startswith(self.prefix)
 
-    def outcomes(self, state: State, call: Call) -> Iterator[Outcome]:
+    def outcomes(self, state: State, call: Call, least: int) -> Iterator[Outcome]:
         if call.result is Code.conditionFailed:
             # Others changed the documents too often.
             yield unchanged(call.result, state)
         found = {key: entry for key, entry in documents(state).items() if key.startswith(self.prefix)}
-        counts = [call.result[0]] if isinstance(call.result, tuple) else range(len(found), -1, -1)
+        # A document that matches only because of a write in the meantime may be left as it is.
+        optional = [key for key, entry in found.items() if entry.since > least]
+        counts = [len(found) - call.result[0]] if isinstance(call.result, tuple) else range(len(optional) + 1)
         for count in counts:
-            # A document that matches only because of a write in the meantime may be left as it is.
-            for keys in itertools.combinations(found, count):
-                yield self.change(state, {key: found[key] for key in keys})
+            for left in itertools.combinations(optional, count) if count >= 0 else ():
+                yield self.change(state, {key: entry for key, entry in found.items() if key not in left})
 
     def change(self, state: State, found: dict[str, Entry]) -> Outcome:
         if not found:
@@ -286,4 +299,4 @@ class ChangeMatching(Request):
 
 
 def documents(state: State) -> dict[str, Entry]:
-    return {key: entry for key, entry in state.entries.items() if not isinstance(entry.content[0], bytes)}
+    return {key: entry for key, entry in state.entries.items() if entry.is_document}

@@ -51,7 +51,7 @@ class Get(Request):
         entry = state.entries.get(self.key)
         if entry is None:
             return unchanged(Code.notFound, state)
-        if self.size is not None and isinstance(entry.content[0], bytes):
+        if self.size is not None and not entry.is_document:
             return unchanged(Code.illegalArgument, state)
         return unchanged(show("", entry, call.result, self.size is not None), state)
 
