@@ -6,16 +6,18 @@ A store with the durability `interval` or `none` may lose answered writes when t
 its commit writer last wrote. Some processes put single entries, one of them many at once; each numbers its writes, so the
 greatest number that the restarted server has shows what is lost: a write that is missing while a later one is there is a
 violation, too. Large numbers of keys and of entries show that nothing else the engine does delays the commit writer. The
-limit, in seconds, is generous, because the processes share the machine with the server.
+limit, in seconds, is generous, because the processes share the machine with the server, and greater on a slow disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import random
 import sys
 import tempfile
+import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,6 +28,9 @@ from server_process import Server
 
 DURABILITIES = ("interval:100ms", "none")
 ENTRIES_AT_ONCE = 30_000
+# How many syncs in a row can keep the commit writer waiting: in a log, those at the beginning of a segment; in a directory
+# store, one by which the file system delays a write.
+SYNCS = {"log": 6, "directory": 1}
 
 
 def put_until_killed(address: str, number: int, key_count: int, is_bulk: bool, pipe: Connection) -> None:
@@ -45,6 +50,30 @@ def put_until_killed(address: str, number: int, key_count: int, is_bulk: bool, p
         pipe.send((answered, None if error.code is None else f"{error}"))
 
 
+class SyncProbe(threading.Thread):
+    """Measures how long the disk takes to sync a little while a server uses it, too."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(daemon=True)
+        self.path, self.slowest = directory / "probe", 0.0
+        self.stopped = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        with open(self.path, "wb", buffering=0) as file:
+            while not self.stopped.wait(0.1):
+                file.write(bytes(4_096))
+                begun = time.monotonic()
+                os.fdatasync(file.fileno())
+                self.slowest = max(self.slowest, time.monotonic() - begun)
+
+    def stop(self) -> float:
+        """Returns the longest time in seconds."""
+        self.stopped.set()
+        self.join()
+        return self.slowest
+
+
 class LossAges:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -62,8 +91,9 @@ class LossAges:
             raise
         return server
 
-    def measure(self, durability: str, loads: list[bool], when: float) -> float:
-        """Kills a server after some time, and returns the age in seconds of the oldest write that is lost; 0 if none is.
+    def measure(self, durability: str, loads: list[bool], when: float) -> tuple[float, float]:
+        """Kills a server after some time, and returns the age in seconds of the oldest write that is lost, or 0 if none is,
+        and the limit.
 
         `loads` says for each process whether it puts many entries at once.
         """
@@ -76,9 +106,11 @@ class LossAges:
                 arguments = (server.address, number, self.options.keys, is_bulk, other_end)
                 self.context.Process(target=put_until_killed, args=arguments, daemon=True).start()
                 pipes.append(pipe)
+            probe = SyncProbe(directory)
             time.sleep(when)
             killed = time.monotonic()
             server.kill()
+            slowest_sync = probe.stop()
             reports = [pipe.recv() for pipe in pipes]
             server = self.start(directory, durability)
             try:
@@ -89,10 +121,11 @@ class LossAges:
                         found[int(number)][key] = int(entry.value)
             finally:
                 server.kill()
-        return max(
+        age = max(
             self.age(f"{durability}, process {number}", found[number], answered, problem, killed, is_bulk)
             for number, ((answered, problem), is_bulk) in enumerate(zip(reports, loads))
         )
+        return age, self.options.limit + SYNCS[self.options.engine] * slowest_sync
 
     def age(
         self, name: str, found: dict[str, int], answered: list[float], problem: str | None, killed: float, is_bulk: bool
@@ -114,10 +147,12 @@ class LossAges:
             for title, loads in (("single puts", [False] * 3), ("with many entries at once", [False, False, True])):
                 times = [self.random.uniform(1, 4) for _ in range(self.options.kills)]
                 ages = [self.measure(durability, loads, when) for when in times]
-                figures = ", ".join(f"{1_000 * age:.1f}" for age in ages)
+                figures = ", ".join(f"{1_000 * age:.1f}" for age, _ in ages)
                 print(f"{self.options.engine}, {durability}, {title}: the oldest lost write was answered {figures} ms before the kill")
-                if max(ages) > self.options.limit:
-                    self.violations.append(f"{durability}, {title}: a write that was answered {max(ages):.2f} s earlier is lost")
+                for age, limit in ages:
+                    if age > limit:
+                        problem = f"a write that was answered {age:.2f} s earlier is lost; the limit was {limit:.2f} s"
+                        self.violations.append(f"{durability}, {title}: {problem}")
 
 
 def main() -> int:
@@ -126,7 +161,7 @@ def main() -> int:
     parser.add_argument("--engine", choices=("log", "directory"), default="log")
     parser.add_argument("--kills", type=int, default=2, help="how often to kill a server under each load")
     parser.add_argument("--keys", type=int, default=20_000, help="how many keys each process of single puts has")
-    parser.add_argument("--limit", type=float, default=0.1, help="the greatest age allowed, in seconds")
+    parser.add_argument("--limit", type=float, default=0.1, help="the greatest age allowed on a fast disk, in seconds")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     test = LossAges(options)
