@@ -42,6 +42,7 @@ final class DirectorySettler: @unchecked Sendable {
 
   /// The number of files that one step writes, and the number that it removes.
   private static let filesPerStep = 16
+  private static let singleFilesAfterFullDisk = 100
   private static let removalsPerStep = 64
   /// The number of bytes of a journal that one step reads, unless a frame is larger.
   private static let bytesPerStep = 512 << 10
@@ -64,8 +65,12 @@ final class DirectorySettler: @unchecked Sendable {
   /// The files that a crash has left.
   private var leftovers: [String]
   private var hasUnsyncedRemovals = false
-  /// Whether files could not be written for lack of space.
+  /// Whether the last files could not be written for lack of space.
   private var isDiskFull = false
+  /// The number of files to write one at a time, because there was no space for several.
+  private var singleFileCount = 0
+  /// Whether there was no space for the journal that the commit thread wants.
+  private var isJournalDelayed = false
   private var nextExpiry: UInt64 = 0
 
   init(
@@ -95,6 +100,13 @@ final class DirectorySettler: @unchecked Sendable {
   ///   - now: The time of the monotonic clock.
   func step(at wall: UInt64, now: UInt64 = monotonicMilliseconds()) throws(SystemError) -> Next {
     defer { publishFigures() }
+    do throws(SystemError) { return try doNextStep(at: wall, now: now) } catch {
+      if error.isNoSpace { (isDiskFull, singleFileCount) = (true, Self.singleFilesAfterFullDisk) }
+      throw error
+    }
+  }
+
+  private func doNextStep(at wall: UInt64, now: UInt64) throws(SystemError) -> Next {
     try makeRequestedJournal()
     if !leftovers.isEmpty {
       try removeLeftovers()
@@ -124,10 +136,11 @@ final class DirectorySettler: @unchecked Sendable {
       _ = try read(current.number, to: current.end)
       return .step
     }
-    let put = pending.takePuts(limit: Self.filesPerStep)
+    // An entry's old file is removed after the new one has been written, so one at a time needs the least space.
+    let put = pending.takePuts(limit: singleFileCount > 0 ? 1 : Self.filesPerStep)
     if !put.isEmpty {
       try carryOut(put) { () throws(SystemError) in try write(put) }
-      isDiskFull = false
+      (isDiskFull, singleFileCount) = (false, max(0, singleFileCount - 1))
       return .step
     }
     guard let current = progress.current, current.end > Journal.start else { return .wait(Self.expiryInterval) }
@@ -154,16 +167,32 @@ final class DirectorySettler: @unchecked Sendable {
   // MARK: Journals
 
   /// Creates the journal that the commit thread wants. The more files wait, the larger it is, so that commits rarely
-  /// have to wait for another one.
+  /// have to wait for another one. If there is no space for it, the commit thread waits as long as settling can make
+  /// some by removing journals.
   private func makeRequestedJournal() throws(SystemError) {
     guard let requested = exchange.requestedByteCount else { return }
-    let waiting = Int(clamping: exchange.progress.position - keeper.list.start)
+    let progress = exchange.progress
+    let canMakeSpace = !isDiskFull && (!progress.finished.isEmpty || journals.contains { $0.isFinished })
+    guard !isJournalDelayed || !canMakeSpace else { return }
+    let waiting = Int(clamping: progress.position - keeper.list.start)
     let byteCount = max(requested, min(Journal.largeByteCount, waiting))
     // What the entries' files need is limited, and so is what a start has to read.
     guard waiting + byteCount <= Journal.maxByteCount || journals.count <= 1 else {
       if isDiskFull { exchange.answer(.noSpace) }
       return
     }
+    do throws(SystemError) {
+      exchange.answer(.journal(try keeper.makeJournal(byteCount: byteCount)))
+      isJournalDelayed = false
+    } catch {
+      guard error.isNoSpace else { throw error }
+      isJournalDelayed = canMakeSpace
+      if !canMakeSpace { try makeSmallJournal(byteCount: requested) }
+    }
+  }
+
+  /// Creates a journal of just the size that the commit thread needs.
+  private func makeSmallJournal(byteCount: Int) throws(SystemError) {
     do throws(SystemError) { exchange.answer(.journal(try keeper.makeJournal(byteCount: byteCount))) } catch {
       guard error.isNoSpace else { throw error }
       exchange.answer(.noSpace)
@@ -216,6 +245,7 @@ final class DirectorySettler: @unchecked Sendable {
     let next = journals.first?.number ?? progress.current?.number ?? last.number + 1
     source = nil
     try keeper.removeFirst(before: next, start: last.position, revision: last.lastRevision)
+    (isDiskFull, isJournalDelayed) = (false, false)
     return true
   }
 
@@ -225,7 +255,6 @@ final class DirectorySettler: @unchecked Sendable {
   private func carryOut(_ keys: [[UInt8]], _ body: () throws(SystemError) -> Void) throws(SystemError) {
     do throws(SystemError) { try body() } catch {
       pending.putBack(keys)
-      isDiskFull = error.isNoSpace
       throw error
     }
   }
@@ -248,11 +277,20 @@ final class DirectorySettler: @unchecked Sendable {
 
   private func write(_ keys: [[UInt8]]) throws(SystemError) {
     try writeKeyFiles(of: keys)
-    for key in keys {
+    for (count, key) in keys.enumerated() {
       // Commits may wait for a journal.
       try makeRequestedJournal()
-      if let put = pending.put(of: key) { try write(key, put) }
+      guard let put = pending.put(of: key) else { continue }
+      do throws(SystemError) { try write(key, put) } catch {
+        if error.isNoSpace { try finish(keys.prefix(count)) }
+        throw error
+      }
     }
+    try finish(keys[...])
+  }
+
+  /// Makes the new files of keys durable, and removes the old ones.
+  private func finish(_ keys: ArraySlice<[UInt8]>) throws(SystemError) {
     try folder.sync()
     hasUnsyncedRemovals = false
     // The new files are on disk, so the old ones may be removed in any order. A reader of the folder always finds one of
@@ -293,7 +331,7 @@ final class DirectorySettler: @unchecked Sendable {
     if !names.isEmpty { try folder.sync() }
   }
 
-  private func removeObsoleteFiles(of keys: [[UInt8]]) throws(SystemError) {
+  private func removeObsoleteFiles(of keys: some Sequence<[UInt8]>) throws(SystemError) {
     var keyFiles: [String] = []
     for key in keys {
       for fileName in index.obsoleteFileNames(of: key) {
