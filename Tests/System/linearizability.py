@@ -22,7 +22,7 @@ from store_reads import GetMany, Page, Revision, seen_entries, times_agree
 
 # The server's clock may be late by a millisecond, and it counts in milliseconds.
 SLACK = 4_000_000
-# About what a minute is enough for. Most histories have a thousand or two.
+# Most histories have a thousand or two. Only one that is too ambiguous to decide has this many.
 MAX_OUTCOMES = 1_000_000
 
 
@@ -75,9 +75,9 @@ class Facts:
             for watched in epoch.watched:
                 self._watch(watched)
         shown.sort()
-        # When a reply had told a revision, and the last revision that any reply had told by then.
+        # When a reply told a revision, and the greatest revision that replies had told by then.
         self._times = [time for time, _ in shown]
-        self._last = list(itertools.accumulate((revision for _, revision in shown), max))
+        self._greatest = list(itertools.accumulate((revision for _, revision in shown), max))
 
     def _learn(self, tag: str, revision: int) -> None:
         if self.revisions.setdefault(tag, revision) != revision:
@@ -107,7 +107,7 @@ class Facts:
 
     def least_revision(self, time: int) -> int:
         """Returns a revision that the store had before this time."""
-        return self._last[bisect.bisect_left(self._times, time) - 1]
+        return self._greatest[bisect.bisect_left(self._times, time) - 1]
 
     def allow(self, call: Call, outcome: Outcome) -> bool:
         """Returns whether the call may be the one that made this revision."""

@@ -42,8 +42,9 @@ final class DirectorySettler: @unchecked Sendable {
 
   /// The number of files that one step writes, and the number that it removes.
   private static let filesPerStep = 16
-  private static let singleFilesAfterFullDisk = 100
   private static let removalsPerStep = 64
+  /// The number of files to write one at a time after a step has found no space.
+  private static let singleFilesAfterFullDisk = 100
   /// The number of bytes of a journal that one step reads, unless a frame is larger.
   private static let bytesPerStep = 512 << 10
   /// The interval of the search for expired entries, in milliseconds.
@@ -65,11 +66,11 @@ final class DirectorySettler: @unchecked Sendable {
   /// The files that a crash has left.
   private var leftovers: [String]
   private var hasUnsyncedRemovals = false
-  /// Whether the last files could not be written for lack of space.
+  /// Whether a step has found no space, and none since has written files or removed journals.
   private var isDiskFull = false
-  /// The number of files to write one at a time, because there was no space for several.
+  /// The number of files that are still to be written one at a time.
   private var singleFileCount = 0
-  /// Whether there was no space for the journal that the commit thread wants.
+  /// Whether the journal that the commit thread wants waits for the removal of others.
   private var isJournalDelayed = false
   private var nextExpiry: UInt64 = 0
 
@@ -181,21 +182,22 @@ final class DirectorySettler: @unchecked Sendable {
       if isDiskFull { exchange.answer(.noSpace) }
       return
     }
-    do throws(SystemError) {
-      exchange.answer(.journal(try keeper.makeJournal(byteCount: byteCount)))
-      isJournalDelayed = false
-    } catch {
-      guard error.isNoSpace else { throw error }
-      isJournalDelayed = canMakeSpace
-      if !canMakeSpace { try makeSmallJournal(byteCount: requested) }
+    var journal = try makeJournal(byteCount: byteCount)
+    if journal == nil, !canMakeSpace, requested < byteCount { journal = try makeJournal(byteCount: requested) }
+    isJournalDelayed = journal == nil && canMakeSpace
+    if let journal {
+      exchange.answer(.journal(journal))
+    } else if !canMakeSpace {
+      exchange.answer(.noSpace)
     }
   }
 
-  /// Creates a journal of just the size that the commit thread needs.
-  private func makeSmallJournal(byteCount: Int) throws(SystemError) {
-    do throws(SystemError) { exchange.answer(.journal(try keeper.makeJournal(byteCount: byteCount))) } catch {
+  /// Creates a journal.
+  /// - Returns: Nil if there is no space for it.
+  private func makeJournal(byteCount: Int) throws(SystemError) -> JournalFile? {
+    do throws(SystemError) { return try keeper.makeJournal(byteCount: byteCount) } catch {
       guard error.isNoSpace else { throw error }
-      exchange.answer(.noSpace)
+      return nil
     }
   }
 
@@ -331,7 +333,7 @@ final class DirectorySettler: @unchecked Sendable {
     if !names.isEmpty { try folder.sync() }
   }
 
-  private func removeObsoleteFiles(of keys: some Sequence<[UInt8]>) throws(SystemError) {
+  private func removeObsoleteFiles(of keys: some Collection<[UInt8]>) throws(SystemError) {
     var keyFiles: [String] = []
     for key in keys {
       for fileName in index.obsoleteFileNames(of: key) {
