@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import random
 import sys
 import time
@@ -245,7 +246,9 @@ def drop_write(rng: random.Random, epochs: list[Epoch]) -> None:
 
 
 def swap_writes(rng: random.Random, epochs: list[Epoch]) -> None:
-    (_, first), (_, second) = rng.sample(writes(epochs), 2)
+    """Swaps the results of two writes that did not overlap: those that did may have had any order."""
+    pairs = itertools.combinations((call for _, call in writes(epochs)), 2)
+    first, second = rng.choice([(first, second) for first, second in pairs if first.returned < second.invoked])
     first.result, second.result = second.result, first.result
 
 
