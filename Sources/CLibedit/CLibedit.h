@@ -6,6 +6,8 @@
 
 typedef char *(*editor_prompt)(EditLine *editor);
 typedef unsigned char (*editor_function)(EditLine *editor, int key);
+// Stores the next character that is typed and returns 1, or returns 0 at the end.
+typedef int (*editor_reader)(EditLine *editor, wchar_t *character);
 
 // An editor of standard input.
 static inline EditLine *editor_make(const char *program) { return el_init(program, stdin, stdout, stderr); }
@@ -21,19 +23,23 @@ static inline void *editor_owner(EditLine *editor) {
 
 static inline void editor_set_prompt(EditLine *editor, editor_prompt prompt) { el_set(editor, EL_PROMPT, prompt); }
 
-// Sets the key bindings of Emacs. Ctrl-C is an ordinary key while a line is edited; libedit handles signals from
-// elsewhere.
+// Sets the key bindings of Emacs. The keys that would send signals are ordinary keys while a line is edited. Libedit's own
+// handling of signals must stay off: it edits the line in the signal handler, whatever another thread is doing.
 static inline void editor_set_keys(EditLine *editor) {
   el_set(editor, EL_EDITOR, "emacs");
-  el_set(editor, EL_SIGNAL, 1);
   el_set(editor, EL_SETTY, "-d", "-isig", NULL);
 }
+
+static inline void editor_set_reader(EditLine *editor, editor_reader reader) { el_set(editor, EL_GETCFN, reader); }
 
 // Puts the terminal into raw mode at once. On its own, el_gets does so only after it has shown the prompt.
 static inline void editor_prepare(EditLine *editor) { el_set(editor, EL_PREP_TERM, 1); }
 
 // Gives the terminal back its settings.
 static inline void editor_restore(EditLine *editor) { el_set(editor, EL_PREP_TERM, 0); }
+
+// Shows the line again, at the cursor.
+static inline void editor_refresh(EditLine *editor) { el_set(editor, EL_REFRESH); }
 
 static inline void editor_bind(EditLine *editor, const char *key, const char *command) {
   el_set(editor, EL_BIND, key, command, NULL);

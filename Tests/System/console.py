@@ -28,7 +28,7 @@ from brief_case import ProgramsCase
 from larder import Client
 from server_process import Server
 
-CTRL_C, CTRL_D, TAB, ENTER, UP = "\x03", "\x04", "\t", "\r", "\x1b[A"
+CTRL_C, CTRL_D, CTRL_U, CTRL_Z, TAB, ENTER, UP = "\x03", "\x04", "\x15", "\x1a", "\t", "\r", "\x1b[A"
 HOSTILE = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31mred\x7f\ntwo\tlines \xe2\x80\xaeevil"
 # Parts of it that would control a terminal.
 CONTROL_SEQUENCES = (b"\x1b]", b"\x1b[2J", b"\xc2\x9b", b"\x9b31m", b"\x7f", b"\xe2\x80\xae")
@@ -61,7 +61,7 @@ class Console:
         deadline = time.monotonic() + seconds
         while not pattern.search(self.text()):
             if not self.read(deadline - time.monotonic()):
-                raise AssertionError(f"got {self.text()[-600:]!r} instead of {pattern.pattern!r}")
+                raise AssertionError(f"got {self.text()[-3_000:]!r} instead of {pattern.pattern!r}")
         text = self.text()
         self.seen = len(self.raw)
         return text
@@ -90,7 +90,7 @@ class Console:
         deadline = time.monotonic() + seconds
         while self.status is None:
             if time.monotonic() > deadline:
-                raise AssertionError(f"the console does not exit; it printed {self.text()[-600:]!r}")
+                raise AssertionError(f"the console does not exit; it printed {self.text()[-3_000:]!r}")
             self.read(0.05)
             process, status = os.waitpid(self.process, os.WNOHANG)
             if process:
@@ -361,8 +361,8 @@ class ConsoleCase(ProgramsCase):
         console.wait("shell> ")
         console.type(f"{self.larder}{ENTER}")
         console.wait(PROMPT)
-        for start, rest in (("count items", ""), ("coun", "t items")):
-            console.type(start + "\x1a")
+        for start, rest in (("count items", ""), ("coun", "t items")) * 5:
+            console.type(start + CTRL_Z)
             console.wait("shell> ")
             console.type("stty -a" + ENTER)
             settings = console.wait("shell> ")
@@ -372,8 +372,44 @@ class ConsoleCase(ProgramsCase):
             console.wait(PROMPT)
             console.type(rest + ENTER)
             self.assertIn("\n5\n", console.wait_for_prompt())
+        for number in (signal.SIGTSTP, signal.SIGSTOP):
+            console.type("coun")
+            console.wait("coun")
+            os.killpg(os.tcgetpgrp(console.terminal), number)
+            console.wait("shell> ")
+            console.type("fg" + ENTER)
+            console.wait(PROMPT)
+            console.type("t items" + ENTER)
+            self.assertIn("\n5\n", console.wait_for_prompt())
         console.type(CTRL_D)
         console.wait("shell> ")
+
+    def test_ctrl_z_without_a_shell(self) -> None:
+        """Where no shell could continue it, the console goes on."""
+        console = self.console()
+        console.type("coun" + CTRL_Z)
+        console.wait("coun\n")
+        console.type("t items" + ENTER)
+        self.assertIn("\n5\n", console.wait_for_prompt())
+
+    def test_resizing(self) -> None:
+        """A line wraps at the terminal's width, also after it has changed while the line is edited."""
+        console = self.console()
+        for columns in (60, 40, 80):
+            fcntl.ioctl(console.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+            deadline = time.monotonic() + 10
+            while self.row_width(console, 3 * columns) != columns:
+                self.assertLess(time.monotonic(), deadline, f"the console does not use the width {columns}")
+
+    def row_width(self, console: Console, count: int) -> int:
+        """Returns the number of characters in the second row of a line that is typed and then erased."""
+        start = len(console.raw)
+        console.type("x" * count)
+        while console.raw[start:].count(b"x") < count:
+            self.assertTrue(console.read(10))
+        console.type(CTRL_U)
+        # At the end of a row, the editor moves to the next one by a blank and a backspace.
+        return len(console.raw[start:].split(b" \x08")[1])
 
     def test_without_a_terminal(self) -> None:
         """Without a terminal for input and output, larder does not start a console, but runs the lines of its input."""

@@ -18,6 +18,7 @@
 
 // The headers declare these only under _GNU_SOURCE. The Glibc module is built without it, and would then conflict.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
+extern int pipe2(int ends[2], int flags);
 extern int wcwidth(wchar_t character);
 extern ssize_t preadv2(int file, const struct iovec *rooms, int count, off_t offset, int flags);
 extern ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, int flags);

@@ -19,6 +19,7 @@ final class LineEditor {
 
   private let editor: OpaquePointer
   private let history: OpaquePointer
+  private let signals: SignalPipe
   /// Read by libedit, on the main thread.
   nonisolated(unsafe) private var prompt: UnsafeMutablePointer<CChar>?
   private var isAbandoned = false
@@ -31,10 +32,16 @@ final class LineEditor {
       throw CommandFailure(.usage, "this terminal can't be used; check the variable TERM")
     }
     unsafe (self.editor, self.history) = (editor, history)
+    signals = try SignalPipe([SIGTSTP, SIGCONT, SIGWINCH, SIGTERM, SIGHUP, SIGQUIT])
     unsafe editor_set_owner(editor, Unmanaged.passUnretained(self).toOpaque())
     unsafe history_set_limit(history, Int32(historyLimit))
     unsafe editor_set_history(editor, history)
     unsafe editor_set_prompt(editor) { unsafe LineEditor.of($0).prompt }
+    unsafe editor_set_reader(editor) { editor, character in
+      guard let next = MainActor.assumeIsolated({ unsafe LineEditor.of(editor).nextCharacter() }) else { return 0 }
+      unsafe character?.pointee = next
+      return 1
+    }
     bindKeys()
   }
 
@@ -58,7 +65,7 @@ final class LineEditor {
     flush_standard_output()
     unsafe editor_prepare(editor)
     var count: Int32 = 0
-    guard let bytes = unsafe el_gets(editor, &count), count > 0 else {
+    guard let bytes = unsafe signals.receiving({ unsafe el_gets(editor, &count) }), count > 0 else {
       write(isAbandoned ? "^C\n" : "\n")
       return isAbandoned ? .abandoned : .end
     }
@@ -83,8 +90,8 @@ final class LineEditor {
       MainActor.assumeIsolated { unsafe LineEditor.of(editor).completeLine() }
     }
     unsafe editor_add(editor, "larder-suspend", "Suspend the process") { editor, _ in
-      MainActor.assumeIsolated { unsafe LineEditor.of(editor).suspend() }
-      return UInt8(CC_REDISPLAY)
+      MainActor.assumeIsolated { unsafe LineEditor.of(editor).handle(SIGTSTP) }
+      return UInt8(CC_NORM)
     }
     let keys = [
       "^Z": "larder-suspend", "^I": "larder-complete", "^C": "larder-abandon", "^R": "em-inc-search-prev",
@@ -95,21 +102,69 @@ final class LineEditor {
     unsafe el_source(editor, nil)
   }
 
-  /// Stops the process as the terminal would, with the terminal's own settings, until the shell continues it.
-  private func suspend() {
+  // MARK: Input
+
+  /// Returns the next character that is typed, and handles the signals that arrive before it; nil at the end.
+  private func nextCharacter() -> wchar_t? {
+    var character: wchar_t = 0
+    var state = mbstate_t()
+    while let byte = nextByte() {
+      var byte = CChar(bitPattern: byte)
+      var count = unsafe mbrtowc(&character, &byte, 1, &state)
+      if count == Self.invalid {
+        // What came before isn't a character, but the byte may begin one.
+        state = mbstate_t()
+        count = unsafe mbrtowc(&character, &byte, 1, &state)
+      }
+      switch count {
+      case Self.invalid: state = mbstate_t()
+      case Self.incomplete: break
+      default: return character
+      }
+    }
+    return nil
+  }
+
+  private static let invalid = Int(bitPattern: .max), incomplete = invalid - 1
+
+  private func nextByte() -> UInt8? {
+    while true {
+      if let signal = signals.wait(for: STDIN_FILENO) {
+        handle(signal)
+        continue
+      }
+      var byte: UInt8 = 0
+      let count = unsafe Glibc.read(STDIN_FILENO, &byte, 1)
+      if count == 1 { return byte }
+      guard count < 0, errno == EAGAIN || errno == EINTR else { return nil }
+    }
+  }
+
+  // MARK: Signals
+
+  private func handle(_ signal: Int32) {
+    switch signal {
+    case SIGWINCH: unsafe el_resize(editor)
+    case SIGCONT where isRaw: break
+    case SIGCONT: resume()
+    default:
+      unsafe editor_restore(editor)
+      write("\n")
+      signals.deliver(signal)
+      resume()
+    }
+  }
+
+  /// Whether the terminal still has the editor's settings: a shell changes them when it takes over the terminal.
+  private var isRaw: Bool {
+    var settings = termios()
+    return unsafe tcgetattr(STDIN_FILENO, &settings) == 0 && settings.c_lflag & tcflag_t(ICANON) == 0
+  }
+
+  private func resume() {
     unsafe editor_restore(editor)
-    write("\n")
-    let handler = signal(SIGTSTP, SIG_DFL)
-    // Dispatch runs the main actor on a thread that blocks signals.
-    var stop = sigset_t()
-    var blocked = sigset_t()
-    unsafe sigemptyset(&stop)
-    unsafe sigaddset(&stop, SIGTSTP)
-    unsafe pthread_sigmask(SIG_UNBLOCK, &stop, &blocked)
-    raise(SIGTSTP)
-    unsafe pthread_sigmask(SIG_SETMASK, &blocked, nil)
-    signal(SIGTSTP, handler)
     unsafe editor_prepare(editor)
+    unsafe editor_refresh(editor)
   }
 
   private func completeLine() -> UInt8 {
