@@ -263,6 +263,15 @@ class ConsoleCase(ProgramsCase):
             modes = termios.tcgetattr(console.terminal)[3]
             self.assertTrue(modes & termios.ICANON and modes & termios.ECHO and modes & termios.ISIG)
 
+    def test_ignored_hangup(self) -> None:
+        ignoring = ("--norc", "-c", f"trap '' HUP; exec {self.larder}")
+        console = Console(Path("/bin/bash"), self.environment, *ignoring)
+        self.addCleanup(console.close)
+        console.wait(PROMPT)
+        os.kill(console.process, signal.SIGHUP)
+        console.wait_for_prompt()
+        self.assertEqual(console.do("count items"), "5")
+
     def test_server_restarts(self) -> None:
         console = self.console()
         self.assertEqual(console.do("count items"), "5")

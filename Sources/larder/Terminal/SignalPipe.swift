@@ -9,15 +9,13 @@ import Platform
 @MainActor
 @safe
 final class SignalPipe {
-  private typealias Handler = @convention(c) (Int32) -> Void
-
   /// The end that the handler writes to.
   nonisolated(unsafe) private static var writeEnd: Int32 = -1
 
   private let numbers: [Int32]
   private let readEnd: Descriptor
-  /// The handlers to restore.
-  private var replaced: [Int32: Handler?] = [:]
+  /// What the signals do otherwise.
+  private var actions: [Int32: sigaction] = [:]
 
   /// - Throws: `CommandFailure` if the process has no descriptors left.
   init(_ numbers: [Int32]) throws(CommandFailure) {
@@ -36,8 +34,8 @@ final class SignalPipe {
 
   /// Receives the signals instead of letting them act, for as long as the body runs.
   func receiving<Result>(_ body: () -> Result) -> Result {
-    for number in numbers { replaced.updateValue(signal(number, Self.note), forKey: number) }
-    defer { for (number, handler) in replaced { signal(number, handler) } }
+    for number in numbers { actions[number] = set(Self.note, for: number) }
+    defer { for (number, action) in actions { set(action, for: number) } }
     return body()
   }
 
@@ -56,7 +54,7 @@ final class SignalPipe {
   /// Lets a signal that was received act after all. Returns if the process goes on, as it does when it was stopped and
   /// is continued.
   func deliver(_ number: Int32) {
-    signal(number, replaced[number] ?? SIG_DFL)
+    set(actions[number] ?? sigaction(), for: number)
     var own = sigset_t()
     var blocked = sigset_t()
     unsafe sigemptyset(&own)
@@ -64,13 +62,26 @@ final class SignalPipe {
     unsafe pthread_sigmask(SIG_UNBLOCK, &own, &blocked)
     raise(number)
     unsafe pthread_sigmask(SIG_SETMASK, &blocked, nil)
-    signal(number, Self.note)
+    set(Self.note, for: number)
   }
 
-  private nonisolated static let note: Handler = { number in
-    let before = errno
-    var byte = UInt8(number)
-    _ = unsafe write(writeEnd, &byte, 1)
-    errno = before
+  /// - Returns: What the signal did before.
+  @discardableResult
+  private func set(_ action: sigaction, for number: Int32) -> sigaction {
+    var (action, before) = (action, sigaction())
+    _ = unsafe sigaction(number, &action, &before)
+    return before
   }
+
+  private static let note: sigaction = {
+    var action = sigaction()
+    unsafe action.__sigaction_handler.sa_handler = { number in
+      let before = errno
+      var byte = UInt8(number)
+      _ = unsafe write(SignalPipe.writeEnd, &byte, 1)
+      errno = before
+    }
+    action.sa_flags = SA_RESTART
+    return action
+  }()
 }
