@@ -397,7 +397,7 @@ class ConsoleCase(ProgramsCase):
         """Where no shell could continue it, the console goes on."""
         console = self.console()
         console.type("coun" + CTRL_Z)
-        console.wait("coun\n")
+        console.wait_for_prompt()
         console.type("t items" + ENTER)
         self.assertIn("\n5\n", console.wait_for_prompt())
 
