@@ -147,15 +147,18 @@ import Testing
     for key in ["ka", "kb", "other"] { try await items.put(key, "0".utf8) }
     try await cached.live()
     for number in 1...8 {
-      for key in ["ka", "kb"] { _ = try await cached.read(key) }
+      for key in ["ka", "kb", "kc"] { _ = try await cached.read(key) }
       cutConnections(to: Self.path(server.address))
       // Changes of other keys move the revision on, too.
       let writer = try LarderClient(server.address, configuration: Self.configuration).store("items")
       try await writer.put("other", "\(number)".utf8)
       if number % 2 == 0 { try await writer.put("ka", "\(number)".utf8) }
       // Succeeds over a new connection only.
-      while (try? await items.put("kc", "c".utf8)) == nil {}
-      try await eventually("the cache isn't live again") { cached.books.isLive }
+      while (try? await items.put("kc", "\(number)".utf8)) == nil {}
+      // For a moment, the cache may not know yet that it lost the old one.
+      try await eventually("the cache isn't live again") {
+        try await cached.read("kc").value == "\(number)" && cached.books.isLive
+      }
       #expect(try await cached.read("kb") == ("0", true))
       #expect(try await cached.read("ka").value == "\(number / 2 * 2)")
       #expect(try await cached.read("other").isCached == false)
