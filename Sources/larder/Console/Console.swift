@@ -5,7 +5,7 @@ import Larder
 import Platform
 
 /// The interactive console: reads a line, runs it like a command line, and repeats until the end. It owns the terminal
-/// and the session, and runs on the main thread.
+/// and the session, and runs on the main actor.
 @MainActor
 struct Console {
   /// How long the greeting waits for the server.

@@ -1,7 +1,7 @@
 import CLibedit
 import Glibc
 
-/// Reads lines from the terminal, with editing by libedit. Used only on the main thread, which it blocks; a process has
+/// Reads lines from the terminal, with editing by libedit. Used only on the main actor, which it blocks; a process has
 /// at most one.
 @MainActor
 @safe
@@ -20,7 +20,7 @@ final class LineEditor {
   private let editor: OpaquePointer
   private let history: OpaquePointer
   private let signals: SignalPipe
-  /// Read by libedit, on the main thread.
+  /// Read by libedit, on the main actor.
   nonisolated(unsafe) private var prompt: UnsafeMutablePointer<CChar>?
   private var isAbandoned = false
   private var completes = true
