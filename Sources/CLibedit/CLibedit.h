@@ -23,8 +23,8 @@ static inline void *editor_owner(EditLine *editor) {
 
 static inline void editor_set_prompt(EditLine *editor, editor_prompt prompt) { el_set(editor, EL_PROMPT, prompt); }
 
-// Sets the key bindings of Emacs. The keys that would send signals are ordinary keys while a line is edited. Libedit's own
-// handling of signals must stay off: it edits the line in the signal handler, whatever another thread is doing.
+// Sets the key bindings of Emacs. The keys that would send signals are ordinary keys while a line is edited. Libedit's
+// own handling of signals must stay off: it edits the line in the signal handler, whatever another thread is doing.
 static inline void editor_set_keys(EditLine *editor) {
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_SETTY, "-d", "-isig", NULL);

@@ -63,9 +63,12 @@ final class LineEditor {
     unsafe prompt = strdup(text)
     isAbandoned = false
     flush_standard_output()
-    unsafe editor_prepare(editor)
     var count: Int32 = 0
-    guard let bytes = unsafe signals.receiving({ unsafe el_gets(editor, &count) }), count > 0 else {
+    let bytes = unsafe signals.receiving {
+      unsafe editor_prepare(editor)
+      return unsafe el_gets(editor, &count)
+    }
+    guard let bytes = unsafe bytes, count > 0 else {
       write(isAbandoned ? "^C\n" : "\n")
       return isAbandoned ? .abandoned : .end
     }
@@ -100,6 +103,21 @@ final class LineEditor {
     for (key, command) in keys { unsafe editor_bind(editor, key, command) }
     // The person's own settings for libedit override these.
     unsafe el_source(editor, nil)
+  }
+
+  private func completeLine() -> UInt8 {
+    guard completes, let line = unsafe el_line(editor)?.pointee else { return UInt8(CC_ERROR) }
+    let typed = unsafe String(
+      decoding: UnsafeRawBufferPointer(start: line.buffer, count: line.cursor - line.buffer), as: UTF8.self)
+    switch complete(typed) {
+    case .none: return UInt8(CC_REFRESH_BEEP)
+    case .replace(let scalars, let text):
+      unsafe el_deletestr(editor, Int32(scalars))
+      return unsafe el_insertstr(editor, text) == 0 ? UInt8(CC_REFRESH) : UInt8(CC_REFRESH_BEEP)
+    case .show(let lines):
+      write("\n\(lines)\n")
+      return UInt8(CC_REDISPLAY)
+    }
   }
 
   // MARK: Input
@@ -165,21 +183,6 @@ final class LineEditor {
     unsafe editor_restore(editor)
     unsafe editor_prepare(editor)
     unsafe editor_refresh(editor)
-  }
-
-  private func completeLine() -> UInt8 {
-    guard completes, let line = unsafe el_line(editor)?.pointee else { return UInt8(CC_ERROR) }
-    let typed = unsafe String(
-      decoding: UnsafeRawBufferPointer(start: line.buffer, count: line.cursor - line.buffer), as: UTF8.self)
-    switch complete(typed) {
-    case .none: return UInt8(CC_REFRESH_BEEP)
-    case .replace(let scalars, let text):
-      unsafe el_deletestr(editor, Int32(scalars))
-      return unsafe el_insertstr(editor, text) == 0 ? UInt8(CC_REFRESH) : UInt8(CC_REFRESH_BEEP)
-    case .show(let lines):
-      write("\n\(lines)\n")
-      return UInt8(CC_REDISPLAY)
-    }
   }
 
   private func write(_ text: String) {
