@@ -171,9 +171,8 @@ let package = Package(
     .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "DocumentsTests", dependencies: ["Documents", "DocumentTestSupport", "TestSupport"],
-      exclude: [
-        "JSON/JSONTestSuite", "Selectors/cases.json", "Selectors/reference.py", "Selectors/reference_queries.py",
-      ], swiftSettings: settings),
+      exclude: ["JSON/JSONTestSuite", "Selectors/reference.py", "Selectors/reference_queries.py"],
+      swiftSettings: settings),
     .testTarget(name: "WireTests", dependencies: ["Wire", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests",

@@ -44,7 +44,7 @@ extension ServerTests {
     }
 
     @Test func `every case finds the documents that it should, on every engine, by a scan and by indexes`() throws {
-      let file = ProjectFiles.url("Tests/DocumentsTests/Selectors/cases.json")
+      let file = ProjectFiles.url("Protocol/vectors/documents/selectors.json")
       let json = try JSONValue(parsing: Array(Data(contentsOf: file)).span)
       guard case .object(let sets)? = json["sets"] else { throw TestClient.Failure.timedOut }
       let cases = try #require(json["cases"]?.array).filter { $0["requires"] == nil }.map { Case(json: $0) }

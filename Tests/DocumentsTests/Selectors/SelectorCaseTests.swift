@@ -1,9 +1,10 @@
 import Documents
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct SelectorCaseTests {
-  /// A case of `cases.json`: a query, and what it finds in one of the sets of documents.
+  /// A case of `Protocol/vectors/documents/selectors.json`: a query, and what it finds in one of the sets of documents.
   private struct Case {
     let name: String
     let query: JSONValue
@@ -13,7 +14,7 @@ import Testing
 
   /// The cases, without those that need a text index.
   private static func cases() throws -> [Case] {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("cases.json")
+    let file = ProjectFiles.url("Protocol/vectors/documents/selectors.json")
     let json = try JSONValue(parsing: Array(try Data(contentsOf: file)).span)
     return try elements(json["cases"]).filter { $0["requires"] == nil }.map { test in
       var query = JSONObject()
