@@ -15,6 +15,12 @@ import TypedQueries
     }
   }
 
+  @Test func `the README's first example prints the cart`() async throws {
+    let server = try TestServer.start(stores: ["carts": "memory"])
+    let carts = try await Self.carts(on: server.client)
+    #expect(carts == [try JSONValue(parsing: #"{"_id":"ada","items":["tea","milk","honey"]}"#)])
+  }
+
   @Test func `the README's data sources do what it says`() async throws {
     let server = try TestServer.start()
     try await Self.repository(on: server.client)
@@ -28,7 +34,7 @@ import TypedQueries
   }
 
   @Test func `the README's transfer moves money`() async throws {
-    let server = try TestServer.start(stores: ["accounts": "memory"])
+    let server = try TestServer.start()
     try await Self.transfer(on: server.client)
     let accounts = server.client.store("accounts")
     #expect(try await accounts.get("bob")?.bytes == Array(#"{"balance":30}"#.utf8))
@@ -58,7 +64,7 @@ import TypedQueries
   }
 
   @Test(arguments: [
-    "let client", "let people", "struct Person", "let accounts", "let changes", "let books = CacheRepository",
+    "let larder", "let client", "let people", "struct Person", "try await client.createStore", "let changes", "let books = CacheRepository",
     "let live",
   ])
   func `the README shows the example that is run`(_ beginning: String) throws {
@@ -75,6 +81,20 @@ import TypedQueries
     let run = shown.filter { $0 != "await client.shutdown()" }
     let start = try #require(source.firstIndex(of: run[0]))
     #expect(Array(source[start..<start + run.count]) == run)
+  }
+
+  /// Returns the documents that the example prints.
+  private static func carts(on larder: LarderClient) async throws -> [JSONValue] {
+    let carts = larder.store("carts")
+    try await carts.put("ada", #"{"items":["tea","milk"],"total":7}"#.utf8, expiresIn: .seconds(1_800))
+    try await carts.update(
+      where: .field("items", .equal("tea")),
+      DocumentUpdate(changes: [.push("honey", to: "items"), .increment("total", by: 3)]))
+    let query = DocumentQuery(.field("total", .greater(5)), fields: ["_id", "items"])
+    for document in try await carts.find(query).result().documents {
+      print(try document.value())  // {"_id":"ada","items":["tea","milk","honey"]}
+    }
+    return try await carts.find(query).result().documents.map { try $0.value() }
   }
 
   private static func example(on client: LarderClient) async throws {
@@ -114,6 +134,7 @@ import TypedQueries
   private struct UnknownAccount: Error {}
 
   private static func transfer(on client: LarderClient) async throws {
+    try await client.createStore("accounts")
     let accounts = client.store("accounts")
     try await accounts.apply { batch in
       batch.put("alice", Array(#"{"balance":100}"#.utf8), if: .absent)
