@@ -295,19 +295,21 @@ extension ServerTests {
 
     @Test func `finds beyond the limit of the server are refused until one has ended`() throws {
       let server = try makeServer { $0.finds = 5 }
-      let clients = try (0..<3).map { _ in try server.connect(credit: 1) }
-      try clients[0].putNumbered(3, size: 70_000)
+      let clients = try (0..<3).map { _ in try server.connect() }
+      try clients[0].putNumbered(2_000, size: 100)
       // One connection has a quarter of them, rounded up.
       for client in clients[..<2] {
-        for id: UInt32 in 5...6 { #expect(try client.call(Request.find(id: id)).more) }
+        for id: UInt32 in 5...6 { try client.send(Request.find(id: id, selector: expensive)) }
         for _ in 0..<3 { #expect(try client.call(Request.find(id: 7)).isError(.tooManyRequests, id: 7)) }
       }
-      #expect(try clients[2].call(Request.find(id: 5)).more)
+      try clients[2].send(Request.find(id: 5, selector: expensive))
       #expect(try clients[2].figures()["finds"] == 5)
+      // No other connection has more than this one would have.
       for _ in 0..<3 { #expect(try clients[2].call(Request.find(id: 6)).isError(.tooManyRequests, id: 6)) }
-      try clients[0].send(Request.credit(1 << 20, id: 5))
-      while try clients[0].receive().more {}
-      #expect(try clients[2].call(Request.find(id: 6)).more)
+      try clients[0].send(Request.cancel(5))
+      #expect(try clients[0].receive().isError(.cancelled, id: 5))
+      try clients[2].send(Request.find(id: 6, selector: expensive))
+      #expect(try clients[2].figures()["finds"] == 5)
       #expect(try clients[0].call(Request.find(id: 5)).isError(.tooManyRequests, id: 5))
     }
 

@@ -12,6 +12,8 @@ struct Connection: ~Copyable {
   /// The number of the listener that accepted it.
   let listener: Int
   let figures: ConnectionFigures
+  /// Who it counts as when the server's jobs and memory are shared.
+  let sharer: Sharer
 
   var phase = Phase.greeting
   /// What the client may do; nothing before the hello.
@@ -79,12 +81,14 @@ struct Connection: ~Copyable {
   }
 
   init(
-    _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures, now: UInt64
+    _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures,
+    _ sharer: Sharer, now: UInt64
   ) {
     self.descriptor = descriptor
     self.token = token
     self.listener = listener
     self.figures = figures
+    self.sharer = sharer
     opened = now
     lastRead = now
     frameBegan = now

@@ -80,9 +80,11 @@ struct ConnectionHandler: ~Copyable {
       server.connectionCount.remove()
       return nil
     }
-    let figures = server.registry.add(Socket.peer(of: socket), now: now)
+    let peer = Socket.peer(of: socket)
+    let figures = server.registry.add(peer, now: now)
     sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.wholeMilliseconds)
-    return Connection(socket, token: token, listener: listener, figures, now: now)
+    let sharer = Sharer(peer, connection: figures.number)
+    return Connection(socket, token: token, listener: listener, figures, sharer, now: now)
   }
 
   /// Releases everything that a closed connection holds outside of itself.
@@ -422,6 +424,13 @@ struct ConnectionHandler: ~Copyable {
   /// Ends the streams of a connection whose stores were dropped.
   mutating func endStreamsOfDroppedStores(of connection: inout Connection, _ spare: inout ReplyBuffer) {
     if processor.endStreamsOfDroppedStores(of: &connection, into: &spare) { settle(&connection, &spare) }
+  }
+
+  // MARK: Revoked shares
+
+  /// Ends what a connection has to give up to other clients.
+  mutating func endRevokedShares(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    if processor.endRevokedStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
   }
 
   // MARK: Timeouts

@@ -52,6 +52,6 @@ final class AggregateTask: DocumentTask {
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
       examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime)
-    return .result(.rows(AggregatedRows(rows: rows, result: result)))
+    return .result(.rows(AggregatedRows(rows: rows, byteCount: byteCount, result: result)))
   }
 }

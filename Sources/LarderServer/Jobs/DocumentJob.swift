@@ -14,6 +14,8 @@ import Wire
 final class DocumentJob: @unchecked Sendable {
   /// The connection that waits for the result.
   let token: ConnectionToken
+  /// Who the job counts as when the server's jobs are shared.
+  let sharer: Sharer
   let operation: Operation
   let store: Store
   /// The limits that the job is subject to.
@@ -26,7 +28,8 @@ final class DocumentJob: @unchecked Sendable {
   private(set) var outcome: Result<JobResult, JobFailure>?
 
   private enum Phase: UInt8, AtomicRepresentable {
-    case running, canceled, committed
+    /// `displaced` means that another client's job has taken its place.
+    case running, canceled, displaced, committed
   }
 
   private let request: DocumentRequest
@@ -73,12 +76,13 @@ final class DocumentJob: @unchecked Sendable {
   ///   - body: The body of the request.
   ///   - snapshot: Where the documents are. The caller ends it, after it has canceled the job or got its outcome.
   init(
-    _ request: DocumentRequest, _ body: RawSpan, for token: ConnectionToken, of store: Store, in snapshot: Snapshot,
-    now: UInt64, limits: ServerLimits, _ mailbox: Mailbox
+    _ request: DocumentRequest, _ body: RawSpan, for token: ConnectionToken, _ sharer: Sharer, of store: Store,
+    in snapshot: Snapshot, now: UInt64, limits: ServerLimits, _ mailbox: Mailbox
   ) {
     self.request = request
     self.body = body.toArray()
     self.token = token
+    self.sharer = sharer
     self.store = store
     self.snapshot = snapshot
     self.now = now
@@ -117,10 +121,22 @@ final class DocumentJob: @unchecked Sendable {
   /// Whether it has been canceled. From any thread.
   var isCanceled: Bool { phase.load(ordering: .acquiring) == .canceled }
 
+  /// Ends the job with an error soon, unless it has made its changes, because another client's job has taken its place.
+  /// From any thread.
+  func giveUpPlace() {
+    _ = phase.compareExchange(expected: .running, desired: .displaced, ordering: .acquiringAndReleasing)
+  }
+
+  /// Whether it ends without a result.
+  private var mustEnd: Bool {
+    let phase = phase.load(ordering: .acquiring)
+    return phase == .canceled || phase == .displaced
+  }
+
   // MARK: From the task
 
   /// Prevents that the job is canceled, because it is about to make its changes. Call it with the store locked.
-  /// - Returns: false if it has been canceled.
+  /// - Returns: false if it has been canceled, or has no place any more.
   func beginCommit() -> Bool {
     phase.compareExchange(expected: .running, desired: .committed, ordering: .acquiringAndReleasing).exchanged
   }
@@ -146,13 +162,13 @@ final class DocumentJob: @unchecked Sendable {
       var task = try preparedTask()
       var end = start
       while end - start < Self.turnTime {
-        if isCanceled { return endTurns(nil) }
+        if mustEnd { return endWithoutResult() }
         if waitingBatch == nil, search.isAtEnd || task.isFinished {
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
           switch try task.end(self) {
           case .result(let result): return endTurns(.success(result))
           case .needsSpace: return .needsSpace
-          case .canceled: return endTurns(nil)
+          case .canceled: return endWithoutResult()
           case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
           case .unfinished: break
           }
@@ -183,6 +199,17 @@ final class DocumentJob: @unchecked Sendable {
     let begin: @Sendable () -> Void = { if !hasBegun.exchange(true, ordering: .relaxed) { body() } }
     commitWriter.waitForSpace(since: spaceChangeCount, begin)
     DispatchQueue.global().asyncAfter(deadline: .now() + 1, execute: begin)
+  }
+
+  /// Ends a job that has been canceled, or has no place any more.
+  private func endWithoutResult() -> TurnEnd {
+    if isCanceled { return endTurns(nil) }
+    return endTurns(
+      .failure(
+        JobFailure(
+          .tooManyRequests,
+          "the \(request.noun) was ended for a request of another client: this client had more unfinished finds than \
+          others, and there are \(limits.finds) in all (limits.finds); try again later")))
   }
 
   private func endTurns(_ outcome: Result<JobResult, JobFailure>?) -> TurnEnd {

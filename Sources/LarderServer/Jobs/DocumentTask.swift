@@ -95,6 +95,15 @@ enum JobResult: Sendable {
   ///   - shownRevision: The newest commit that the reply reveals.
   case applied(revision: UInt64, shownRevision: UInt64)
 
+  /// The memory, in bytes, that it takes until it has been sent.
+  var byteCount: Int {
+    switch self {
+    case .found(let found): found.handles.count * MemoryLayout<UInt32>.stride
+    case .rows(let rows): rows.byteCount
+    case .changed, .applied: 0
+    }
+  }
+
   /// What was looked at, for the metrics; nil if nothing was searched for.
   var examined: (documents: UInt64, keys: UInt64)? {
     switch self {
@@ -120,6 +129,8 @@ struct FoundDocuments: Sendable {
 struct AggregatedRows: Sendable {
   /// Each group as JSON.
   let rows: [[UInt8]]
+  /// The size of the rows, in bytes.
+  let byteCount: Int
   /// What is sent after the rows.
   let result: FindResult
 }

@@ -1,14 +1,13 @@
 import Dispatch
 import Glibc
 import Platform
-import Synchronization
 
 /// Runs all jobs of a server on one thread, in turns of about a millisecond. So they take at most one core from the
-/// workers, and a short job waits for no long one. While there are no jobs, there is no thread.
+/// workers, and a short job waits for no long one. The turns go to principals, then connections, then jobs, so that the
+/// number of a client's jobs doesn't slow down those of others. While there are no jobs, there is no thread.
 final class JobRunner: Sendable {
   private struct Jobs {
-    /// Those that wait for their turn, in rotation.
-    var waiting: [DocumentJob] = []
+    var waiting = TurnQueue<DocumentJob>()
     /// What the thread must call.
     var probes: [@Sendable () -> Void] = []
     var hasThread = false
@@ -16,23 +15,20 @@ final class JobRunner: Sendable {
 
   private let queue = DispatchQueue(label: "larder.finds")
   private let jobs = Lock(Jobs())
-  private let openSlots = Atomic<Int>(0)
+  private let shares = FairShares()
 
-  /// The number of jobs from their request to the end of their reply.
-  var openCount: Int { openSlots.load(ordering: .relaxed) }
+  /// The number of jobs from their request to their result.
+  var openCount: Int { shares.amount }
 
-  /// Makes room for a job.
-  /// - Returns: nil if `limit` jobs are open.
-  func open(limit: Int) -> JobSlot? {
-    if openSlots.add(1, ordering: .relaxed).newValue <= limit { return JobSlot(self) }
-    closeSlot()
-    return nil
+  /// Makes room for a job, which takes the place of another client's job if `limit` jobs are open and that client has
+  /// more of them.
+  /// - Returns: nil if there is no room.
+  func open(_ job: DocumentJob, limit: Int) -> Share? {
+    shares.take(1, for: job.sharer, limit: limit) { [weak job] in job?.giveUpPlace() }
   }
 
-  fileprivate func closeSlot() { openSlots.subtract(1, ordering: .relaxed) }
-
   /// Runs a job until it has ended. From any thread.
-  func run(_ job: DocumentJob) { wake { $0.waiting.append(job) } }
+  func run(_ job: DocumentJob) { wake { $0.waiting.append(job, for: job.sharer) } }
 
   /// Makes the thread call `respond` after the turn that it is in. From any thread.
   func probe(_ respond: @escaping @Sendable () -> Void) { wake { $0.probes.append(respond) } }
@@ -55,7 +51,7 @@ final class JobRunner: Sendable {
       if isDone { return }
       guard let job else { continue }
       switch job.takeTurn(&batch) {
-      case .needsTurn: jobs.withLock { $0.waiting.append(job) }
+      case .needsTurn: jobs.withLock { $0.waiting.append(job, for: job.sharer) }
       case .needsSpace: job.whenThereIsSpace { self.run(job) }
       case .needsValues(let values):
         // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
@@ -75,23 +71,7 @@ final class JobRunner: Sendable {
       let probes = jobs.probes
       jobs.probes = []
       if jobs.waiting.isEmpty { jobs.hasThread = !probes.isEmpty }
-      return (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), probes, !jobs.hasThread)
+      return (jobs.waiting.popFirst(), probes, !jobs.hasThread)
     }
-  }
-}
-
-/// The place of one job among those that a server has open at a time: from its request to the end of its reply. Used
-/// by any thread.
-final class JobSlot: Sendable {
-  private let runner: JobRunner
-  private let isReleased = Atomic(false)
-
-  fileprivate init(_ runner: JobRunner) { self.runner = runner }
-
-  deinit { release() }
-
-  /// Makes room for another job. Only the first call has an effect.
-  func release() {
-    if !isReleased.exchange(true, ordering: .relaxed) { runner.closeSlot() }
   }
 }

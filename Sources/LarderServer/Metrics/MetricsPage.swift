@@ -61,10 +61,14 @@ extension ServerState {
 
   private func addFinds(_ text: inout MetricsText) {
     text.begin(
-      "finds", .gauge, "Finds, aggregations and changes of matching documents whose replies are not finished.")
+      "finds", .gauge, "Finds, aggregations and changes of matching documents that have no result yet.")
     text.add(UInt64(jobs.openCount))
     text.begin("finds_max", .gauge, "Maximum number of them.")
     text.add(UInt64(limits.finds))
+    text.begin("find_results_bytes", .gauge, "Memory of what finds and aggregations have found and not sent yet.")
+    text.add(UInt64(results.amount))
+    text.begin("find_results_max_bytes", .gauge, "Maximum of it.")
+    text.add(UInt64(limits.maxResultBytes))
     text.begin(
       "find_plans_total", .counter,
       "Finds, aggregations and changes with a result, by whether indexes limited the work.")

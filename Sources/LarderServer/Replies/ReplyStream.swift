@@ -11,8 +11,9 @@ struct ReplyStream {
   let store: Store
   /// The view of the store that the entries come from; nil for a watch.
   let snapshot: Snapshot?
-  /// The place of its job among those of the server; nil if there is no job.
-  let slot: JobSlot?
+  /// While it waits for a job, its share of the server's jobs; afterward, its share of the memory for what was found. nil
+  /// if there is no job, or what it found needs little memory.
+  private(set) var share: Share?
   /// The operation of the request.
   let operation: Operation
   var remainder: Remainder
@@ -29,14 +30,14 @@ struct ReplyStream {
   static let maxCredit = Int(Int32.max)
 
   init(
-    id: UInt32, operation: Operation, store: Store, snapshot: Snapshot?, remainder: Remainder, slot: JobSlot? = nil,
+    id: UInt32, operation: Operation, store: Store, snapshot: Snapshot?, remainder: Remainder, share: Share? = nil,
     credit: Int, now: UInt64
   ) {
     self.id = id
     self.operation = operation
     self.store = store
     self.snapshot = snapshot
-    self.slot = slot
+    self.share = share
     self.remainder = remainder
     self.credit = credit
     lastSent = now
@@ -109,6 +110,13 @@ struct ReplyStream {
 
   mutating func addCredit(_ byteCount: Int) { credit = min(credit + byteCount, Self.maxCredit) }
 
+  /// Gives back its share of the server's jobs, because its job has ended, in exchange for a share of the memory for what
+  /// was found.
+  mutating func exchangeShare(for share: Share?) {
+    self.share?.release()
+    self.share = share
+  }
+
   /// Cancels the job that it waits for, if there is one.
   /// - Returns: false if the job has changed documents, which its client must be told.
   func tryCancel() -> Bool { runningJob?.cancel() ?? true }
@@ -124,7 +132,7 @@ struct ReplyStream {
   /// then on.
   func end() {
     runningJob?.cancel()
-    slot?.release()
+    share?.release()
     store.access { map in
       if let snapshot { map.end(snapshot) } else { map.endWatch() }
     }

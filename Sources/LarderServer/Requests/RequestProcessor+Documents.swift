@@ -24,15 +24,21 @@ extension RequestProcessor {
     }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
     if store.access({ $0.expireBriefly(now: now) }) { return .deferred }
-    guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
+    if server.memory.isExhausted { return failForMemory(id, into: &replies) }
     let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
     guard let snapshot else { return replies.fail(.storeUnknown, id, "store \(store.name) was dropped") }
     let job = DocumentJob(
-      request, body, for: connection.token, of: store, in: snapshot, now: now, limits: limits, mailbox)
-    var stream = ReplyStream(
-      id: id, operation: operation, store: store, snapshot: snapshot, remainder: .running(job), slot: slot,
-      credit: operation == .changeMatching ? ReplyStream.maxCredit : connection.credit, now: now)
+      request, body, for: connection.token, connection.sharer, of: store, in: snapshot, now: now, limits: limits,
+      mailbox)
     let isPending = !job.runBriefly()
+    let share = isPending ? openPlace(for: job, connection) : nil
+    var stream = ReplyStream(
+      id: id, operation: operation, store: store, snapshot: snapshot, remainder: .running(job), share: share,
+      credit: operation == .changeMatching ? ReplyStream.maxCredit : connection.credit, now: now)
+    if isPending, share == nil {
+      stream.end()
+      return failForPlaces(id, into: &replies)
+    }
     if !isPending {
       recordWork(of: job)
       switch job.outcome {
@@ -53,32 +59,37 @@ extension RequestProcessor {
     into replies: inout ReplyBuffer
   ) -> RequestResult {
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
-    guard let slot = openSlot(connection) else { return failForSlots(id, into: &replies) }
+    if server.memory.isExhausted { return failForMemory(id, into: &replies) }
     let snapshot = map.snapshot(now: now)
     let job = DocumentJob(
-      .apply, body, for: connection.token, of: store, in: snapshot, now: now, limits: limits, mailbox)
+      .apply, body, for: connection.token, connection.sharer, of: store, in: snapshot, now: now, limits: limits, mailbox
+    )
+    guard let share = openPlace(for: job, connection) else {
+      map.end(snapshot)
+      return failForPlaces(id, into: &replies)
+    }
     connection.streams.append(
       ReplyStream(
-        id: id, operation: .apply, store: store, snapshot: snapshot, remainder: .running(job), slot: slot,
+        id: id, operation: .apply, store: store, snapshot: snapshot, remainder: .running(job), share: share,
         credit: ReplyStream.maxCredit, now: now))
     return RequestResult(isPending: true)
   }
 
-  private func failForSlots(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
-    if server.memory.isExhausted {
-      return replies.fail(.tooManyRequests, id, "the server has reached its memory limit; try again later")
-    }
-    return replies.fail(
-      .tooManyRequests, id,
-      "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds)")
+  private func failForMemory(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+    replies.fail(.tooManyRequests, id, "the server has reached its memory limit; try again later")
   }
 
-  /// Makes room for another job, unless the server or the connection has too many, or there is no memory for it.
-  private func openSlot(_ connection: borrowing Connection) -> JobSlot? {
-    guard !server.memory.isExhausted else { return nil }
-    let openCount = connection.streams.count { $0.slot != nil }
-    guard openCount < (limits.finds + 3) / 4 else { return nil }
-    return server.jobs.open(limit: limits.finds)
+  private func failForPlaces(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
+    replies.fail(
+      .tooManyRequests, id,
+      "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds), and \
+      no other client has more than this one; wait for the replies to others first")
+  }
+
+  /// Makes room for another job, unless the server or the connection has too many.
+  private func openPlace(for job: DocumentJob, _ connection: borrowing Connection) -> Share? {
+    guard connection.streams.count(where: { $0.runningJob != nil }) < (limits.finds + 3) / 4 else { return nil }
+    return server.jobs.open(job, limit: limits.finds)
   }
 
   /// Gives the new jobs of a connection to the runner. Call it without a store's lock, because it may wake a thread.
@@ -92,8 +103,12 @@ extension RequestProcessor {
   ) {
     guard let index = connection.streams.firstIndex(where: { $0.runningJob === job }) else { return }
     switch job.outcome {
-    case .success(.found(let found)): connection.streams[index].remainder = .found(found, next: 0)
-    case .success(.rows(let rows)): connection.streams[index].remainder = .rows(rows, next: 0)
+    case .success(.found(let found)):
+      guard keep(.found(found), at: index, of: &connection, into: &replies) else { return record(.notExecuted, of: job) }
+      connection.streams[index].remainder = .found(found, next: 0)
+    case .success(.rows(let rows)):
+      guard keep(.rows(rows), at: index, of: &connection, into: &replies) else { return record(.notExecuted, of: job) }
+      connection.streams[index].remainder = .rows(rows, next: 0)
     case .success(.changed(let changes, let shownRevision)):
       let start = replies.bytes.beginReply(id: connection.endStream(at: index))
       replies.bytes.append(changes)
@@ -111,6 +126,46 @@ extension RequestProcessor {
     case nil: preconditionFailure("a job that was posted has an outcome")
     }
     record(.done, of: job)
+  }
+
+  // MARK: Results
+
+  /// Makes room for what a job has found. A stream that only waits for credit has no share of the jobs.
+  /// - Returns: false if there is no room, and the stream has ended with an error.
+  private mutating func keep(
+    _ result: JobResult, at index: Int, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) -> Bool {
+    guard result.byteCount > 0 else {
+      connection.streams[index].exchangeShare(for: nil)
+      return true
+    }
+    let share = server.results.take(result.byteCount, for: connection.sharer, limit: limits.maxResultBytes) {
+      [mailbox] in mailbox.postRevokedShare()
+    }
+    guard let share else {
+      replies.appendError(
+        .tooManyRequests, connection.endStream(at: index),
+        "what was found takes \(result.byteCount) bytes, and what clients have not read yet takes nearly \
+        \(limits.maxResultBytes) (limits.result-memory), no other client more than this one; read other replies first")
+      return false
+    }
+    connection.streams[index].exchangeShare(for: share)
+    return true
+  }
+
+  /// Ends the streams that have to give up their memory to other clients. (A stream that waits for a job ends with the
+  /// job.)
+  /// - Returns: Whether there were any.
+  mutating func endRevokedStreams(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
+    var hasEnded = false
+    for stream in connection.streams where stream.runningJob == nil && stream.share?.isRevoked == true {
+      connection.endStream(id: stream.id)
+      replies.appendError(
+        .answerExpired, stream.id,
+        "other clients need the memory of what this client has found and not read (limits.result-memory)")
+      hasEnded = true
+    }
+    return hasEnded
   }
 
   // MARK: Rows

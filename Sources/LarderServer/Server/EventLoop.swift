@@ -207,6 +207,9 @@ struct EventLoop: ~Copyable {
         handler.endStreamsOfDroppedStores(of: &connection, &spare)
       }
     }
+    if mail.hasRevokedShares {
+      forEachConnection { handler, connection, _, spare in handler.endRevokedShares(of: &connection, &spare) }
+    }
     for job in mail.endedJobs where connections.contains(job.token) {
       handler.beginReply(to: job, &connections[job.token.slot], &spareReplies)
       didServe(job.token.slot)

@@ -29,6 +29,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var changedStores: [ObjectIdentifier] = []
     /// Whether stores were dropped.
     fileprivate(set) var hasDroppedStores = false
+    /// Whether connections have to give up some of what they use to other clients.
+    fileprivate(set) var hasRevokedShares = false
     /// The jobs that have an outcome.
     fileprivate(set) var endedJobs: [DocumentJob] = []
     /// The pauses that have ended.
@@ -82,6 +84,12 @@ final class Mailbox: Sendable {
   /// Reports that a store was dropped.
   func postDroppedStore() {
     contents.withLock { $0.hasDroppedStores = true }
+    wakeup.signal()
+  }
+
+  /// Reports that a connection has to give up a `Share` to another client.
+  func postRevokedShare() {
+    contents.withLock { $0.hasRevokedShares = true }
     wakeup.signal()
   }
 

@@ -95,13 +95,16 @@ package struct ServerLimits: Sendable {
   /// with an error.
   package var maxTotalInputBytes = 512 << 20
 
-  /// The maximum number of finds, aggregations and changes of matching documents of all clients whose replies are not
-  /// sent yet. One connection may have a quarter of them.
+  /// The maximum number of finds, aggregations and changes of matching documents of all clients that are at work or wait
+  /// for their turn. One connection may have a quarter of them. Beyond it, whoever has most is refused.
   package var finds = 64
   /// The maximum number of entries that one of them may examine.
   package var findDocuments = 10_000_000
   /// The maximum memory, in bytes, of what one of them keeps: handles, sort keys, groups, and new values.
   package var findMemory = 64 << 20
+  /// The maximum memory, in bytes, of what all of them have found and is not sent yet. Beyond it, replies of whoever has
+  /// most end with an error.
+  package var maxResultBytes = 256 << 20
   /// How long one of them may take, without the time that it waits for others.
   package var findTime: Duration = .seconds(2)
 

@@ -17,6 +17,8 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs = JobRunner()
+  /// The memory of what jobs have found, in bytes, until it has been sent.
+  let results = FairShares()
   let expiryTimer = ExpiryTimer()
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
@@ -98,6 +100,7 @@ final class ServerState: Sendable {
       Figure("received_bytes_total", workers.reduce(0) { $0 + $1[.receivedBytes] }),
       Figure("sent_bytes_total", workers.reduce(0) { $0 + $1[.sentBytes] }),
       Figure("finds", UInt64(jobs.openCount)),
+      Figure("find_results_bytes", UInt64(results.amount)),
       Figure("scans_total", workers.reduce(0) { $0 + $1[.scans] }),
       Figure("indexed_finds_total", workers.reduce(0) { $0 + $1[.indexedJobs] }),
       Figure("examined_documents_total", workers.reduce(0) { $0 + $1[.examinedDocuments] }),

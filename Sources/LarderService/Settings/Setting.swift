@@ -143,6 +143,9 @@ package struct Setting: Sendable {
       \.server.limits.findDocuments),
     Setting(
       "limits.find-memory", default: 64 << 20, in: 1 << 16...1 << 40, isReloadable: true, \.server.limits.findMemory),
+    Setting(
+      "limits.result-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
+      \.server.limits.maxResultBytes),
     Setting(duration: "limits.find-time", default: "2s", \.server.limits.findTime),
     Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
     Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),

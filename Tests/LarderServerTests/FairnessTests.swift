@@ -1,0 +1,155 @@
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+import Wire
+
+@testable import LarderServer
+
+/// How the server divides what its clients share.
+struct FairShareTests {
+  private func sharer(_ user: UInt32, _ connection: UInt64) -> Sharer { Sharer(.user(user), connection: connection) }
+
+  @Test func `one client gets everything, and gives it up to others until all have the same`() {
+    let shares = FairShares()
+    let hoard = (0..<8).map { _ in shares.take(1, for: sharer(1, 1), limit: 8) {} }
+    #expect(hoard.allSatisfy { $0 != nil } && shares.take(1, for: sharer(1, 1), limit: 8) {} == nil)
+    let others = (0..<5).map { _ in shares.take(1, for: sharer(2, 2), limit: 8) {} }
+    #expect(others.map { $0 != nil } == [true, true, true, false, false])
+    // Another connection of the same user gets a part of that user's half.
+    #expect(shares.take(1, for: sharer(1, 3), limit: 8) {} != nil)
+    #expect(hoard.map { $0?.isRevoked } == [false, false, false, false, true, true, true, true])
+    #expect(shares.amount == 8)
+  }
+
+  @Test func `an equal newcomer replaces an old share if that is wanted`() {
+    for replacesEqual in [false, true] {
+      let shares = FairShares(replacesEqual: replacesEqual)
+      let old = shares.take(10, for: sharer(1, 1), limit: 10) {}
+      let new = shares.take(10, for: sharer(1, 2), limit: 10) {}
+      #expect((new != nil) == replacesEqual && old?.isRevoked == replacesEqual)
+    }
+  }
+
+  @Test func `nobody is refused who would not have most, and only who has most loses`() {
+    var random = SeededGenerator.announced()
+    for _ in 0..<50 {
+      let shares = FairShares()
+      let limit = Int.random(in: 1...40, using: &random)
+      let maxAmount = Int.random(in: 1...max(1, limit / 4), using: &random)
+      var live: [(share: Share, sharer: Sharer, amount: Int)] = []
+      func amount(_ isCounted: (Sharer) -> Bool) -> Int { live.reduce(0) { $0 + (isCounted($1.sharer) ? $1.amount : 0) } }
+      for _ in 0..<300 {
+        if !live.isEmpty, Int.random(in: 0..<4, using: &random) == 0 {
+          live.remove(at: Int.random(in: live.indices, using: &random)).share.release()
+          continue
+        }
+        let user = UInt32.random(in: 0..<4, using: &random)
+        let client = sharer(user, UInt64(user) * 10 + .random(in: 0..<4, using: &random))
+        let wanted = Int.random(in: 1...maxAmount, using: &random)
+        let (own, ownConnection) = (amount { $0.principal == client.principal }, amount { $0 == client })
+        let share = shares.take(wanted, for: client, limit: limit) {}
+        let revoked = live.filter(\.share.isRevoked)
+        let fits = amount { _ in true } + wanted <= limit
+        #expect(!fits || share != nil && revoked.isEmpty)
+        for lost in revoked {
+          // It had more than the client has now.
+          let principalAmount = amount { $0.principal == lost.sharer.principal }
+          let connectionAmount = amount { $0 == lost.sharer }
+          #expect(
+            lost.sharer.principal == client.principal
+              ? connectionAmount > ownConnection + wanted : principalAmount > own + wanted)
+        }
+        live.removeAll(where: \.share.isRevoked)
+        if let share {
+          live.append((share, client, wanted))
+        } else {
+          for other in live where other.sharer.principal != client.principal {
+            #expect(amount { $0.principal == other.sharer.principal } <= own + wanted)
+          }
+          for other in live where other.sharer.principal == client.principal && other.sharer != client {
+            #expect(amount { $0 == other.sharer } <= ownConnection + wanted)
+          }
+        }
+        #expect(shares.amount == amount { _ in true } && shares.amount <= limit)
+      }
+      for (share, _, _) in live { share.release() }
+      #expect(shares.amount == 0)
+    }
+  }
+
+  @Test func `turns go to principals, then to connections, then to what they have waiting`() {
+    var queue = TurnQueue<String>()
+    for number in 1...3 { queue.append("a\(number)", for: sharer(1, 1)) }
+    for number in 1...2 { queue.append("b\(number)", for: sharer(1, 2)) }
+    queue.append("c1", for: sharer(2, 3))
+    var order: [String] = []
+    while let next = queue.popFirst() {
+      order.append(next)
+      // Another turn, as the runner gives it.
+      if next == "c1", order.count < 6 { queue.append(next, for: sharer(2, 3)) }
+    }
+    #expect(order == ["a1", "c1", "b1", "c1", "a2", "c1", "b2", "a3"])
+    #expect(queue.isEmpty)
+  }
+}
+
+extension ServerTests {
+  /// Clients that take as much as they can of what all clients share.
+  struct GreedyClientTests {
+    @Test func `finds that nobody reads keep no place from others`() throws {
+      let server = try TestServer { $0.findTime = .seconds(60) }
+      let witness = try server.connect(credit: 1 << 30)
+      try witness.putNumbered(2_000, size: 100)
+      let clients = try (0..<4).map { _ in try server.connect(credit: 1) }
+      for client in clients {
+        for id: UInt32 in 5..<21 { try client.send(Request.find(id: id)) }
+        for _ in 5..<21 { #expect(try client.receive().more) }
+      }
+      #expect(try witness.figures()["finds"] == 0 && witness.figures()["find_results_bytes"] == 64 * 8_000)
+      #expect(try witness.find(#"{"n":{"$gte":0}}"#, countOnly: true).result.found == 2_000)
+      #expect(try witness.find().keys.count == 2_000)
+    }
+
+    @Test func `when all places are taken, the connection that has most of them loses its newest find`() throws {
+      let server = try TestServer {
+        $0.finds = 8
+        $0.findTime = .seconds(60)
+      }
+      let witness = try server.connect(credit: 1 << 30)
+      try witness.putNumbered(2_000, size: 100)
+      let clients = try (0..<4).map { _ in try server.connect() }
+      for client in clients {
+        for id: UInt32 in 5...6 { try client.send(Request.find(id: id, selector: hostileSelector)) }
+        #expect(try client.pings())
+      }
+      #expect(try witness.figures()["finds"] == 8)
+      #expect(try witness.find(#"{"n":{"$gte":0}}"#, countOnly: true).result.found == 2_000)
+      let losers = try clients.filter { client in
+        guard !client.isSilent(for: 0) else { return false }
+        let reply = try client.receive()
+        return reply.isError(.tooManyRequests, id: 6) && reply.message.contains("limits.finds")
+      }
+      #expect(losers.count == 1)
+      #expect(try witness.figures()["finds"] == 7)
+    }
+
+    @Test func `replies that are not read give up their memory to those of a client that has less`() throws {
+      let server = try TestServer { $0.maxResultBytes = 20_000 }
+      let (hoarder, other) = (try server.connect(credit: 1), try server.connect(credit: 1))
+      try other.putNumbered(2_000, size: 100)
+      for id: UInt32 in 5...6 { #expect(try hoarder.call(Request.find(id: id)).more) }
+      #expect(try other.figures()["find_results_bytes"] == 16_000)
+      #expect(try other.call(Request.find(id: 5)).more)
+      let reply = try hoarder.receive()
+      #expect(reply.isError(.answerExpired, id: 6) && reply.message.contains("limits.result-memory"), "\(reply)")
+      // Nobody has more than this one now.
+      #expect(try hoarder.call(Request.find(id: 7)).isError(.tooManyRequests, id: 7))
+      #expect(try other.figures()["find_results_bytes"] == 16_000)
+      try hoarder.send(Request.cancel(5))
+      #expect(try hoarder.receive().isError(.cancelled, id: 5))
+      #expect(try hoarder.call(Request.find(id: 7)).more)
+    }
+  }
+}
