@@ -40,16 +40,24 @@ public struct ByteBuffer: ~Copyable {
     guard tryReserve(byteCount) else { fatalError("out of memory") }
   }
 
+  /// Returns the capacity that the buffer has once it has memory for `byteCount` more bytes.
+  public func capacity(reserving byteCount: Int) -> Int {
+    if end + byteCount <= capacity || canMakeRoom(byteCount) { return capacity }
+    return max(256, max(count + byteCount, 2 * capacity))
+  }
+
+  /// Whether the consumed bytes in front make enough room, and moving the others costs no more than consuming those did.
+  private func canMakeRoom(_ byteCount: Int) -> Bool { count + byteCount <= capacity && start >= count }
+
   /// Reserves memory for `byteCount` more bytes.
   /// - Returns: False if the system has no memory.
   public mutating func tryReserve(_ byteCount: Int) -> Bool {
     if end + byteCount <= capacity { return true }
     let count = count
-    if count + byteCount <= capacity, start >= count {
-      // The consumed bytes in front make enough room. Moving the others costs no more than consuming those did.
+    if canMakeRoom(byteCount) {
       unsafe base!.copyMemory(from: base! + start, byteCount: count)
     } else {
-      let newCapacity = max(256, max(count + byteCount, 2 * capacity))
+      let newCapacity = capacity(reserving: byteCount)
       guard let newBase = unsafe malloc(newCapacity) else { return false }
       if count > 0 { unsafe newBase.copyMemory(from: base! + start, byteCount: count) }
       unsafe free(base)

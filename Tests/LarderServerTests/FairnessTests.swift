@@ -151,5 +151,90 @@ extension ServerTests {
       #expect(try hoarder.receive().isError(.cancelled, id: 5))
       #expect(try hoarder.call(Request.find(id: 7)).more)
     }
+
+    // MARK: Uploads and incomplete requests
+
+    private func begin(_ client: TestClient) throws -> UInt64 {
+      try #require(client.call(Request.make(.uploadBegin, id: 5)).number)
+    }
+
+    private func part(_ upload: UInt64, _ offset: Int, _ bytes: [UInt8]) -> [UInt8] {
+      var body = ByteBuffer()
+      unsafe body.appendUploadPart(upload, offset: UInt64(offset), bytes: bytes.span.bytes)
+      return Request.make(.uploadPart, store: 0, id: 6, body.toArray())
+    }
+
+    private func limit(_ limits: inout ServerLimits) {
+      limits.maxFrameBytes = 1 << 20
+      limits.maxTotalInputBytes = 8 << 20
+    }
+
+    @Test func `a client that fills the memory for uploads keeps no other client from uploading`() throws {
+      let server = try TestServer(limits: limit)
+      let (hoarder, other) = (try server.connect(), try server.connect())
+      let bytes = [UInt8](repeating: 1, count: 1_000_000)
+      let uploads = try (0..<9).map { _ in try begin(hoarder) }
+      let replies = try uploads.map { try hoarder.call(part($0, 0, bytes)) }
+      #expect(replies.map(\.isDone) == [true, true, true, true, true, true, true, true, false])
+      #expect(replies[8].isError(.tooManyRequests, id: 6))
+      for _ in 0..<3 {
+        let upload = try begin(other)
+        for offset in stride(from: 0, to: bytes.count, by: 250_000) {
+          #expect(try other.call(part(upload, offset, Array(bytes.prefix(250_000)))).isDone)
+        }
+      }
+      // The newest uploads of the client that had most are gone.
+      for (number, upload) in uploads.prefix(8).enumerated() {
+        let reply = try hoarder.call(part(upload, bytes.count, []))
+        #expect(number < 4 ? reply.isDone : number < 7 || reply.isError(.uploadUnknown, id: 6), "\(number): \(reply)")
+      }
+      #expect(try other.figures()["input_bytes"]! <= 8 << 20)
+      #expect(try hoarder.pings())
+    }
+
+    @Test func `neither empty parts nor a steady trickle keep an upload for ever`() throws {
+      for (frameTime, uploadTime, bytes) in [(200, 60_000, []), (60_000, 400, [1])] as [(Int, Int, [UInt8])] {
+        let server = try TestServer {
+          $0.frameTime = .milliseconds(frameTime)
+          $0.uploadTime = .milliseconds(uploadTime)
+        }
+        let client = try server.connect()
+        let upload = try begin(client)
+        #expect(try client.call(part(upload, 0, [1])).isDone)
+        var (reply, offset) = (try client.call(part(upload, 1, bytes)), 1 + bytes.count)
+        let start = monotonicMilliseconds()
+        while reply.isDone, monotonicMilliseconds() < start + 20_000 {
+          usleep(20_000)
+          reply = try client.call(part(upload, offset, bytes))
+          offset += bytes.count
+        }
+        #expect(reply.isError(.uploadUnknown, id: 6), "\(reply)")
+      }
+    }
+
+    @Test(arguments: [1, 2])
+    func `a flood of half frames stays within the limit, and stops nobody's large frames`(workers: Int) throws {
+      let server = try TestServer(workers: workers, limits: limit)
+      let witness = try server.connect()
+      let value = [UInt8](repeating: 1, count: 900_000)
+      #expect(try witness.call(Request.put("key", value, id: 3)).isDone)
+      var (clients, highest): ([TestClient], UInt64) = ([], 0)
+      for size in [500_000, 20_000, 70_000, 500_000] {
+        for _ in 0..<40 {
+          let client = try server.connect()
+          // The server may end the connection before it has read everything.
+          try? client.send(Array(Request.put("flood", value, id: 3).prefix(size)))
+          clients.append(client)
+          highest = max(highest, try witness.figures()["input_bytes"]!)
+        }
+        #expect(try witness.call(Request.put("key", value, id: 3)).isDone)
+      }
+      #expect(highest > 3 << 20 && highest <= 8 << 20, "\(highest)")
+      let ended = clients.filter { !$0.isSilent(for: 0) }
+      #expect(ended.count > 20 && ended.count < clients.count, "\(ended.count)")
+      for client in ended { #expect(try client.receive().isNotice(.tooManyRequests)) }
+      clients.removeAll()
+      #expect(try eventually { try witness.figures()["input_bytes"] == 0 })
+    }
   }
 }

@@ -2,19 +2,16 @@ import Platform
 import Storage
 import Synchronization
 
-/// The size of the buffers of one worker's connections, checked against the worker's share of the server's limits.
+/// The size of the outboxes of one worker's connections, checked against the worker's share of the server's limit.
 ///
 /// Each worker closes its own connections, because it can't close others'. Owned by the worker's `ConnectionHandler`.
 struct BufferAccounting {
   private let totals: BufferTotals
-  /// The storage of all connections' input.
-  private var inputBytes = 0
   /// The contents of all outboxes.
   private var outboxBytes = 0
 
   init(_ totals: BufferTotals) { self.totals = totals }
 
-  var hasTooMuchInput: Bool { inputBytes > totals.inputShare }
   var hasTooMuchOutput: Bool { outboxBytes > totals.outputShare }
 
   /// Records that a connection's outbox has grown; shrunk if `byteCount` is negative.
@@ -26,25 +23,10 @@ struct BufferAccounting {
     totals.addOutput(byteCount, ofValues: valueBytes)
   }
 
-  /// Records the present storage of a connection's input.
-  @inline(__always)
-  mutating func inputMayHaveChanged(_ connection: inout Connection) {
-    let byteCount = connection.input.storageByteCount
-    if byteCount != connection.accountedInputBytes { inputDidChange(&connection, to: byteCount) }
-  }
-
-  private mutating func inputDidChange(_ connection: inout Connection, to byteCount: Int) {
-    inputBytes += byteCount - connection.accountedInputBytes
-    totals.addInput(byteCount - connection.accountedInputBytes)
-    connection.accountedInputBytes = byteCount
-  }
-
-  /// Removes the buffers of a connection that is closed.
+  /// Removes the outbox of a connection that is closed.
   mutating func remove(_ connection: borrowing Connection) {
     outboxBytes -= connection.outbox.count
     totals.addOutput(-connection.outbox.count, ofValues: -connection.accountedValueBytes)
-    inputBytes -= connection.accountedInputBytes
-    totals.addInput(-connection.accountedInputBytes)
   }
 }
 
@@ -53,12 +35,17 @@ final class BufferTotals: Sendable {
   /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that
   /// clients that stall one worker cost no client of another its connection. It is large enough for the largest reply.
   fileprivate let outputShare: Int
-  /// The maximum number of bytes of incomplete requests at one worker. It is large enough for the largest request.
-  fileprivate let inputShare: Int
-  /// The maximum number of bytes of all uploads.
-  private let maxUploadBytes: Int
+  /// The maximum size of all connections' input that is only counted, in bytes, and that of all of which they have shares.
+  private let maxCountedInput: Int
+  let maxSharedInput: Int
+  /// The maximum size of all uploads, in bytes.
+  let maxUploadBytes: Int
+  /// The memory for input beyond what is only counted. New frames come before those that have stood still.
+  let inputs = FairShares(replacesEqual: true)
+  /// The memory for uploads.
+  let uploads = FairShares()
+  private let countedInput = Atomic<Int>(0)
   private let input = Atomic<Int>(0)
-  private let uploads = Atomic<Int>(0)
   private let output = Atomic<Int>(0)
   /// How much of the output are large values.
   private let outputValues = Atomic<Int>(0)
@@ -69,9 +56,11 @@ final class BufferTotals: Sendable {
   init(limits: ServerLimits, workerCount: Int, memory: MemoryBudget) {
     self.memory = memory
     outputShare = max(limits.maxTotalOutputBytes / workerCount, limits.maxOutputBytes + limits.maxFrameBytes)
-    // A buffer that grows takes up to twice its contents.
-    inputShare = max(limits.maxTotalInputBytes / workerCount, 2 * limits.maxFrameBytes)
-    maxUploadBytes = max(limits.maxTotalInputBytes, 2 * limits.maxFrameBytes)
+    // A buffer that grows takes up to twice its contents, and its new memory beside the old one.
+    let maxInputBytes = max(limits.maxTotalInputBytes, 4 * limits.maxFrameBytes)
+    maxCountedInput = maxInputBytes / 4
+    maxSharedInput = maxInputBytes - maxCountedInput
+    maxUploadBytes = maxInputBytes
   }
 
   var inboxBytes: UInt64 { UInt64(max(0, input.load(ordering: .relaxed))) }
@@ -83,16 +72,18 @@ final class BufferTotals: Sendable {
       + ValueMemory.releasedByteCount
   }
 
-  /// Whether there is room for so many more bytes of uploads.
-  func mayUpload(_ byteCount: Int) -> Bool { uploads.load(ordering: .relaxed) + byteCount <= maxUploadBytes }
-
-  /// Records that the storage of an upload has grown; shrunk if `byteCount` is negative. It counts as input.
-  func uploadDidChange(by byteCount: Int) {
-    uploads.add(byteCount, ordering: .relaxed)
-    addInput(byteCount)
+  /// Takes memory that is only counted.
+  /// - Returns: false if there is too much of that.
+  func countInput(_ byteCount: Int) -> Bool {
+    if countedInput.add(byteCount, ordering: .relaxed).newValue <= maxCountedInput { return true }
+    releaseCountedInput(byteCount)
+    return false
   }
 
-  fileprivate func addInput(_ byteCount: Int) {
+  func releaseCountedInput(_ byteCount: Int) { countedInput.subtract(byteCount, ordering: .relaxed) }
+
+  /// Records that connections' input and uploads have taken more memory; less if `byteCount` is negative.
+  func addInput(_ byteCount: Int) {
     input.add(byteCount, ordering: .relaxed)
     memory.count(byteCount)
   }

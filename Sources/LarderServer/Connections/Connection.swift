@@ -28,9 +28,7 @@ struct Connection: ~Copyable {
   /// Whether it has ever had a watch.
   var hasWatched = false
 
-  var input = ConnectionInput()
-  /// The storage of the input that its worker's `BufferAccounting` has recorded.
-  var accountedInputBytes = 0
+  var input: ConnectionInput
   /// What the socket did not accept yet.
   private(set) var outbox = Outbox()
   /// The large values in the outbox that its worker's `BufferAccounting` has recorded, in bytes.
@@ -82,13 +80,14 @@ struct Connection: ~Copyable {
 
   init(
     _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures,
-    _ sharer: Sharer, now: UInt64
+    _ sharer: Sharer, input memory: consuming InputMemory, now: UInt64
   ) {
     self.descriptor = descriptor
     self.token = token
     self.listener = listener
     self.figures = figures
     self.sharer = sharer
+    input = ConnectionInput(memory)
     opened = now
     lastRead = now
     frameBegan = now
@@ -194,9 +193,9 @@ struct Connection: ~Copyable {
   }
 
   /// Reads the socket into the input.
-  mutating func receiveIntoInput(now: UInt64) -> Transfer {
+  mutating func receiveIntoInput(now: UInt64) throws(InputShortage) -> Transfer {
     if input.isEmpty { frameDidBegin(now: now) }
-    let (transfer, fillsRoom) = input.receive(from: descriptor)
+    let (transfer, fillsRoom) = try input.receive(from: descriptor)
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: fillsRoom, now: now) }
     return transfer
   }

@@ -36,7 +36,6 @@ struct ConnectionHandler: ~Copyable {
   private static let maxDeferredPerWakeup = 4
   /// How often watches are checked for their end while the server stops, in milliseconds.
   private static let drainSweepInterval: UInt64 = 5
-  private static let outOfMemory = "the system gives the server no more memory"
   /// How many times a connection is read when the server stops. A client may send faster than it is read.
   private static let maxDrainReads = 256
 
@@ -84,12 +83,14 @@ struct ConnectionHandler: ~Copyable {
     let figures = server.registry.add(peer, now: now)
     sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.wholeMilliseconds)
     let sharer = Sharer(peer, connection: figures.number)
-    return Connection(socket, token: token, listener: listener, figures, sharer, now: now)
+    let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
+    return Connection(socket, token: token, listener: listener, figures, sharer, input: memory, now: now)
   }
 
   /// Releases everything that a closed connection holds outside of itself.
   mutating func finish(_ connection: inout Connection) {
     connection.endAllStreams()
+    connection.input.removeAll()
     if connection.hasWatched { watchers.remove(connection.token) }
     server.registry.remove(connection.figures)
     buffers.remove(connection)
@@ -99,9 +100,6 @@ struct ConnectionHandler: ~Copyable {
 
   /// Whether this worker's clients leave too much unread.
   var hasTooMuchOutput: Bool { @inline(__always) get { buffers.hasTooMuchOutput } }
-
-  @inline(__always)
-  mutating func accountForInput(of connection: inout Connection) { buffers.inputMayHaveChanged(&connection) }
 
   // MARK: Reading
 
@@ -159,13 +157,19 @@ struct ConnectionHandler: ~Copyable {
 
   /// Reads more of a frame whose beginning has arrived, or what is probably a large frame.
   private mutating func readIntoInput(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
-    if connection.hasInput, buffers.hasTooMuchInput || server.memory.isExhausted {
-      let reason = buffers.hasTooMuchInput ? "has too many incomplete requests" : "has reached its memory limit"
-      refuseInput(of: &connection, "the server \(reason)", &spare)
+    if connection.hasInput, server.memory.isExhausted {
+      refuseInput(of: &connection, "the server has reached its memory limit", &spare)
       settle(&connection, &spare)
       return false
     }
-    let transfer = connection.receiveIntoInput(now: now)
+    let transfer: Transfer
+    do throws(InputShortage) {
+      transfer = try connection.receiveIntoInput(now: now)
+    } catch {
+      refuseInput(of: &connection, error.reason, &spare)
+      settle(&connection, &spare)
+      return false
+    }
     guard case .moved(let count) = transfer, count > 0 else {
       endInput(of: &connection, transfer, &spare)
       return false
@@ -195,7 +199,7 @@ struct ConnectionHandler: ~Copyable {
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed(let error) where error.isOutOfMemory:
-      refuseInput(of: &connection, Self.outOfMemory, &spare)
+      refuseInput(of: &connection, InputShortage.system.reason, &spare)
       settle(&connection, &spare)
     case .failed: connection.phase = .closed
     }
@@ -222,7 +226,9 @@ struct ConnectionHandler: ~Copyable {
     let bytes = unsafe RawSpan(_unsafeBytes: batch.bytes(index))
     let prefetchEnd = batch[index].prefetchEnd
     let consumed = processor.process(bytes, of: &connection, prefetchEnd: prefetchEnd, into: &batch[index].replies)
-    if consumed < bytes.byteCount { keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection) }
+    if consumed < bytes.byteCount {
+      keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection, &batch[index].replies)
+    }
   }
 
   @inline(__always)
@@ -237,8 +243,10 @@ struct ConnectionHandler: ~Copyable {
   mutating func timeHasPassed() { processor.timeHasPassed() }
 
   /// Keeps input that was not consumed.
-  private mutating func keep(_ rest: RawSpan, for connection: inout Connection) {
-    connection.input.append(rest, maxFrameSize: maxLargeFrameSize(of: connection))
+  private mutating func keep(_ rest: RawSpan, for connection: inout Connection, _ replies: inout ReplyBuffer) {
+    do throws(InputShortage) {
+      try connection.input.append(rest, maxFrameSize: maxLargeFrameSize(of: connection))
+    } catch { return refuseInput(of: &connection, error.reason, &replies) }
     connection.frameDidBegin(now: now)
     scheduleFrameTimeout()
   }
@@ -265,7 +273,7 @@ struct ConnectionHandler: ~Copyable {
     case .newFrame:
       connection.frameDidBegin(now: now)
       scheduleFrameTimeout()
-    case .frameWithoutMemory: refuseInput(of: &connection, Self.outOfMemory, &replies)
+    case .refusedFrame(let shortage): refuseInput(of: &connection, shortage.reason, &replies)
     }
   }
 
@@ -430,6 +438,11 @@ struct ConnectionHandler: ~Copyable {
 
   /// Ends what a connection has to give up to other clients.
   mutating func endRevokedShares(of connection: inout Connection, _ spare: inout ReplyBuffer) {
+    processor.discardRevokedUploads(of: &connection)
+    if connection.input.isRevoked, connection.executes {
+      refuseInput(of: &connection, "other clients need the memory of this client's incomplete request", &spare)
+      return settle(&connection, &spare)
+    }
     if processor.endRevokedStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
   }
 
@@ -469,7 +482,7 @@ struct ConnectionHandler: ~Copyable {
         sweepTimer.schedule(noLaterThan: deadline)
       }
     }
-    processor.discardIdleUploads(of: &connection)
+    processor.discardOverdueUploads(of: &connection)
     if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
     if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
@@ -520,5 +533,15 @@ struct ConnectionHandler: ~Copyable {
     server.workerBeganDraining()
     // Watches must learn that all workers have come this far.
     sweepTimer.schedule(noLaterThan: now)
+  }
+}
+
+extension InputShortage {
+  /// What the client is told.
+  fileprivate var reason: String {
+    switch self {
+    case .limit: "the server has too many incomplete requests, and no other client has more of them"
+    case .system: "the system gives the server no more memory"
+    }
   }
 }

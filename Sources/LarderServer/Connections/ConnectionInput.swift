@@ -3,7 +3,8 @@ import Storage
 import Wire
 
 /// The input of a connection that is not executed yet: the beginning of an incomplete frame, or frames that wait until
-/// the client reads its replies. A large frame is received into memory that a store can keep.
+/// the client reads its replies. A large frame is received into memory that a store can keep. All memory is taken from
+/// the limit of all connections first.
 ///
 /// Owned by a `Connection`.
 struct ConnectionInput: ~Copyable {
@@ -13,15 +14,18 @@ struct ConnectionInput: ~Copyable {
     /// The frame that was there before.
     case sameFrame
     case newFrame
-    /// A frame for which the system has no memory.
-    case frameWithoutMemory
+    /// A frame for which there is no memory.
+    case refusedFrame(InputShortage)
   }
 
+  private var memory: InputMemory
   private var inbox = ByteBuffer()
   /// A large frame that is not complete or waits to be executed. The inbox is empty then.
   private var largeFrame: LargeFrame?
   /// The size of the large frame that is being received, or that probably comes next; 0 for none.
   private var largeFrameSize = 0
+
+  init(_ memory: consuming InputMemory) { self.memory = memory }
 
   var isEmpty: Bool { inbox.isEmpty && largeFrame == nil }
 
@@ -29,9 +33,8 @@ struct ConnectionInput: ~Copyable {
   @inline(__always)
   var expectsMore: Bool { !inbox.isEmpty || largeFrameSize != 0 }
 
-  /// The size of the storage, in bytes.
-  @inline(__always)
-  var storageByteCount: Int { inbox.capacity &+ (largeFrameSize == 0 ? 0 : largeFrame?.count ?? 0) }
+  /// Whether another client has got its memory, so that everything must be removed soon.
+  var isRevoked: Bool { memory.isRevoked }
 
   /// The memory of the first frame, if a store can keep it.
   var valueMemory: ValueMemory? { largeFrame?.memory }
@@ -40,16 +43,46 @@ struct ConnectionInput: ~Copyable {
   @unsafe
   var bytes: UnsafeRawBufferPointer { unsafe largeFrame?.bytes ?? inbox.bytes }
 
-  /// Reads more from a socket.
-  /// - Returns: The result, and whether there may be more.
-  mutating func receive(from socket: borrowing Descriptor) -> (Transfer, fillsRoom: Bool) {
-    largeFrameSize > 0 ? receiveIntoLargeFrame(from: socket) : receiveIntoInbox(from: socket)
+  // MARK: Memory
+
+  /// Gives back memory that is not allocated any more.
+  private mutating func memoryMayHaveShrunk() { memory.shrink(to: inbox.capacity + (largeFrame?.memory.byteCount ?? 0)) }
+
+  /// Makes room for more in the inbox.
+  private mutating func reserve(_ byteCount: Int) throws(InputShortage) {
+    let capacity = inbox.capacity(reserving: byteCount)
+    guard capacity != inbox.capacity else { return _ = inbox.tryReserve(byteCount) }
+    // Until the contents have been moved, both are allocated.
+    try memory.grow(by: capacity)
+    let isReserved = inbox.tryReserve(byteCount)
+    memoryMayHaveShrunk()
+    if !isReserved { throw .system }
   }
 
-  private mutating func receiveIntoInbox(from socket: borrowing Descriptor) -> (Transfer, fillsRoom: Bool) {
+  /// Allocates memory for a large frame, in addition to what there is.
+  private mutating func makeLargeFrame(expecting frameSize: Int) throws(InputShortage) -> LargeFrame {
+    try memory.grow(by: frameSize + LargeFrame.spareSize)
+    guard let frame = LargeFrame(expecting: frameSize) else {
+      memoryMayHaveShrunk()
+      throw .system
+    }
+    return frame
+  }
+
+  // MARK: Receiving
+
+  /// Reads more from a socket.
+  /// - Returns: The result, and whether there may be more.
+  mutating func receive(from socket: borrowing Descriptor) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
+    try largeFrameSize > 0 ? receiveIntoLargeFrame(from: socket) : receiveIntoInbox(from: socket)
+  }
+
+  private mutating func receiveIntoInbox(
+    from socket: borrowing Descriptor
+  ) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
     // The room grows with what has arrived, not with what a frame announces.
     let roomSize = max(ReadBatch.maxInputBytes, inbox.count)
-    guard inbox.tryReserve(roomSize) else { return (.failed(.outOfMemory), false) }
+    try reserve(roomSize)
     return unsafe inbox.fill(roomSize) { room in
       let transfer = unsafe socket.receive(into: room)
       guard case .moved(let count) = transfer else { return (0, (transfer, false)) }
@@ -57,62 +90,78 @@ struct ConnectionInput: ~Copyable {
     }
   }
 
-  private mutating func receiveIntoLargeFrame(from socket: borrowing Descriptor) -> (Transfer, fillsRoom: Bool) {
-    guard var frame = largeFrame.take() ?? LargeFrame(expecting: largeFrameSize) else {
-      return (.failed(.outOfMemory), false)
+  private mutating func receiveIntoLargeFrame(
+    from socket: borrowing Descriptor
+  ) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
+    var frame: LargeFrame
+    if let largeFrame = largeFrame.take() {
+      frame = largeFrame
+    } else {
+      frame = try makeLargeFrame(expecting: largeFrameSize)
     }
     let result = frame.receive(from: socket)
-    if frame.count > 0 { largeFrame = frame }
+    if frame.count > 0 { largeFrame = frame } else { memoryMayHaveShrunk() }
     return result
   }
 
   /// Adds the beginning of a frame that was received elsewhere.
   /// - Parameter maxFrameSize: The maximum size of a large frame; 0 if there must be none.
-  mutating func append(_ bytes: RawSpan, maxFrameSize: Int) {
-    if !beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) { inbox.append(bytes) }
+  mutating func append(_ bytes: RawSpan, maxFrameSize: Int) throws(InputShortage) {
+    if try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) { return }
+    try reserve(bytes.byteCount)
+    inbox.append(bytes)
   }
 
   /// Puts input into the memory of a large frame if it is the beginning of one. Everything else is as it was if not.
-  private mutating func beginLargeFrame(with bytes: RawSpan, maxFrameSize: Int) -> Bool {
+  private mutating func beginLargeFrame(with bytes: RawSpan, maxFrameSize: Int) throws(InputShortage) -> Bool {
     guard case .partial(let frameSize) = FrameScan(bytes, at: 0, maxLength: maxFrameSize),
-      frameSize >= LargeFrame.minSize,
-      var frame = LargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: bytes.byteCount))
+      frameSize >= LargeFrame.minSize
     else { return false }
+    var frame = try makeLargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: bytes.byteCount))
     frame.append(bytes)
     (largeFrame, largeFrameSize) = (frame, frameSize)
     return true
   }
 
+  // MARK: Removing
+
   /// Removes whole frames that were executed from the beginning.
   /// - Parameter maxFrameSize: The maximum size of a large frame; 0 if there must be none.
   mutating func remove(_ byteCount: Int, maxFrameSize: Int) -> Rest {
-    if let frame = largeFrame { return remove(byteCount, of: frame, maxFrameSize: maxFrameSize) }
-    inbox.consume(byteCount)
-    guard !inbox.isEmpty else {
-      inbox.releaseStorage()
-      return .nothing
-    }
-    keepInbox(maxFrameSize: maxFrameSize)
-    return byteCount > 0 ? .newFrame : .sameFrame
+    defer { memoryMayHaveShrunk() }
+    do throws(InputShortage) {
+      if let frame = largeFrame { return try remove(byteCount, of: frame, maxFrameSize: maxFrameSize) }
+      inbox.consume(byteCount)
+      guard !inbox.isEmpty else {
+        inbox.releaseStorage()
+        return .nothing
+      }
+      try keepInbox(maxFrameSize: maxFrameSize)
+      return byteCount > 0 ? .newFrame : .sameFrame
+    } catch { return .refusedFrame(error) }
   }
 
   /// Keeps what is left in the inbox, in the memory of a large frame if it is the beginning of one.
-  private mutating func keepInbox(maxFrameSize: Int) {
+  private mutating func keepInbox(maxFrameSize: Int) throws(InputShortage) {
     var rest = ByteBuffer()
     swap(&rest, &inbox)
-    if rest.withSpan({ beginLargeFrame(with: $0, maxFrameSize: maxFrameSize) }) { return }
+    if try rest.withSpan({ bytes throws(InputShortage) in try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) })
+    { return }
     // The storage of a large frame is not kept for the small rest after it.
     if rest.capacity > 16 * (rest.count + ReadBatch.maxInputBytes) {
+      try memory.grow(by: inbox.capacity(reserving: rest.count))
       unsafe inbox.append(rest.bytes)
     } else {
       swap(&rest, &inbox)
     }
   }
 
-  private mutating func remove(_ byteCount: Int, of frame: LargeFrame, maxFrameSize: Int) -> Rest {
+  private mutating func remove(
+    _ byteCount: Int, of frame: LargeFrame, maxFrameSize: Int
+  ) throws(InputShortage) -> Rest {
     let bytes = unsafe RawSpan(_unsafeBytes: frame.bytes)
     let scan = FrameScan(bytes, at: 0, maxLength: maxFrameSize)
-    if byteCount == 0 { return keep(frame, scan, bytes, maxFrameSize: maxFrameSize) }
+    if byteCount == 0 { return try keep(frame, scan, bytes, maxFrameSize: maxFrameSize) }
     (largeFrame, largeFrameSize) = (nil, 0)
     let rest = bytes.extracting(byteCount..<bytes.byteCount)
     // A client that sends a large frame probably sends others of this size.
@@ -120,33 +169,37 @@ struct ConnectionInput: ~Copyable {
       largeFrameSize = byteCount
     }
     guard !rest.isEmpty else { return .nothing }
-    if largeFrameSize > 0, var next = LargeFrame(expecting: byteCount) {
+    if largeFrameSize > 0, var next = try? makeLargeFrame(expecting: byteCount) {
       next.append(rest)
       largeFrame = next
     } else {
       largeFrameSize = 0
-      append(rest, maxFrameSize: maxFrameSize)
+      try append(rest, maxFrameSize: maxFrameSize)
     }
     return .newFrame
   }
 
   /// Keeps a large frame that was not executed.
-  private mutating func keep(_ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, maxFrameSize: Int) -> Rest {
+  private mutating func keep(
+    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, maxFrameSize: Int
+  ) throws(InputShortage) -> Rest {
     // A whole frame waits to be executed.
     guard case .partial(let frameSize) = scan else { return .sameFrame }
     if frameSize < LargeFrame.minSize {
       (largeFrame, largeFrameSize) = (nil, 0)
+      try reserve(bytes.byteCount)
       inbox.append(bytes)
       return .sameFrame
     }
     largeFrameSize = frameSize
-    guard frame.isFull, !beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) else { return .sameFrame }
-    return .frameWithoutMemory
+    if frame.isFull { _ = try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) }
+    return .sameFrame
   }
 
   /// Discards everything.
   mutating func removeAll() {
     inbox.releaseStorage()
     (largeFrame, largeFrameSize) = (nil, 0)
+    memoryMayHaveShrunk()
   }
 }

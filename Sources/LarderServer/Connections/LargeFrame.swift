@@ -12,9 +12,8 @@ struct LargeFrame {
   static let spareSize = 1
   /// The maximum that is read at a time, in bytes. It takes about 0.1 ms.
   private static let maxSliceBytes = 256 << 10
-  /// How many times what has arrived the memory may be large, because a frame may announce more than ever arrives. What
-  /// nothing has been received into takes no memory of the system.
-  private static let maxGrowth = 16
+  /// How many times what has arrived the memory may be large, because a frame may announce more than ever arrives.
+  private static let maxGrowth = 4
   /// The minimum that counts as arrived, in bytes.
   private static let minArrived = 4 << 10
 

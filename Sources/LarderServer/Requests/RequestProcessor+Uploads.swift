@@ -10,7 +10,9 @@ extension RequestProcessor {
     guard connection.uploads.count < ValueUpload.maxCount else {
       return replies.fail(.tooManyRequests, id, "the connection has \(ValueUpload.maxCount) uploads already")
     }
-    let upload = ValueUpload(server.buffers, now: now)
+    let upload = ValueUpload(server.buffers, for: connection.sharer, now: now) { [mailbox] in
+      mailbox.postRevokedShare()
+    }
     connection.uploads.append(upload)
     replies.bytes.appendReply(id: id, number: upload.number)
     return RequestResult()
@@ -36,7 +38,9 @@ extension RequestProcessor {
       return replies.fail(.tooManyRequests, id, "the server has reached its memory limit; try again later")
     }
     guard upload.append(body.extracting(part.bytes), now: now) else {
-      return replies.fail(.tooManyRequests, id, "the server has too many incomplete uploads; try again later")
+      return replies.fail(
+        .tooManyRequests, id,
+        "the server has too many incomplete uploads, and no other client has more of them; try again later")
     }
     return succeed(id, into: &replies)
   }
@@ -91,19 +95,26 @@ extension RequestProcessor {
   private func failUpload(_ number: UInt64, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.fail(
       .uploadUnknown, id,
-      "no upload \(number) is open on this connection; one without a part for \(limits.frameTime) is discarded")
+      """
+      no upload \(number) is open on this connection; one without a part for \(limits.frameTime) (limits.frame-time) is \
+      discarded, and so is one that takes longer than \(limits.uploadTime) (limits.upload-time), or whose memory clients \
+      with fewer uploads need
+      """)
   }
 
-  // MARK: Idle uploads
+  // MARK: Uploads that end
 
-  /// The earliest time, in milliseconds, at which an upload of a connection is discarded unless a part of it arrives;
-  /// nil if there is none.
+  /// The earliest time, in milliseconds, at which an upload of a connection is discarded unless something happens; nil if
+  /// there is none.
   func uploadDeadline(of connection: borrowing Connection) -> UInt64? {
-    connection.uploads.map(\.lastPart).min().map { $0 + limits.frameTime.wholeMilliseconds }
+    connection.uploads.map { $0.deadline(limits) }.min()
   }
 
-  /// Discards the uploads that have received no part for too long.
-  func discardIdleUploads(of connection: inout Connection) {
-    connection.uploads.removeAll { $0.lastPart + limits.frameTime.wholeMilliseconds <= now }
+  /// Discards the uploads that have received nothing for too long, or take too long.
+  func discardOverdueUploads(of connection: inout Connection) {
+    connection.uploads.removeAll { $0.deadline(limits) <= now }
   }
+
+  /// Discards the uploads that have to give up their memory to other clients.
+  func discardRevokedUploads(of connection: inout Connection) { connection.uploads.removeAll(where: \.isRevoked) }
 }

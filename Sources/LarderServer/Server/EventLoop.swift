@@ -138,7 +138,6 @@ struct EventLoop: ~Copyable {
   /// Removes a connection if it is closed, and others if clients leave too much unread.
   @inline(__always)
   private mutating func didServe(_ slot: Int) {
-    handler.accountForInput(of: &connections[slot])
     if connections[slot].phase == .closed { remove(slot) }
     while handler.hasTooMuchOutput, removeLongestStalled() {}
   }

@@ -71,8 +71,13 @@ final class FairShares: Sendable {
   func take(
     _ amount: Int, for sharer: Sharer, limit: Int, onRevocation revoke: @escaping @Sendable () -> Void
   ) -> Share? {
-    let share = Share(self, sharer, revoke)
+    let share = emptyShare(for: sharer, onRevocation: revoke)
     return grow(share, by: amount, limit: limit) ? share : nil
+  }
+
+  /// Makes a share of nothing, which can grow.
+  func emptyShare(for sharer: Sharer, onRevocation revoke: @escaping @Sendable () -> Void) -> Share {
+    Share(self, sharer, revoke)
   }
 
   /// Makes a share larger.

@@ -91,8 +91,8 @@ package struct ServerLimits: Sendable {
   /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is
   /// disconnected.
   package var maxTotalOutputBytes = 256 << 20
-  /// The size of all clients' incomplete requests, in bytes, at which a client that sends more of them is disconnected
-  /// with an error.
+  /// The maximum memory of all clients' incomplete requests, in bytes, and that of their uploads. Beyond it, whoever has
+  /// most is disconnected with an error, or loses an upload.
   package var maxTotalInputBytes = 512 << 20
 
   /// The maximum number of finds, aggregations and changes of matching documents of all clients that are at work or wait
@@ -114,6 +114,8 @@ package struct ServerLimits: Sendable {
   package var frameTimeout: Duration = .seconds(30)
   /// How long a client may take to send one frame, however many bytes arrive meanwhile.
   package var frameTime: Duration = .seconds(300)
+  /// How long an upload may take, however many parts arrive meanwhile.
+  package var uploadTime: Duration = .seconds(1_800)
   /// How long a client may leave its replies unread.
   package var writeTimeout: Duration = .seconds(30)
   /// How long a reply stream waits for credit.

@@ -150,6 +150,7 @@ package struct Setting: Sendable {
     Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
     Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),
     Setting(duration: "limits.frame-time", default: "5m", \.server.limits.frameTime),
+    Setting(duration: "limits.upload-time", default: "30m", \.server.limits.uploadTime),
     Setting(duration: "limits.write-timeout", default: "30s", \.server.limits.writeTimeout),
     Setting(duration: "limits.answer-timeout", default: "30s", \.server.limits.streamTimeout),
     Setting(duration: "limits.idle-timeout", default: "1h", \.server.limits.idleTimeout),

@@ -1,0 +1,72 @@
+import Storage
+import Synchronization
+
+/// Why there is no memory for more of a connection's input.
+enum InputShortage: Error {
+  /// The incomplete requests of all clients take as much as they may.
+  case limit
+  /// The system has no memory.
+  case system
+}
+
+/// The memory of a connection's input, which is taken from what all connections may have before it is allocated.
+///
+/// What connections usually need is only counted. A connection that needs more, or that needs something when much is in
+/// use, has a `Share`, which it may have to give up to a client that has less.
+///
+/// Owned by a `ConnectionInput`.
+struct InputMemory: ~Copyable {
+  private let totals: BufferTotals
+  private let sharer: Sharer
+  private let onRevocation: @Sendable () -> Void
+  private(set) var byteCount = 0
+  /// nil while the memory is only counted.
+  private var share: Share?
+
+  /// The maximum that is only counted, in bytes: two reads of the socket.
+  private static let maxCountedBytes = 2 * ReadBatch.maxInputBytes
+
+  /// - Parameter onRevocation: Called by any thread when another client has got the memory, which must be released soon.
+  init(_ totals: BufferTotals, _ sharer: Sharer, onRevocation: @escaping @Sendable () -> Void) {
+    self.totals = totals
+    self.sharer = sharer
+    self.onRevocation = onRevocation
+  }
+
+  deinit {
+    totals.addInput(-byteCount)
+    if let share { share.release() } else { totals.releaseCountedInput(byteCount) }
+  }
+
+  /// Whether another client has got the memory.
+  var isRevoked: Bool { share?.isRevoked ?? false }
+
+  /// Takes more.
+  mutating func grow(by count: Int) throws(InputShortage) {
+    if count <= 0 { return }
+    if let share {
+      guard share.grow(by: count, limit: totals.maxSharedInput) else { throw .limit }
+    } else if byteCount + count > Self.maxCountedBytes || !totals.countInput(count) {
+      guard
+        let share = totals.inputs.take(
+          byteCount + count, for: sharer, limit: totals.maxSharedInput, onRevocation: onRevocation)
+      else { throw .limit }
+      totals.releaseCountedInput(byteCount)
+      self.share = share
+    }
+    byteCount += count
+    totals.addInput(count)
+  }
+
+  /// Gives back all but so many bytes.
+  mutating func shrink(to count: Int) {
+    let excess = byteCount - count
+    if excess <= 0 { return }
+    byteCount = count
+    totals.addInput(-excess)
+    guard let share else { return totals.releaseCountedInput(excess) }
+    if count > 0 { return share.shrink(by: excess) }
+    share.release()
+    self.share = nil
+  }
+}
