@@ -214,7 +214,7 @@ package final class DirectoryEngine: Engine {
       current = try keeper.continueLastJournal(found.journals.last)
     }
     let position = found.list == nil && found.journals.isEmpty ? keeper.list.start : found.position
-    let exchange = JournalExchange(current, position: position)
+    let exchange = JournalExchange(current, position: position, notingIn: keeper.syncedPosition)
     let settler = try DirectorySettler(
       folder, keeper, scan, exchange, journalByteCount: journalByteCount,
       pace: settlesInBackground ? .background : .immediate)

@@ -39,10 +39,14 @@ final class JournalExchange: Sendable {
   }
 
   private let state: Lock<State>
+  private let syncedPosition: SyncedPosition?
 
   /// - Parameters:
   ///   - position: The position after the last frame, before which everything is on disk.
-  init(_ current: JournalFile?, position: UInt64) {
+  ///   - syncedPosition: Where that is noted for the next start.
+  init(_ current: JournalFile?, position: UInt64, notingIn syncedPosition: SyncedPosition? = nil) {
+    self.syncedPosition = syncedPosition
+    syncedPosition?.note(position)
     var progress = Progress(position: position)
     progress.current = current.map { ($0.number, $0.end) }
     state = Lock(State(progress: progress, synced: position))
@@ -135,7 +139,10 @@ final class JournalExchange: Sendable {
   /// The position before which everything is on disk.
   var synced: UInt64 { state.withLock { $0.synced } }
 
-  func didSync(to position: UInt64) { state.withLock { $0.synced = max($0.synced, position) } }
+  func didSync(to position: UInt64) {
+    syncedPosition?.note(position)
+    state.withLock { $0.synced = max($0.synced, position) }
+  }
 
   var figures: [(name: String, value: UInt64)] {
     get { state.withLock { state in state.figures } }

@@ -39,6 +39,8 @@ struct JournalKeeper {
   init(_ folder: DirectoryFolder, _ list: JournalList, _ journals: [JournalScan.Found]) throws(SystemError) {
     (self.folder, self.list) = (folder, list)
     listFile = try folder.open(Journal.listName, .writing)
+    // A disk that is full later must have space for it. Without, the store is only without these notes.
+    try? listFile.allocate(SyncedPosition.end)
     capacities = [:]
     for journal in journals { capacities[journal.header.number] = journal.capacity }
     if try !folder.isFile(DirectoryFolder.markerName) {
@@ -46,6 +48,9 @@ struct JournalKeeper {
       try folder.sync()
     }
   }
+
+  /// Where other threads note how far the journals are on disk.
+  var syncedPosition: SyncedPosition { SyncedPosition(in: listFile) }
 
   /// The size of all journals.
   var capacity: Int { capacities.values.reduce(0, +) + (spare?.capacity ?? 0) }

@@ -85,7 +85,7 @@ struct JournalScan {
   private mutating func readList(_ folder: DirectoryFolder, _ files: Set<String>, _ progress: () -> Void) {
     let bytes: [UInt8]
     do throws(SystemError) {
-      bytes = try folder.open(Journal.listName, .reading).bytes(at: 0, count: Journal.start)
+      bytes = try folder.open(Journal.listName, .reading).bytes(at: 0, count: SyncedPosition.end)
     } catch {
       return problems.append((Journal.listName, .system(error)))
     }
@@ -107,7 +107,8 @@ struct JournalScan {
     }
     unlisted = files.subtracting(list.numbers.map(Journal.name)).sorted()
     guard isIntact else { return }
-    if let end = list.end, position < end {
+    // Positions only grow, so what was noted in an earlier life holds, too.
+    if let end = [list.end, SyncedPosition.read(in: bytes)].compactMap(\.self).max(), position < end {
       let count = end - position
       fail(frontier.name, at: frontier.offset, "\(count) bytes of frames are missing from here on")
     }

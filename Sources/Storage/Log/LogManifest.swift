@@ -21,6 +21,17 @@ struct LogManifest: Equatable, Sendable {
     self.revision = revision
   }
 
+  /// Returns a manifest with everything that this one notes, and that the log reaches this far.
+  /// - Parameter segment: The number of the newest segment, and the end of its records.
+  fileprivate func including(_ segment: (number: UInt64, end: Int)?, revision: UInt64) -> LogManifest {
+    var next = self
+    next.revision = max(revision, next.revision)
+    if let segment, segment.number > number || segment.number == number && segment.end > end {
+      (next.number, next.end) = segment
+    }
+    return next
+  }
+
   /// Returns what is missing from a log, if anything is.
   /// - Parameters:
   ///   - header: The header of the newest segment.
@@ -35,8 +46,11 @@ struct LogManifest: Equatable, Sendable {
   }
 }
 
-/// The file with the manifest. It has two copies, which are overwritten in turns, so that an interrupted write damages
-/// at most the one that isn't valid yet. It stays open, and changes without space or another descriptor.
+/// The file with the manifest. It has two copies, so that an interrupted write damages at most the one that isn't valid
+/// yet. It stays open, and changes without space or another descriptor.
+///
+/// What a commit has made durable is noted without a sync, which would cost as much as the commit: the system keeps it
+/// when the process is killed. These notes all go to the same copy, so that the other one stays on disk.
 struct ManifestFile {
   static let name = "manifest"
   /// The space of a copy in the file, which is written atomically.
@@ -48,11 +62,12 @@ struct ManifestFile {
 
   private let file: any File
   private(set) var manifest: LogManifest
-  /// Whether this is certainly on disk. An earlier process may have written it and ended before the sync.
-  private var isDurable: Bool
+  /// The newest manifest that is certainly on disk; nil before this object has synced one. An earlier process may have
+  /// ended before the sync.
+  private var durable: LogManifest?
 
-  private init(_ file: any File, _ manifest: LogManifest, isDurable: Bool) {
-    (self.file, self.manifest, self.isDurable) = (file, manifest, isDurable)
+  private init(_ file: any File, _ manifest: LogManifest, durable: LogManifest?) {
+    (self.file, self.manifest, self.durable) = (file, manifest, durable)
   }
 
   /// Opens the manifest of a log.
@@ -69,7 +84,7 @@ struct ManifestFile {
     guard let newest = copies.max(by: { $0.sequence < $1.sequence }) else {
       throw .damaged(path: folder.manifestPath, offset: 0, reason: "neither copy of the manifest is valid")
     }
-    return ManifestFile(file, newest, isDurable: false)
+    return ManifestFile(file, newest, durable: nil)
   }
 
   /// Creates the manifest of a log that has none.
@@ -82,26 +97,39 @@ struct ManifestFile {
     try file.sync()
     try folder.rename(folder.newManifestPath, to: folder.manifestPath)
     try openFolder.sync()
-    return ManifestFile(file, manifest, isDurable: true)
+    return ManifestFile(file, manifest, durable: manifest)
   }
 
-  /// Notes what is on disk, and makes that durable. Does nothing if this object has noted all of it already.
+  /// Notes what is on disk, and makes that durable. Does nothing if this object has done so already.
   /// - Parameter segment: The number of the newest segment, and the end of its records.
   mutating func note(segment: (number: UInt64, end: Int)? = nil, revision: UInt64) throws(SystemError) {
-    var next = manifest
-    next.revision = max(next.revision, revision)
-    if let segment, segment.number > next.number || segment.number == next.number && segment.end > next.end {
-      (next.number, next.end) = segment
-    }
-    guard next != manifest || !isDurable else { return }
-    next.sequence += 1
-    try file.write(Self.encode(next), at: Int(next.sequence % 2) * Self.copyByteCount)
+    if let durable, durable.including(segment, revision: revision) == durable { return }
+    try write(manifest.including(segment, revision: revision))
     try file.sync()
-    (manifest, isDurable) = (next, true)
+    durable = manifest
+  }
+
+  /// Notes what is on disk for the case that the process is killed. A failure costs only this note.
+  /// - Parameters:
+  ///   - segment: The number of the newest segment, and the end of its records.
+  ///   - revision: The revision of the last record.
+  mutating func noteBriefly(segment: (number: UInt64, end: Int), revision: UInt64) {
+    let next = manifest.including(segment, revision: revision)
+    if next != manifest { try? write(next) }
+  }
+
+  private mutating func write(_ manifest: LogManifest) throws(SystemError) {
+    var next = manifest
+    // The parity is the copy. A copy that may be the only one on disk isn't overwritten.
+    let isOnlyOne = durable.map { $0.sequence == next.sequence } ?? true
+    next.sequence += isOnlyOne ? 1 : 2
+    try file.write(Self.encode(next), at: Int(next.sequence % 2) * Self.copyByteCount)
+    self.manifest = next
   }
 
   private static func encode(_ manifest: LogManifest) -> [UInt8] {
     var bytes = magic
+    bytes.reserveCapacity(fieldsByteCount)
     bytes.append(littleEndian: version)
     bytes.append(littleEndian: 0 as UInt16)
     bytes.append(littleEndian: 0 as UInt32)

@@ -124,6 +124,14 @@ struct LogWriter {
     self.active = active
     syncedRevision = lastRevision
     syncCount += 1
+    noteSynced()
+  }
+
+  /// Notes in the manifest, without another sync, that all records are on disk. If the process is killed, the next start
+  /// then knows whether any are missing.
+  private mutating func noteSynced() {
+    guard let active else { return }
+    manifest?.noteBriefly(segment: (nextNumber - 1, active.end), revision: lastRevision)
   }
 
   /// Returns the size of the whole records at the beginning that fit, and that go into one frame. A large record has a
@@ -157,6 +165,7 @@ struct LogWriter {
     }
     lastRevision = unsafe Self.lastRevision(of: records)
     self.active = active
+    if isDurable { noteSynced() }
   }
 
   private static func lastRevision(of records: UnsafeRawBufferPointer) -> UInt64 {
@@ -283,6 +292,7 @@ struct LogWriter {
 
   /// Seals the log, so that the next start finds all of it sealed, with at least that revision as its last.
   mutating func seal(lastRevision revision: UInt64) throws(EngineError) {
+    try sync()
     lastRevision = max(lastRevision, revision)
     try seal()
     try noteRevision(lastRevision)

@@ -264,6 +264,7 @@ struct DirectoryCrashTests {
     run.put("a".bytes, [1])
     try run.write()
     let (before, start) = (run.model, try Self.end(of: folder))
+    let listBefore = try folder.contents(".journal")
     run.put("a".bytes, [2])
     run.put("b".bytes, [2], sameRevision: true)
     try run.write()
@@ -276,6 +277,18 @@ struct DirectoryCrashTests {
       guard bytes != journal else { continue }
       try torn.put(".journal", list)
       try torn.put(".journal-1", bytes)
+      // The commit was synced, so it was not the kill that has truncated it.
+      let journal = torn.file(".journal-1")
+      #expect {
+        var map = EntryMap()
+        _ = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
+      } throws: { error in
+        guard case .damaged(journal, start, _) = error as? DirectoryError else { return false }
+        return true
+      }
+      let check = try DirectoryCheck.run(torn.path, on: LocalFileSystem())
+      #expect(check.issues.map(\.name) == [".journal-1"] && check.entries == 1)
+      try torn.put(".journal", listBefore)
       var map = EntryMap()
       let (_, report) = try DirectoryEngine.open(torn.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
       let found = try DirectoryRun.entries(of: &map)
@@ -284,17 +297,40 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `every flipped bit of a journal is detected, discarded as a torn write, or harmless`() throws {
+  @Test func `journals that are cut behind what was synced lose only the rest`() throws {
+    let disk = DirectoryRun.disk(seed: 5)
+    var run = try DirectoryRun(disk)
+    run.put("a".bytes, [1])
+    try run.write()
+    let (model, path) = (run.model, DirectoryRun.simulatedPath + "/.journal-1")
+    run.put("b".bytes, [2])
+    try run.write(syncs: false)
+    disk.kill()
+    let journal = try #require(disk.contents(path))
+    let end = try #require(journal.lastIndex { $0 != 0 })
+    disk.place(path, Array(journal[..<end]) + [UInt8](repeating: 0, count: journal.count - end))
+    var map = EntryMap()
+    _ = try DirectoryRun.open(disk, into: &map)
+    #expect(try DirectoryRun.entries(of: &map) == model.entries)
+  }
+
+  /// - Parameter isKilled: Whether the process was killed after the last commit, so that the system kept the synced
+  ///   position. Otherwise, the machine was, and it is an older one.
+  @Test(arguments: [true, false])
+  func `every flipped bit of a journal is detected, discarded as a torn write, or harmless`(isKilled: Bool) throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     var states = [run.model]
+    var list: [UInt8] = []
     for value: UInt8 in 1...3 {
+      list = try folder.contents(".journal")
       run.put("a".bytes, [value])
       run.put("b".bytes, [value], sameRevision: true)
       try run.write()
       states.append(run.model)
     }
-    let (list, journal) = (try folder.contents(".journal"), try folder.contents(".journal-1"))
+    if isKilled { list = try folder.contents(".journal") }
+    let journal = try folder.contents(".journal-1")
     let end = try Self.end(of: folder)
     // The rest of the file is zeroes, so a shorter copy is equivalent.
     let short = Array(journal[..<(end + 256)])
@@ -319,9 +355,10 @@ struct DirectoryCrashTests {
           }
           let found = try DirectoryRun.entries(of: &map)
           // Only a frame that nothing follows may be mistaken for one that was being written.
-          #expect(found == states[3].entries || place >= last && found == states[2].entries, "byte \(place)")
+          let isTorn = !isKilled && place >= last && found == states[2].entries
+          #expect(found == states[3].entries || isTorn, "byte \(place)")
         } catch is DirectoryError {
-          #expect(place < last, "byte \(place)")
+          #expect(isKilled || place < last, "byte \(place)")
         }
       }
     }

@@ -7,14 +7,22 @@ import Testing
 
 /// Damage to the files of a log is detected or harmless.
 struct LogDamageTests {
+  /// How a log came to its end.
+  enum End: CaseIterable {
+    case closed
+    /// The process was killed, and the system kept everything.
+    case killed
+    /// The machine was, and the disk has only what was synced.
+    case powerCut
+  }
+
   /// The first segment of a small log, and the entries at each revision.
   private struct Sample {
     var bytes: [UInt8]
-    let manifest: [UInt8]
+    private(set) var manifest: [UInt8]
     var states: [[String: ModelEntry]]
 
-    /// - Parameter isSealed: Whether the log was closed, or left as a crash leaves it.
-    init(isSealed: Bool) throws {
+    init(_ end: End) throws {
       let disk = SimulatedDisk(seed: 5)
       let log = try TestLog(disk)
       states = [[:]]
@@ -33,11 +41,15 @@ struct LogDamageTests {
         states.append(entries)
         try log.commit([operation])
       }
-      if isSealed { try log.engine.close() }
+      if end == .closed { try log.engine.close() }
       bytes = disk.contents("/log/0000000001.log")!
       manifest = disk.contents("/log/manifest")!
       // The rest is zeroes; a few of them are enough.
-      if !isSealed { bytes = Array(bytes.prefix(620)) }
+      if end != .closed { bytes = Array(bytes.prefix(620)) }
+      guard end == .powerCut else { return }
+      // Nothing has synced the newer copy.
+      let newer = manifest[16] > manifest[512 + 16] ? 0 : 512
+      manifest.replaceSubrange(newer..<newer + 56, with: [UInt8](repeating: 0, count: 56))
     }
   }
 
@@ -82,7 +94,7 @@ struct LogDamageTests {
   }
 
   @Test func `a flipped bit in a sealed log is detected or harmless`() throws {
-    let sample = try Sample(isSealed: true)
+    let sample = try Sample(.closed)
     var (found, harmless) = (0, 0)
     for bit in 0..<sample.bytes.count * 8 {
       var bytes = sample.bytes
@@ -102,7 +114,7 @@ struct LogDamageTests {
   }
 
   @Test func `a flipped bit in an unsealed log never changes a value`() throws {
-    let sample = try Sample(isSealed: false)
+    let sample = try Sample(.powerCut)
     for bit in 0..<sample.bytes.count * 8 {
       var bytes = sample.bytes
       bytes[bit / 8] ^= 1 << UInt8(bit % 8)
@@ -114,12 +126,17 @@ struct LogDamageTests {
     }
   }
 
-  @Test(arguments: [true, false]) func `a log truncated anywhere is an earlier state of the log, or damaged`(
-    _ isSealed: Bool
+  @Test(arguments: End.allCases) func `a log truncated anywhere is an earlier state of the log, or damaged`(
+    end: End
   ) throws {
-    let sample = try Sample(isSealed: isSealed)
+    let sample = try Sample(end)
     // What the manifest knows of.
-    let known = isSealed ? sample.bytes.count - SegmentTrailer.byteCount : SegmentHeader.byteCount
+    let known =
+      switch end {
+      case .closed: sample.bytes.count - SegmentTrailer.byteCount
+      case .killed: try #require(sample.bytes.lastIndex { $0 != 0 }) + 1
+      case .powerCut: SegmentHeader.byteCount
+      }
     for count in 0..<sample.bytes.count {
       do {
         let log = try open(Array(sample.bytes.prefix(count)), manifest: sample.manifest)

@@ -48,6 +48,29 @@ struct LogEndTests {
     #expect(try TestLog(disk).revision == 5)
   }
 
+  @Test func `after a kill, a log that is cut within what was synced is refused, and otherwise loses the rest`() throws
+  {
+    let disk = SimulatedDisk(seed: 3)
+    let log = try Self.log(disk, entries: 3)
+    let synced = log.engine.writer.byteCount
+    try log.commit([Self.put(4)], syncs: false)
+    let end = log.engine.writer.byteCount
+    disk.kill()
+    let bytes = try #require(disk.contents(Self.path(1)))
+    for count in stride(from: 100, to: synced, by: 7) {
+      disk.place(Self.path(1), Array(bytes[..<count]) + [UInt8](repeating: 0, count: bytes.count - count))
+      try Self.expectDamage(disk, path: Self.path(1), "\(count) of \(synced) synced bytes")
+    }
+    for count in [synced, synced + 1, end - 1] {
+      let copy = SimulatedDisk(seed: 3)
+      for name in try disk.list("/log") { copy.place("/log/\(name)", try #require(disk.contents("/log/\(name)"))) }
+      copy.place(Self.path(1), Array(bytes[..<count]))
+      #expect(try TestLog(copy).revision == 3, "\(count) of \(end) bytes")
+    }
+    disk.place(Self.path(1), bytes)
+    #expect(try TestLog(disk).revision == 4)
+  }
+
   @Test(arguments: [true, false]) func `a log without its newest segment is refused`(isClosed: Bool) throws {
     let disk = SimulatedDisk(seed: 4)
     let log = try Self.log(disk, entries: 40)
