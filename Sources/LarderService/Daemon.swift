@@ -36,7 +36,7 @@ package struct Daemon {
     raiseDescriptorLimit()
     var current = settings
     let server = try start(current.settings, sockets)
-    let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
+    let status = Self.status(server)
     let watchdog = startWatchdog(server)
     ServiceManager.ready(status)
     while signals.next() == SIGHUP {
@@ -77,6 +77,9 @@ package struct Daemon {
         ])
       for remark in opening.remarks { log.warning(remark, ["store": "\(name)"]) }
     }
+    configuration.onStoreDamaged = { [log] name, reason in
+      log.error("this is damaged and not served: \(reason)", ["store": name])
+    }
     // A SIGHUP that has arrived is in the queue; a SIGTERM would have ended the process. From here on there may be
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
@@ -88,7 +91,19 @@ package struct Daemon {
     }
     for address in server.metricsAddresses { log.notice("serving metrics", ["address": "\(address)"]) }
     warnAboutClosedListeners(server)
+    if !server.damagedStores.isEmpty {
+      log.error(
+        "serving without damaged stores; clients get storeDamaged",
+        ["stores": server.damagedStores.map(\.text).joined(separator: ", ")])
+    }
     return server
+  }
+
+  /// The status that the service manager shows.
+  private static func status(_ server: Server) -> String {
+    let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
+    guard !server.damagedStores.isEmpty else { return status }
+    return "\(status), without damaged stores: \(server.damagedStores.map(\.text).joined(separator: ", "))"
   }
 
   /// Returns a socket's purpose, which its name determines. Sockets with any other name are for clients.

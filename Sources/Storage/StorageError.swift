@@ -17,6 +17,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case storeExists(StoreName, EngineKind)
   /// There is no store with this name.
   case unknownStore(StoreName)
+  /// The files of the store with this name could not be opened when the server started, for this reason.
+  case storeDamaged(StoreName, String)
   /// The catalog is at its limit.
   case tooManyStores(limit: Int)
   /// The store has an index with this name and another definition.
@@ -62,6 +64,7 @@ extension StorageError: CustomStringConvertible {
       "the server has no data directory for a store with the engine \(engine.rawValue); start it with --data DIR"
     case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.rawValue))"
     case .unknownStore(let name): "there is no store \"\(name)\""
+    case .storeDamaged(let name, let reason): "the store \"\(name)\" is damaged and not served: \(reason)"
     case .tooManyStores(let limit): "the server has reached its limit of \(limit) stores; drop one first"
     case .indexExists(let index):
       "the store has an index \"\(index.name)\" with another definition, \(index.json); delete it first, or use another"

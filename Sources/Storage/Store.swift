@@ -1,5 +1,6 @@
 import Documents
 import Platform
+import Synchronization
 
 /// A named map of entries, shared by every connection that has opened it.
 ///
@@ -19,6 +20,7 @@ package final class Store: Sendable {
   /// A random number below 2⁶³. A store that is created or opened again has another one: its revisions, or what they
   /// stand for, may not continue those of this store.
   package let incarnation = UInt64.random(in: 1..<1 << 63)
+  private let damagedIndexes: Atomic<Bool>
   private let mutex: Lock<EntryMap>
 
   /// Creates a store in memory.
@@ -30,13 +32,14 @@ package final class Store: Sendable {
     self.limit = limit
     commitWriter = nil
     keptKeys = nil
+    damagedIndexes = Atomic(false)
     mutex = Lock(EntryMap(limitBytes: limit?.bytes, budgets: budgets))
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
   package init(
     name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
-    durability: Durability, keptKeys: KeptKeys? = nil
+    durability: Durability, keptKeys: KeptKeys? = nil, hasDamagedIndexes: Bool = false
   ) {
     self.name = name
     self.engine = kind
@@ -44,8 +47,20 @@ package final class Store: Sendable {
     let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
     self.commitWriter = commitWriter
     self.keptKeys = keptKeys
+    damagedIndexes = Atomic(hasDamagedIndexes)
     mutex = Lock(map)
     commitWriter.start(self)
+  }
+
+  /// A Boolean value that indicates whether the store has no indexes because the file with their definitions is damaged.
+  var hasDamagedIndexes: Bool { damagedIndexes.load(ordering: .relaxed) }
+
+  /// Records that the file with the definitions of the store's indexes was replaced.
+  func didRecordIndexes() { damagedIndexes.store(false, ordering: .relaxed) }
+
+  /// The figures of a durable store's files; none for a store in memory.
+  package var fileFigures: [(name: String, value: UInt64)] {
+    commitWriter.map { $0.figures + [("indexes_damaged", hasDamagedIndexes ? 1 : 0)] } ?? []
   }
 
   /// Writes the outstanding commits of a durable store and closes its engine. The store accepts no writes afterwards.
@@ -123,29 +138,40 @@ extension Store {
   /// Opens a durable store with its engine.
   /// - Parameters:
   ///   - budgets: What the store and others may use together.
+  ///   - requiresIndexes: Whether damaged definitions of indexes are an error. Otherwise the store has no indexes then.
   ///   - progress: Called repeatedly with how much of the files has been read, and of how much.
   package static func open(
     _ description: StoreDescription, in data: DataDirectory, budgets: StoreBudgets = StoreBudgets(),
-    progress: (Int, Int) -> Void = { _, _ in }
+    requiresIndexes: Bool = false, progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
     guard let fileEngine = description.engine.fileEngine else {
       preconditionFailure("a data directory has no stores of the engine \(description.engine)")
     }
     let now = ClockReading.now
     let folder = try data.prepareFolder(of: description.name)
-    let indexes = try data.indexes(of: description.name)
+    var indexes: [DocumentIndex] = []
+    var indexDamage: DataDirectoryError?
+    do throws(DataDirectoryError) { indexes = try data.indexes(of: description.name) } catch {
+      if requiresIndexes { throw error }
+      indexDamage = error
+    }
     var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
     (engine, opening.remarks) = try fileEngine.openStore(
       in: folder, on: data.fileSystem, at: now, into: &map, progress: progress)
+    if let indexDamage {
+      opening.remarks.append(
+        "\(indexDamage.summary); the store is served without indexes, until they are created again")
+    }
     opening.entries = map.order.count
     opening.revision = map.revision
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
       name: description.name, engine: description.engine, map: map, writingTo: engine,
       durability: description.durability,
-      keptKeys: description.engine.separatesValues ? data.keptKeys(of: description.name) : nil)
+      keptKeys: description.engine.separatesValues ? data.keptKeys(of: description.name) : nil,
+      hasDamagedIndexes: indexDamage != nil)
     do {
       try store.restoreIndexes(indexes)
     } catch {

@@ -14,6 +14,8 @@ package final class StoreCatalog: Sendable {
   /// What all stores may use together.
   private let budgets: StoreBudgets
   private let stores = Lock<[StoreName: Store]>([:])
+  /// The stores in the data directory that could not be opened, and why. They keep their names until they are dropped.
+  private let damagedStores = Lock<[StoreName: String]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
@@ -31,34 +33,50 @@ package final class StoreCatalog: Sendable {
   /// Changes the maximum number of stores. Existing stores stay.
   package func setLimit(_ limit: Int) { self.limit.store(limit, ordering: .relaxed) }
 
-  /// Opens every store in the data directory.
+  /// Opens the stores in the data directory. A store that can't be opened is not served, and keeps its name.
   /// - Parameters:
+  ///   - isStrict: Whether to refuse to open the others then, or if anything else in the directory is not as it should be.
   ///   - onOpen: Called with what was found in each store.
+  ///   - onDamage: Called with the name of each store or file that is not served, and the reason.
   ///   - progress: Called when the opening of a store begins, and many times a second while it continues.
+  /// - Throws: `StorageError` if there are too many stores. If `isStrict`, also the reason why a store can't be opened.
   package func openAll(
-    _ onOpen: (StoreName, StoreOpening) -> Void, progress: (OpeningProgress) -> Void = { _ in }
+    isStrict: Bool = false, _ onOpen: (StoreName, StoreOpening) -> Void,
+    onDamage: (String, String) -> Void = { _, _ in }, progress: (OpeningProgress) -> Void = { _ in }
   ) throws {
     guard let data else { return }
-    let descriptions = try data.stores()
-    for (index, description) in descriptions.enumerated() {
-      func report(_ done: Int, _ total: Int) {
-        progress(
-          OpeningProgress(
-            store: description.name, number: index + 1, storeCount: descriptions.count,
-            percent: total > 0 ? min(100, done * 100 / total) : 0))
+    let found = try data.foundStores()
+    for (index, folder) in found.enumerated() {
+      let opened: (store: Store, opening: StoreOpening)
+      do {
+        let description = try folder.description.get()
+        func report(_ done: Int, _ total: Int) {
+          progress(
+            OpeningProgress(
+              store: description.name, number: index + 1, storeCount: found.count,
+              percent: total > 0 ? min(100, done * 100 / total) : 0))
+        }
+        report(0, 0)
+        opened = try Store.open(
+          description, in: data, budgets: budgets, requiresIndexes: isStrict, progress: report)
+      } catch {
+        if isStrict { throw error }
+        if let name = try? StoreName(folder.folderName) { damagedStores.withLock { $0[name] = "\(error)" } }
+        onDamage(folder.folderName, "\(error)")
+        continue
       }
-      report(0, 0)
-      let (store, opening) = try Store.open(description, in: data, budgets: budgets, progress: report)
-      onOpen(description.name, opening)
-      try adopt(store)
+      onOpen(opened.store.name, opened.opening)
+      try adopt(opened.store)
     }
   }
 
   /// Creates an empty store.
-  /// - Throws: `storeExists` if the name is taken, even with the same engine, or `tooManyStores`.
+  /// - Throws: `storeExists` if the name is taken, even with the same engine; `storeDamaged` if a damaged store has it;
+  ///   `tooManyStores`.
   @discardableResult
   package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
     try changeLock.withLock { _ throws(StorageError) in
+      if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
       stores.withLock { $0[name] = store }
@@ -81,11 +99,13 @@ package final class StoreCatalog: Sendable {
     return false
   }
 
-  /// Creates those of the stores that don't exist yet: all of them, or none.
+  /// Creates those of the stores that don't exist yet: all of them, or none. A damaged store exists.
   package func ensureAll(_ specifications: [(StoreName, StoreSpecification)]) throws(StorageError) {
     var created: [StoreName] = []
     do throws(StorageError) {
-      for (name, specification) in specifications where try ensure(name, specification) { created.append(name) }
+      for (name, specification) in specifications where damage(of: name) == nil {
+        if try ensure(name, specification) { created.append(name) }
+      }
     } catch {
       for name in created { try? drop(name) }
       throw error
@@ -135,27 +155,40 @@ package final class StoreCatalog: Sendable {
   }
 
   /// Returns the store with that name.
-  /// - Throws: `unknownStore`.
+  /// - Throws: `unknownStore` or `storeDamaged`.
   package func open(_ name: StoreName) throws(StorageError) -> Store {
-    guard let store = stores.withLock({ $0[name] }) else { throw .unknownStore(name) }
-    return store
+    if let store = stores.withLock({ $0[name] }) { return store }
+    if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
+    throw .unknownStore(name)
   }
 
+  /// Returns why a store in the data directory could not be opened; nil if there is no such store.
+  private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name] } }
+
   /// Removes the store from the catalog and frees its memory at once. Its files are removed in the background, and
-  /// connections that have it open get `storeDropped`.
+  /// connections that have it open get `storeDropped`. A damaged store can be dropped, too.
   /// - Throws: `unknownStore`, or `unreadable` if its files can't be removed.
   package func drop(_ name: StoreName) throws(StorageError) {
     try changeLock.withLock { _ throws(StorageError) in
-      guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else { throw .unknownStore(name) }
+      guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else {
+        guard damage(of: name) != nil else { throw .unknownStore(name) }
+        try removeFiles(of: name)
+        damagedStores.withLock { _ = $0.removeValue(forKey: name) }
+        return
+      }
       let waiters = store.access { map in
         defer { map.drop() }
         return map.drainChangeWaiters()
       }
       for waiter in waiters { waiter.storeDidChange() }
-      guard store.commitWriter != nil, let data else { return }
+      guard store.commitWriter != nil else { return }
       store.close()
-      do throws(DataDirectoryError) { try data.drop(name) } catch { throw .unreadable("\(error)") }
+      try removeFiles(of: name)
     }
+  }
+
+  private func removeFiles(of name: StoreName) throws(StorageError) {
+    do throws(DataDirectoryError) { try data?.drop(name) } catch { throw .unreadable("\(error)") }
   }
 
   // MARK: Indexes
@@ -201,18 +234,23 @@ package final class StoreCatalog: Sendable {
   /// Writes the definitions of a durable store's indexes to the data directory.
   private func record(_ indexes: [DocumentIndex], of store: Store) throws(StorageError) {
     guard store.commitWriter != nil, let data else { return }
+    if store.hasDamagedIndexes { data.keepDamagedIndexes(of: store.name) }
     do throws(DataDirectoryError) { try data.setIndexes(indexes, of: store.name) } catch {
       if case .system(_, let error) = error, error.isNoSpace { throw .diskFull }
       throw .unreadable("\(error)")
     }
+    store.didRecordIndexes()
   }
 
   // MARK: The list
 
-  /// All stores, in any order.
+  /// The names of the stores that are damaged and not served, in order.
+  package var damagedNames: [StoreName] { damagedStores.withLock { $0.keys.sorted() } }
+
+  /// All stores that are served, in any order.
   package var all: [Store] { stores.withLock { Array($0.values) } }
 
-  /// Returns all stores, sorted by name.
+  /// Returns all stores that are served, sorted by name.
   package func list() -> [Store] {
     all.sorted { $0.name < $1.name }
   }

@@ -85,6 +85,7 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case tooManyIndexes = 40
   case indexUnknown = 41
   case uploadUnknown = 42
+  case storeDamaged = 43
 
   /// The outcome of a request that fails with the code.
   public var outcome: Outcome {

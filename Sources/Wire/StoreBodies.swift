@@ -38,7 +38,10 @@ public struct StoreCreation: Equatable, Sendable {
 /// A store of a store-list reply: `Protocol/wire.md` §6.2.
 public struct ListedStore: Equatable, Sendable {
   public let name: String
-  /// The engine and its options, as in `log?durability=none`.
+  /// The specification of a store that is damaged and not served.
+  public static let damagedSpecification = "damaged"
+
+  /// The engine and its options, as in `log?durability=none`; `damagedSpecification` for a damaged store.
   public let specification: String
   /// The number of entries.
   public let entries: UInt64

@@ -35,6 +35,9 @@ struct ServerOptions: ParsableArguments {
     completion: .directory)
   private var data: String?
 
+  @Flag(help: "Refuse to start if a store is damaged. (default: serve the others)")
+  private var strict = false
+
   @Option(help: "The octal mode of Unix socket files, such as 660. (default: set by the umask)")
   private var socketMode: String?
 
@@ -97,6 +100,7 @@ struct ServerOptions: ParsableArguments {
     if !allow.isEmpty { flags["access"] = allow }
     if insecureTcp { flags["insecure-tcp"] = ["true"] }
     flags["data"] = data.map { [$0] }
+    if strict { flags["strict"] = ["true"] }
     flags["socket.mode"] = socketMode.map { [$0] }
     flags["socket.owner"] = socketOwner.map { [$0] }
     flags["metrics"] = metrics.map { [$0] }

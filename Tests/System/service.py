@@ -24,6 +24,7 @@ from larder import Client, LarderError
 from larder_wire import Write
 from service_access import AccessChecks
 from service_case import ServiceCase
+from service_damage import DamageChecks
 from service_store import StoreChecks
 
 
@@ -226,7 +227,7 @@ def main() -> int:
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     ServiceCase.server = JournalChecks.server = parser.parse_args().server.resolve()
     load = unittest.defaultTestLoader.loadTestsFromTestCase
-    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(AccessChecks), load(StoreChecks), load(JournalChecks)]))
+    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(AccessChecks), load(StoreChecks), load(DamageChecks), load(JournalChecks)]))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

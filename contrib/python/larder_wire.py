@@ -46,7 +46,7 @@ class Code(IntEnum):
     changesLost = 36
     notPermitted = 37
     queryStopped = 38
-    indexExists, tooManyIndexes, indexUnknown, uploadUnknown = 39, 40, 41, 42
+    indexExists, tooManyIndexes, indexUnknown, uploadUnknown, storeDamaged = range(39, 44)
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:

@@ -99,6 +99,7 @@ extension LarderError: CustomStringConvertible {
     case .tooManyIndexes: "nothing was changed: delete an index that is not used"
     case .indexUnknown: "check the index's name"
     case .uploadUnknown: "nothing was changed: put the value again, from its beginning"
+    case .storeDamaged: "nothing was changed: repair the store's files or restore a backup, and restart the server"
     case .versionNotSupported: "use a client and a server with a common protocol version"
     default: "nothing was changed; the same call would be refused again"
     }
@@ -133,6 +134,8 @@ extension LarderError {
     case indexUnknown
     /// The server has discarded an upload, or the connection on which it began was lost.
     case uploadUnknown
+    /// The store's files are damaged or could not be read, so the server does not serve the store.
+    case storeDamaged
     /// The connection ended before the reply arrived.
     case disconnected
     /// The call's timeout passed.
@@ -214,6 +217,7 @@ extension LarderError {
         case .tooManyIndexes: .tooManyIndexes
         case .indexUnknown: .indexUnknown
         case .uploadUnknown: .uploadUnknown
+        case .storeDamaged: .storeDamaged
         }
     }
   }

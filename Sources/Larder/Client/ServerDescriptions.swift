@@ -4,10 +4,13 @@ import Wire
 public struct StoreDescription: Hashable, Sendable {
   public let name: String
   /// The engine and its options, such as `memory` or `log?durability=always`. `createStore` makes another such store
-  /// from it.
+  /// from it. `damaged` if the store is damaged.
   public let specification: String
   /// The number of entries.
   public let entries: UInt64
+
+  /// A Boolean value that indicates whether the store's files are damaged, so that the server does not serve it.
+  public var isDamaged: Bool { specification == ListedStore.damagedSpecification }
 
   /// The name of the engine, such as `log`.
   public var engine: String { String(specification.prefix { $0 != "?" }) }

@@ -121,6 +121,12 @@ private final class MetricsConnection {
 }
 
 extension ServerState {
+  /// The text of the page `/readyz` of a server that is ready. It names the stores that are not served.
+  private var readyLine: String {
+    let damaged = stores.damagedNames
+    return damaged.isEmpty ? "ok" : "ok, without damaged stores: \(damaged.map(\.text).joined(separator: ", "))"
+  }
+
   /// Returns the response to a request for a page.
   fileprivate func page(_ path: String) -> HTTPResponse {
     switch path {
@@ -129,7 +135,7 @@ extension ServerState {
     case "/readyz":
       switch readiness {
       case .starting: HTTPResponse(.unavailable, line: "the server is opening its stores")
-      case .ready: HTTPResponse(.ok, line: "ok")
+      case .ready: HTTPResponse(.ok, line: readyLine)
       case .stopping: HTTPResponse(.unavailable, line: "the server is stopping")
       }
     default: HTTPResponse(.notFound, line: "the pages are /metrics, /healthz and /readyz")

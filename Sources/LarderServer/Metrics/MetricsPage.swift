@@ -120,12 +120,19 @@ extension ServerState {
       for figure in Self.mapFigures(of: store, now: now)?.figures ?? [] {
         families[figure.name, default: []].append((store, figure.value))
       }
-      for figure in store.commitWriter?.figures ?? [] {
+      for figure in store.fileFigures {
         families[figure.name, default: []].append((store, figure.value))
       }
     }
-    text.begin("stores", .gauge, "Number of stores.")
+    text.begin("stores", .gauge, "Number of stores that are served.")
     text.add(UInt64(all.count))
+    let damaged = stores.damagedNames
+    text.begin("stores_damaged", .gauge, "Number of stores that are damaged and not served.")
+    text.add(UInt64(damaged.count))
+    if !damaged.isEmpty {
+      text.begin("store_damaged", .gauge, "Always 1. The label has the name of a store that is damaged and not served.")
+      for name in damaged { text.add(1, ("store", name.text)) }
+    }
     for (name, samples) in families.sorted(by: { $0.key < $1.key }) {
       text.begin(
         "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge, StoreFigureHelp.text(name))
@@ -182,6 +189,7 @@ private enum StoreFigureHelp {
     "evicted_total": "Entries that were evicted to make room for others.",
     "durable_revision": "Newest revision that has been written to the store's files.",
     "read_only": "1 if the store's files have failed and it accepts no writes, otherwise 0.",
+    "indexes_damaged": "1 if the definitions of the store's indexes were damaged, so that it has none, otherwise 0.",
     "log_bytes": "Size of the log.",
     "log_live_bytes": "Approximate size of the live records in the log.",
     "log_dead_bytes": "Size of the dead records in the log, which compactions can free.",

@@ -169,7 +169,7 @@ extension RequestProcessor {
       }
       figures =
         mapFigures + [Figure("incarnation", store.incarnation)]
-        + (store.commitWriter?.figures ?? []).map { Figure($0.name, $0.value) }
+        + store.fileFigures.map { Figure($0.name, $0.value) }
       required = store.commitWriter.map { (revision, $0) }
     } else {
       figures = server.figures()
@@ -253,16 +253,20 @@ extension RequestProcessor {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
     let isHeld = connection.mustHold(replies)
     var required: [(revision: UInt64, commitWriter: CommitWriter)] = []
-    let start = replies.bytes.beginReply(id: id)
+    var listed = server.stores.damagedNames.filter { connection.grants.right(on: $0) >= .read }.map { name in
+      ListedStore(name: name.text, specification: ListedStore.damagedSpecification, entries: 0)
+    }
     for store in server.stores.list() where connection.grants.right(on: store.name) >= .read {
       let contents = store.access { map in
         _ = map.expireBriefly(now: now)
         return isHeld ? map.contents : store.visibleContents(of: map)
       }
-      replies.bytes.append(
+      listed.append(
         ListedStore(name: store.name.text, specification: "\(store.specification)", entries: UInt64(contents.entries)))
       if let commitWriter = store.commitWriter { required.append((contents.revision, commitWriter)) }
     }
+    let start = replies.bytes.beginReply(id: id)
+    for store in listed.sorted(by: { $0.name < $1.name }) { replies.bytes.append(store) }
     replies.bytes.endFrame(start)
     for (revision, commitWriter) in required { replies.require(revision, commitWriter) }
     return RequestResult()

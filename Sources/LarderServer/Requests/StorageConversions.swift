@@ -21,6 +21,7 @@ extension ErrorCode {
       case .diskTooSlow: .tooManyRequests
       case .readOnly: .storeReadOnly
       case .unreadable: .failed
+      case .storeDamaged: .storeDamaged
       }
   }
 }

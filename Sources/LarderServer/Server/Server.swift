@@ -23,7 +23,8 @@ package final class Server: Sendable {
   private let memoryMonitor: MemoryMonitor
 
   /// Opens the stores, binds all addresses and begins to serve.
-  /// - Throws: `StorageError` for a store that can't be opened, `ListenError` for an address, `AccessError` for an
+  /// - Throws: `StorageError` for a store that can't be created, what is wrong with a store that can't be opened if the
+  ///   configuration is strict, `DataDirectoryError`, `ListenError` for an address, `AccessError` for an
   ///   access rule, `InheritedSocketError` for an inherited socket, `ExposureError` for a socket that other machines
   ///   can reach, and `SystemError` when the system has no descriptors left.
   /// - Parameter stores: stores that are open already. The server closes them when it stops.
@@ -42,7 +43,9 @@ package final class Server: Sendable {
       if let address = configuration.metrics {
         metrics.append(try MetricsListener(configuration.listen(on: address), state))
       }
-      try state.stores.openAll(configuration.onStoreOpened, progress: configuration.onOpeningProgress)
+      try state.stores.openAll(
+        isStrict: configuration.isStrict, configuration.onStoreOpened, onDamage: configuration.onStoreDamaged,
+        progress: configuration.onOpeningProgress)
       try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
       state.memory.setLimit(configuration.limits.memoryLimit?.bytes)
     } catch {
@@ -84,6 +87,9 @@ package final class Server: Sendable {
     memoryMonitor = MemoryMonitor(state)
     state.setReadiness(.ready)
   }
+
+  /// The stores that are damaged and not served.
+  package var damagedStores: [StoreName] { state.stores.damagedNames }
 
   /// The listeners that admit nobody, because there are access rules and none of them applies to these.
   package var closedListeners: [Listener] { state.accessControl.policy.closedListeners }

@@ -45,6 +45,11 @@ package struct ServerConfiguration: Sendable {
   package var onOpeningProgress: @Sendable (OpeningProgress) -> Void = { _ in }
   /// Called for each store that has been opened, with what was found.
   package var onStoreOpened: @Sendable (StoreName, StoreOpening) -> Void = { _, _ in }
+  /// Called for each store or file in the data directory that is damaged and therefore not served, with its name and the
+  /// reason.
+  package var onStoreDamaged: @Sendable (String, String) -> Void = { _, _ in }
+  /// A Boolean value that indicates whether the server refuses to start if anything in its data directory is damaged.
+  package var isStrict = false
   /// Called once every store is open, before the first connection is accepted.
   package var willServe: @Sendable () -> Void = {}
   /// The number of workers. Each keeps a thread while it has connections.

@@ -92,6 +92,7 @@ final class ServerState: Sendable {
       Figure("connections_refused_total", connectionCount.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
+      Figure("stores_damaged", UInt64(stores.damagedNames.count)),
       Figure("memory_bytes", UInt64(use.entryBytes)),
       Figure("resident_bytes", UInt64(use.resident)),
       Figure("resident_limit_bytes", UInt64(limits.memoryLimit?.bytes ?? 0)),

@@ -111,6 +111,10 @@ package struct Setting: Sendable {
       guard !text.isEmpty else { throw ValueError("the path is empty") }
       settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text
     },
+    Setting("strict", default: "false") { text, settings in
+      guard let isStrict = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
+      settings.server.isStrict = isStrict
+    },
     Setting(list: "stores", isReloadable: true, \.server.stores) { try ServerConfiguration.NamedStore($0) },
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.

@@ -25,12 +25,8 @@ package struct DataDirectoryCheck {
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) {
     let data = try DataDirectory.openUnchanged(path, on: fileSystem)
-    let names = try data.calling(data.storesPath) { () throws(SystemError) -> [String] in
-      guard try fileSystem.kind(of: data.storesPath) != nil else { return [] }
-      return try fileSystem.list(data.storesPath)
-    }
     self.data = data
-    stores = names.sorted().filter { !DataDirectory.isUnfinished($0) }.map { Self.inspect($0, in: data) }
+    stores = try data.storeFolderNames().map { Self.inspect($0, in: data) }
   }
 
   private static func inspect(_ folderName: String, in data: DataDirectory) -> FoundStore {

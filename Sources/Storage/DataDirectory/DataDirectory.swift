@@ -15,6 +15,9 @@ package final class DataDirectory: Sendable {
   static let descriptionName = "store"
   private static let filesName = "files"
   private static let indexesName = "indexes"
+  private static let damagedIndexesName = "damaged-indexes"
+  /// The folder that every ext4 file system has at its root, which may be mounted here.
+  private static let lostAndFoundName = "lost+found"
   private static let formatText = "larder data directory 1\n"
   /// The prefixes of a store's folder while the store is being created or removed.
   private static let newPrefix = ".new-"
@@ -164,25 +167,60 @@ package final class DataDirectory: Sendable {
 
   // MARK: The list of stores
 
+  /// Something in the place of a store: the store's description, or why it has none.
+  package struct FoundStore: Sendable {
+    /// The name of its folder.
+    package let folderName: String
+    package let description: Result<StoreDescription, DataDirectoryError>
+  }
+
+  /// Returns everything that has the place of a store, sorted by name.
+  func foundStores() throws(DataDirectoryError) -> [FoundStore] {
+    try storeFolderNames().map { folderName in
+      do throws(DataDirectoryError) {
+        return FoundStore(folderName: folderName, description: .success(try description(inFolder: folderName)))
+      } catch {
+        return FoundStore(folderName: folderName, description: .failure(error))
+      }
+    }
+  }
+
+  /// Returns the names of all folders that should be those of stores, and of whatever else is there, in order.
+  func storeFolderNames() throws(DataDirectoryError) -> [String] {
+    let names = try calling(storesPath) { () throws(SystemError) in
+      try fileSystem.kind(of: storesPath) == nil ? [] : try fileSystem.list(storesPath)
+    }
+    return names.filter { !Self.isUnfinished($0) && !isEmptyLostAndFound($0) }.sorted()
+  }
+
+  /// Returns whether a name is that of the folder in which `fsck` puts files, and it has put none there. Only root can
+  /// look into it.
+  private func isEmptyLostAndFound(_ name: String) -> Bool {
+    let path = storesPath + "/" + name
+    return name == Self.lostAndFoundName && (try? fileSystem.kind(of: path)) == .folder
+      && ((try? fileSystem.list(path)) ?? []).isEmpty
+  }
+
+  private func description(inFolder folderName: String) throws(DataDirectoryError) -> StoreDescription {
+    let path = storesPath + "/" + folderName
+    guard let name = try? StoreName(folderName),
+      try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) == .folder
+    else { throw .notUsable(path: path, reason: "this is not the folder of a store; move it away") }
+    return try description(of: name)
+  }
+
   /// Returns the descriptions of all stores, sorted by name.
   /// - Throws: `damagedDescription` if one of them can't be read; `notUsable` for anything that is not the folder of a
   ///   store.
   package func stores() throws(DataDirectoryError) -> [StoreDescription] {
-    let names = try calling(storesPath) { () throws(SystemError) in try fileSystem.list(storesPath) }
-    var stores: [StoreDescription] = []
-    for text in names.sorted() where !Self.isUnfinished(text) {
-      let path = storesPath + "/" + text
-      guard let name = try? StoreName(text),
-        try calling(path, { () throws(SystemError) in try fileSystem.kind(of: path) }) == .folder
-      else { throw .notUsable(path: path, reason: "this is not the folder of a store; move it away") }
-      stores.append(try description(of: name))
-    }
-    return stores
+    try foundStores().map { (found) throws(DataDirectoryError) in try found.description.get() }
   }
 
-  /// Returns the descriptions of the stores in a data directory, which a server may be using. Empty if it can't be read.
+  /// Returns the descriptions of the stores in a data directory, which a server may be using, except those that can't be
+  /// read.
   package static func recordedStores(at path: String) -> [StoreDescription] {
-    (try? DataDirectory(path, LocalFileSystem(), nil).stores()) ?? []
+    let found = (try? DataDirectory(path, LocalFileSystem(), nil).foundStores()) ?? []
+    return found.compactMap { try? $0.description.get() }
   }
 
   /// Returns the description of a store.
@@ -274,6 +312,17 @@ package final class DataDirectory: Sendable {
     }
   }
 
+  /// Keeps a copy of a damaged file with the definitions of a store's indexes, which is about to be replaced. A file that
+  /// can't be read isn't kept.
+  func keepDamagedIndexes(of name: StoreName) {
+    let folder = folder(of: name)
+    guard let file = try? fileSystem.open(indexesPath(of: name), .reading), let byteCount = try? file.byteCount(),
+      let bytes = try? file.bytes(at: 0, count: min(byteCount, 2 * IndexDefinitions.maxFileByteCount))
+    else { return }
+    try? fileSystem.writeFileAtomically(
+      folder + "/" + Self.damagedIndexesName, through: folder + "/.new-" + Self.indexesName, bytes)
+  }
+
   /// Records the definitions of a store's indexes in place of the earlier ones. They are on disk when this returns.
   ///
   /// After a crash, the store has either these definitions or the earlier ones. The same is true of a failure, except
@@ -341,6 +390,14 @@ package enum DataDirectoryError: Error, Equatable, Sendable {
   case storeExists(StoreName)
   case unknownStore(StoreName)
   case system(path: String, SystemError)
+
+  /// The error without advice: where it is, and what is wrong.
+  var summary: String {
+    switch self {
+    case .damagedDescription(let path, _, _), .damagedIndexes(let path, _, _): "\(path): \(reason)"
+    case .inUse, .notUsable, .storeExists, .unknownStore, .system: "\(self)"
+    }
+  }
 
   /// What is wrong, without the path.
   var reason: String {

@@ -7,7 +7,8 @@ struct Stores: AsyncParsableCommand, OutputCommand {
     abstract: "Lists the stores.",
     discussion: """
       Prints a table on a terminal, otherwise one line of JSON for each store: {"name","engine","entries"}, with \
-      "durability" if the store is durable and "limit" if it has a limit.
+      "durability" if the store is durable and "limit" if it has a limit. A store whose files are damaged, so that \
+      the server does not serve it, has the engine damaged.
 
       Example: larder stores
       """)

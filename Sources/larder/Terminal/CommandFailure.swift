@@ -50,6 +50,7 @@ struct CommandFailure: Error {
     case .indexExists: "the store has an index of that name with another definition"
     case .tooManyIndexes: "the store can't have more indexes"
     case .indexUnknown: "there is no such index"
+    case .storeDamaged: "the store is damaged and not served"
     default: "the server refused the request (\(kind))"
     }
   }
@@ -68,6 +69,8 @@ struct CommandFailure: Error {
     case .indexExists: "nothing was changed; use another name, or delete the index with 'larder index delete'"
     case .tooManyIndexes: "nothing was changed; delete an index that isn't used with 'larder index delete'"
     case .indexUnknown: "'larder index list' lists the indexes"
+    case .storeDamaged:
+      "nothing was changed; 'larder check' shows what is intact, and 'larder drop' removes the store for a backup"
     case .answerExpired: "the output is incomplete; write it to a file, or read it faster"
     case .protocolViolation, .versionNotSupported: "check that a larderd of this version is listening there"
     case .cancelled where error.isSafeToRetry: "nothing was changed"

@@ -51,6 +51,7 @@ struct StatsPage {
       "larderd at \(address), up \(HumanReadable.time(seconds: server["uptime_milliseconds", default: 0] / 1_000))"
     ]
     if let failure { lines.append("(!) \(failure)") }
+    if server["stores_damaged", default: 0] > 0 { lines.append("(!) damaged stores are not served: see larder stores") }
     let requests = rate("requests_total").map { "\(HumanReadable.number(Int($0)))/s" } ?? "–"
     let label = "requests     \(Self.pad(requests, 14)) "
     lines.append(label + Self.sparkline(rates.suffix(max(0, width - label.count))))
