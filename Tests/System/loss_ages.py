@@ -1,17 +1,22 @@
 """Kills a server under load and measures how old the oldest answered write is that its store has lost.
 
     python3 loss_ages.py --server PATH [--engine log] [--kills 2] [--keys 20000] [--limit 0.1] [--seed N]
+                         [--large]
 
 A store with the durability `interval` or `none` may lose answered writes when the process is killed, but only those since
-its commit writer last wrote. Some processes put single entries, one of them many at once; each numbers its writes, so the
-greatest number that the restarted server has shows what is lost: a write that is missing while a later one is there is a
-violation, too. Large numbers of keys and of entries show that nothing else the engine does delays the commit writer. The
-limit, in seconds, is generous, because the processes share the machine with the server, and greater on a slow disk.
+its commit writer last wrote. Some processes put single entries, one of them many at once, or values of 1 MiB; each numbers
+its writes, so the greatest number that the restarted server has shows what is lost: a write that is missing while a later
+one is there is a violation, too. Large numbers of keys and of entries show that nothing else the engine does delays the
+commit writer. The limit, in seconds, is generous, because the processes share the machine with the server, and greater on
+a slow disk. Of large values, it allows as much as the disk takes to write all that the server may have accepted.
+
+The folder is in $TMPDIR, /tmp by default: TMPDIR=/dev/shm measures without a disk.
 """
 
 from __future__ import annotations
 
 import argparse
+import enum
 import multiprocessing
 import os
 import random
@@ -24,6 +29,7 @@ from pathlib import Path
 
 from brief_case import report_violations
 from larder import Client, LarderError, Write
+from larder_wire import Operation, encode_write
 from server_process import Server
 
 DURABILITIES = ("interval:100ms", "none")
@@ -31,17 +37,46 @@ ENTRIES_AT_ONCE = 30_000
 # How many syncs in a row can keep the commit writer waiting: in a log, those at the beginning of a segment; in a directory
 # store, one by which the file system delays a write.
 SYNCS = {"log": 6, "directory": 1}
+LARGE_VALUE = 1 << 20
+# What a store may have accepted and not written: the largest segment, or the journals of a store that lags behind.
+MAX_BACKLOG = {"log": 64 << 20, "directory": 256 << 20}
+LARGE_KEYS = 256
+LARGE_VALUES_SENT = 8
 
 
-def put_until_killed(address: str, number: int, key_count: int, is_bulk: bool, pipe: Connection) -> None:
+class Load(enum.Enum):
+    """What a process puts: single entries, many at once, or large values."""
+
+    SINGLE = enum.auto()
+    BULK = enum.auto()
+    LARGE = enum.auto()
+
+
+LOADS = (
+    ("single puts", [Load.SINGLE] * 3),
+    ("with many entries at once", [Load.SINGLE, Load.SINGLE, Load.BULK]),
+)
+LARGE = ("values of 1 MiB", [Load.LARGE] * 2)
+
+
+def put_until_killed(address: str, number: int, key_count: int, load: Load, pipe: Connection) -> None:
     """Writes until the server ends, and sends the times at which the writes were answered."""
     answered: list[float] = []
+    sent: list[int] = []
     try:
         with Client(address, timeout=60) as client:
             store = client.open("lossy")
             while True:
                 value = b"%d" % len(answered)
-                if is_bulk:
+                if load is Load.LARGE:
+                    # Several requests are on their way, so that the server always has something to do.
+                    index = len(answered) + len(sent)
+                    write = Write(f"{number} {index % key_count}", (b"%d" % index).ljust(LARGE_VALUE))
+                    sent.append(client.send(Operation.put, encode_write(write), store.handle))
+                    if len(sent) < LARGE_VALUES_SENT:
+                        continue
+                    client.receive(sent.pop(0))
+                elif load is Load.BULK:
                     store.put_many([Write(f"{number} {key}", value) for key in range(ENTRIES_AT_ONCE)])
                 else:
                     store.put(f"{number} {len(answered) % key_count}", value)
@@ -74,6 +109,17 @@ class SyncProbe(threading.Thread):
         return self.slowest
 
 
+def seconds_to_write(directory: Path, byte_count: int) -> float:
+    """Returns how long the disk takes to write and sync that much, as measured with a part of it."""
+    piece, count = bytes(LARGE_VALUE), 32
+    begun = time.monotonic()
+    with open(directory / "probe", "wb", buffering=0) as file:
+        for _ in range(count):
+            file.write(piece)
+        os.fdatasync(file.fileno())
+    return (time.monotonic() - begun) * byte_count / (count * LARGE_VALUE)
+
+
 class LossAges:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -91,19 +137,23 @@ class LossAges:
             raise
         return server
 
-    def measure(self, durability: str, loads: list[bool], when: float) -> tuple[float, float]:
+    def key_count(self, load: Load) -> int:
+        """Returns how many keys a process of single puts has."""
+        return LARGE_KEYS if load is Load.LARGE else self.options.keys
+
+    def measure(self, durability: str, loads: list[Load], when: float) -> tuple[float, float]:
         """Kills a server after some time, and returns the age in seconds of the oldest write that is lost, or 0 if none is,
         and the limit.
 
-        `loads` says for each process whether it puts many entries at once.
+        `loads` says what each process puts.
         """
         with tempfile.TemporaryDirectory(prefix="larder-ages-") as name:
             directory = Path(name)
             server = self.start(directory, durability)
             pipes = []
-            for number, is_bulk in enumerate(loads):
+            for number, load in enumerate(loads):
                 pipe, other_end = self.context.Pipe()
-                arguments = (server.address, number, self.options.keys, is_bulk, other_end)
+                arguments = (server.address, number, self.key_count(load), load, other_end)
                 self.context.Process(target=put_until_killed, args=arguments, daemon=True).start()
                 pipes.append(pipe)
             probe = SyncProbe(directory)
@@ -111,32 +161,36 @@ class LossAges:
             killed = time.monotonic()
             server.kill()
             slowest_sync = probe.stop()
+            backlog = seconds_to_write(directory, MAX_BACKLOG[self.options.engine]) if Load.LARGE in loads else 0
             reports = [pipe.recv() for pipe in pipes]
             server = self.start(directory, durability)
             try:
                 with Client(server.address, timeout=60) as client:
                     found: list[dict[str, int]] = [{} for _ in loads]
-                    for entry in filter(None, client.open("lossy").all()):
+                    store = client.open("lossy")
+                    for entry in list(filter(None, store.all(keys_only=Load.LARGE in loads))):
                         number, key = entry.key.split()
-                        found[int(number)][key] = int(entry.value)
+                        value = store.get_range(entry.key, 0, 32).value if Load.LARGE in loads else entry.value
+                        found[int(number)][key] = int(value)
             finally:
                 server.kill()
         age = max(
-            self.age(f"{durability}, process {number}", found[number], answered, problem, killed, is_bulk)
-            for number, ((answered, problem), is_bulk) in enumerate(zip(reports, loads))
+            self.age(f"{durability}, process {number}", found[number], answered, problem, killed, load)
+            for number, ((answered, problem), load) in enumerate(zip(reports, loads))
         )
-        return age, self.options.limit + SYNCS[self.options.engine] * slowest_sync
+        return age, self.options.limit + SYNCS[self.options.engine] * slowest_sync + backlog
 
     def age(
-        self, name: str, found: dict[str, int], answered: list[float], problem: str | None, killed: float, is_bulk: bool
+        self, name: str, found: dict[str, int], answered: list[float], problem: str | None, killed: float, load: Load
     ) -> float:
         if problem:
             self.violations.append(f"{name}: a write was refused: {problem}")
         last = max(found.values(), default=-1)
-        if is_bulk:
+        if load is Load.BULK:
             is_whole = len(set(found.values())) <= 1 and len(found) in (0, ENTRIES_AT_ONCE)
         else:
-            expected = {str(number % self.options.keys): number for number in range(max(0, last + 1 - self.options.keys), last + 1)}
+            keys = self.key_count(load)
+            expected = {str(number % keys): number for number in range(max(0, last + 1 - keys), last + 1)}
             is_whole = found == expected
         if not is_whole:
             self.violations.append(f"{name}: a write is missing while a later one is there")
@@ -144,7 +198,7 @@ class LossAges:
 
     def run(self) -> None:
         for durability in DURABILITIES:
-            for title, loads in (("single puts", [False] * 3), ("with many entries at once", [False, False, True])):
+            for title, loads in [LARGE] if self.options.large else [*LOADS, LARGE]:
                 times = [self.random.uniform(1, 4) for _ in range(self.options.kills)]
                 ages = [self.measure(durability, loads, when) for when in times]
                 figures = ", ".join(f"{1_000 * age:.1f}" for age, _ in ages)
@@ -162,6 +216,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=2, help="how often to kill a server under each load")
     parser.add_argument("--keys", type=int, default=20_000, help="how many keys each process of single puts has")
     parser.add_argument("--limit", type=float, default=0.1, help="the greatest age allowed on a fast disk, in seconds")
+    parser.add_argument("--large", action="store_true", help="put only values of 1 MiB")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     test = LossAges(options)
