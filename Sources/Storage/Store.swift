@@ -17,9 +17,11 @@ package final class Store: Sendable {
   package let diskReads = DiskReads()
   /// The keys of documents whose values are in files; nil if none are.
   let keptKeys: KeptKeys?
-  /// A random number below 2⁶³. A store that is created or opened again has another one: its revisions, or what they
-  /// stand for, may not continue those of this store.
-  package let incarnation = UInt64.random(in: 1..<1 << 63)
+  /// The identity of the store's history, 1 to 2⁶³ − 1. A store that was created again, or may have lost its last commits,
+  /// has another one.
+  package let incarnation: UInt64
+  /// Where the history is recorded; nil if it ends with this object.
+  private let historyFile: StoreHistoryFile?
   private let damagedIndexes: Atomic<Bool>
   private let mutex: Lock<EntryMap>
 
@@ -33,13 +35,25 @@ package final class Store: Sendable {
     commitWriter = nil
     keptKeys = nil
     damagedIndexes = Atomic(false)
+    (incarnation, historyFile) = (StoreHistory.makeIncarnation(), nil)
     mutex = Lock(EntryMap(limitBytes: limit?.bytes, budgets: budgets))
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.
-  package init(
+  package convenience init(
     name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
-    durability: Durability, keptKeys: KeptKeys? = nil, hasDamagedIndexes: Bool = false
+    durability: Durability
+  ) {
+    self.init(
+      name: name, engine: kind, map: map, writingTo: engine, durability: durability,
+      incarnation: StoreHistory.makeIncarnation(), recordedIn: nil, keptKeys: nil, hasDamagedIndexes: false)
+  }
+
+  /// - Parameter historyFile: Where the store's history is recorded as closed when it is.
+  private init(
+    name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
+    durability: Durability, incarnation: UInt64, recordedIn historyFile: StoreHistoryFile?, keptKeys: KeptKeys?,
+    hasDamagedIndexes: Bool
   ) {
     self.name = name
     self.engine = kind
@@ -48,6 +62,7 @@ package final class Store: Sendable {
     self.commitWriter = commitWriter
     self.keptKeys = keptKeys
     damagedIndexes = Atomic(hasDamagedIndexes)
+    (self.incarnation, self.historyFile) = (incarnation, historyFile)
     mutex = Lock(map)
     commitWriter.start(self)
   }
@@ -66,6 +81,19 @@ package final class Store: Sendable {
   /// Writes the outstanding commits of a durable store and closes its engine. The store accepts no writes afterwards.
   package func close() {
     commitWriter?.stop()
+    recordClosing()
+  }
+
+  /// Records that all commits have been written, so that the history continues when the store is next opened.
+  private func recordClosing() {
+    guard let historyFile, let commitWriter, commitWriter.failure == nil else { return }
+    let history: StoreHistory? = access { map in
+      guard !map.isDropped, commitWriter.isDurable(map.revision) else { return nil }
+      return StoreHistory(
+        incarnation: incarnation, state: .closed, revision: map.revision, commitRevision: map.commitRevision)
+    }
+    // Without the record, another history begins then, which is always right.
+    if let history { try? historyFile.write(history) }
   }
 
   /// Runs `body` with exclusive access to the map. Keep it short, and never call `access` of any store from inside.
@@ -155,6 +183,8 @@ extension Store {
       if requiresIndexes { throw error }
       indexDamage = error
     }
+    let historyFile = data.historyFile(of: description.name)
+    let recorded = try historyFile.read()
     var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
@@ -164,15 +194,20 @@ extension Store {
       opening.remarks.append(
         "\(indexDamage.summary); the store is served without indexes, until they are created again")
     }
+    let history = StoreHistory.opened(
+      after: recorded, commitRevision: map.revision, description.durability, now: now.wall)
+    map.skipRevisions(through: history.revision)
     opening.entries = map.order.count
     opening.revision = map.revision
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
       name: description.name, engine: description.engine, map: map, writingTo: engine,
-      durability: description.durability,
+      durability: description.durability, incarnation: history.incarnation, recordedIn: historyFile,
       keptKeys: description.engine.separatesValues ? data.keptKeys(of: description.name) : nil,
       hasDamagedIndexes: indexDamage != nil)
     do {
+      // Before any client can write.
+      try historyFile.write(history)
       try store.restoreIndexes(indexes)
     } catch {
       store.close()

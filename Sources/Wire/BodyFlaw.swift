@@ -137,9 +137,9 @@ public enum BodyFlaw {
     guard let flags = body.integer(at: 0, as: UInt8.self), let prefix = body.integer(at: 2, as: UInt16.self),
       body.byteCount >= WatchRequest.headerSize
     else { return tooShort(body, WatchRequest.headerSize) }
-    if flags & ~WatchRequest.keysOnly != 0 { return "unknown flags: \(flags)" }
+    if flags & ~(WatchRequest.keysOnly | WatchRequest.incarnation) != 0 { return "unknown flags: \(flags)" }
     if body.integer(at: 1, as: UInt8.self) != 0 || body.integer(at: 4, as: UInt32.self) != 0 { return notZero }
-    return sizes(WatchRequest.headerSize + Int(prefix), body)
+    return sizes(WatchRequest.prefixOffset(flags) + Int(prefix), body)
   }
 
   /// The flaw of the body of a find, aggregate or change-matching request.

@@ -12,9 +12,11 @@ public enum Features {
   public static let ranges: UInt32 = 2
   /// Writing a value that arrives in parts.
   public static let uploads: UInt32 = 4
+  /// Watches that follow one incarnation of a store.
+  public static let incarnations: UInt32 = 8
 
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads
+  public static let all = documents | ranges | uploads | incarnations
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

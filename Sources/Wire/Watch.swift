@@ -2,24 +2,32 @@
 /// from.
 public struct WatchRequest: Equatable, Sendable {
   public static let keysOnly: UInt8 = 2
+  /// An incarnation follows the header.
+  public static let incarnation: UInt8 = 4
   static let headerSize = 16
 
   public let isKeysOnly: Bool
   /// The first revision to send changes of; 0 for changes from now on.
   public let from: UInt64
+  /// The incarnation of the store that the client has watched, or 0 for any store; nil if the client asks for none.
+  public let incarnation: UInt64?
   public let prefix: Range<Int>
 
   public init?(_ body: RawSpan) {
     guard
-      let flags = body.integer(at: 0, as: UInt8.self), flags & ~Self.keysOnly == 0,
+      let flags = body.integer(at: 0, as: UInt8.self), flags & ~(Self.keysOnly | Self.incarnation) == 0,
       body.integer(at: 1, as: UInt8.self) == 0,
       let prefixSize = body.integer(at: 2, as: UInt16.self), body.integer(at: 4, as: UInt32.self) == 0,
-      let from = body.integer(at: 8, as: UInt64.self), Self.headerSize + Int(prefixSize) == body.byteCount
+      let from = body.integer(at: 8, as: UInt64.self), Self.prefixOffset(flags) + Int(prefixSize) == body.byteCount
     else { return nil }
     isKeysOnly = flags & Self.keysOnly != 0
     self.from = from
-    prefix = Self.headerSize..<body.byteCount
+    incarnation = flags & Self.incarnation == 0 ? nil : body.integer(at: Self.headerSize, as: UInt64.self)
+    prefix = Self.prefixOffset(flags)..<body.byteCount
   }
+
+  /// Returns where the prefix begins in a body with these flags.
+  static func prefixOffset(_ flags: UInt8) -> Int { headerSize + (flags & incarnation == 0 ? 0 : 8) }
 }
 
 /// The kinds of a change record: `Protocol/wire.md` §6.5.
@@ -30,6 +38,8 @@ public enum ChangeKind: UInt8, Sendable {
   case allDeleted = 4
   /// The server no longer keeps the changes up to the record's revision that the watch has not seen.
   case lost = 5
+  /// Not a change: the record has the store's incarnation in place of a revision.
+  case incarnation = 6
 }
 
 /// A change record of a watch: `Protocol/wire.md` §6.5. Key and value are ranges of the span that the record was
@@ -79,9 +89,13 @@ public struct ChangeRecord: Equatable, Sendable {
 
 extension ByteBuffer {
   /// Appends the body of a watch request.
-  public mutating func appendWatch(from: UInt64, prefix: RawSpan, keysOnly: Bool) {
-    append(UInt64(keysOnly ? WatchRequest.keysOnly : 0) | UInt64(UInt16(prefix.byteCount)) << 16)
+  /// - Parameter incarnation: The incarnation of the store that the client has watched, or 0 for any store; nil if the
+  ///   reply need not have one.
+  public mutating func appendWatch(from: UInt64, incarnation: UInt64? = nil, prefix: RawSpan, keysOnly: Bool) {
+    let flags = (keysOnly ? WatchRequest.keysOnly : 0) | (incarnation == nil ? 0 : WatchRequest.incarnation)
+    append(UInt64(flags) | UInt64(UInt16(prefix.byteCount)) << 16)
     append(from)
+    if let incarnation { append(incarnation) }
     append(prefix)
   }
 

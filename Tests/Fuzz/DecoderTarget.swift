@@ -164,7 +164,9 @@ private func decodeEntries(_ body: RawSpan) {
 private func decodeWatch(_ body: RawSpan) {
   if let watch = WatchRequest(body) {
     var encoded = ByteBuffer()
-    encoded.appendWatch(from: watch.from, prefix: body.extracting(watch.prefix), keysOnly: watch.isKeysOnly)
+    encoded.appendWatch(
+      from: watch.from, incarnation: watch.incarnation, prefix: body.extracting(watch.prefix),
+      keysOnly: watch.isKeysOnly)
     check(encoded.toArray() == body.toArray())
   }
   var offset = 0

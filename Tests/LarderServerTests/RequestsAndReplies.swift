@@ -218,9 +218,12 @@ enum Request {
     return make(operation, id: id, buffer.toArray())
   }
 
-  static func watch(id: UInt32, from: UInt64 = 0, prefix: String = "", keysOnly: Bool = false) -> [UInt8] {
+  static func watch(
+    id: UInt32, from: UInt64 = 0, incarnation: UInt64? = nil, prefix: String = "", keysOnly: Bool = false
+  ) -> [UInt8] {
     var buffer = ByteBuffer()
-    unsafe buffer.appendWatch(from: from, prefix: Array(prefix.utf8).span.bytes, keysOnly: keysOnly)
+    unsafe buffer.appendWatch(
+      from: from, incarnation: incarnation, prefix: Array(prefix.utf8).span.bytes, keysOnly: keysOnly)
     return make(.watch, id: id, buffer.toArray())
   }
 

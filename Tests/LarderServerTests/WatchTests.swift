@@ -224,6 +224,50 @@ extension ServerTests {
       #expect(try client.call(Request.put("a", [1], id: 3)).changes.map(\.revision) != [5])
     }
 
+    @Test func `the error of lost changes says why they are lost`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      for _ in 0..<5 { #expect(try client.call(Request.put("a", [1], id: 3)).isDone) }
+      for (from, incarnation, message) in [
+        (5, nil, "changes up to revision 5 are no longer kept; read the store and watch it from 6"),
+        (
+          7, nil,
+          "the watch is from revision 7, but the store has only reached revision 5; read the store and watch it from 6"
+        ),
+        (
+          6, 1,
+          "this is not the store that was watched before: it has been created again, or may have lost its last changes; "
+            + "read the store and watch it from 6"
+        ),
+      ] as [(UInt64, UInt64?, String)] {
+        #expect(try client.call(Request.watch(id: 8, from: from, incarnation: incarnation)).changes.last?.kind == .lost)
+        #expect(try client.receive().message == message)
+      }
+    }
+
+    @Test func `a watch follows the incarnation of a store that it asks for, and no other`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      #expect(try client.call(Request.put("a", [1], id: 3)).isDone)
+      let incarnation = try #require(try client.figures(store: 1)["incarnation"])
+      #expect((1..<1 << 63).contains(incarnation))
+      let record = TestChange(kind: .incarnation, revision: incarnation)
+      for (id, from, asked) in [(50, 0, 0), (51, 2, 0), (52, 2, incarnation), (53, 0, incarnation)]
+        as [(UInt32, UInt64, UInt64)]
+      {
+        let first = try client.call(Request.watch(id: id, from: from, incarnation: asked, prefix: "a"))
+        #expect(first.more && first.through == 1 && first.changes == [record], "\(id)")
+      }
+      #expect(try client.call(Request.put("a", [2], id: 3)).isDone)
+      for _ in 50...53 { #expect(try client.receive().changes == [TestChange(key: "a", value: [2], revision: 2)]) }
+      for from in [0, 1, 2, 3, 7] as [UInt64] {
+        let first = try client.call(Request.watch(id: 60, from: from, incarnation: incarnation ^ 1))
+        #expect(first.more && first.through == (from == 0 ? 2 : from - 1))
+        #expect(first.changes == [record, TestChange(kind: .lost, revision: 2)], "from \(from)")
+        #expect(try client.receive().isError(.changesLost, id: 60))
+      }
+    }
+
     @Test func `a client that reconnects soon misses nothing`() throws {
       let server = try TestServer()
       let writer = try server.connect()
@@ -370,7 +414,7 @@ private struct WatchModel {
           #expect(values.removeValue(forKey: change.key) != nil)
           revisions[change.key] = nil
         case .allDeleted: (values, revisions) = ([:], [:])
-        case .lost: Issue.record("lost")
+        case .lost, .incarnation: Issue.record("\(change)")
         }
       }
       #expect(frame.through == last || frame.through == last - 1)

@@ -202,6 +202,116 @@ import Wire
     _ = server.end(with: SIGTERM)
   }
 
+  /// Returns the error of a watch that must not have another commit.
+  private func loss(_ watch: inout RemoteStore.Watch.AsyncIterator) async -> LarderError? {
+    do throws(LarderError) {
+      Issue.record("\(String(describing: try await watch.next()))")
+      return nil
+    } catch { return error }
+  }
+
+  @Test func `a watch never continues in another store that has the revisions that it expects`() async throws {
+    let folder = try TemporaryFolder()
+    let address = "unix:\(folder.path)/larder.sock"
+    var server = try ServerProcess(address: address, store: "items")
+    let client = try LarderClient(address)
+    let items = client.store("items")
+    var watch = items.watch().makeAsyncIterator()
+    _ = try await watch.start()
+    try await items.put("a", [1])
+    #expect(try await watch.next()?.revision == 1)
+    let incarnation = try #require(watch.incarnation)
+    _ = server.end(with: SIGKILL)
+    server = try ServerProcess(address: address, store: "items")
+    // The new store keeps its changes from the first one on, and has reached a higher revision.
+    var other = items.watch().makeAsyncIterator()
+    #expect(try await other.start() == 0)
+    for key in ["b", "c", "d"] { try await items.put(key, [1]) }
+    let error = await loss(&watch)
+    #expect(error?.kind == .changesLost && error?.message.contains("not the store that was watched") == true)
+    var fresh = items.watch(from: 2, incarnation: incarnation).makeAsyncIterator()
+    do throws(LarderError) {
+      _ = try await fresh.start()
+      Issue.record("a watch of another store")
+    } catch { #expect(error.kind == .changesLost) }
+    // Without an incarnation, the caller takes whatever the store has.
+    var any = items.watch(from: 2).makeAsyncIterator()
+    #expect(try await any.start() == 1 && any.incarnation != incarnation)
+    #expect(try await any.next()?.revision == 2)
+    // A store that is created again is another one, too.
+    try await client.dropStore("items")
+    try await client.createStore("items", engine: "memory")
+    var again = items.watch(from: 1, incarnation: any.incarnation).makeAsyncIterator()
+    #expect(await loss(&again)?.kind == .changesLost)
+    await client.shutdown()
+    _ = server.end(with: SIGTERM)
+  }
+
+  @Test(arguments: ["log", "directory"]) func `after a kill, a store goes on beyond what its clients know, or with it`(
+    engine: String
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let address = "unix:\(folder.path)/larder.sock"
+    let options = [
+      "--data", "\(folder.path)/data", "--store", "safe=\(engine)", "--store", "brief=\(engine)?durability=none",
+    ]
+    var server = try ServerProcess(address: address, options: options)
+    let client = try LarderClient(address)
+    let (safe, brief) = (client.store("safe"), client.store("brief"))
+    let seen = Lock<[UInt64]>([])
+    let watching = Task {
+      for try await commit in safe.watch() { seen.withLock { $0.append(commit.revision) } }
+    }
+    try await waitForWatch(safe)
+    var briefWatch = brief.watch().makeAsyncIterator()
+    _ = try await briefWatch.start()
+    var last: UInt64 = 0
+    for round: UInt8 in 0..<3 {
+      let revision = try await safe.put("k", [round])
+      for _ in 0..<50 { last = try await brief.put("k", [round]) }
+      // What the watch has not seen before the kill is lost to it.
+      while seen.withLock({ $0.last }) != revision { try await Task.sleep(for: .milliseconds(1)) }
+      _ = server.end(with: SIGKILL)
+      server = try ServerProcess(address: address, options: options)
+      // The watch of what a crash can't take continues.
+      try await waitForWatch(safe)
+      #expect(try #require(await brief.stats()["revision"]) > last)
+      let error = await { () async -> LarderError? in
+        do throws(LarderError) {
+          while try await briefWatch.next() != nil {}
+          return nil
+        } catch { return error }
+      }()
+      #expect(error?.kind == .changesLost && error?.message.contains("not the store that was watched") == true)
+      #expect(try await brief.put("k", [round]) > last)
+      briefWatch = brief.watch().makeAsyncIterator()
+      _ = try await briefWatch.start()
+    }
+    #expect(seen.withLock { $0 } == [1, 2, 3])
+    watching.cancel()
+    await client.shutdown()
+    _ = server.end(with: SIGTERM)
+  }
+
+  @Test func `a server without incarnations is watched without them`() async throws {
+    let server = try FakeServer()
+    let bodies = Lock<[[UInt8]]>([])
+    server.set { request in
+      guard request.operation == .watch else { return .answer }
+      bodies.withLock { $0.append(request.body) }
+      return .send(Self.firstFrame(id: request.id))
+    }
+    let client = try LarderClient(server.address)
+    var watch = client.store("items").watch().makeAsyncIterator()
+    #expect(try await watch.start() == 0 && watch.incarnation == nil)
+    #expect(bodies.withLock { $0 } == [[UInt8](repeating: 0, count: 16)])
+    var other = client.store("items").watch(from: 1, incarnation: 5).makeAsyncIterator()
+    do throws(LarderError) {
+      _ = try await other.start()
+      Issue.record("a watch of an unknown store")
+    } catch { #expect(error.kind == .changesLost && error.message.contains("too old")) }
+  }
+
   @Test func `a server that goes silent during an idle watch is noticed`() async throws {
     let server = try FakeServer()
     let isSilent = Lock(false)

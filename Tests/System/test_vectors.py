@@ -114,7 +114,8 @@ def encode_body(frame: Frame) -> bytes:
         case Operation.all:
             return wire.encode_all(**range_of(frame))
         case Operation.watch:
-            return wire.encode_watch(frame["from"], bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False))
+            prefix, keys_only = bytes.fromhex(frame["prefixHex"]), frame.get("keysOnly", False)
+            return wire.encode_watch(frame["from"], prefix, keys_only, frame.get("incarnation"))
         case Operation.find:
             texts = [frame[name] for name in ("selector", "sort", "fields", "bookmark")]
             flags = [frame.get(name, False) for name in ("countOnly", "explain")]

@@ -26,6 +26,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var mostKeys: UInt32?
   // Watches.
   private var from: UInt64?
+  private var incarnation: UInt64?
   private var through: UInt64?
   private var changes: [RecordFields]?
   // Stores.
@@ -162,7 +163,8 @@ extension Fields {
     case .connections: buffer.append(most!)
     case .watch:
       let prefix = [UInt8](hex: prefixHex!)
-      unsafe buffer.appendWatch(from: from!, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
+      unsafe buffer.appendWatch(
+        from: from!, incarnation: incarnation, prefix: prefix.span.bytes, keysOnly: keysOnly ?? false)
     case .find: appendFind(to: &buffer)
     case .aggregate:
       let (selector, aggregation) = (Array(selector!.utf8), Array(aggregation!.utf8))
@@ -250,7 +252,7 @@ extension Fields {
     case .page, .all: return decodeScan(operation, body)
     case .watch:
       guard let watch = WatchRequest(body) else { return false }
-      (from, prefixHex) = (watch.from, body.extracting(watch.prefix).toArray().hex)
+      (from, incarnation, prefixHex) = (watch.from, watch.incarnation, body.extracting(watch.prefix).toArray().hex)
       if watch.isKeysOnly { keysOnly = true }
     case .find: return decodeFind(body)
     case .aggregate:
@@ -552,6 +554,7 @@ extension Fields {
 extension RecordFields {
   private static let kinds: [(ChangeKind, String)] = [
     (.single, "single"), (.list, "list"), (.deleted, "deleted"), (.allDeleted, "all-deleted"), (.lost, "lost"),
+    (.incarnation, "incarnation"),
   ]
 
   fileprivate func appendChange(to buffer: inout ByteBuffer) {

@@ -11,8 +11,9 @@
             print(entry.key, entry.value)
 
 A client is one connection and belongs to one thread. Every call returns within `timeout` seconds or raises
-`LarderError`, whose `outcome` says whether the request was executed. A timeout, a notice or a lost connection closes
-the client permanently. A request that does not fit into a frame raises `ValueError`, and nothing is sent.
+`LarderError`, whose `outcome` says whether the request was executed; it is unknown, too, if the reply can't be decoded.
+A timeout, a notice or a lost connection closes the client permanently. A request that does not fit into a frame raises
+`ValueError`, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import larder_wire as wire
 from larder_wire import Change, Check, Code, ConnectionStatistics, Delete, DocumentChanges, Entry, FindResult, Hello, Key, Operation
@@ -35,9 +36,11 @@ __all__ = [
     "LarderError", "Outcome", "Range", "Store", "StoreDescription", "Update", "Watch", "Write",
 ]
 
+Decoded = TypeVar("Decoded")
+
 
 class LarderError(Exception):
-    """A request whose reply was not *done*. `code` is None if the connection failed."""
+    """A request whose reply was not *done*. `code` is None if the connection failed, or the reply can't be decoded."""
 
     def __init__(self, outcome: Outcome, code: Code | None, message: str) -> None:
         super().__init__(f"{code.name if code is not None else 'connection'}: {message}" if message else code.name)
@@ -107,7 +110,8 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            self.hello: Hello = wire.decode_hello(self.request(Operation.hello, wire.encode_hello(1, 1, credit, name, wire.FEATURES)))
+            hello = wire.encode_hello(1, 1, credit, name, wire.FEATURES)
+            self.hello: Hello = _decoded(wire.decode_hello, self.request(Operation.hello, hello))
         except BaseException:
             self.close()
             raise
@@ -123,32 +127,32 @@ class Client:
         self._failure = self._failure or LarderError(Outcome.unknown, None, "the client is closed")
 
     def ping(self) -> None:
-        wire.decode_nothing(self.request(Operation.ping))
+        _decoded(wire.decode_nothing, self.request(Operation.ping))
 
     def stats(self) -> dict[str, int]:
-        return wire.decode_stats(self.request(Operation.stats))
+        return _decoded(wire.decode_stats, self.request(Operation.stats))
 
     def slow_log(self) -> list[SlowLogRecord]:
         """Returns slow wakeups, the latest first."""
-        return wire.decode_slow_log(self.request(Operation.slow_log))
+        return _decoded(wire.decode_slow_log, self.request(Operation.slow_log))
 
     def connections(self, limit: int = 256) -> list[ConnectionStatistics]:
         """Returns connections, the busiest (in requests per second) first."""
-        return wire.decode_connections(self.request(Operation.connections, wire.encode_connections(limit)))
+        return _decoded(wire.decode_connections, self.request(Operation.connections, wire.encode_connections(limit)))
 
     def open(self, name: str) -> Store:
-        handle, engine = wire.decode_store_open(self.request(Operation.store_open, name.encode()))
+        handle, engine = _decoded(wire.decode_store_open, self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)
 
     def create(self, name: str, specification: str = "memory") -> None:
         """Creates a store with an engine and its options, such as `log?durability=interval:1s` (§6.2)."""
-        wire.decode_nothing(self.request(Operation.store_create, wire.encode_store_create(name, specification)))
+        _decoded(wire.decode_nothing, self.request(Operation.store_create, wire.encode_store_create(name, specification)))
 
     def stores(self) -> list[StoreDescription]:
-        return wire.decode_store_list(self.request(Operation.store_list))
+        return _decoded(wire.decode_store_list, self.request(Operation.store_list))
 
     def drop(self, name: str) -> None:
-        wire.decode_nothing(self.request(Operation.store_drop, name.encode()))
+        _decoded(wire.decode_nothing, self.request(Operation.store_drop, name.encode()))
 
     # Raw requests: `request` for a single reply, or `send` and `receive`, with up to `hello.max_requests` in flight.
 
@@ -241,14 +245,14 @@ class Store:
         self.client, self.name, self.engine, self.handle = client, name, engine, handle
 
     def close(self) -> None:
-        wire.decode_nothing(self._request(Operation.store_close))
+        _decoded(wire.decode_nothing, self._request(Operation.store_close))
 
     def stats(self) -> dict[str, int]:
-        return wire.decode_stats(self._request(Operation.stats))
+        return _decoded(wire.decode_stats, self._request(Operation.stats))
 
     def get(self, key: Key) -> Entry | None:
         try:
-            (entry,) = wire.decode_records(self._request(Operation.get, wire.encode_key(key)))
+            entry = _decoded(_only_entry, self._request(Operation.get, wire.encode_key(key)))
         except LarderError as error:
             if error.code == Code.notFound:
                 return None
@@ -258,7 +262,7 @@ class Store:
     def get_range(self, key: Key, offset: int, count: int, if_revision: int | None = None) -> Range | None:
         """Returns up to `count` bytes of a single value from `offset` on, with the size of the value."""
         try:
-            return wire.decode_range(self._request(Operation.get_range, wire.encode_range(key, offset, count, if_revision)))
+            return _decoded(wire.decode_range, self._request(Operation.get_range, wire.encode_range(key, offset, count, if_revision)))
         except LarderError as error:
             if error.code == Code.notFound:
                 return None
@@ -267,7 +271,10 @@ class Store:
     def get_many(self, keys: Iterable[Key]) -> list[Entry | None]:
         """Returns each key's entry or None, all from one snapshot."""
         keys = list(keys)
-        return [_named(entry, key) for key, entry in zip(keys, self._stream(Operation.get_many, wire.encode_keys(keys)), strict=True)]
+        entries = list(self._stream(Operation.get_many, wire.encode_keys(keys)))
+        if len(entries) != len(keys):
+            raise LarderError(Outcome.unknown, None, f"the reply has {len(entries)} entries for {len(keys)} keys")
+        return [_named(entry, key) for key, entry in zip(keys, entries)]
 
     def put(
         self,
@@ -279,7 +286,7 @@ class Store:
     ) -> int:
         """Writes an entry and returns its revision."""
         write = Write(key, value, expire_after_milliseconds, if_absent, if_revision)
-        return wire.decode_integer(self._request(Operation.put, wire.encode_write(write)))
+        return _decoded(wire.decode_integer, self._request(Operation.put, wire.encode_write(write)))
 
     def put_chunks(
         self,
@@ -290,14 +297,14 @@ class Store:
         if_revision: int | None = None,
     ) -> int:
         """Writes a single value that arrives in chunks, in one step at the end. Returns the entry's revision."""
-        upload = wire.decode_integer(self._request(Operation.upload_begin))
+        upload = _decoded(wire.decode_integer, self._request(Operation.upload_begin))
         try:
             size = 0
             for chunk in chunks:
                 self.client.request(Operation.upload_part, wire.encode_upload_part(upload, size, chunk))
                 size += len(chunk)
             write = Write(key, b"", expire_after_milliseconds, if_absent, if_revision)
-            return wire.decode_integer(self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
+            return _decoded(wire.decode_integer, self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
         except BaseException as error:
             # The server discards the upload of a connection that ends.
             if not isinstance(error, LarderError) or error.code is not None:
@@ -306,22 +313,22 @@ class Store:
 
     def put_many(self, writes: Iterable[Write]) -> int:
         """Writes all entries, or none if a condition fails. Returns their common revision (0 for no writes)."""
-        return wire.decode_integer(self._request(Operation.put_many, wire.encode_writes(writes)))
+        return _decoded(wire.decode_integer, self._request(Operation.put_many, wire.encode_writes(writes)))
 
     def delete(self, key: Key, if_revision: int | None = None) -> bool:
         """Returns whether the entry existed."""
-        return wire.decode_integer(self._request(Operation.delete, wire.encode_delete(key, if_revision))) == 1
+        return _decoded(wire.decode_integer, self._request(Operation.delete, wire.encode_delete(key, if_revision))) == 1
 
     def delete_many(self, keys: Iterable[Key]) -> int:
         """Returns the number of deleted entries."""
-        return wire.decode_integer(self._request(Operation.delete_many, wire.encode_keys(keys)))
+        return _decoded(wire.decode_integer, self._request(Operation.delete_many, wire.encode_keys(keys)))
 
     def delete_all(self) -> int:
         """Returns the number of deleted entries."""
-        return wire.decode_integer(self._request(Operation.delete_all))
+        return _decoded(wire.decode_integer, self._request(Operation.delete_all))
 
     def count(self, prefix: Key = b"") -> int:
-        return wire.decode_integer(self._request(Operation.count, wire.encode_key(prefix)))
+        return _decoded(wire.decode_integer, self._request(Operation.count, wire.encode_key(prefix)))
 
     def page(
         self,
@@ -338,9 +345,20 @@ class Store:
     def all(self, prefix: Key = b"", cursor: Key | None = None, reverse: bool = False, keys_only: bool = False) -> ReplyStream:
         return self._stream(Operation.all, wire.encode_all(prefix, cursor, reverse, keys_only))
 
-    def watch(self, from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> Watch:
-        """Watches the changes since a revision, or only future ones."""
-        body = wire.encode_watch(from_revision, prefix, keys_only)
+    def watch(
+        self, from_revision: int = 0, prefix: Key = b"", keys_only: bool = False, incarnation: int | None = None
+    ) -> Watch:
+        """Watches the changes since a revision, or only future ones.
+
+        To continue an earlier watch, pass its `incarnation` and its `through` plus one. Changes are lost if the store has
+        another incarnation by now. None stands for any incarnation.
+        """
+        if self.client.hello.features & wire.INCARNATIONS:
+            incarnation = incarnation or 0
+        elif incarnation is not None:
+            message = "the server is too old to tell whether the store is the same"
+            raise LarderError(Outcome.not_executed, Code.unknownOperation, message)
+        body = wire.encode_watch(from_revision, prefix, keys_only, incarnation)
         return Watch(self.client, self.client.send(Operation.watch, body, self.handle))
 
     def find(
@@ -372,7 +390,7 @@ class Store:
     ) -> dict[str, Any]:
         """Returns how the server finds documents: the plan, and why it is the best one."""
         texts = (_text(selector), _text(sort), _text(fields), bookmark)
-        return json.loads(self._result(wire.encode_find(*texts, limit, skip, explain=True, index=index)).text)
+        return _decoded(json.loads, self._result(wire.encode_find(*texts, limit, skip, explain=True, index=index)).text)
 
     def count_documents(self, selector: dict[str, Any] | None = None, index: str = "") -> int:
         """Returns the number of documents that match a selector."""
@@ -387,31 +405,30 @@ class Store:
         """
         aggregation = {"by": by or [], "compute": ["count"] if compute is None else compute}
         body = wire.encode_aggregate(_text(selector), _text(aggregation))
-        groups = [json.loads(entry.value) for entry in self._found(Operation.aggregate, body)]
-        return [tuple([value[0] if value else None for value in group[name]] for name in ("by", "values")) for group in groups]
+        return [_decoded(_group, entry.value) for entry in self._found(Operation.aggregate, body)]
 
     def distinct(self, path: str, selector: dict[str, Any] | None = None) -> list[Any]:
         """Returns the different values of a field; of an array, the elements."""
         body = wire.encode_aggregate(_text(selector), _text({"by": [path], "compute": []}))
-        groups = [json.loads(entry.value)["by"][0] for entry in self._found(Operation.aggregate, body)]
+        groups = [_decoded(_first_values, entry.value) for entry in self._found(Operation.aggregate, body)]
         return [value for values in groups for value in values]
 
     def update_matching(self, selector: dict[str, Any], update: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
         """Updates all documents that match a selector in one step, or returns what that would change."""
         body = wire.encode_change_matching(_text(selector), _text(update), dry_run)
-        return wire.decode_document_changes(self._request(Operation.change_matching, body))
+        return _decoded(wire.decode_document_changes, self._request(Operation.change_matching, body))
 
     def delete_matching(self, selector: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
         """Deletes all documents that match a selector in one step, or returns what that would delete."""
         body = wire.encode_change_matching(_text(selector), None, dry_run)
-        return wire.decode_document_changes(self._request(Operation.change_matching, body))
+        return _decoded(wire.decode_document_changes, self._request(Operation.change_matching, body))
 
     def apply(self, operations: Iterable[Write | Delete | Update | Check]) -> int:
         """Executes all operations in one step, or none, and returns the revision; 0 if nothing was written.
 
         If a condition does not hold, the error has the code `conditionFailed` and names the operation, counted from 1.
         """
-        return wire.decode_integer(self._request(Operation.apply, wire.encode_apply(operations)))
+        return _decoded(wire.decode_integer, self._request(Operation.apply, wire.encode_apply(operations)))
 
     def ensure_index(self, fields: list[Any], where: dict[str, Any] | None = None, name: str | None = None) -> str:
         """Creates an index, unless it exists, and returns its name. The server builds it in the background.
@@ -420,14 +437,14 @@ class Store:
         """
         definition = {"name": name, "fields": fields, "where": where}
         text = _text({member: value for member, value in definition.items() if value is not None})
-        return wire.decode_index_ensure(self._request(Operation.index_ensure, text.encode()))[1]
+        return _decoded(wire.decode_index_ensure, self._request(Operation.index_ensure, text.encode()))[1]
 
     def delete_index(self, name: str) -> None:
-        wire.decode_nothing(self._request(Operation.index_delete, name.encode()))
+        _decoded(wire.decode_nothing, self._request(Operation.index_delete, name.encode()))
 
     def indexes(self) -> list[dict[str, Any]]:
         """Returns the indexes with their state and figures, sorted by name."""
-        return json.loads(self._request(Operation.index_list))
+        return _decoded(json.loads, self._request(Operation.index_list))
 
     def wait_for_index(self, name: str, timeout: float = 60) -> dict[str, Any]:
         """Waits until an index is ready, and returns its state and figures."""
@@ -451,6 +468,8 @@ class Store:
         """Returns the result of a find that returns no documents."""
         found = self._found(Operation.find, body)
         list(found)
+        if found.result is None:
+            raise LarderError(Outcome.unknown, None, "the reply ends without a result")
         return found.result
 
     def _request(self, operation: Operation, body: bytes = b"") -> bytes:
@@ -464,6 +483,28 @@ def _text(part: object) -> str:
     return "" if part is None else json.dumps(part, ensure_ascii=False)
 
 
+def _decoded(decode: Callable[[Any], Decoded], body: bytes | str) -> Decoded:
+    """Decodes the body of a reply. The request was executed, but this client can't tell with which result."""
+    try:
+        return decode(body)
+    except (wire.WireError, ValueError, LookupError, TypeError) as error:
+        raise LarderError(Outcome.unknown, None, f"the reply can't be decoded: {error}") from error
+
+
+def _group(value: bytes) -> tuple[list[Any], list[Any]]:
+    group = json.loads(value)
+    return tuple([value[0] if value else None for value in group[name]] for name in ("by", "values"))
+
+
+def _first_values(value: bytes) -> list[Any]:
+    return json.loads(value)["by"][0]
+
+
+def _only_entry(body: bytes) -> Entry | None:
+    (entry,) = wire.decode_records(body)
+    return entry
+
+
 def _named(entry: Entry | None, key: Key) -> Entry | None:
     return entry and replace(entry, key=key if isinstance(key, str) else key.decode())
 
@@ -472,14 +513,17 @@ class Watch:
     """The changes of a store (§6.5). A watch ends only with `cancel` or an error such as *changesLost*.
 
     `through` is the revision up to which all changes have arrived. After a loss, `lost` is the newest revision with a
-    missing change.
+    missing change; it is set at once if the watch begins too late. `incarnation` is the identity of the store's history;
+    None if the server is too old to tell.
     """
 
     def __init__(self, client: Client, id: int) -> None:
         self._client, self.id = client, id
         self._size = 0
         self.lost: int | None = None
-        self.through, _ = self._take()
+        self.incarnation: int | None = None
+        self.through = 0
+        self._take()
 
     def __enter__(self) -> Self:
         return self
@@ -490,10 +534,7 @@ class Watch:
     def next_changes(self) -> list[Change]:
         """Returns the changes of the next frame. If none arrives within the client's timeout, the client is closed."""
         self._client.send_frame(Operation.credit, self.id, wire.encode_credit(self._size))
-        self.through, changes = self._take()
-        if changes and changes[-1].kind == wire.ChangeKind.lost:
-            self.lost = changes.pop().revision
-        return changes
+        return self._take()
 
     def cancel(self) -> None:
         self._client.send_frame(Operation.cancel, self.id)
@@ -504,10 +545,15 @@ class Watch:
             if error.code not in (Code.cancelled, Code.changesLost, Code.storeUnknown):
                 raise
 
-    def _take(self) -> tuple[int, list[Change]]:
+    def _take(self) -> list[Change]:
         reply = self._client.receive(self.id)
         self._size = reply.size
-        return wire.decode_changes(reply.body)
+        self.through, changes = _decoded(wire.decode_changes, reply.body)
+        if changes and changes[0].kind == wire.ChangeKind.incarnation:
+            self.incarnation = changes.pop(0).revision
+        if changes and changes[-1].kind == wire.ChangeKind.lost:
+            self.lost = changes.pop().revision
+        return changes
 
 
 class ReplyStream(Iterator[Entry | None]):
@@ -545,7 +591,7 @@ class ReplyStream(Iterator[Entry | None]):
         return self._decode(self._receive().body)
 
     def _decode(self, body: bytes) -> list[Entry | None]:
-        return wire.decode_records(body)
+        return _decoded(wire.decode_records, body)
 
     def cancel(self) -> None:
         """Ends the stream and discards its remaining records. Does nothing if the stream has ended."""
@@ -579,7 +625,7 @@ class FoundDocuments(ReplyStream):
         self.result: FindResult | None = None
 
     def _decode(self, body: bytes) -> list[Entry | None]:
-        records = wire.decode_found(body)
+        records = _decoded(wire.decode_found, body)
         if records and isinstance(records[-1], FindResult):
             self.result = records.pop()
         return records

@@ -13,7 +13,8 @@ Value = bytes | list[bytes]  # single, or the elements of a list
 
 
 DOCUMENTS, RANGES, UPLOADS = 1, 2, 4  # §3: the feature bits of documents and their indexes, ranges, and uploads
-FEATURES = DOCUMENTS | RANGES | UPLOADS
+INCARNATIONS = 8  # §3: the feature bit of watches that follow one incarnation of a store
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS
 
 
 class Operation(IntEnum):
@@ -187,12 +188,15 @@ class ConnectionStatistics:
 class ChangeKind(IntEnum):
     """§6.5."""
 
-    single, list, deleted, all_deleted, lost = range(1, 6)
+    single, list, deleted, all_deleted, lost, incarnation = range(1, 7)
 
 
 @dataclass(frozen=True)
 class Change:
-    """§6.5: a change record. The value is empty with *keys only* and for deletions."""
+    """§6.5: a change record. The value is empty with *keys only* and for deletions.
+
+    The record of an incarnation, which is no change, has the incarnation as its revision.
+    """
 
     kind: ChangeKind
     key: str
@@ -368,9 +372,14 @@ def encode_page(
     return _encode_range(prefix, cursor, reverse, keys_only, pack("IQ", limit, offset))
 
 
-def encode_watch(from_revision: int = 0, prefix: Key = b"", keys_only: bool = False) -> bytes:
+def encode_watch(
+    from_revision: int = 0, prefix: Key = b"", keys_only: bool = False, incarnation: int | None = None
+) -> bytes:
+    """With an incarnation, which is 0 for any, the first frame of the reply has the store's."""
     encoded = encode_key(prefix)
-    return pack("BBHIQ", keys_only << 1, 0, len(encoded), 0, from_revision) + encoded
+    flags = keys_only << 1 | (incarnation is not None) << 2
+    followed = b"" if incarnation is None else pack("Q", incarnation)
+    return pack("BBHIQ", flags, 0, len(encoded), 0, from_revision) + followed + encoded
 
 
 def encode_find(
@@ -431,6 +440,9 @@ class Reader:
     def rest(self) -> bytes:
         return self.bytes(len(self._body) - self._offset)
 
+    def rest_text(self) -> str:
+        return self.text(len(self._body) - self._offset)
+
     def end(self) -> Self:
         if self:
             raise WireError("the body has trailing bytes")
@@ -459,7 +471,7 @@ def decode_hello(body: bytes) -> Hello:
 def decode_store_open(body: bytes) -> tuple[int, str]:
     """Returns the handle and the engine's name."""
     reader = Reader(body)
-    return reader.integer(2), reader.rest().decode()
+    return reader.integer(2), reader.rest_text()
 
 
 def decode_store_list(body: bytes) -> list[StoreDescription]:
@@ -538,7 +550,7 @@ def decode_found(body: bytes) -> list[Entry | FindResult]:
         elif kind == 3 and not reader:
             figures = Reader(value)
             numbers = [figures.integer(8) for _ in range(4)]
-            records.append(FindResult(revision, *numbers, figures.rest().decode()))
+            records.append(FindResult(revision, *numbers, figures.rest_text()))
         else:
             raise WireError(f"a record of kind {kind} in the reply to a find")
     return records
@@ -557,7 +569,7 @@ def decode_index_ensure(body: bytes) -> tuple[bool, str]:
     created = reader.integer(1)
     if created > 1:
         raise WireError(f"an index-ensure reply with {created}")
-    return created == 1, reader.rest().decode()
+    return created == 1, reader.rest_text()
 
 
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:

@@ -33,7 +33,7 @@ private struct Follower: Sendable {
   let cache: LiveCache
   let maxSilence: UInt64
 
-  /// Up to where the changes are known, and in which store: one that was created or opened again has other revisions.
+  /// Up to where the changes are known, and of which incarnation of the store: another one has other revisions.
   private struct Track {
     var changes = CommitAssembly(keysOnly: true)
     var incarnation: UInt64?
@@ -78,17 +78,17 @@ private struct Follower: Sendable {
   private func follow(_ track: inout Track, _ didConnect: () -> Void) async throws(LarderError) {
     let before = track.changes.through == nil ? nil : try await Position(of: store)
     track.changes.restart()
-    let request = WatchStoreRequest(
-      from: track.changes.through.map { $0 + 1 } ?? 0, prefix: prefix, keysOnly: true)
-    let (body, rest) = try await store.stream(request, deadline: store.deadline)
-    guard let stream = rest else { throw .malformedReply }
+    let (body, stream) = try await store.beginWatch(
+      from: track.changes.through.map { $0 + 1 } ?? 0, incarnation: track.changes.incarnation, prefix: prefix,
+      keysOnly: true)
     try add(body, to: &track.changes)
 
     // If another store takes this one's place from here on, the stream ends.
-    let now = try await Position(of: store)
+    var incarnation = track.changes.incarnation
+    if incarnation == nil { incarnation = try await Position(of: store).incarnation }
     var isComplete = false
-    if before == nil || now.incarnation == nil || now.incarnation != track.incarnation {
-      track.incarnation = now.incarnation
+    if before == nil || incarnation == nil || incarnation != track.incarnation {
+      track.incarnation = incarnation
       cache.beginTrack()
       isComplete = true
     }

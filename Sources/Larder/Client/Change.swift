@@ -29,7 +29,7 @@ extension Change {
         Entry(key: key, value: value, revision: record.revision, expiresIn: Entry.expiry(milliseconds: record.expiry)))
     case .deleted: self = .delete(key: key)
     case .allDeleted: self = .deleteAll
-    case .lost: return nil
+    case .lost, .incarnation: return nil
     }
   }
 }

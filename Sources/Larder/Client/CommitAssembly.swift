@@ -14,6 +14,8 @@ struct CommitAssembly {
   private(set) var through: UInt64?
   /// The newest revision whose changes are missing, if the server could not keep them for the watch.
   private(set) var lostRevision: UInt64?
+  /// The incarnation of the store; nil before the first frame, or if the server doesn't tell.
+  private(set) var incarnation: UInt64?
   private let keysOnly: Bool
 
   init(keysOnly: Bool) {
@@ -41,6 +43,10 @@ struct CommitAssembly {
       if record.kind == .lost {
         lostRevision = record.revision
         break
+      }
+      if record.kind == .incarnation {
+        incarnation = record.revision
+        continue
       }
       guard record.revision > self.through ?? 0, record.revision >= incompleteRevision,
         let change = Change(record, in: body, keysOnly: keysOnly)

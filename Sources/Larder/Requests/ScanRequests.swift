@@ -67,6 +67,36 @@ struct WatchStoreRequest: Request {
   }
 }
 
+/// A watch of one incarnation of a store. The first frame of the reply has the incarnation.
+struct WatchIncarnationRequest: Request {
+  static let operation = Wire.Operation.watch
+  static let form = ReplyForm.stream
+  static let isRead = true
+  static let requiredFeatures = Features.incarnations
+  private let from: UInt64
+  private let incarnation: UInt64
+  private let prefix: String
+  private let keysOnly: Bool
+
+  /// - Parameter incarnation: 0 for any incarnation.
+  init(from: UInt64, incarnation: UInt64, prefix: String, keysOnly: Bool) {
+    self.from = from
+    self.incarnation = incarnation
+    self.prefix = prefix
+    self.keysOnly = keysOnly
+  }
+
+  var measure: RequestMeasure {
+    RequestMeasure(bodySize: 24 + prefix.utf8.count, maxKeySize: max(1, prefix.utf8.count))
+  }
+
+  func encode(into output: inout ByteBuffer) {
+    RawSpan.with(prefix) {
+      output.appendWatch(from: from, incarnation: incarnation, prefix: $0, keysOnly: keysOnly)
+    }
+  }
+}
+
 struct AllRequest: Request {
   static let operation = Wire.Operation.all
   static let form = ReplyForm.stream

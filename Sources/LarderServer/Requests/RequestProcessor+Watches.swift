@@ -15,13 +15,13 @@ extension RequestProcessor {
     let feed = map.beginWatch(
       limit: limits.maxChangeFeedBytes, notifiesImmediately: !(store.commitWriter?.gatesReplies ?? false))
     let from = request.from == 0 ? revision + 1 : request.from
-    guard from > feed.lastDroppedRevision, from - 1 <= revision else {
-      map.endWatch()
-      let lastDroppedRevision = from > feed.lastDroppedRevision ? revision : feed.lastDroppedRevision
-      return failChangesLost(id, through: from - 1, lastDroppedRevision, into: &replies).showing(revision)
-    }
     let start = replies.bytes.beginReply(id: id, more: true)
     replies.bytes.append(from - 1)
+    if request.incarnation != nil { appendIncarnation(store.incarnation, to: &replies) }
+    if let loss = loss(request, from: from, in: store, revision: revision, feed) {
+      map.endWatch()
+      return endLostFrame(start, id, loss, into: &replies).showing(revision)
+    }
     replies.bytes.endFrame(start)
     let watch = Watch(
       prefix: body.extracting(request.prefix).toArray(), isKeysOnly: request.isKeysOnly,
@@ -58,8 +58,7 @@ extension RequestProcessor {
       replies.appendError(.storeUnknown, id, "store \(store.name) was dropped")
       return false
     case .changesLost(let revision):
-      replies.truncate(to: start)
-      _ = failChangesLost(id, through: watch.throughRevision, revision, into: &replies)
+      _ = endLostFrame(start, id, .dropped(through: revision), into: &replies)
       return false
     case .appended(let isFull):
       endFrame(start, &stream, &watch, into: &replies)
@@ -138,18 +137,63 @@ extension RequestProcessor {
     stream.didSend(replies.bytes.count - start, now: now)
   }
 
-  /// Ends a watch that is too slow, or begins too early, for the changes that are kept.
-  private mutating func failChangesLost(
-    _ id: UInt32, through: UInt64, _ lastDroppedRevision: UInt64, into replies: inout ReplyBuffer
+  private mutating func appendIncarnation(_ incarnation: UInt64, to replies: inout ReplyBuffer) {
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe replies.bytes.appendChange(.incarnation, revision: incarnation, key: none, value: none)
+  }
+
+  // MARK: Lost changes
+
+  /// Why a watch can't deliver what it requests.
+  private enum Loss {
+    /// The changes up to this revision are no longer kept.
+    case dropped(through: UInt64)
+    /// The watch is from a revision that the store, which has this one, is far from.
+    case beyondRevision(UInt64, from: UInt64)
+    /// The client has watched another incarnation. This one has this revision.
+    case otherIncarnation(UInt64)
+
+    /// The newest revision with a change that the watch misses, or the store's revision.
+    var revision: UInt64 {
+      switch self {
+      case .dropped(let revision), .beyondRevision(let revision, _), .otherIncarnation(let revision): revision
+      }
+    }
+
+    var reason: String {
+      switch self {
+      case .dropped(let revision): "changes up to revision \(revision) are no longer kept"
+      case .beyondRevision(let revision, let from):
+        "the watch is from revision \(from), but the store has only reached revision \(revision)"
+      case .otherIncarnation:
+        "this is not the store that was watched before: it has been created again, or may have lost its last changes"
+      }
+    }
+  }
+
+  /// Returns why a request can't be served; nil if it can.
+  /// - Parameters:
+  ///   - from: The first revision whose changes are wanted.
+  ///   - revision: The store's revision.
+  private func loss(
+    _ request: WatchRequest, from: UInt64, in store: Store, revision: UInt64, _ feed: ChangeFeed
+  ) -> Loss? {
+    if let incarnation = request.incarnation, incarnation != 0, incarnation != store.incarnation {
+      return .otherIncarnation(revision)
+    }
+    if from <= feed.lastDroppedRevision { return .dropped(through: feed.lastDroppedRevision) }
+    return from - 1 <= revision ? nil : .beyondRevision(revision, from: from)
+  }
+
+  /// Ends the frame that begins at `start`, and with it a watch that is too slow, or requests what the store doesn't
+  /// have.
+  private mutating func endLostFrame(
+    _ start: Int, _ id: UInt32, _ loss: Loss, into replies: inout ReplyBuffer
   ) -> RequestResult {
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    let start = replies.bytes.beginReply(id: id, more: true)
-    replies.bytes.append(through)
-    unsafe replies.bytes.appendChange(.lost, revision: lastDroppedRevision, key: none, value: none)
+    unsafe replies.bytes.appendChange(.lost, revision: loss.revision, key: none, value: none)
     replies.bytes.endFrame(start)
     return replies.fail(
-      .changesLost, id,
-      "changes up to revision \(lastDroppedRevision) are no longer kept; read the store and watch it from \(lastDroppedRevision + 1)"
-    )
+      .changesLost, id, "\(loss.reason); read the store and watch it from \(loss.revision + 1)")
   }
 }

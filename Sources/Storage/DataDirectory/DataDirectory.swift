@@ -263,6 +263,8 @@ package final class DataDirectory: Sendable {
       try fileSystem.createFolder(unfinished + "/" + Self.filesName)
       try fileSystem.writeFileAtomically(
         unfinished + "/" + Self.descriptionName, through: unfinished + "/.new", Array(description.text.utf8))
+      try fileSystem.writeFileAtomically(
+        unfinished + "/" + StoreHistoryFile.name, through: unfinished + "/.new", StoreHistory.new.bytes)
       try fileSystem.syncFolder(unfinished)
       try fileSystem.rename(unfinished, to: path)
       do throws(SystemError) { try fileSystem.syncFolder(storesPath) } catch {
@@ -339,6 +341,9 @@ package final class DataDirectory: Sendable {
       try fileSystem.syncFolder(folder)
     }
   }
+
+  /// Returns the file with a store's history.
+  func historyFile(of name: StoreName) -> StoreHistoryFile { StoreHistoryFile(in: folder(of: name), on: fileSystem) }
 
   /// Returns the keys that are kept of a store's large documents.
   func keptKeys(of name: StoreName) -> KeptKeys { KeptKeys(in: folder(of: name), on: fileSystem) }

@@ -174,7 +174,7 @@ final class Compaction: @unchecked Sendable {
     let (retentions, revision) = context.read { map in
       var retentions: [Retention] = []
       chunk.visit { operation, revision, _ in retentions.append(retention(of: operation, revision, in: map)) }
-      return (retentions, map.revision)
+      return (retentions, map.commitRevision)
     }
     neededRevision = max(neededRevision, revision)
     return retentions

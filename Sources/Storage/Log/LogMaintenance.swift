@@ -32,7 +32,7 @@ struct LogMaintenance {
   private var isShortOfSpace = false
   /// The size of the log when a compaction last failed for lack of space; nil if another try may succeed.
   private var blockedByteCount: Int?
-  /// The store's revision at the beginning of the last scan.
+  /// The revision of the last commit at the beginning of the last scan.
   private var scannedRevision: UInt64 = 0
   /// The number of steps of a scan at a time on a full disk, where the commit thread pauses in between.
   private static let scanSteps = 64
@@ -68,7 +68,7 @@ struct LogMaintenance {
     }
     try writer.prepareAhead()
     let (live, isDropped, revision) = context.read { map in
-      (Self.liveByteCount(of: map), map.isDropped, map.revision)
+      (Self.liveByteCount(of: map), map.isDropped, map.commitRevision)
     }
     guard !isDropped else { return false }
     liveByteCount = live
@@ -124,7 +124,7 @@ struct LogMaintenance {
   }
 
   /// Starts the compaction of neighboring sealed segments. Discards a scan that is under way.
-  /// - Parameter revision: The store's revision.
+  /// - Parameter revision: The revision of the last commit.
   /// - Returns: Whether there is more to do now.
   mutating func compact(
     _ run: Range<Int>, revision: UInt64, on writer: inout LogWriter, _ context: any MaintenanceContext

@@ -344,7 +344,7 @@ struct LogWriter {
   // MARK: Compaction
 
   /// Returns a compaction of neighboring sealed segments.
-  /// - Parameter revision: The store's revision.
+  /// - Parameter revision: The revision of the last commit.
   mutating func makeCompaction(of run: Range<Int>, revision: UInt64) throws(SystemError) -> Compaction {
     try ensureManifest()
     return try Compaction(

@@ -26,8 +26,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// The number of changes so far. Two snapshots taken at the same count show the same state.
   var changeCount: UInt64 = 0
 
-  /// The revision of the last commit.
+  /// The revision of the last commit, or the last one that was skipped.
   package internal(set) var revision: UInt64 = 0
+  /// The last skipped revision, and that of the last commit before; nil if none was skipped.
+  private var skipped: (through: UInt64, after: UInt64)?
   /// Whether the store was dropped. The map is then empty, refuses writes and has no snapshots.
   package internal(set) var isDropped = false
 
@@ -99,6 +101,18 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     guard !order.replacedNodes.isEmpty else { return }
     snapshots.retain(nodes: order.replacedNodes)
     order.forgetReplacedNodes()
+  }
+
+  /// The revision of the last commit.
+  var commitRevision: UInt64 {
+    if let skipped, skipped.through == revision { skipped.after } else { revision }
+  }
+
+  /// Skips revisions that lost commits may have had.
+  mutating func skipRevisions(through last: UInt64) {
+    guard last > revision else { return }
+    skipped = (last, commitRevision)
+    revision = last
   }
 
   /// Removes all records. Much memory is freed on a thread of its own.

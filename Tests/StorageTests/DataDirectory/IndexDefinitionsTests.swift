@@ -48,7 +48,7 @@ struct IndexDefinitionsTests {
     #expect(try directory().indexes(of: name) == [Self.indexes[1]])
     try directory().setIndexes([], of: name)
     #expect(try directory().indexes(of: name) == [])
-    #expect(try LocalFileSystem().list(path + "/stores/a").sorted() == ["files", "indexes", "store"])
+    #expect(try LocalFileSystem().list(path + "/stores/a").sorted() == ["files", "history", "indexes", "store"])
   }
 
   @Test func `the file is as specified`() throws {
