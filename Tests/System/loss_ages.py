@@ -6,7 +6,8 @@
 A store with the durability `interval` or `none` may lose answered writes when the process is killed, but only those since
 its commit writer last wrote. Some processes put single entries, one of them many at once, or values of 1 MiB; each numbers
 its writes, so the greatest number that the restarted server has shows what is lost: a write that is missing while a later
-one is there is a violation, too. Large numbers of keys and of entries show that nothing else the engine does delays the
+one is there is a violation, too. So is a revision that was answered before the kill and is used again, and a watch that is
+resumed as if nothing were lost. Large numbers of keys and of entries show that nothing else the engine does delays the
 commit writer. The limit, in seconds, is generous, because the processes share the machine with the server, and greater on
 a slow disk. Of large values, it allows as much as the disk takes to write all that the server may have accepted.
 
@@ -29,7 +30,7 @@ from pathlib import Path
 
 from brief_case import report_violations
 from larder import Client, LarderError, Write
-from larder_wire import Operation, encode_write
+from larder_wire import Operation, decode_integer, encode_write
 from server_process import Server
 
 DURABILITIES = ("interval:100ms", "none")
@@ -60,9 +61,10 @@ LARGE = ("values of 1 MiB", [Load.LARGE] * 2)
 
 
 def put_until_killed(address: str, number: int, key_count: int, load: Load, pipe: Connection) -> None:
-    """Writes until the server ends, and sends the times at which the writes were answered."""
+    """Writes until the server ends, and sends the times at which the writes were answered, and their last revision."""
     answered: list[float] = []
     sent: list[int] = []
+    revision = 0
     try:
         with Client(address, timeout=60) as client:
             store = client.open("lossy")
@@ -75,14 +77,14 @@ def put_until_killed(address: str, number: int, key_count: int, load: Load, pipe
                     sent.append(client.send(Operation.put, encode_write(write), store.handle))
                     if len(sent) < LARGE_VALUES_SENT:
                         continue
-                    client.receive(sent.pop(0))
+                    revision = decode_integer(client.receive(sent.pop(0)).body)
                 elif load is Load.BULK:
-                    store.put_many([Write(f"{number} {key}", value) for key in range(ENTRIES_AT_ONCE)])
+                    revision = store.put_many([Write(f"{number} {key}", value) for key in range(ENTRIES_AT_ONCE)])
                 else:
-                    store.put(f"{number} {len(answered) % key_count}", value)
+                    revision = store.put(f"{number} {len(answered) % key_count}", value)
                 answered.append(time.monotonic())
     except LarderError as error:
-        pipe.send((answered, None if error.code is None else f"{error}"))
+        pipe.send((answered, revision, None if error.code is None else f"{error}"))
 
 
 class SyncProbe(threading.Thread):
@@ -150,6 +152,8 @@ class LossAges:
         with tempfile.TemporaryDirectory(prefix="larder-ages-") as name:
             directory = Path(name)
             server = self.start(directory, durability)
+            with Client(server.address) as client:
+                incarnation = client.open("lossy").stats()["incarnation"]
             pipes = []
             for number, load in enumerate(loads):
                 pipe, other_end = self.context.Pipe()
@@ -172,13 +176,30 @@ class LossAges:
                         number, key = entry.key.split()
                         value = store.get_range(entry.key, 0, 32).value if Load.LARGE in loads else entry.value
                         found[int(number)][key] = int(value)
+                self.check_history(server.address, durability, incarnation, max(revision for _, revision, _ in reports))
             finally:
                 server.kill()
         age = max(
             self.age(f"{durability}, process {number}", found[number], answered, problem, killed, load)
-            for number, ((answered, problem), load) in enumerate(zip(reports, loads))
+            for number, ((answered, _, problem), load) in enumerate(zip(reports, loads))
         )
         return age, self.options.limit + SYNCS[self.options.engine] * slowest_sync + backlog
+
+    def check_history(self, address: str, durability: str, incarnation: int, answered: int) -> None:
+        """Checks that the store goes on beyond the last answered revision, and that watches learn of it."""
+        with Client(address) as client, Client(address) as writer:
+            store = client.open("lossy")
+            watch = store.watch(answered + 1, incarnation=incarnation)
+            if watch.lost is None or watch.incarnation == incarnation:
+                self.violations.append(f"{durability}: a watch of what may be lost was resumed after revision {answered}")
+            revision = writer.open("lossy").put("0 0", b"-1")
+            if revision <= answered:
+                self.violations.append(f"{durability}: revision {revision} was used again; {answered} was answered")
+            # For clients that know nothing of incarnations.
+            if store.watch(answered + 1).lost is None:
+                self.violations.append(f"{durability}: revision {answered + 1} seems to have been used")
+            if writer.open("lossy").stats()["revision"] >= 1 << 53:
+                self.violations.append(f"{durability}: the revision {revision} is beyond 2^53")
 
     def age(
         self, name: str, found: dict[str, int], answered: list[float], problem: str | None, killed: float, load: Load

@@ -1,7 +1,7 @@
 """Watches of a store: Protocol/wire.md §6.5."""
 
 import larder_wire as wire
-from larder import Watch, Write
+from larder import LarderError, Watch, Write
 from larder_wire import Change, ChangeKind, Code, Operation
 from session_case import Case
 
@@ -63,6 +63,38 @@ class WatchChecks(Case):
             self.assertEqual((through, changes), (start - 1, [Change(ChangeKind.lost, "", b"", 2)]))
             self.assert_error(raw.reply(), id, Code.changesLost)
             self.assert_usable(raw)
+
+    def test_a_watch_that_begins_too_late_says_so_at_once(self) -> None:
+        self.store.put("a", b"")
+        for start in (1, 7):
+            watch = self.second_client().open(self.store.name).watch(from_revision=start)
+            self.assertEqual((watch.lost, watch.through), (1, start - 1))
+            with self.refuses(Code.changesLost):
+                watch.next_changes()
+        self.assertIsNone(self.second_client().open(self.store.name).watch(from_revision=2).lost)
+
+    def test_a_watch_follows_one_incarnation(self) -> None:
+        other = self.second_client()
+        first = other.open(self.store.name).watch()
+        self.store.put("a", b"1")
+        self.assertEqual([change.key for change in self.changes(first, 1)], ["a"])
+        self.assertEqual(first.incarnation, self.store.stats()["incarnation"])
+        again = self.second_client().open(self.store.name).watch(first.through + 1, incarnation=first.incarnation)
+        self.assertEqual((again.lost, again.incarnation), (None, first.incarnation))
+        again.cancel()
+        self.client.drop(self.store.name)
+        self.client.create(self.store.name)
+        self.store = self.client.open(self.store.name)
+        # The new store has the revisions that the first watch expects, and keeps their changes.
+        kept = self.second_client().open(self.store.name).watch()
+        for key in ("b", "c", "d"):
+            self.store.put(key, b"2")
+        lost = self.second_client().open(self.store.name).watch(first.through + 1, incarnation=first.incarnation)
+        self.assertEqual((lost.lost, lost.incarnation), (3, kept.incarnation))
+        self.assertNotEqual(lost.incarnation, first.incarnation)
+        with self.assertRaises(LarderError) as raised:
+            lost.next_changes()
+        self.assertIn("not the store that was watched", raised.exception.message)
 
     def test_frames_need_credit(self) -> None:
         raw = self.raw(credit=1)

@@ -566,10 +566,10 @@ def decode_document_changes(body: bytes) -> DocumentChanges:
 def decode_index_ensure(body: bytes) -> tuple[bool, str]:
     """Returns whether the index was created, and its name."""
     reader = Reader(body)
-    created = reader.integer(1)
-    if created > 1:
-        raise WireError(f"an index-ensure reply with {created}")
-    return created == 1, reader.rest_text()
+    created, name = reader.integer(1), reader.rest_text()
+    if created > 1 or not name:
+        raise WireError(f"an index-ensure reply with {created} and the name {name!r}")
+    return created == 1, name
 
 
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:

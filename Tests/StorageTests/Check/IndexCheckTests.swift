@@ -71,6 +71,6 @@ struct IndexCheckTests {
     let report = try check()
     #expect(report.isIntact && report.indexCount == 0)
     _ = try salvage(to: "out")
-    #expect(try LocalFileSystem().list(folder.file("out/stores/a")).sorted() == ["files", "store"])
+    #expect(try LocalFileSystem().list(folder.file("out/stores/a")).sorted() == ["files", "history", "store"])
   }
 }
