@@ -1,6 +1,6 @@
 import Platform
 
-/// What is known about a durable store's history outside of its engine's files: Protocol/data-directory.md, §7.
+/// What is known about a durable store's history outside of its engine's files: Protocol/data-directory.md, §8.
 ///
 /// A history continues when a store is opened and has everything that its clients may know. Otherwise another one
 /// begins, with an incarnation of its own and beyond every revision of the earlier one.
