@@ -208,8 +208,10 @@ final class DocumentJob: @unchecked Sendable {
       .failure(
         JobFailure(
           .tooManyRequests,
-          "the \(request.noun) was ended for a request of another client: this client had more unfinished finds than \
-          others, and there are \(limits.finds) in all (limits.finds); try again later")))
+          """
+          the \(request.noun) was ended for a request of another client: this client had more unfinished finds than \
+          others, and there are \(limits.finds) in all (limits.finds); try again later
+          """)))
   }
 
   private func endTurns(_ outcome: Result<JobResult, JobFailure>?) -> TurnEnd {
