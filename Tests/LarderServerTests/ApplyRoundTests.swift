@@ -32,11 +32,10 @@ extension ServerTests {
         ),
       ]
       for (name, operations, isBrief) in cases {
-        // The reply to an apply that is not brief comes after that to the next request.
-        try client.send(Request.apply(operations, id: 5) + Request.get("a", id: 6))
-        let replies = [try client.receive(), try client.receive()]
-        #expect(replies.allSatisfy { $0.isDone }, "\(name): \(replies)")
-        #expect(replies.map(\.id) == (isBrief ? [5, 6] : [6, 5]), "\(name)")
+        // Only an apply that is not brief can be canceled by what arrives with it.
+        let reply = try client.call(Request.apply(operations, id: 5) + Request.cancel(5))
+        #expect(isBrief ? reply.isDone : reply.isError(.cancelled, id: 5), "\(name): \(reply)")
+        if !isBrief { #expect(try client.call(Request.apply(operations, id: 6)).isDone, "\(name)") }
       }
     }
 

@@ -5,10 +5,14 @@ import Wire
 
 extension ServerTests {
   struct ModelTests {
-    /// Each thread has its own keys in a shared store, so that its model can predict every reply.
+    /// Each thread has its own keys in a shared store, so that its model can predict every reply. It sends requests of
+    /// all kinds together, because they are executed in the order in which they were sent.
     @Test(arguments: [false, true])
     func `sixteen clients on two workers agree with their models, to the last entry`(_ tcp: Bool) throws {
-      let server = try TestServer(workers: 2, tcp: tcp)
+      let server = try TestServer(workers: 2, tcp: tcp) {
+        $0.findTime = .seconds(60)
+        $0.finds = 1_024
+      }
       let seed = UInt64.random(in: 1...999_999)
       let models = try inParallel(16) { index in
         var run = ModelRun(client: try server.connect(credit: 1 << 24), index: index, seed: seed)
@@ -75,6 +79,8 @@ private struct ModelRun {
     case number(UInt64)
     case revision
     case conditionFailed
+    case changed(Int)
+    case found(Int)
 
     func isMet(by reply: Reply, _ entries: [TestEntry]) -> Bool {
       switch self {
@@ -86,12 +92,15 @@ private struct ModelRun {
       case .number(let number): reply.number == number
       case .revision: reply.number ?? 0 > 0
       case .conditionFailed: reply.code == .conditionFailed
+      case .changed(let count):
+        unsafe MatchingChanges(reply.body.span.bytes).map { $0.matched == count && $0.changed == count } ?? false
+      case .found(let count): unsafe FindResult(reply.body.span.bytes, at: 0)?.found == UInt64(count)
       }
     }
   }
 
   private mutating func request(_ id: UInt32) -> ([UInt8], Expectation) {
-    switch Int.random(in: 0..<9, using: &random) {
+    switch Int.random(in: 0..<12, using: &random) {
     case 0: return get(id)
     case 1, 2: return put(id)
     case 3: return putMany(id)
@@ -106,6 +115,9 @@ private struct ModelRun {
       let keys = (0..<Int.random(in: 0...6, using: &random)).map { _ in randomKey() }
       return (Request.keys(.getMany, keys, id: id), .values(keys.map { model[$0] }))
     case 7: return (Request.make(.count, id: id, Array(prefix.utf8)), .number(UInt64(model.count)))
+    case 8: return apply(id)
+    case 9: return changeMatching(id)
+    case 10: return find(id)
     default: return page(id)
     }
   }
@@ -143,9 +155,73 @@ private struct ModelRun {
     return (request, .entries(entries.dropFirst(offset).prefix(limit).map { ($0.key, $0.value) }))
   }
 
+  // MARK: Documents
+
+  /// Returns the number in a value that is a document.
+  private func number(in value: [UInt8]) -> Int? {
+    value.first == UInt8(ascii: "{") ? try? ServerTests.ApplyTests.number(in: value) : nil
+  }
+
+  /// Returns a document with its number incremented.
+  private func incremented(_ value: [UInt8], _ number: Int) -> [UInt8] {
+    let size = value.count - ServerTests.ApplyTests.document(number).count
+    return ServerTests.ApplyTests.document(number + 1, size: size)
+  }
+
+  /// Returns an apply, of which a job takes care if it has large documents or many operations.
+  private mutating func apply(_ id: UInt32) -> ([UInt8], Expectation) {
+    var operations: [TestOperation] = []
+    for _ in 0..<(Bool.random(using: &random) ? 3 : 100) {
+      let key = randomKey()
+      if let value = model[key], let number = number(in: value) {
+        operations.append(.update(key, #"{"$inc":{"n":1}}"#))
+        model[key] = incremented(value, number)
+      } else if Bool.random(using: &random) {
+        let value = randomDocument()
+        operations.append(.put(key, value))
+        model[key] = value
+      } else {
+        operations.append(.delete(key))
+        model[key] = nil
+      }
+    }
+    // So that the request certainly changes something.
+    operations.append(.put(prefix, [1]))
+    model[prefix] = [1]
+    return (Request.apply(operations, id: id), .revision)
+  }
+
+  private mutating func changeMatching(_ id: UInt32) -> ([UInt8], Expectation) {
+    let (selector, matching) = selection()
+    let deletes = Int.random(in: 0..<4, using: &random) == 0
+    for (key, number) in matching { model[key] = deletes ? nil : incremented(model[key]!, number) }
+    return (
+      Request.change(id: id, selector: selector, update: deletes ? nil : #"{"$inc":{"n":1}}"#),
+      .changed(matching.count)
+    )
+  }
+
+  private mutating func find(_ id: UInt32) -> ([UInt8], Expectation) {
+    let (selector, matching) = selection()
+    return (Request.find(id: id, countOnly: true, selector: selector), .found(matching.count))
+  }
+
+  /// Returns a selector, and the documents of this client that match it, with their numbers.
+  private mutating func selection() -> (selector: String, matching: [String: Int]) {
+    let limit = Int.random(in: 0..<120, using: &random)
+    let matching = model.compactMapValues { number(in: $0) }.filter { $0.value < limit }
+    return (#"{"_id":{"$beginsWith":"\#(prefix)"},"n":{"$lt":\#(limit)}}"#, matching)
+  }
+
+  private mutating func randomDocument() -> [UInt8] {
+    let size = Int.random(in: 0..<10, using: &random) == 0 ? 30_000 : Int.random(in: 0..<50, using: &random)
+    return ServerTests.ApplyTests.document(Int.random(in: 0..<100, using: &random), size: size)
+  }
+
   private mutating func randomKey() -> String { prefix + String(Int.random(in: 0..<30, using: &random)) }
 
   private mutating func randomValue() -> [UInt8] {
+    if Bool.random(using: &random) { return randomDocument() }
     let size = Int.random(in: 0..<20, using: &random) == 0 ? 50_000 : Int.random(in: 0..<200, using: &random)
     return [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: size)
   }

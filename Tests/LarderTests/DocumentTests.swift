@@ -46,6 +46,35 @@ import Testing
     }
   }
 
+  @Test func `a change that takes long keeps no other call waiting`() async throws {
+    try await withServer {
+      $0.limits.findTime = .seconds(60)
+    } _: { client, _ in
+      let store = client.store("items")
+      try await putDocuments(20_000, in: store)
+      func updates(_ count: Int) throws -> WriteBatch {
+        var batch = WriteBatch()
+        for number in 0..<count { try batch.increment("x", of: "\(10_000 + number)", by: 1) }
+        return batch
+      }
+      try await store.apply(updates(64))
+      #expect(try await client.busiestConnections().count == 1)
+      try await store.apply(updates(65))
+      #expect(try await client.busiestConnections().count == 2)
+      let conditions = (0..<250).map { #"{"pet.species":{"$regex":"q+\#($0)$"}}"# }.joined(separator: ",")
+      let slow = try Selector(parsing: "{\"$or\":[\(conditions)]}")
+      let increment = try DocumentUpdate(changes: [.increment("n")])
+      let update = Task { try await store.with(timeout: .seconds(60)).update(where: slow, increment) }
+      while try await client.stats()["finds"] == 0 { try await Task.sleep(for: .milliseconds(1)) }
+      try await store.put("a", [1])
+      #expect(try await store.get("a")?.bytes == [1])
+      // It goes on.
+      #expect(try await client.stats()["finds"] == 1)
+      update.cancel()
+      await #expect(throws: LarderError.self) { try await update.value }
+    }
+  }
+
   @Test func `definitions that don't go together are refused`() async throws {
     try await withServer { client, _ in
       let store = client.store("items")

@@ -242,13 +242,12 @@ class Recorder:
         return watchers
 
     def send_batch(self, session: Session) -> int:
-        """Sends some requests on one store, or a single one that others could overtake."""
+        """Sends some requests on one store."""
         store = self.rng.choice(list(self.requests))
-        requests = [self.requests[store].next() for _ in range(self.rng.choice((1, 1, 2, 4, 8)))]
-        jobs = [request for request in requests if request.is_job]
-        for request in requests if not jobs else jobs[:1]:
-            session.send(store, request)
-        return 1 if jobs else len(requests)
+        count = self.rng.choice((1, 1, 2, 4, 8))
+        for _ in range(count):
+            session.send(store, self.requests[store].next())
+        return count
 
     def receive_all(self, session: Session) -> None:
         while session.pending:

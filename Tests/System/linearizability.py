@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from larder_wire import Change, ChangeKind, Code, decode_list
 from store_model import EMPTY, Apply, Call, ChangeMatching, Changes, Content, Outcome, State, content, tag_of
-from store_reads import GetMany, Page, Revision, seen_entries, times_agree
+from store_reads import Find, GetMany, Page, Revision, seen_entries, times_agree
 
 # The server's clock may be late by a millisecond, and it counts in milliseconds.
 SLACK = 4_000_000
@@ -269,6 +269,11 @@ def accepts(call: Call, outcome: Outcome, may: list[str]) -> bool:
         # Entries of the snapshot that expire while it is sent are omitted.
         keys = {entry.key for entry in call.result}
         return [entry for entry in outcome.result if entry.key in keys or entry.key not in may] == call.result
+    if isinstance(call.request, Find) and isinstance(call.result, tuple):
+        revision, documents = call.result
+        keys = {key for key, _, _ in documents}
+        expected = [document for document in outcome.result[1] if document[0] in keys or document[0] not in may]
+        return (outcome.result[0], expected) == (revision, documents)
     if isinstance(call.request, GetMany) and isinstance(call.result, list):
         rows = zip(call.request.keys, outcome.result, call.result)
         return all(entry == found or (found is None and key in may) for key, entry, found in rows)

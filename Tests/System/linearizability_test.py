@@ -19,7 +19,7 @@ from history_recorder import KEYS, Requests
 from larder_wire import Change, ChangeKind, Code, Operation, Write
 from linearizability import Epoch, Violation, Watched, check, written_revision
 from store_model import EMPTY, Apply, Call, ChangeMatching, Remove, Request, State, content, document
-from store_reads import Get, GetMany, Page, Revision, Seen
+from store_reads import Find, Get, GetMany, Page, Revision, Seen
 
 MILLISECOND = 1_000_000
 
@@ -172,6 +172,14 @@ class HistoryTests(brief_case.BriefCase):
         self.reject(([first, page(True, 1, at=60)],))
         self.accept(([first],), ([get("a", None, at=60), put(2, "y", "a", at=62, if_absent=True)],))
         self.reject(([first],), ([get("a", None, at=50), page(True, 1, at=52)],))
+
+        def find(present: bool, at: int, to: int) -> Call:
+            documents = [("a", content(document("x", 0, 0)), 1)] if present else []
+            return Call(Find(0), at * MILLISECOND, to * MILLISECOND, (1, documents))
+
+        # A document that expires while the reply is sent is omitted.
+        self.accept(([first, find(False, at=20, to=60), page(True, 20, at=30)],))
+        self.reject(([first, find(False, at=20, to=30)],))
 
 
 class MutationTests(brief_case.BriefCase):

@@ -98,8 +98,6 @@ class Request:
     """A request. `tag` is empty if it writes nothing. Subclasses say how it is sent, what its reply means, and what it does."""
 
     tag: str = field(default="", kw_only=True)
-    # Executed on a thread of its own, so that later requests of the connection can overtake it.
-    is_job = False
 
     def send(self, client: Client, store: int) -> int:
         raise NotImplementedError
@@ -161,10 +159,6 @@ class Apply(Request):
 
     operations: tuple[Write | Delete | Update | Check, ...]
     operation: Operation = Operation.apply
-
-    @property
-    def is_job(self) -> bool:
-        return self.operation in (Operation.apply, Operation.upload_put)
 
     def send(self, client: Client, store: int) -> int:
         if self.operation == Operation.upload_put:
@@ -265,7 +259,6 @@ class ChangeMatching(Request):
 
     prefix: str
     deletes: bool
-    is_job = True
 
     def send(self, client: Client, store: int) -> int:
         selector = json.dumps({"_id": {"$beginsWith": self.prefix}})

@@ -133,7 +133,6 @@ class Find(Request):
     """Reads all documents with at least this number, and the store's revision."""
 
     least: int
-    is_job = True
 
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.find, wire.encode_find(json.dumps({"n": {"$gte": self.least}})), store)
@@ -150,8 +149,6 @@ class Find(Request):
 @dataclass(frozen=True)
 class Aggregate(Request):
     """Computes the number of documents and the sum of their numbers."""
-
-    is_job = True
 
     def send(self, client: Client, store: int) -> int:
         return client.send(Operation.aggregate, wire.encode_aggregate("", '{"compute":["count",{"sum":"n"}]}'), store)

@@ -4,6 +4,7 @@ import Synchronization
 /// What all copies of a client and its stores share. It closes the connections when the last copy is released.
 final class ClientCore: Sendable {
   let configuration: LarderClient.Configuration
+  /// Those that calls are spread over, and then the one for calls that take long. Each connects with its first call.
   private let connections: [Connection]
   private let eventLoop: ClientEventLoop
   private let nextConnection = Atomic<Int>(0)
@@ -14,7 +15,7 @@ final class ClientCore: Sendable {
     let eventLoop = try ClientEventLoop()
     self.eventLoop = eventLoop
     self.configuration = configuration
-    connections = (0..<configuration.connectionCount).map {
+    connections = (0...configuration.connectionCount).map {
       Connection(number: $0, address: address, configuration: configuration, eventLoop: eventLoop)
     }
     eventLoop.serve(connections)
@@ -24,10 +25,15 @@ final class ClientCore: Sendable {
 
   /// The connection for the next call.
   var connection: Connection {
-    guard connections.count > 1 else { return connections[0] }
+    let count = connections.count - 1
+    guard count > 1 else { return connections[0] }
     let next = nextConnection.wrappingAdd(1, ordering: .relaxed).newValue
-    return connections[Int(UInt(bitPattern: next) % UInt(connections.count))]
+    return connections[Int(UInt(bitPattern: next) % UInt(count))]
   }
+
+  /// The connection for calls that later requests of their connection wait for (`Protocol/wire.md` §8), and that may
+  /// take long. So the calls of other tasks don't wait.
+  var connectionForLongCalls: Connection { connections[connections.count - 1] }
 
   /// The name in the server's latest hello, or nil before the first one.
   var serverName: String? { connections[0].serverName }

@@ -140,6 +140,8 @@ extension LarderClient {
     /// `with(timeout:)`.
     public var timeout: Duration = .seconds(5)
     /// The number of connections that calls are spread over, 1 to 64. One connection carries the calls of many tasks.
+    /// Updates and deletions of all documents that match, and batches with more than 64 updates, use one more
+    /// connection, because the server executes a connection's requests in their order, and these may take long.
     public var connections = 1
     /// The client's name in the server's logs, up to 255 bytes. A longer name is cut.
     public var name = "larder-swift"

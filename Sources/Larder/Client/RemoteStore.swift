@@ -37,7 +37,8 @@ public struct RemoteStore: Sendable {
   /// - Returns: A reply of the request's form.
   @inline(__always)
   func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
-    try await core.connection.call(request, store: reference, deadline: deadline)
+    let connection = request.mayTakeLong ? core.connectionForLongCalls : core.connection
+    return try await connection.call(request, store: reference, deadline: deadline)
   }
 
   /// Makes a call whose reply is a stream.

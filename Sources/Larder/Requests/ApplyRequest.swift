@@ -20,6 +20,8 @@ struct ApplyRequest: Request {
   }
 
   private let records: [Record]
+  /// More updates than the server makes at once. It may take longer for fewer, in large documents, but not much.
+  private static let manyUpdates = 64
 
   /// - Throws: `illegalArgument` for an expiry of less than a millisecond.
   init(_ batch: WriteBatch) throws(LarderError) {
@@ -43,6 +45,8 @@ struct ApplyRequest: Request {
     case .check(let key, let condition): return Record(kind: .check, key: key, condition: condition)
     }
   }
+
+  var mayTakeLong: Bool { records.count { $0.kind == .update } > Self.manyUpdates }
 
   var measure: RequestMeasure {
     var measure = RequestMeasure(bodySize: 4, itemCount: records.count)

@@ -19,6 +19,8 @@ struct ChangeDocumentsRequest: Request {
     self.update = update?.json.encoded()
   }
 
+  var mayTakeLong: Bool { true }
+
   var measure: RequestMeasure {
     RequestMeasure(bodySize: ChangeMatchingRequest.headerSize + selector.count + (update?.count ?? 0))
   }

@@ -11,6 +11,8 @@ protocol Request: Sendable {
   /// The features that the server's hello must have, one per bit.
   static var requiredFeatures: UInt32 { get }
 
+  /// Whether the server may take so long that the calls of other tasks must not wait for it.
+  var mayTakeLong: Bool { get }
   var measure: RequestMeasure { get }
   func encode(into output: inout ByteBuffer)
 }
@@ -18,6 +20,7 @@ protocol Request: Sendable {
 extension Request {
   static var isDivisible: Bool { true }
   static var requiredFeatures: UInt32 { 0 }
+  var mayTakeLong: Bool { false }
 }
 
 /// The sizes of a request that the server limits. They are measured before the lock is taken.

@@ -40,6 +40,13 @@ struct Connection: ~Copyable {
   /// Whether its worker checks it when commits have become durable.
   private var isAwaitingDurability = false
 
+  /// Whether its next request waits: for the end of a pause, or of a change.
+  private(set) var mustWait = false
+  /// Whether its next request waits until a job has changed entries. Unlike a pause, it is read meanwhile, and its reply
+  /// streams go on.
+  private(set) var isAwaitingChange = false
+  /// Whether nothing more is read before the change, because enough input waits.
+  private var isInputFull = false
   /// What it waits for before any more of its requests are executed; nil if it need not wait.
   private var pause: Pause?
   /// The number of pauses so far.
@@ -107,7 +114,7 @@ struct Connection: ~Copyable {
   /// Whether its socket is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred && !isPaused
+    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred && !isPaused && !isInputFull
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
@@ -122,6 +129,9 @@ struct Connection: ~Copyable {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && uploads.isEmpty && !mayHaveInput
       && !isDeferred && !isPaused && interest == Self.initialInterest
   }
+
+  /// Whether credit can arrive, if the client sends it.
+  var acceptsCredit: Bool { !isPaused && !isInputFull }
 
   /// Whether its next request was deferred, and can be executed again at any time.
   var mustRetry: Bool { isDeferred && executes && outbox.isEmpty }
@@ -145,7 +155,7 @@ struct Connection: ~Copyable {
     if isPaused { return nil }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
-    case .open where !heldReplies.isEmpty || isDeferred: return nil
+    case .open where !heldReplies.isEmpty || isDeferred || isAwaitingChange: return nil
     case .open where hasInput:
       let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
       let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
@@ -182,7 +192,7 @@ struct Connection: ~Copyable {
 
   /// Whether it is read into its worker's batch.
   @inline(__always)
-  var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering }
+  var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering && !isAwaitingChange }
 
   /// Reads the socket into `room`.
   @unsafe @inline(__always)
@@ -296,6 +306,11 @@ struct Connection: ~Copyable {
   @inline(__always)
   func mustHold(_ replies: borrowing ReplyBuffer) -> Bool { !replies.requiredCommits.isEmpty || !heldReplies.isEmpty }
 
+  /// Whether an earlier reply shows a commit that is not durable, or a stream is going to.
+  func showsUndurableCommits(_ replies: borrowing ReplyBuffer) -> Bool {
+    mustHold(replies) || streams.contains { $0.showsUndurableCommits }
+  }
+
   /// Puts replies behind those that wait for commits, and takes back what need not wait any more.
   /// - Parameters:
   ///   - maxHeldBytes: the size of held replies at which nothing more is read.
@@ -340,6 +355,7 @@ struct Connection: ~Copyable {
     let token = nextPauseToken
     pauseCount = token.number
     self.pause = pause
+    mustWait = true
     pauseDeadline = deadline
     return token
   }
@@ -348,10 +364,36 @@ struct Connection: ~Copyable {
   /// - Returns: what it has waited for; nil if it is not paused.
   mutating func endPause(now: UInt64) -> Pause? {
     guard let pause = pause.take() else { return nil }
+    mustWait = isAwaitingChange
     pauseDeadline = nil
     readingDidResume(now: now)
     for index in streams.indices { streams[index].restartTimeout(now: now) }
     return pause
+  }
+
+  // MARK: Changes by jobs
+
+  /// The size of the input that is read before a change, in bytes: it may have credit for other streams, and the change
+  /// may be canceled.
+  private static let maxWaitingInputBytes = 256 << 10
+
+  /// Begins to wait until the job of the newest stream has changed entries.
+  mutating func awaitChange() {
+    isAwaitingChange = true
+    mustWait = true
+  }
+
+  /// Stops reading before the change if enough input waits, or if there is no memory for more.
+  mutating func limitWaitingInput(hasMemory: Bool = true) {
+    if isAwaitingChange, !hasMemory || input.byteCount >= Self.maxWaitingInputBytes { isInputFull = true }
+  }
+
+  /// Continues to read after a change. The time when the connection was not read is not the client's.
+  mutating func resumeReading(now: UInt64) {
+    guard isInputFull else { return }
+    isInputFull = false
+    readingDidResume(now: now)
+    for index in streams.indices { streams[index].restartTimeout(now: now) }
   }
 
   // MARK: Streams
@@ -362,6 +404,7 @@ struct Connection: ~Copyable {
   mutating func endStream(at index: Int) -> UInt32 {
     let stream = streams.remove(at: index)
     stream.end()
+    if isAwaitingChange, !streams.contains(where: { $0.changesEntries }) { endChange() }
     return stream.id
   }
 
@@ -377,6 +420,12 @@ struct Connection: ~Copyable {
   mutating func endAllStreams() {
     for stream in streams { stream.end() }
     streams = []
+    endChange()
+  }
+
+  private mutating func endChange() {
+    isAwaitingChange = false
+    mustWait = isPaused
   }
 
   /// Makes watches look for changes again.

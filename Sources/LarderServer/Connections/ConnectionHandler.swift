@@ -158,16 +158,14 @@ struct ConnectionHandler: ~Copyable {
   /// Reads more of a frame whose beginning has arrived, or what is probably a large frame.
   private mutating func readIntoInput(_ connection: inout Connection, _ spare: inout ReplyBuffer) -> Bool {
     if connection.hasInput, server.memory.isExhausted {
-      refuseInput(of: &connection, "the server has reached its memory limit", &spare)
-      settle(&connection, &spare)
+      refuseMoreInput(of: &connection, "the server has reached its memory limit", &spare)
       return false
     }
     let transfer: Transfer
     do throws(InputShortage) {
       transfer = try connection.receiveIntoInput(now: now)
     } catch {
-      refuseInput(of: &connection, error.reason, &spare)
-      settle(&connection, &spare)
+      refuseMoreInput(of: &connection, error.reason, &spare)
       return false
     }
     guard case .moved(let count) = transfer, count > 0 else {
@@ -175,9 +173,23 @@ struct ConnectionHandler: ~Copyable {
       return false
     }
     processor.countReceived(count)
-    executeInput(of: &connection, &spare)
+    connection.limitWaitingInput()
+    if !connection.mustWait { executeInput(of: &connection, &spare) }
     settle(&connection, &spare)
     return true
+  }
+
+  /// Stops reading, without memory for more, from a connection whose input waits for a change; ends any other.
+  private mutating func refuseMoreInput(
+    of connection: inout Connection, _ reason: String, _ replies: inout ReplyBuffer
+  ) {
+    if connection.isAwaitingChange {
+      connection.limitWaitingInput(hasMemory: false)
+      connection.updateInterest(in: poll)
+    } else {
+      refuseInput(of: &connection, reason, &replies)
+      settle(&connection, &replies)
+    }
   }
 
   /// Ends a connection for whose input there is no memory.
@@ -195,7 +207,8 @@ struct ConnectionHandler: ~Copyable {
     switch transfer {
     case .moved:
       connection.phase = .inputEnded
-      connection.input.removeAll()
+      // What waits for a change is still executed.
+      if !connection.isAwaitingChange { connection.input.removeAll() }
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed(let error) where error.isOutOfMemory:
@@ -251,9 +264,9 @@ struct ConnectionHandler: ~Copyable {
     scheduleFrameTimeout()
   }
 
-  /// Before the hello, no frame is large.
+  /// Before the hello, no frame is large. Behind a change, frames are kept together, because some need not wait.
   private func maxLargeFrameSize(of connection: borrowing Connection) -> Int {
-    connection.phase == .open ? processor.limits.maxFrameBytes : 0
+    connection.phase == .open && !connection.isAwaitingChange ? processor.limits.maxFrameBytes : 0
   }
 
   private mutating func scheduleFrameTimeout() {
@@ -263,6 +276,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Executes the input that the connection keeps.
   private mutating func executeInput(of connection: inout Connection, _ replies: inout ReplyBuffer) {
+    connection.resumeReading(now: now)
     // Executing requests doesn't change the input, and keeps its memory if a store shares it.
     let bytes = unsafe RawSpan(_unsafeBytes: connection.input.bytes)
     let consumed = processor.process(bytes, of: &connection, into: &replies)
@@ -275,6 +289,11 @@ struct ConnectionHandler: ~Copyable {
       scheduleFrameTimeout()
     case .refusedFrame(let shortage): refuseInput(of: &connection, shortage.reason, &replies)
     }
+    connection.limitWaitingInput()
+    if connection.phase == .inputEnded, connection.input.isIncomplete(maxLength: processor.limits.maxFrameBytes) {
+      // The rest of the frame never comes.
+      connection.input.removeAll()
+    }
   }
 
   // MARK: Sending
@@ -286,9 +305,10 @@ struct ConnectionHandler: ~Copyable {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection)
       // If the output was full and has drained, the input may have whole frames.
-      guard connection.outbox.isEmpty, connection.executes, !connection.isPaused, connection.hasInput else { break }
+      guard connection.outbox.isEmpty, connection.executes, !connection.mustWait, connection.hasInput else { break }
       executeInput(of: &connection, &replies)
-      if replies.isEmpty { break }
+      // The frames behind a change may cancel it.
+      if replies.isEmpty, !connection.isAwaitingChange { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
     // If replies are in the way, sending them continues the requests.
@@ -305,6 +325,7 @@ struct ConnectionHandler: ~Copyable {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
     guard !connection.streams.isEmpty, !connection.isPaused else { return }
+    if connection.isAwaitingChange { processor.executeControlFrames(of: &connection, into: &replies) }
     processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
     if connection.phase == .inputEnded { _ = processor.endStreamsWithoutCredit(of: &connection, into: &replies) }
     if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
@@ -484,8 +505,10 @@ struct ConnectionHandler: ~Copyable {
     }
     processor.discardOverdueUploads(of: &connection)
     if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
-    if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
-    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    if connection.acceptsCredit {
+      if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
+      if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    }
     guard let timeout = connection.timeout(processor.limits) else { return }
     guard timeout.deadline <= now else { return sweepTimer.schedule(noLaterThan: timeout.deadline) }
     guard let message = timeout.message(processor.limits) else {

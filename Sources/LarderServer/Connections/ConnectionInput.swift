@@ -3,8 +3,8 @@ import Storage
 import Wire
 
 /// The input of a connection that is not executed yet: the beginning of an incomplete frame, or frames that wait until
-/// the client reads its replies. A large frame is received into memory that a store can keep. All memory is taken from
-/// the limit of all connections first.
+/// the client reads its replies, or a job has changed entries. A large frame is received into memory that a store can
+/// keep. All memory is taken from the limit of all connections first.
 ///
 /// Owned by a `Connection`.
 struct ConnectionInput: ~Copyable {
@@ -24,10 +24,15 @@ struct ConnectionInput: ~Copyable {
   private var largeFrame: LargeFrame?
   /// The size of the large frame that is being received, or that probably comes next; 0 for none.
   private var largeFrameSize = 0
+  /// The size of the frames that `nextFrame` has returned, in bytes.
+  private var visitedByteCount = 0
 
   init(_ memory: consuming InputMemory) { self.memory = memory }
 
   var isEmpty: Bool { inbox.isEmpty && largeFrame == nil }
+
+  /// The size of the input, in bytes.
+  var byteCount: Int { largeFrame?.count ?? inbox.count }
 
   /// Whether the next bytes belong to what is here, or probably to a large frame.
   @inline(__always)
@@ -42,6 +47,12 @@ struct ConnectionInput: ~Copyable {
   /// The input. It stays where it is until this is changed.
   @unsafe
   var bytes: UnsafeRawBufferPointer { unsafe largeFrame?.bytes ?? inbox.bytes }
+
+  /// Whether it has no whole frame.
+  func isIncomplete(maxLength: Int) -> Bool {
+    let bytes = unsafe RawSpan(_unsafeBytes: bytes)
+    return if case .partial = FrameScan(bytes, at: 0, maxLength: maxLength) { true } else { false }
+  }
 
   // MARK: Memory
 
@@ -128,6 +139,7 @@ struct ConnectionInput: ~Copyable {
   /// Removes whole frames that were executed from the beginning.
   /// - Parameter maxFrameSize: The maximum size of a large frame; 0 if there must be none.
   mutating func remove(_ byteCount: Int, maxFrameSize: Int) -> Rest {
+    visitedByteCount = 0
     defer { memoryMayHaveShrunk() }
     do throws(InputShortage) {
       if let frame = largeFrame { return try remove(byteCount, of: frame, maxFrameSize: maxFrameSize) }
@@ -196,8 +208,25 @@ struct ConnectionInput: ~Copyable {
     return .sameFrame
   }
 
+  // MARK: Frames that wait
+
+  /// Returns the next whole frame that waits in the inbox, and where it begins. The frame stays there. After frames have
+  /// been removed, this begins with the first one again.
+  mutating func nextFrame(maxLength: Int) -> (header: FrameHeader, offset: Int)? {
+    let offset = visitedByteCount
+    guard case .frame(let header) = inbox.withSpan({ FrameScan($0, at: offset, maxLength: maxLength) }) else {
+      return nil
+    }
+    visitedByteCount += header.frameSize
+    return (header, offset)
+  }
+
+  /// Makes a frame that waits in the inbox one without an effect. It must be a credit or cancel frame.
+  mutating func invalidateFrame(at offset: Int) { inbox.replace(at: offset + 5, with: UInt8(1)) }
+
   /// Discards everything.
   mutating func removeAll() {
+    visitedByteCount = 0
     inbox.releaseStorage()
     (largeFrame, largeFrameSize) = (nil, 0)
     memoryMayHaveShrunk()

@@ -6,6 +6,9 @@ import Wire
 /// A request that can't be executed yet stays at the front of the connection's input, and is executed afterward. Of a
 /// request that has been executed, the reply follows afterward. When the wait is over, the pause's token goes to the
 /// worker's mailbox. Meanwhile the connection is not read, and its reply streams rest.
+///
+/// Requests behind a job that changes entries wait, too, but the connection does not pause: see
+/// `Connection.isAwaitingChange`.
 enum Pause {
   /// Space for the commit of the next request.
   case space

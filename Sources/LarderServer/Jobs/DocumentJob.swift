@@ -92,6 +92,9 @@ final class DocumentJob: @unchecked Sendable {
     search = DocumentSearch(all: snapshot)
   }
 
+  /// Whether it may change entries. Later requests of its connection wait then.
+  var changesEntries: Bool { request.changesEntries }
+
   /// The revision of the snapshot that the documents were found in.
   var snapshotRevision: UInt64 { snapshot.revision }
 

@@ -39,6 +39,14 @@ enum DocumentRequest: Sendable {
     return request.index
   }
 
+  var changesEntries: Bool {
+    switch self {
+    case .find, .aggregate: false
+    case .change(let request): !request.isDryRun
+    case .apply: true
+    }
+  }
+
   var isExplained: Bool { if case .find(let request) = self { request.isExplained } else { false } }
 
   /// What it asks for, for messages.

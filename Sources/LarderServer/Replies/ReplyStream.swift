@@ -92,6 +92,13 @@ struct ReplyStream {
   var isWatch: Bool { watch != nil }
   /// The job that it waits for; nil if there is none, or it has ended.
   var runningJob: DocumentJob? { if case .running(let job) = remainder { job } else { nil } }
+  /// Whether it shows commits that are not durable, if its store promises that replies don't.
+  var showsUndurableCommits: Bool {
+    guard let snapshot, let commitWriter = store.commitWriter else { return false }
+    return snapshot.revision > commitWriter.visibleRevision
+  }
+  /// Whether it waits for a job that changes entries.
+  var changesEntries: Bool { runningJob?.changesEntries ?? false }
   /// Whether its frames have fields of documents, which take longer to make than they are long.
   var isProjecting: Bool { if case .found(let found, _) = remainder { found.projection != nil } else { false } }
   /// Whether the next frame can be made now.

@@ -50,6 +50,7 @@ extension RequestProcessor {
       }
     }
     connection.streams.append(stream)
+    if job.changesEntries { connection.awaitChange() }
     return RequestResult(isPending: isPending)
   }
 
@@ -72,6 +73,7 @@ extension RequestProcessor {
       ReplyStream(
         id: id, operation: .apply, store: store, snapshot: snapshot, remainder: .running(job), share: share,
         credit: ReplyStream.maxCredit, now: now))
+    connection.awaitChange()
     return RequestResult(isPending: true)
   }
 

@@ -133,6 +133,27 @@ extension RequestProcessor {
 
   // MARK: Reply streams
 
+  /// Executes the credit and cancel frames for open streams that are among the requests behind a change. So the change
+  /// can be canceled, and other streams go on. One for a stream that is not open waits, because a request that opens it
+  /// may be in front of it.
+  mutating func executeControlFrames(of connection: inout Connection, into replies: inout ReplyBuffer) {
+    while connection.isAwaitingChange,
+      let (header, offset) = connection.input.nextFrame(maxLength: limits.maxFrameBytes)
+    {
+      let operation = Operation(rawValue: header.kind)
+      guard operation == .credit || operation == .cancel,
+        connection.streams.contains(where: { $0.id == header.id })
+      else { continue }
+      let body = unsafe RawSpan(_unsafeBytes: connection.input.bytes).extracting(header.body(at: offset))
+      if operation == .credit {
+        _ = addCredit(header, body, &connection)
+      } else {
+        _ = cancel(header, body, &connection, into: &replies)
+      }
+      connection.input.invalidateFrame(at: offset)
+    }
+  }
+
   /// Adds to the credit of a stream. There is no reply, and a stream that has just ended is no error.
   private func addCredit(_ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection) -> RequestResult {
     guard header.flags == 0, header.detail == 0, body.byteCount == 4, let amount = body.integer(at: 0, as: UInt32.self),
@@ -163,7 +184,7 @@ extension RequestProcessor {
     let figures: [Figure]
     var required: (revision: UInt64, commitWriter: CommitWriter)?
     if let store = connection.stores[header.detail]?.store {
-      let isHeld = connection.mustHold(replies)
+      let isHeld = connection.showsUndurableCommits(replies)
       guard let (mapFigures, revision) = ServerState.mapFigures(of: store, isHeld: isHeld, now: now) else {
         return replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
       }
@@ -251,7 +272,7 @@ extension RequestProcessor {
     _ id: UInt32, _ body: RawSpan, _ connection: borrowing Connection, into replies: inout ReplyBuffer
   ) -> RequestResult {
     guard body.byteCount == 0 else { return replies.fail(.malformed, id, BodyFlaw.ofEmpty(body)) }
-    let isHeld = connection.mustHold(replies)
+    let isHeld = connection.showsUndurableCommits(replies)
     var required: [(revision: UInt64, commitWriter: CommitWriter)] = []
     var listed = server.stores.damagedNames.filter { connection.grants.right(on: $0) >= .read }.map { name in
       ListedStore(name: name.text, specification: ListedStore.damagedSpecification, entries: 0)

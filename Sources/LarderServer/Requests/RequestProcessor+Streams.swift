@@ -219,7 +219,7 @@ extension RequestProcessor {
   mutating func endStreamsWithoutCredit(of connection: inout Connection, into replies: inout ReplyBuffer) -> Bool {
     let timeout = limits.streamTimeout
     var hasEnded = false
-    let inputHasEnded = connection.phase == .inputEnded
+    let inputHasEnded = connection.phase == .inputEnded && !connection.hasInput
     for index in connection.streams.indices.reversed() where connection.streams[index].credit <= 0 {
       let stream = connection.streams[index]
       guard inputHasEnded || !stream.isWatch && stream.lastSent + timeout.wholeMilliseconds <= now else { continue }

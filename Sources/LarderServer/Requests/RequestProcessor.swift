@@ -167,10 +167,11 @@ struct RequestProcessor: ~Copyable {
     limits.maxOutputBytes - connection.waitingReplyBytes
   }
 
-  /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection pauses or ends.
+  /// Executes the requests in `bytes` until the bytes or the room for replies run out, or the connection must wait or
+  /// ends.
   /// - Parameter prefetchEnd: the end of the requests whose memory `prefetch` has requested.
   /// - Returns: the number of bytes consumed. What follows is the beginning of a frame, or has to wait: until the client
-  ///   reads its replies, or for the end of the pause.
+  ///   reads its replies, or for the end of a pause or a change.
   mutating func process(
     _ bytes: RawSpan, of connection: inout Connection, prefetchEnd: Int = 0, into replies: inout ReplyBuffer
   ) -> Int {
@@ -179,7 +180,7 @@ struct RequestProcessor: ~Copyable {
     connection.isDeferred = false
     defer { connection.figures.requests.increment(by: Int(counts.requests &- previousCount)) }
     var position = 0
-    while connection.executes, !connection.isDeferred, !connection.isPaused, replies.count < maxReplyBytes {
+    while connection.executes, !connection.isDeferred, !connection.mustWait, replies.count < maxReplyBytes {
       switch FrameScan(
         bytes, at: position, maxLength: connection.phase == .greeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes)
       {
@@ -223,12 +224,15 @@ struct RequestProcessor: ~Copyable {
   }
 
   /// Appends a notice, the connection's last frame. Nothing is executed after it. Just closes the connection while it
-  /// waits for a change of the stores: a notice would say that the change is not made.
+  /// waits for a change of the stores, or has yet to report a change by a job: a notice would say that the change is not
+  /// made.
   @discardableResult
   mutating func endConnection(
     _ connection: inout Connection, _ code: ErrorCode, _ message: String, into replies: inout ReplyBuffer
   ) -> RequestResult {
-    if case .change? = connection.endPause(now: now) {
+    var hasChanged = connection.streams.contains { !$0.tryCancel() }
+    if case .change? = connection.endPause(now: now) { hasChanged = true }
+    if hasChanged {
       connection.phase = .closed
     } else {
       replies.bytes.appendError(code, id: 0, message: message)
@@ -280,7 +284,7 @@ struct RequestProcessor: ~Copyable {
       }
       record(result, of: header.kind)
       position &+= header.frameSize
-      guard connection.executes, !connection.isPaused, replies.count < maxReplyBytes,
+      guard connection.executes, !connection.mustWait, replies.count < maxReplyBytes,
         case .frame(let next) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
         next.detail == first.detail, next.flags == 0, next.id != 0, opened.permitted.contains(next.kind)
       else { break }
