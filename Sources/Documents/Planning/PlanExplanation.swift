@@ -55,7 +55,7 @@ package struct PlanExplanation: Sendable {
   package var json: JSONValue {
     var plan = object(candidate)
     plan["ordered"] = .bool(candidate.isReversed != nil)
-    plan["reversed"] = .bool(candidate.isReversed ?? false)
+    plan["reversed"] = .bool(isReadBackward)
     plan["covered"] = .bool(candidate.isExact)
     if let abandoned { plan["insteadOf"] = .object(self.object(abandoned)) }
     var object: JSONObject = ["selector": query.selector.json, "plan": .object(plan), "candidates": .array(others)]
@@ -64,6 +64,14 @@ package struct PlanExplanation: Sendable {
   }
 
   // MARK: The plan
+
+  /// Whether the documents come in the opposite of the order that their index declares. An index of which the last field
+  /// is descending is laid out backward itself.
+  private var isReadBackward: Bool {
+    guard let isReversed = candidate.isReversed else { return false }
+    guard case .index(let number, _, _) = candidate.access else { return isReversed }
+    return isReversed != IndexLayout(indexes[number].index).isReversed
+  }
 
   private func object(_ candidate: Candidate) -> JSONObject {
     var object = JSONObject()

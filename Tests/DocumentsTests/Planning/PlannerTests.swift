@@ -301,6 +301,19 @@ import Testing
 
   // MARK: Explanations
 
+  @Test(arguments: [
+    (#"[{"c":"desc"}]"#, false), (#"["c"]"#, true), (#"[{"a":"desc"},"b"]"#, true), (#"["a",{"b":"desc"}]"#, false),
+    (#"[{"_id":"desc"}]"#, true), ("[]", false),
+  ]) func `an explanation says that an index is read backward in the opposite of its declared order`(
+    sort: String, isReversed: Bool
+  ) throws {
+    let indexes = try [
+      index(["fields": [["c": "desc"]], "name": "c"]), index(["fields": ["a", ["b": "desc"]], "name": "ab"]),
+    ]
+    let plan = try plan(["sort": JSONValue(parsing: sort)], indexes).explanation["plan"]
+    #expect(plan?["ordered"] == true && plan?["reversed"] == .bool(isReversed), "\(plan?.description ?? "")")
+  }
+
   @Test func `an explanation says what was chosen, what lost and what would help`() throws {
     let indexes = try [
       index(["fields": ["name"], "name": "byName"]), index(["fields": ["age"], "name": "byAge"]),
