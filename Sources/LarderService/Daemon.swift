@@ -84,6 +84,9 @@ package struct Daemon {
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
     configuration.onRefusal = { [log] event in log.report(event) }
+    if let path = configuration.dataPath, let warning = DataFolder(path: path).protect() {
+      log.warning(warning, ["data": path])
+    }
     let server = try Server(configuration)
     for listener in server.listeners {
       let name = listener.name.isEmpty ? "-" : listener.name

@@ -174,6 +174,17 @@ package struct LocalFileSystem: FileSystem {
     try system("mkdirat") { unsafe mkdirat(AT_FDCWD, path, Self.folderMode) }
   }
 
+  /// Returns the permissions of a file or folder, such as 0o700.
+  package func permissions(of path: String) throws(SystemError) -> UInt32 {
+    var status = stat()
+    try system("fstatat") { unsafe fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) }
+    return status.st_mode & 0o777
+  }
+
+  package func setPermissions(of path: String, to permissions: UInt32) throws(SystemError) {
+    try system("fchmodat") { unsafe fchmodat(AT_FDCWD, path, permissions, 0) }
+  }
+
   package func rename(_ path: String, to other: String) throws(SystemError) {
     try system("renameat") { unsafe renameat(AT_FDCWD, path, AT_FDCWD, other) }
   }

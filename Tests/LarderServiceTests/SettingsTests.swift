@@ -112,6 +112,20 @@ struct SettingsTests {
         "FILE, line 3: stores, item 2: \"a\" has a durable engine, which requires a data directory: set data"
       ),
       ("data: /dev/null", "FILE, line 1: data: \"/dev/null\" is not a folder, and links are not followed"),
+      ("data: /proc/self", "FILE, line 1: data: \"/proc/self\" is not a folder, and links are not followed"),
+      (
+        "data: ~/larder",
+        "FILE, line 1: data: '~/larder' begins with ~, which only a shell replaces; write the whole path, from / on"
+      ),
+      (
+        "data: /usr",
+        "FILE, line 1: data: \"/usr\" is not a data directory of larderd, but has \"bin\" in it; use a folder of its own"
+      ),
+      (
+        "metrics: tcp:0.0.0.0:9090",
+        "FILE, line 1: metrics: tcp:0.0.0.0:9090 can be reached from other machines, and everyone there could read the "
+          + "metrics, which have the names of stores: use a loopback address, or pass --insecure-tcp if that is acceptable"
+      ),
       ("listen: [unix:/a, unix:/a]", "FILE, line 1: listen, item 2: \"unix:/a\" occurs twice"),
       (
         "metrics: tcp:[::1]:1\nlisten: ['tcp:[::1]:1']",
@@ -159,6 +173,30 @@ struct SettingsTests {
         "FILE, line 5: stores, item 3", "FILE, line 6: stores, item 4", "FILE, line 9: listen, item 2",
         "FILE, line 10: listen, item 3", "FILE, line 11: conections is not known; did you mean limits.connections?",
       ], "\(problems)")
+  }
+
+  @Test func `a data directory is a folder of its own, new or used by a server before`() throws {
+    let data = folder.url.appending(path: "data")
+    let isRefused = { try !problems("data: \(data.path)").isEmpty }
+    #expect(try !isRefused())
+    try FileManager.default.createDirectory(at: data, withIntermediateDirectories: false)
+    #expect(try !isRefused())
+    let lost = data.appending(path: "lost+found")
+    try FileManager.default.createDirectory(at: lost, withIntermediateDirectories: false)
+    #expect(try !isRefused())
+    try Data().write(to: lost.appending(path: "#12"))
+    #expect(try isRefused())
+    try FileManager.default.removeItem(at: lost)
+    // A start that ended early has left these.
+    for name in ["lock", ".new"] { try Data().write(to: data.appending(path: name)) }
+    #expect(try !isRefused())
+    let other = data.appending(path: "notes.txt")
+    try Data().write(to: other)
+    #expect(try isRefused())
+    try FileManager.default.removeItem(at: other)
+    try DataDirectory.open(data.path).close()
+    try Data().write(to: other)
+    #expect(try !isRefused())
   }
 
   @Test func `a store of the data directory keeps its engine and durability`() throws {

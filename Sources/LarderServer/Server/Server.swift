@@ -38,10 +38,10 @@ package final class Server: Sendable {
     var metrics: [MetricsListener] = []
     do {
       for socket in configuration.metricsSockets {
-        metrics.append(try MetricsListener(configuration.adopt(socket), state))
+        metrics.append(try MetricsListener(configuration.adopt(socket, forMetrics: true), state))
       }
       if let address = configuration.metrics {
-        metrics.append(try MetricsListener(configuration.listen(on: address), state))
+        metrics.append(try MetricsListener(configuration.listen(on: address, forMetrics: true), state))
       }
       try state.stores.openAll(
         isStrict: configuration.isStrict, configuration.onStoreOpened, onDamage: configuration.onStoreDamaged,

@@ -143,41 +143,53 @@ package struct ServerLimits: Sendable {
 
 extension ServerConfiguration {
   /// Listens on an address, on the socket that was kept for it if there is one. A kept socket is used only once.
-  mutating func listen(on address: Address) throws -> ListeningSocket {
+  mutating func listen(on address: Address, forMetrics isForMetrics: Bool = false) throws -> ListeningSocket {
     if let index = kept.firstIndex(where: { $0.address == address }) {
       let listener = try ListeningSocket.resume(kept.remove(at: index).socket, at: address, access: access)
-      try checkExposure(of: listener)
+      try checkExposure(of: listener, isForMetrics)
       return listener
     }
     let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
-    try checkExposure(of: listener)
+    try checkExposure(of: listener, isForMetrics)
     keep?(listener.descriptor.number, listener.preservedName)
     return listener
   }
 
   /// Takes over an inherited socket.
-  func adopt(_ socket: InheritedSocket) throws -> ListeningSocket {
+  func adopt(_ socket: InheritedSocket, forMetrics isForMetrics: Bool = false) throws -> ListeningSocket {
     let listener = try ListeningSocket.adopt(socket)
-    try checkExposure(of: listener)
+    try checkExposure(of: listener, isForMetrics)
     return listener
   }
 
   /// Checks the address that was actually bound, because a host name says little.
-  private func checkExposure(of listener: borrowing ListeningSocket) throws(ExposureError) {
-    guard listener.isLocal || allowsInsecureTCP else { throw ExposureError(address: listener.address) }
+  private func checkExposure(of listener: borrowing ListeningSocket, _ isForMetrics: Bool) throws(ExposureError) {
+    guard listener.isLocal || allowsInsecureTCP else {
+      throw ExposureError(address: listener.address, isForMetrics: isForMetrics)
+    }
   }
 }
 
 /// The error for an address that other machines can reach, on a server that was not configured to accept that risk.
 package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertible {
-  package let address: Address
+  private let address: Address
+  private let isForMetrics: Bool
 
-  package init(address: Address) { self.address = address }
+  /// - Parameter isForMetrics: Whether metrics are served at the address, and not clients.
+  package init(address: Address, isForMetrics: Bool = false) {
+    (self.address, self.isForMetrics) = (address, isForMetrics)
+  }
 
   package var description: String {
-    """
-    \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a \
-    loopback address, or pass --insecure-tcp if everyone who can reach it may read and change everything
-    """
+    if isForMetrics {
+      return """
+        \(address) can be reached from other machines, and everyone there could read the metrics, which have the names of \
+        stores: use a loopback address, or pass --insecure-tcp if that is acceptable
+        """
+    }
+    return """
+      \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a \
+      loopback address, or pass --insecure-tcp if everyone who can reach it may read and change everything
+      """
   }
 }

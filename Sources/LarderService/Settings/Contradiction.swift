@@ -61,7 +61,8 @@ extension Settings {
     if !metrics.isPortChosenBySystem, server.addresses.contains(metrics) {
       found.append(Contradiction(["metrics", "listen"], "\"\(metrics)\" is in listen, too; use another address"))
     } else if isExposed(metrics) {
-      found.append(Contradiction(["metrics", "insecure-tcp"], "\(ExposureError(address: metrics))"))
+      found.append(
+        Contradiction(["metrics", "insecure-tcp"], "\(ExposureError(address: metrics, isForMetrics: true))"))
     }
     return found
   }
@@ -71,8 +72,15 @@ extension Settings {
   private var storeContradictions: [Contradiction] {
     let stores = server.stores
     var found: [Contradiction] = []
-    if let path = server.dataPath, let kind = try? LocalFileSystem().kind(of: path), kind != .folder {
-      found.append(Contradiction(["data"], "\"\(path)\" is not a folder, and links are not followed"))
+    if let path = server.dataPath, let kind = try? LocalFileSystem().kind(of: path) {
+      if kind != .folder {
+        found.append(Contradiction(["data"], "\"\(path)\" is not a folder, and links are not followed"))
+      } else if let name = DataFolder(path: path).foreignName {
+        found.append(
+          Contradiction(
+            ["data"],
+            "\"\(path)\" is not a data directory of larderd, but has \"\(name)\" in it; use a folder of its own"))
+      }
     }
     let recorded = server.dataPath.map { DataDirectory.recordedStores(at: $0) } ?? []
     for (index, store) in stores.enumerated() {

@@ -109,6 +109,9 @@ package struct Setting: Sendable {
     Setting(list: "access", isReloadable: true, \.server.accessRules) { try AccessRule($0) },
     Setting("data", default: nil) { text, settings in
       guard !text.isEmpty else { throw ValueError("the path is empty") }
+      guard !text.hasPrefix("~") else {
+        throw ValueError("'\(text)' begins with ~, which only a shell replaces; write the whole path, from / on")
+      }
       settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text
     },
     Setting("strict", default: "false") { text, settings in
