@@ -99,6 +99,19 @@ import Wire
     #expect(server.shared.withLock { $0.connections } == 2)
   }
 
+  @Test(arguments: [
+    ("-ERR unknown command 'x'\r\n", "it is a Redis server"),
+    ("HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
+    ("\u{1}\u{0}\u{0}\u{0}", "its first frame has the length 1"),
+  ]) func `another server is named if its reply to the hello tells what it is`(_ reply: String, _ name: String)
+    async throws
+  {
+    let server = try FakeServer { $0.operation == .hello ? .send(Array(reply.utf8)) : .answer }
+    let client = try LarderClient(server.address)
+    let (error, _) = await failure { () async throws(LarderError) in try await client.ping() }
+    #expect(error?.kind == .protocolViolation && error?.message.contains(name) == true, "\(String(describing: error))")
+  }
+
   @Test func `a malformed record ends the connection, and the call with protocolViolation`() async throws {
     let server = try FakeServer { request in
       guard request.operation == .get, request.count == 1 else { return .answer }

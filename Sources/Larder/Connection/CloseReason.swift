@@ -84,6 +84,14 @@ extension LarderError {
       "the call's timeout passed while earlier requests to \(address) were unanswered")
   }
 
+  /// The error of a call whose deadline passed while the server had not replied to the hello.
+  static func noHello(from address: Address) -> LarderError {
+    LarderError(
+      .timedOut, outcome: .notExecuted,
+      "\(address) accepted the connection, but did not reply to the hello within the call's timeout: it is busy, or it "
+        + "is not larderd")
+  }
+
   /// The error of a call whose deadline passed while there was no connection.
   static func noConnection(to address: Address) -> LarderError {
     LarderError(.timedOut, outcome: .notExecuted, "no connection to \(address) within the call's timeout")

@@ -348,7 +348,8 @@ final class Connection: Sendable {
     case .none: break
     case .connect(let incarnation, let attempt): connect(incarnation, attempt: attempt)
     case .timeOut:
-      close(ConnectionFailure(reason: .disconnected("no connection within \(configuration.connectTimeout)")))
+      let missing = state.withLock { $0.transport.lifecycle.isHandshaking } ? "reply to the hello" : "connection"
+      close(ConnectionFailure(reason: .disconnected("no \(missing) within \(configuration.connectTimeout)")))
     }
   }
 

@@ -192,7 +192,10 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
 
   /// The error of a call whose deadline passed before its request was sent.
   private var timeoutBeforeSending: LarderError {
-    transport.lifecycle.lastError ?? (transport.lifecycle.isReady ? .notSent(to: address) : .noConnection(to: address))
+    let lifecycle = transport.lifecycle
+    if let error = lifecycle.lastError { return error }
+    if lifecycle.isHandshaking { return .noHello(from: address) }
+    return lifecycle.isReady ? .notSent(to: address) : .noConnection(to: address)
   }
 
   /// Ends the attempt of a call whose task was cancelled. A reply that still arrives is dropped.

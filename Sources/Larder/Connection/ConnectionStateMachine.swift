@@ -40,6 +40,7 @@ struct ConnectionStateMachine {
   var isReady: Bool { state == .ready }
   var isClosed: Bool { state == .closed }
   var isConnecting: Bool { if case .connecting = state { true } else { false } }
+  var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
 
   /// Whether the connection needs the event loop.
   var needsEventLoop: Bool { state != .idle && state != .closed }

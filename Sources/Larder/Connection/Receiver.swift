@@ -98,7 +98,8 @@ struct Receiver: ~Copyable, Sendable {
     switch FrameScan(bytes, at: 0, maxLength: maxHelloLength) {
     case .partial: return (.incomplete, 0)
     case .invalid(let length):
-      return (.failed(.protocolViolation("its first frame has the length \(length)")), 0)
+      let server = ForeignProtocol.server(sending: bytes).map { "it is \($0)" }
+      return (.failed(.protocolViolation(server ?? "its first frame has the length \(length)")), 0)
     case .frame(let header):
       let body = bytes.extracting(header.body(at: 0))
       guard header.kind == Wire.Outcome.done.rawValue else {
