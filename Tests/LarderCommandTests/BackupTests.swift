@@ -17,6 +17,12 @@ import Testing
     try server.larder("dump", store).text.replacing(try Regex(#","revision":\d+"#), with: "")
   }
 
+  /// Returns the line that a backup prints.
+  private func revision(_ server: RunningServer, _ store: String) throws -> String {
+    let statistics = try server.larder("stats", store).text
+    return try "\(#require(statistics.firstMatch(of: Regex(#""revision":(\d+)"#))?[1].substring))\n"
+  }
+
   private func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
 
   @Test func `a restored store has the same bytes, through a file and through a pipe`() throws {
@@ -24,7 +30,7 @@ import Testing
     _ = try server.larder("load", "items", "-", input: Self.odd.joined(separator: "\n"))
     _ = try server.larder(["put", "items", "large"], input: [UInt8](repeating: 0xFE, count: 3_000_000))
     let backup = try server.larder("backup", "items", file)
-    #expect(backup.status == 0 && backup.output.isEmpty && backup.error.isEmpty)
+    #expect(try backup.status == 0 && backup.text == revision(server, "items") && backup.error.isEmpty)
     #expect(try names() == ["a.backup"])
     let restored = try server.larder("restore", "copy", file)
     #expect(restored.status == 0 && restored.output.isEmpty && restored.error.isEmpty)
@@ -40,7 +46,7 @@ import Testing
       """
       cd "$TMPDIR"
       seq 1 50000 | sed 's/.*/{"key":"&","value":&}/' | larder load items -
-      larder backup items backup
+      larder backup items backup > revision
       mkfifo pipe
       larder restore copy - <pipe 2>error &
       exec 3>pipe

@@ -22,7 +22,7 @@ import Testing
     let intact = try server.larder("verify", file.path)
     #expect(intact.status == 0)
     #expect(intact.text.hasPrefix(#"{"store":"items","engine":"memory","made":"20"#))
-    #expect(intact.text.hasSuffix(#"Z","indexes":[],"entries":3,"bytes":33,"intact":true}"# + "\n"))
+    #expect(intact.text.hasSuffix(#"Z","indexes":[],"entries":3,"bytes":33,"revision":3,"intact":true}"# + "\n"))
     // In the header, in each record, in the trailer.
     let flips = [(9, 8), (30, 0)] + (0..<3).map { (places[$0] + 20, places[$0]) } + [(places[3] + 9, places[3])]
     for (place, offset) in flips {
@@ -34,6 +34,18 @@ import Testing
       #expect(command.error.contains("is damaged at byte \(offset):"), "\(command.error)")
       #expect(place < 32 || command.text.contains(#""intact":false,"offset":\#(offset),"#))
     }
+  }
+
+  @Test(arguments: ["x", "{\"key\":\"a\",\"value\":\"b\"}\n", "LARDRLOG", "LARDRBAQ and more than a header has"])
+  func `is not what another file is`(text: String) throws {
+    let server = try RunningServer()
+    try Data(text.utf8).write(to: file)
+    for arguments in [["verify", file.path], ["restore", "items", file.path], ["restore", "new", "-"]] {
+      let command = try server.larder(arguments, input: Array(text.utf8))
+      #expect(
+        command.status == 5 && command.error.contains("is not a backup; 'larder backup' makes backups"), "\(command)")
+    }
+    #expect(try server.larder("stores").lines.count == 1)
   }
 
   @Test func `is reported wherever it is cut off, and if something follows it`() throws {

@@ -32,7 +32,8 @@ import Testing
     try await backUp(server, client)
     let verified = try server.larder("verify", file)
     #expect(verified.status == 0)
-    let text = #","indexes":[\#(Self.definitions.joined(separator: ","))],"entries":2,"bytes":48,"intact":true}"#
+    let text =
+      #","indexes":[\#(Self.definitions.joined(separator: ","))],"entries":2,"bytes":48,"revision":2,"intact":true}"#
     #expect(verified.text.hasSuffix(text + "\n"), "\(verified.text)")
     #expect(try server.larder("restore", "copy", file).status == 0)
     #expect(try server.shell("larder backup items - | larder restore piped - --engine memory").status == 0)

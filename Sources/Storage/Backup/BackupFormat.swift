@@ -58,11 +58,14 @@ package struct BackupHeader: Equatable, Sendable {
     return bytes
   }
 
+  /// Returns whether a file that begins with these bytes can be a backup.
+  static func canBegin(with bytes: [UInt8]) -> Bool { magic.starts(with: bytes.prefix(magic.count)) }
+
   /// Returns the size of the header that starts with these bytes, or how many bytes it takes to know.
   /// - Parameter start: At least `fixedByteCount` bytes.
   static func byteCount(_ start: [UInt8]) throws(BackupDamage) -> Int {
     guard start[..<8].elementsEqual(magic) else {
-      throw BackupDamage(offset: 0, reason: "this is not a backup of a store")
+      throw .isNoBackup
     }
     let version = start.integer(at: 8, as: UInt16.self)
     guard version == plainVersion || version == indexesVersion else {
@@ -145,4 +148,10 @@ package struct BackupEntry: Equatable, Sendable {
 package struct BackupDamage: Error, Equatable, Sendable {
   package let offset: Int
   package let reason: String
+
+  /// The damage of a file that is something else than a backup.
+  static let isNoBackup = BackupDamage(offset: 0, reason: "this is not a backup of a store")
+
+  /// A Boolean value that indicates whether the file begins as a backup does.
+  package var isOfBackup: Bool { self != .isNoBackup }
 }

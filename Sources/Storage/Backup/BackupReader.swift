@@ -47,6 +47,8 @@ package struct BackupReader {
       case .damage(let damage): throw damage
       case .needsBytes(let count):
         if !isWhole { return .incomplete(byteCount: count) }
+        let start = unsafe Array(bytes.prefix(8))
+        guard header != nil || BackupHeader.canBegin(with: start) else { throw .isNoBackup }
         let isEmpty = offset + bytes.count == 0
         throw BackupDamage(offset: offset, reason: isEmpty ? "the file is empty" : "the end of the file is missing")
       }

@@ -29,6 +29,8 @@ struct BackupInput: ~Copyable {
   /// The offset up to which the backup is intact.
   var offset: Int { reader.offset }
   var entryCount: Int { Int(reader.entries) }
+  /// The highest revision of the entries so far: the snapshot has all changes up to it.
+  private(set) var revision: UInt64 = 0
   /// The size of the keys and values so far.
   var byteCount: Int { Int(reader.byteCount) }
   /// The header, once it has been read.
@@ -47,7 +49,9 @@ struct BackupInput: ~Copyable {
     while true {
       switch try nextPart() {
       case .header, .incomplete: continue
-      case .entry(let entry): return entry
+      case .entry(let entry):
+        revision = max(revision, entry.revision)
+        return entry
       case .end: return nil
       }
     }
@@ -55,7 +59,11 @@ struct BackupInput: ~Copyable {
 
   /// Returns the error that reports damage.
   func failure(_ damage: BackupDamage, _ advice: String) -> CommandFailure {
-    CommandFailure(.damaged, "\(name) is damaged at byte \(damage.offset): \(damage.reason); \(advice)")
+    guard damage.isOfBackup else {
+      return CommandFailure(
+        .damaged, "\(name) is not a backup; 'larder backup' makes backups, and 'larder load' reads lines of JSON")
+    }
+    return CommandFailure(.damaged, "\(name) is damaged at byte \(damage.offset): \(damage.reason); \(advice)")
   }
 
   private mutating func nextPart() throws -> BackupReader.Event {

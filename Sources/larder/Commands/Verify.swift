@@ -7,8 +7,9 @@ struct Verify: ParsableCommand {
     discussion: """
       Reads the whole file; needs no server. If the file is damaged or incomplete, reports the position of the damage, \
       and the exit status is 5. Prints what the backup contains: text on a terminal, otherwise one line of JSON, \
-      {"store","engine","made","indexes","entries","bytes","intact"}, where "indexes" are definitions and "bytes" counts \
-      keys and values. For a damaged backup, the numbers cover what precedes the "offset" of the damage.
+      {"store","engine","made","indexes","entries","bytes","revision","intact"}, where "indexes" are definitions, "bytes" \
+      counts keys and values, and the backup has all changes up to the "revision". For a damaged backup, the numbers \
+      cover what precedes the "offset" of the damage.
 
       Example: larder verify sessions.backup
       """)
@@ -42,6 +43,7 @@ struct Verify: ParsableCommand {
       try output.writeLine("Made      \(made.date) \(made.time) UTC")
       for index in header.indexes { try output.writeLine("Index     " + EscapedText.line("\(index)")) }
       try output.writeLine("Contains  \(amount)\(damage == nil ? "" : " before the damage")")
+      if damage == nil { try output.writeLine("Revision  \(input.revision)") }
       return try output.writeLine(damage == nil ? "The backup is intact." : "The backup is damaged.")
     }
     output.bytes.append("{\"store\":")
@@ -51,7 +53,8 @@ struct Verify: ParsableCommand {
     let indexes = header.indexes.map { "\($0)" }.joined(separator: ",")
     output.bytes.append(contentsOf: ",\"made\":\"\(made.date)T\(made.time)Z\",\"indexes\":[\(indexes)]".utf8)
     output.bytes.append(contentsOf: ",\"entries\":\(input.entryCount)".utf8)
-    output.bytes.append(contentsOf: ",\"bytes\":\(input.byteCount),\"intact\":\(damage == nil)".utf8)
+    output.bytes.append(contentsOf: ",\"bytes\":\(input.byteCount),\"revision\":\(input.revision)".utf8)
+    output.bytes.append(contentsOf: ",\"intact\":\(damage == nil)".utf8)
     if let damage {
       output.bytes.append(contentsOf: ",\"offset\":\(damage.offset),\"damage\":".utf8)
       output.bytes.append(jsonString: damage.reason)

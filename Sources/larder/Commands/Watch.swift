@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import Platform
 
 struct Watch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -7,13 +8,17 @@ struct Watch: AsyncParsableCommand {
     discussion: """
       A written entry is printed as in 'larder page', with its "revision". A deletion is \
       {"key":…,"deleted":true,"revision":…}; the deletion of all entries is {"deletedAll":true,"revision":…}. The \
-      changes of one request have the same revision and follow each other. Expiry prints no line: \
-      "expiresInMilliseconds" announced it when the entry was written.
+      changes of one request have the same revision and follow each other; all but the last have "more":true. Expiry \
+      prints no line: "expiresInMilliseconds" announced it when the entry was written. When the watch has begun, a \
+      line on standard error says from which revision.
+
+      'larder apply' makes the printed changes in another store.
 
       Reconnects if the connection is lost, without missing a change. If the server no longer keeps changes that were \
       not printed yet, the exit status is 3: dump the store, then watch it again.
 
       Example: larder watch items --prefix a
+      Example: larder watch items --from 1042 | larder --server tcp:localhost:7711 apply items -
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -39,16 +44,17 @@ struct Watch: AsyncParsableCommand {
 
   func run() async throws {
     let commits = try connection.client().store(store.name).watch(from: from, prefix: prefix, keysOnly: keysOnly)
-    try await runUntilInterrupted { [keysOnly] in try await Self.print(commits, keysOnly: keysOnly) }
+    let command = self
+    try await runUntilInterrupted { try await command.print(commits) }
   }
 
-  private static func print(_ commits: RemoteStore.Watch, keysOnly: Bool) async throws {
+  private func print(_ commits: RemoteStore.Watch) async throws {
+    var commits = commits.makeAsyncIterator()
+    let revision = try await commits.start()
+    logLine("larder: watching '\(store.name)' from revision \(from ?? revision + 1)")
     var output = Output()
-    for try await commit in commits {
-      for change in commit.changes {
-        ChangeLine.append(change, revision: commit.revision, keysOnly: keysOnly, to: &output.bytes)
-        try output.flushIfLarge()
-      }
+    while let commit = try await commits.next() {
+      ChangeLine.append(commit, keysOnly: keysOnly, to: &output.bytes)
       try output.flush()
     }
   }

@@ -19,7 +19,8 @@ enum EntryLine {
 
   static let helpWithTable = "Prints a table on a terminal, otherwise one line of JSON for each entry. " + help
 
-  static func append(_ entry: Entry, keysOnly: Bool = false, to output: inout [UInt8]) {
+  /// - Parameter hasMore: Whether a change has further ones of its commit after it.
+  static func append(_ entry: Entry, keysOnly: Bool = false, hasMore: Bool = false, to output: inout [UInt8]) {
     beginLine(key: entry.key, &output)
     if !keysOnly {
       switch entry.value {
@@ -33,7 +34,7 @@ enum EntryLine {
       output.append(",\"expiresInMilliseconds\":")
       output.append(number: max(1, expiry.wholeMilliseconds))
     }
-    output.append("}\n")
+    output.append(hasMore ? ",\"more\":true}\n" : "}\n")
   }
 
   /// Appends the line of a key that has no entry.
@@ -96,11 +97,28 @@ enum EntryLine {
 
 /// A change as one line of JSON: a written entry as in `EntryLine`, a deletion as
 /// `{"key":"apple","deleted":true,"revision":8}`, and the deletion of all entries as
-/// `{"deletedAll":true,"revision":9}`.
+/// `{"deletedAll":true,"revision":9}`. All changes of a commit but the last one have `"more":true`, too.
 enum ChangeLine {
-  static func append(_ change: Change, revision: UInt64, keysOnly: Bool, to output: inout [UInt8]) {
+  /// Appends the changes of a commit.
+  static func append(_ commit: Commit, keysOnly: Bool, to output: inout [UInt8]) {
+    for (index, change) in commit.changes.enumerated() {
+      append(
+        change, revision: commit.revision, keysOnly: keysOnly, hasMore: index + 1 < commit.changes.count, to: &output)
+    }
+  }
+
+  /// Appends the line that ends a file with the changes up to a revision.
+  static func append(through revision: UInt64, to output: inout [UInt8]) {
+    output.append("{\"through\":")
+    output.append(number: revision)
+    output.append("}\n")
+  }
+
+  private static func append(
+    _ change: Change, revision: UInt64, keysOnly: Bool, hasMore: Bool, to output: inout [UInt8]
+  ) {
     switch change {
-    case .put(let entry): return EntryLine.append(entry, keysOnly: keysOnly, to: &output)
+    case .put(let entry): return EntryLine.append(entry, keysOnly: keysOnly, hasMore: hasMore, to: &output)
     case .delete(let key):
       output.append("{\"key\":")
       output.append(jsonString: key)
@@ -109,7 +127,7 @@ enum ChangeLine {
     }
     output.append(",\"revision\":")
     output.append(number: revision)
-    output.append("}\n")
+    output.append(hasMore ? ",\"more\":true}\n" : "}\n")
   }
 }
 
