@@ -23,7 +23,10 @@ struct ConnectionOptions: ParsableArguments {
   /// Returns the console's client in a console, unless the command names another server; a new client otherwise.
   func client() throws -> LarderClient {
     guard let session = ConsoleSession.current, server == nil || server == session.address else {
-      return try Self.client(for: try address(), timeout: effectiveTimeout)
+      let address = try address()
+      let client = try Self.client(for: address, timeout: effectiveTimeout)
+      ServerProbe.watch(client, at: address)
+      return client
     }
     return session.client.with(timeout: timeout?.duration ?? session.timeout)
   }

@@ -148,7 +148,9 @@ struct LarderCommand: AsyncParsableCommand {
     case is OutputClosed: return .success
     case is CancellationError: return printFailure(CommandFailure(.unreachable, "interrupted"))
     case let failure as CommandFailure: return printFailure(failure)
-    case let error as LarderError: return printFailure(CommandFailure(error))
+    case let error as LarderError:
+      let probed = error.kind == .closed ? ServerProbe.failure : nil
+      return printFailure(probed ?? CommandFailure(error))
     case let status as ExitCode: return ExitStatus(rawValue: status.rawValue) ?? .usage
     default:
       if exitCode(for: error) != .success { return printFailure(CommandFailure(.usage, usageMessage(error, words))) }
@@ -171,8 +173,11 @@ struct LarderCommand: AsyncParsableCommand {
   /// Returns a question that names the command most like a word, or nothing.
   /// - Parameter words: The command line before the word.
   private static func suggestion(for word: String, _ words: some Sequence<String>) -> String {
-    let commands = CommandLinePosition(after: words).command.commands.map(\.commandName)
-    return CommandFailure.question(SpellingSuggestion.nearest(to: word, of: commands))
+    let command = CommandLinePosition(after: words).command
+    let isRoot = command.commandName == configuration.commandName
+    let foreign = isRoot ? ForeignWords.command(meaning: word) : nil
+    return CommandFailure.question(
+      foreign ?? SpellingSuggestion.nearest(to: word, of: command.commands.map(\.commandName)))
   }
 
   /// Returns what is wrong with a command line and which command shows the help.
@@ -186,13 +191,26 @@ struct LarderCommand: AsyncParsableCommand {
     let lines = fullMessage(for: error).split(separator: "\n")
     let reference = lines.last { $0.contains("See '") }?.split(separator: "'") ?? []
     let help = reference.count > 1 ? reference[1] : "larder --help"
-    return "\(message); \(message.hasPrefix("Unknown option") ? dashHint : "")see '\(help)'"
+    guard message.hasPrefix("Unknown option") else { return "\(message); see '\(help)'" }
+    let known = CommandLinePosition(after: words).command.options
+    if let option = words.compactMap(ForeignWords.option(meaning:)).first(where: known.contains) {
+      // The parser's own suggestion is only similar in spelling.
+      return "\(message.prefix { $0 != "." }); \(CommandFailure.question(option))see '\(help)'"
+    }
+    return "\(message); \(dashHint)see '\(help)'"
   }
 
   private static func printFailure(_ failure: CommandFailure) -> ExitStatus {
-    let place = ConsoleSession.place.map { "\($0): " } ?? ""
-    logLine("larder: \(place)\(oneLine(failure.message))")
+    printLine(failure.message)
     return failure.status
+  }
+
+  /// Prints what may be wrong with a command that succeeds.
+  static func warn(_ message: String) { printLine("warning: \(message)") }
+
+  private static func printLine(_ message: String) {
+    let place = ConsoleSession.place.map { "\($0): " } ?? ""
+    logLine("larder: \(place)\(oneLine(message))")
   }
 
   /// Replaces control characters with spaces, so that a text from the server or a file name can neither break the line

@@ -13,8 +13,24 @@ import Testing
     (#"put a '{"x":"y z"}'"#, ["put", "a", #"{"x":"y z"}"#]), ("größe 漢字 👩‍👩‍👧", ["größe", "漢字", "👩‍👩‍👧"]),
     ("e\u{301} 'o\u{308}'", ["e\u{301}", "o\u{308}"]), ("a' '\u{301}", ["a \u{301}"]), ("$HOME *", ["$HOME", "*"]),
     ("a > b | c; d # e", ["a", ">", "b", "|", "c;", "d", "#", "e"]),
+    (#"put j {"a": "x y"} z"#, ["put", "j", #"{"a": "x y"}"#, "z"]), (#"{"a":"}\""} b"#, [#"{"a":"}\""}"#, "b"]),
+    (#"{"it's":{"a":[{}]}}"#, [#"{"it's":{"a":[{}]}}"#]), ("{ } {}x", ["{ }", "{}x"]),
+    (#"--set={"a": 1}"#, [#"--set={"a": 1}"#]),
+    (#"["a", {"b": 1}] c"#, [#"["a", {"b": 1}]"#, "c"]), (#"[ [ "a" ] ]"#, [#"[ [ "a" ] ]"#]),
+    ("[a-z]* [1 {a b} x{\"y\"}", ["[a-z]*", "[1", "{a", "b}", "x{y}"]),
+    (#"'{"a": 1}' "{ }" \{ }"#, [#"{"a": 1}"#, "{ }", "{", "}"]),
   ]) func `are split as in a shell`(line: String, words: [String]) throws {
     #expect(try CommandWords.split(line) == words)
+  }
+
+  @Test func `are JSON on several lines until its last bracket`() throws {
+    var words = CommandWords("put j {")
+    #expect(words.isUnfinished)
+    words.continueLine("  \"a\": \"}\\\"\"")
+    #expect(words.isUnfinished)
+    words.continueLine("} x")
+    #expect(!words.isUnfinished)
+    #expect(try words.all() == ["put", "j", "{\n  \"a\": \"}\\\"\"\n}", "x"])
   }
 
   @Test(arguments: ["'a", "\"a", "a 'b\" c", #"a\"#, #""a\""#, #"'it\'s'"#])
@@ -25,7 +41,7 @@ import Testing
   }
 
   @Test func `are the same after quoting`() throws {
-    let pieces = ["a", " ", "'", "\"", "\\", "$", "`", "é", "漢", "-", "👩‍👩‍👧", "\t"]
+    let pieces = ["a", " ", "'", "\"", "\\", "{", "[", "}", "$", "`", "é", "漢", "-", "👩‍👩‍👧", "\t"]
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
     for _ in 0..<2_000 {

@@ -33,6 +33,8 @@ import Testing
       (["update", "items"], "", .documentJSON(of: "items", .selector)),
       (["update", "items", "{}", "--set"], "", .documentJSON(of: "items", .update)),
       (["delete", "items", "--where"], "", .documentJSON(of: "items", .selector)),
+      (["find", "items", "--where"], "{", .documentJSON(of: "items", .selector)),
+      (["update", "items", "--where"], "", .documentJSON(of: "items", .selector)),
       (["load", "items"], "", .file), (["load"], "", .store), (["verify"], "", .file),
       (["json"], "", .choice(["check"])), (["json", "check", "--lines"], "", .file),
       (["check"], "", .folder), (["--timeout", "1s"], "", .command), (["drop"], "", .store), (["stats"], "", .store),

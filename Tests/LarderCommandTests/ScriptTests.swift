@@ -23,7 +23,47 @@ import Testing
   @Test func `continue on the next line while a quote is open, or after a backslash`() throws {
     let server = try RunningServer()
     let script = "put items \\\n  k '{\"a\":\n1}'\nget items k\nput items 'a\\\nb' x\\\n\\\ny\nget items 'a\\\nb'\n"
-    #expect(try server.larder([], input: Array(script.utf8)).text == "1\n{\"a\":\n1}2\nxy")
+    #expect(try server.larder([], input: Array(script.utf8)).text == "1\n{\"a\":\n1}\n2\nxy\n")
+  }
+
+  @Test func `have the values of JSON as they are typed`() throws {
+    let server = try RunningServer()
+    let script = """
+      put items a {"a":1, "b": [1, "it's \\" {"]}
+      put items b {
+        "c": 1
+      }
+      get items a
+      get items b
+      find items {"a": 1} --fields ["a"]
+      update items {"a":1} --set={"d": "x y"}
+      get items a
+      """
+    let run = try server.larder([], input: Array(script.utf8))
+    #expect(run.error.isEmpty)
+    #expect(
+      run.text == """
+        1
+        2
+        {"a":1, "b": [1, "it's \\" {"]}
+        {
+          "c": 1
+        }
+        {"a":1}
+        1
+        {"a":1, "b": [1, "it's \\" {"],"d":"x y"}
+
+        """)
+    #expect(try server.larder([], input: Array("put items c {\"a\":1\n".utf8)).error.contains("a bracket of a JSON"))
+  }
+
+  @Test func `print values on lines of their own, unlike a single command`() throws {
+    let server = try RunningServer()
+    for (key, value) in [("a", "1"), ("b", "2\n"), ("c", "")] { _ = try server.larder("put", "items", key, value) }
+    #expect(
+      try server.larder([], input: Array("get items a\nget items b\nget items c\nget items a".utf8)).text
+        == "1\n2\n\n1\n")
+    #expect(try server.larder("get", "items", "a").text == "1" && server.larder("get", "items", "c").text == "")
   }
 
   @Test func `stop at the first that fails, with its line and status`() throws {

@@ -58,7 +58,7 @@ import Testing
     #expect(page.lines(height: 24)[1] == "(!) can't connect")
     page.add(["entries": 7, "written_total": 2], time: 14)
     #expect(page.lines(height: 24)[1].hasPrefix("writes   –"))
-    #expect(page.lines(height: 5).count == 5 && page.lines(height: 5).last == "Press Ctrl-C to quit")
+    #expect(page.lines(height: 5).count == 5 && page.lines(height: 5).last == "Press q or Ctrl-C to quit")
   }
 
   @Test(arguments: [40, 80]) func `the page fits its width, with whole numbers and the latest rate`(width: Int) {

@@ -354,6 +354,63 @@ class ConsoleCase(ProgramsCase):
             console.wait_for_prompt()
         self.assertEqual(console.do("get items apple"), "red")
 
+    def test_json_needs_no_quotes(self) -> None:
+        console = self.console()
+        console.do("""put items j {"a": 1, "b": ["it's {", 2]}""")
+        self.assertEqual(console.do("get items j"), """{"a": 1, "b": ["it's {", 2]}""")
+        console.type("update items {" + ENTER)
+        console.wait("   ...> ")
+        console.type('"b": 2} --set {"c": [1, "x y"]}' + ENTER)
+        self.assertIn("changed 1 document", console.wait_for_prompt())
+        self.assertIn('"c":[1,"x y"]', console.do("get items j"))
+
+    def test_dropping_asks(self) -> None:
+        console = self.console()
+        for answer, outcome in (("n", "not confirmed; nothing was done"), ("", "not confirmed"), ("y", "larder.sock> ")):
+            console.type("drop items" + ENTER)
+            console.wait("Drop 'items' with 5 entries? [y/N] ")
+            console.type(answer + ENTER)
+            self.assertIn(outcome, console.wait_for_prompt())
+        self.assertIn("there is no store", console.do("count items"))
+        self.assertEqual(console.do("drop sessions --yes"), "")
+        self.assertEqual(console.do("stores --format json"), "")
+
+    def test_q_leaves_pages(self) -> None:
+        console = self.console()
+        for command in ("top --watch", "stats --watch", "stats items --watch"):
+            console.type(command + ENTER)
+            console.wait("Press q or Ctrl-C to quit")
+            console.type("q")
+            console.wait(PROMPT)
+        self.assertEqual(console.do("count items"), "5")
+        alone = Console(self.larder, self.environment, "top", "--watch")
+        self.addCleanup(alone.close)
+        alone.wait("Press q or Ctrl-C to quit")
+        alone.type("xq")
+        self.assertEqual(alone.wait_for_exit(), 0)
+        mode = termios.tcgetattr(alone.terminal)[3]
+        self.assertTrue(mode & termios.ICANON and mode & termios.ECHO)
+
+    def test_ctrl_c_stops_a_large_value(self) -> None:
+        """Escaping takes time in proportion to the value, and Ctrl-C ends it between two parts."""
+        with Client(self.server.address) as client:
+            client.open("items").put("large", bytes(range(256)) * 32_768)
+            client.open("items").put("text", "größe 漢字 ".encode() * 30_000)
+        console = self.console()
+        console.type("get items large" + ENTER)
+        console.wait(r"\xfe\xff")
+        console.type(CTRL_C)
+        deadline = time.monotonic() + 10
+        while "larder: interrupted" not in console.text():
+            self.assertTrue(console.read(deadline - time.monotonic()))
+        console.wait_for_prompt()
+        self.assertLess(len(console.raw), 20_000_000, "the whole value was printed")
+        start = time.monotonic()
+        text = console.do("get items text", seconds=30)
+        self.assertNotIn("\\x", text)
+        self.assertGreaterEqual(text.count("größe"), 29_000)
+        self.assertLess(time.monotonic() - start, 20)
+
     def test_reading_a_file(self) -> None:
         console = self.console()
         commands = self.folder / "commands.txt"

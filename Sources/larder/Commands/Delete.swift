@@ -6,7 +6,7 @@ struct Delete: AsyncParsableCommand {
     abstract: "Deletes entries.",
     discussion: """
       Deletes the entries of the KEYS atomically, and ignores keys without an entry. With --where instead of KEYS, \
-      deletes the documents that match a selector, up to 65,536 of them, atomically. --all deletes all entries \
+      deletes the documents that match a selector or predicate, up to 65,536 of them, atomically. --all deletes all entries \
       atomically. With --prefix, --from, --to or --match, and with --keys-from, larder deletes in steps of up to 10,000 \
       keys: other clients can see the state between two steps.
 
@@ -16,6 +16,7 @@ struct Delete: AsyncParsableCommand {
       Example: larder delete items apple pear
       Example: larder delete items --prefix user: --yes
       Example: larder delete people --where '{"age":{"$lt":12}}' --dry-run
+      Example: larder delete people --where "age < 12 AND pet.species = 'cat'"
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -24,8 +25,9 @@ struct Delete: AsyncParsableCommand {
 
   @Option(
     name: .customLong("where"), parsing: .unconditional,
-    help: ArgumentHelp("Delete the documents that match this selector, as in 'larder find'.", valueName: "selector"))
-  private var selector: String?
+    help: ArgumentHelp(
+      "Delete the documents that match this selector or predicate, as in 'larder find'.", valueName: "selector"))
+  private var condition: String?
 
   @OptionGroup private var range: KeyRangeOptions
 
@@ -40,7 +42,7 @@ struct Delete: AsyncParsableCommand {
 
   func validate() throws {
     let choices = [
-      (!keys.isEmpty, "keys"), (selector != nil, "--where"), (!range.isEverything, "a range of keys"), (all, "--all"),
+      (!keys.isEmpty, "keys"), (condition != nil, "--where"), (!range.isEverything, "a range of keys"), (all, "--all"),
     ].filter(\.0).map(\.1)
     guard choices.count < 2 else { throw ValidationError("\(choices[0]) and \(choices[1]) can't be combined") }
     if choices.isEmpty { try keys.requireKeys(or: ", --where, --prefix, --from, --to, --match or --all") }
@@ -48,12 +50,13 @@ struct Delete: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let selector = try selector.map(DocumentArguments(for: "delete").selector)
+    let selector = try condition.map(DocumentArguments(for: "delete").condition)
     let store = try connection.client().store(store.name)
     var output = Output()
     if let selector {
       let changes = try await store.delete(where: selector, dryRun: dryRun)
-      return try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
+      try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
+      return await changes.warn(about: selector, in: store, named: self.store.name)
     }
     if dryRun { return try output.writeLine(String(try await range.count(in: store))) }
     try output.writeLine(String(try await delete(from: store)))

@@ -9,9 +9,10 @@ struct Find: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prints the documents that match a selector.",
     discussion: """
-      A document is an entry whose value is a JSON object; other entries are skipped. A selector is JSON: \
-      {"age":{"$gt":12}}. Its fields "_id" and "_rev" are the key and the revision. Prints a table on a terminal, \
-      otherwise each document as one line of JSON.
+      A document is an entry whose value is a JSON object; other entries are skipped. A SELECTOR is JSON: \
+      {"age":{"$gt":12}}. --where takes a predicate, age > 12, or a selector, which begins with a brace; with both, \
+      documents match both. The fields "_id" and "_rev" are the key and the revision. Prints a table on a terminal, \
+      otherwise each document as one line of JSON. With --format csv, the columns are those of --fields, in their order.
 
       The server uses the store's indexes, and examines the whole store if none of them helps. An index never changes \
       the result. --explain shows which are used and why, what was examined, and the index that would help.
@@ -19,7 +20,11 @@ struct Find: AsyncParsableCommand, OutputCommand {
       With --limit on a terminal, standard error says how to print the next page, if there is one: repeat the command \
       with the --bookmark that it shows. With --stats, standard error gets one line at the end; unless it is a \
       terminal, that is {"examinedKeys","examinedDocuments","returned","nanoseconds"}, with "bookmark" if there is a \
-      next page.
+      next page, and "warnings" if there are any.
+
+      If no document matches, or none has a field of the order or of --fields, larder asks the server whether any \
+      document has the fields that the query names, and warns on standard error if not. --fields omits fields in the \
+      elements of an array, such as items.sku: print the array, items, or a field of one element, items.0.sku.
 
       --count, --distinct, --group-by and --explain replace the documents. Values of a field that is an array are its \
       elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing.
@@ -38,8 +43,9 @@ struct Find: AsyncParsableCommand, OutputCommand {
   @Option(
     name: .customLong("where"), parsing: .unconditional,
     help: ArgumentHelp(
-      "A predicate that documents match, too, such as \"age > 12 AND pet.species = 'cat'\".", valueName: "predicate"))
-  private var predicate: String?
+      "A predicate, such as \"age > 12 AND pet.species = 'cat'\", or a selector, that documents match, too.",
+      valueName: "predicate"))
+  private var condition: String?
 
   @Option(
     parsing: .unconditional,
@@ -143,7 +149,11 @@ struct Find: AsyncParsableCommand, OutputCommand {
     if explain { return try await printExplanation(of: query, in: store) }
     if count { return try await printCount(of: query.selector, in: store) }
     if let distinct {
-      return try await print(store.distinct(arguments.field(distinct), query.selector), of: distinct)
+      let field = try arguments.field(distinct)
+      let values = try await store.distinct(field, query.selector)
+      try print(values, of: distinct)
+      return await warn(
+        about: query.selector, foundNothing: values.isEmpty, unseen: values.isEmpty ? [field] : [], in: store)
     }
     if groupBy != nil || compute != nil {
       let fields = try groupBy.map(arguments.fields) ?? []
@@ -155,11 +165,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
 
   private func query(_ arguments: DocumentArguments) throws(CommandFailure) -> DocumentQuery {
     var query = DocumentQuery()
-    if let selector { query.selector = try arguments.selector(selector) }
-    if let predicate {
-      let condition = try arguments.predicate(predicate)
-      query.selector = selector == nil ? condition : query.selector && condition
-    }
+    if let selector = try arguments.selector(selector, where: condition) { query.selector = selector }
     if let sort {
       let fields = try arguments.sort(sort)
       if !count { query.sort = fields }
@@ -179,20 +185,38 @@ struct Find: AsyncParsableCommand, OutputCommand {
 
   private func printDocuments(of query: DocumentQuery, in store: RemoteStore) async throws {
     var documents = store.find(query, using: useIndex).makeAsyncIterator()
+    var unseen = try UnseenFields(query)
     if Output.showsRows {
-      try await Self.writeTable(of: &documents, fields: query.fields)
+      try await Self.writeTable(of: &documents, fields: query.fields, &unseen)
     } else {
-      try await Self.writeLines(of: &documents)
+      try await Self.writeLines(of: &documents, &unseen)
     }
     if let bookmark = documents.bookmark, isatty(STDERR_FILENO) == 1 { logLine("more: --bookmark \(bookmark)") }
-    if let statistics = documents.statistics { printStatistics(statistics, bookmark: documents.bookmark) }
+    let warnings = await warnings(about: query, unseen, in: store)
+    if let statistics = documents.statistics {
+      printStatistics(statistics, bookmark: documents.bookmark, warnings: warnings)
+    }
   }
 
-  private static func writeTable(of documents: inout RemoteStore.Find.AsyncIterator, fields: [FieldPath]) async throws {
+  private func warnings(
+    about query: DocumentQuery, _ unseen: UnseenFields, in store: RemoteStore
+  ) async -> [String] {
+    // A later page says nothing about the whole result.
+    guard query.bookmark == nil, query.skip == 0 else { return [] }
+    let foundNothing = unseen.documentCount == 0
+    return await QueryAdvice(store, named: self.store.name).warnings(
+      query.selector, foundNothing: foundNothing, unseen: unseen.sortedPaths,
+      projected: foundNothing ? [] : unseen.projectedPaths)
+  }
+
+  private static func writeTable(
+    of documents: inout RemoteStore.Find.AsyncIterator, fields: [FieldPath], _ unseen: inout UnseenFields
+  ) async throws {
     var output = Output()
     var table = DocumentTable(fields)
     var isContinued = false
     while let document = try await documents.next() {
+      unseen.examine(document)
       try table.add(document)
       guard let block = table.takeBlock() else { continue }
       try output.write(table: block, hasHeader: !isContinued, isWhole: false)
@@ -203,9 +227,12 @@ struct Find: AsyncParsableCommand, OutputCommand {
     if !rest.isEmpty { try output.write(table: rest, hasHeader: !isContinued, isWhole: !isContinued) }
   }
 
-  private static func writeLines(of documents: inout RemoteStore.Find.AsyncIterator) async throws {
+  private static func writeLines(
+    of documents: inout RemoteStore.Find.AsyncIterator, _ unseen: inout UnseenFields
+  ) async throws {
     var output = Output()
     while let document = try await documents.next() {
+      unseen.examine(document)
       output.bytes += try document.json().withoutLineBreaks
       output.bytes.append(UInt8(ascii: "\n"))
       try output.flushIfLarge()
@@ -213,10 +240,22 @@ struct Find: AsyncParsableCommand, OutputCommand {
     try output.flush()
   }
 
-  private func printStatistics(_ statistics: DocumentStatistics, bookmark: String? = nil) {
+  /// Prints the warnings, and the statistics if they are asked for. A script gets both in one line.
+  private func printStatistics(_ statistics: DocumentStatistics, bookmark: String? = nil, warnings: [String]) {
+    let isForScript = stats && isatty(STDERR_FILENO) == 0
+    if !isForScript { for warning in warnings { LarderCommand.warn(warning) } }
     guard stats else { return }
-    let statistics = FindStatistics(statistics, bookmark: bookmark)
-    logLine(isatty(STDERR_FILENO) == 1 ? statistics.text : statistics.json.description)
+    let statistics = FindStatistics(statistics, bookmark: bookmark, warnings: warnings)
+    logLine(isForScript ? statistics.json.description : statistics.text)
+  }
+
+  private func warn(
+    about selector: Selector, foundNothing: Bool, unseen fields: [FieldPath] = [], in store: RemoteStore
+  ) async {
+    let advice = QueryAdvice(store, named: self.store.name)
+    for warning in await advice.warnings(selector, foundNothing: foundNothing, unseen: fields) {
+      LarderCommand.warn(warning)
+    }
   }
 
   // MARK: What replaces the documents
@@ -225,7 +264,8 @@ struct Find: AsyncParsableCommand, OutputCommand {
     let (count, statistics) = try await store.countWithStatistics(selector, using: useIndex)
     var output = Output()
     try output.writeLine(String(count))
-    printStatistics(statistics)
+    let warnings = await QueryAdvice(store, named: self.store.name).warnings(selector, foundNothing: count == 0)
+    printStatistics(statistics, warnings: warnings)
   }
 
   private func printExplanation(of query: DocumentQuery, in store: RemoteStore) async throws {
@@ -259,7 +299,12 @@ struct Find: AsyncParsableCommand, OutputCommand {
     of selector: Selector, by fields: [FieldPath], computing aggregates: [Aggregate], in store: RemoteStore
   ) async throws {
     let groups = try await store.groups(of: selector, by: fields, computing: aggregates)
-    let form = GroupOutput(fields, aggregates)
+    try Self.print(groups, GroupOutput(fields, aggregates))
+    let unseen = fields.indices.filter { index in groups.allSatisfy { $0.key[index] == nil } }.map { fields[$0] }
+    await warn(about: selector, foundNothing: groups.isEmpty, unseen: unseen, in: store)
+  }
+
+  private static func print(_ groups: [DocumentGroup], _ form: GroupOutput) throws {
     var output = Output()
     if Output.showsRows {
       var table = form.table

@@ -8,8 +8,8 @@ struct Get: AsyncParsableCommand {
       A large value is read and printed in parts, so it takes little memory. If another client writes the entry \
       meanwhile, the output ends there, and the exit status is 3.
 
-      On a terminal, adds a line feed at the end, and escapes characters that would control the terminal. If the key \
-      has no entry, the exit status is 1. Use 'larder get-many' to print the elements of a list.
+      On a terminal and in a script on standard input, adds a line feed unless the value ends in one. On a terminal, \
+      escapes characters that would control it. If the key has no entry, the exit status is 1. Use 'larder get-many' to print the elements of a list.
 
       Example: larder get items apple
       Example: larder get pictures cat.png > cat.png
@@ -56,21 +56,47 @@ struct Get: AsyncParsableCommand {
   }
 
   private func print(_ chunks: RemoteValue.Chunks) async throws {
-    let isTerminal = Output.isTerminal
-    var bytes: [UInt8] = []
-    for try await chunk in chunks {
-      bytes += chunk
-      // What a terminal shows must not end inside a character.
-      if !isTerminal { try write(&bytes) }
+    // What follows the value in a console or a script begins on a line of its own.
+    let endsLine = Output.isTerminal || ConsoleSession.current != nil
+    var output = ValueOutput()
+    for try await chunk in chunks { try output.write(chunk) }
+    try output.finish(endingLine: endsLine)
+  }
+}
+
+/// Writes a value in parts, which can end anywhere. Owned by the command that prints it.
+private struct ValueOutput: ~Copyable {
+  /// The maximum number of bytes to escape for a terminal before looking for Ctrl-C.
+  private static let maxPartCount = 16 << 10
+
+  private var output = Output()
+  /// The beginning of a character that the next part completes.
+  private var rest: [UInt8] = []
+  private var lastByte: UInt8?
+
+  mutating func write(_ chunk: [UInt8]) throws {
+    lastByte = chunk.last ?? lastByte
+    guard Output.isTerminal else {
+      output.bytes += chunk
+      return try output.flush()
     }
-    if let last = bytes.last, last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-    try write(&bytes)
+    let bytes = rest + chunk
+    var start = 0
+    while start < bytes.count {
+      try Task.checkCancellation()
+      let limit = min(start + Self.maxPartCount, bytes.count)
+      let end = EscapedText.endOfCharacters(in: bytes[start..<limit])
+      if end == start { break }
+      output.bytes += bytes[start..<end]
+      try output.flush()
+      start = end
+    }
+    rest = Array(bytes[start...])
   }
 
-  /// Writes bytes and removes them.
-  private func write(_ bytes: inout [UInt8]) throws {
-    var output = Output()
-    swap(&output.bytes, &bytes)
+  consuming func finish(endingLine: Bool) throws {
+    output.bytes += rest
+    if endingLine, lastByte != UInt8(ascii: "\n") { output.bytes.append(UInt8(ascii: "\n")) }
     try output.flush()
   }
 }

@@ -97,7 +97,7 @@ struct Stats: AsyncParsableCommand, OutputCommand {
         page.add(failure: CommandFailure(error).message)
       }
       screen.show(page.lines(height: screen.size.height))
-      try await Task.sleep(for: pause)
+      guard try await screen.wait(for: pause) else { return }
     }
   }
 
@@ -107,7 +107,7 @@ struct Stats: AsyncParsableCommand, OutputCommand {
     let screen = AlternateScreen()
     while true {
       screen.show(page.lines(height: screen.size.height))
-      try await Task.sleep(for: pause)
+      guard try await screen.wait(for: pause) else { return }
       do throws(LarderError) {
         page.add(try await store.stats(), time: seconds)
       } catch {

@@ -112,12 +112,25 @@ enum EngineCompletion {
 struct Drop: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Drops a store and all its entries.",
-    discussion: "Example: larder drop items")
+    discussion: """
+      On a terminal, larder asks for a confirmation first, unless --yes is given.
+
+      Example: larder drop items
+      """)
 
   @OptionGroup private var connection: ConnectionOptions
   @OptionGroup private var store: StoreArgument
 
+  @Flag(help: "Drop without asking for a confirmation.")
+  private var yes = false
+
   func run() async throws {
-    try await connection.client().dropStore(store.name)
+    let client = try connection.client()
+    if !yes, await Confirmation.isPossible {
+      let count = try await client.store(store.name).count()
+      let entries = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "entry" : "entries")"
+      try await Confirmation.require("Drop '\(store.name)' with \(entries)?")
+    }
+    try await client.dropStore(store.name)
   }
 }

@@ -15,7 +15,7 @@ struct Top: AsyncParsableCommand, OutputCommand {
       "waitingBytes","ageMilliseconds","process","user","command","address","client"}, \
       the last five if known. With --format csv, these are the columns.
 
-      With --watch, repeats the output until interrupted; CSV has its header only once.
+      With --watch, repeats the output until interrupted, on a terminal also by q; CSV has its header only once.
 
       Example: larder top --limit 5
       """)
@@ -63,8 +63,8 @@ struct Top: AsyncParsableCommand, OutputCommand {
         } catch {
           header.append("(!) \(CommandFailure(error).message)")
         }
-        screen.show(header + [""] + rows + ["", "Press Ctrl-C to quit"])
-        try await Task.sleep(for: pause)
+        screen.show(header + [""] + rows + ["", AlternateScreen.hint])
+        guard try await screen.wait(for: pause) else { return }
       }
     }
   }

@@ -6,7 +6,7 @@ struct Update: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Changes the documents that match a selector, atomically.",
     discussion: """
-      The SELECTOR is that of 'larder find'; {} is for all documents. --set takes an update in one of two forms. A \
+      The SELECTOR and --where are those of 'larder find', and one of them is needed; {} is for all documents. --set takes an update in one of two forms. A \
       merge patch is an object whose members replace those of the document, with null to remove a member: \
       {"age":42,"pet":{"name":null}}. An object of operators changes fields by their paths: \
       {"$set":{"pet.species":"cat"},"$unset":["nickname"],"$inc":{"visits":1},"$push":{"tags":"new"}}.
@@ -15,6 +15,7 @@ struct Update: AsyncParsableCommand {
       changed documents. A document that the update leaves as it was is not counted and keeps its revision.
 
       Example: larder update people '{"age":{"$gt":17}}' --set '{"adult":true}' --dry-run
+      Example: larder update people --where "name = 'mike' AND age < 18" --set '{"adult":false}'
       Example: larder update people '{"_id":"mike12"}' --set '{"$inc":{"age":1}}'
       """)
 
@@ -22,7 +23,14 @@ struct Update: AsyncParsableCommand {
   @OptionGroup private var store: StoreArgument
 
   @Argument(help: "Which documents to change, as JSON.")
-  private var selector: String
+  private var selector: String?
+
+  @Option(
+    name: .customLong("where"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "A predicate or a selector that the documents to change match, too, as in 'larder find'.", valueName: "predicate")
+  )
+  private var condition: String?
 
   @Option(
     parsing: .unconditional,
@@ -32,16 +40,31 @@ struct Update: AsyncParsableCommand {
   @Flag(help: "Only print the number of documents that would change.")
   private var dryRun = false
 
+  func validate() throws {
+    guard selector != nil || condition != nil else {
+      throw ValidationError("Missing expected argument '<selector>', or --where")
+    }
+  }
+
   func run() async throws {
     let arguments = DocumentArguments(for: "update")
-    let (selector, update) = (try arguments.selector(selector), try arguments.update(set))
-    let changes = try await connection.client().store(store.name).update(where: selector, update, dryRun: dryRun)
+    let selector = try arguments.selector(selector, where: condition) ?? .all
+    let update = try arguments.update(set)
+    let store = try connection.client().store(store.name)
+    let changes = try await store.update(where: selector, update, dryRun: dryRun)
     var output = Output()
     try output.writeLine(changes.text(verb: dryRun ? "would change" : "changed"))
+    await changes.warn(about: selector, in: store, named: self.store.name)
   }
 }
 
 extension DocumentChanges {
+  /// Prints what is probably wrong with the selector if no document matches it.
+  func warn(about selector: Selector, in store: RemoteStore, named name: String) async {
+    let advice = QueryAdvice(store, named: name)
+    for warning in await advice.warnings(selector, foundNothing: matched == 0) { LarderCommand.warn(warning) }
+  }
+
   /// The number of changed documents; on a terminal, a sentence.
   func text(verb: String) -> String {
     guard Output.showsTables else { return String(changed) }

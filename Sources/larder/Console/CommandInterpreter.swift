@@ -73,7 +73,8 @@ struct CommandInterpreter {
     var words = words
     if !words[0].hasPrefix("-"), CommandSyntax.larder.command(words[0]) == nil {
       let names = CommandSyntax.larder.commands.map(\.commandName) + ConsoleCommand.allCases.map(\.rawValue)
-      let question = CommandFailure.question(SpellingSuggestion.nearest(to: words[0], of: names))
+      let meant = ForeignWords.command(meaning: words[0]) ?? SpellingSuggestion.nearest(to: words[0], of: names)
+      let question = CommandFailure.question(meant)
       throw CommandFailure(.usage, "there is no command '\(words[0])'; \(question)'help' lists the commands")
     }
     if words.count == 2, words[1] == ConsoleCommand.questionMark.rawValue {

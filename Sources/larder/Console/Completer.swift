@@ -117,7 +117,7 @@ struct Completer {
     case CommandLinePosition.fieldArgumentName: .fields(of: store, hasDirections: argument.kind == .positional)
     case "fields": .fields(of: store, hasDirections: false)
     case "order": .fields(of: store, hasDirections: true)
-    case "selector": .documentJSON(of: store, .selector)
+    case "selector", "predicate": .documentJSON(of: store, .selector)
     case "update": .documentJSON(of: store, .update)
     default: .unknown
     }

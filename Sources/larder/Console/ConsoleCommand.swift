@@ -21,7 +21,9 @@ enum ConsoleCommand: String, CaseIterable {
     lines.append("")
     lines += wrapped("Tab completes commands, options, stores, keys, fields and files. Ctrl-C interrupts a command.")
     lines += wrapped("Quote words as in a shell: 'two words', \"it's one\", two\\ words.")
-    lines += wrapped("A line with an open quote, or with a backslash at its end, continues on the next line.")
+    lines += wrapped("JSON needs no quotes around it: put items apple {\"color\": \"red\"}")
+    lines += wrapped(
+      "A line with an open quote or bracket of JSON, or with a backslash at its end, continues on the next line.")
     lines += wrapped("Ctrl-Z suspends the console.")
     lines += wrapped("The history omits lines that begin with a space.")
     return lines.joined(separator: "\n")

@@ -1,7 +1,7 @@
 import Platform
 
-/// The commands in the lines of a file. Blank lines and lines that begin with `#` are skipped; an open quote or a
-/// backslash at the end continues a command on the next line.
+/// The commands in the lines of a file. Blank lines and lines that begin with `#` are skipped; an open quote, an open
+/// bracket of JSON or a backslash at the end continues a command on the next line.
 @MainActor
 struct Script: ~Copyable {
   private var lines: LineReader

@@ -14,12 +14,31 @@ struct DocumentArguments {
 
   /// Reads a selector in JSON.
   func selector(_ text: String) throws(CommandFailure) -> Selector {
-    try reading("selector") { () throws(SelectorError) in try Selector(parsing: text) }
+    do throws(SelectorError) { return try Selector(parsing: text) } catch {
+      // A predicate, which can't begin with a brace or a bracket, is no selector.
+      let isPredicate = text.first.map { !"{[".contains($0) } == true && (try? Selector(predicate: text)) != nil
+      throw failure("selector at \(error.path)", error.reason + (isPredicate ? "; give a predicate with --where" : ""))
+    }
   }
 
   /// Reads a raw predicate.
   func predicate(_ text: String) throws(CommandFailure) -> Selector {
     do { return try Selector(predicate: text) } catch { throw failure("predicate", "\(error)") }
+  }
+
+  /// Reads which documents are meant: those that match a selector, a condition, or both.
+  /// - Parameter condition: The value of `--where`.
+  /// - Returns: nil if there is neither.
+  func selector(_ text: String?, where condition: String?) throws(CommandFailure) -> Selector? {
+    var selectors: [Selector] = []
+    if let text { selectors.append(try selector(text)) }
+    if let condition { selectors.append(try self.condition(condition)) }
+    return selectors.count == 2 ? selectors[0] && selectors[1] : selectors.first
+  }
+
+  /// Reads a selector, which begins with a brace, or a raw predicate.
+  func condition(_ text: String) throws(CommandFailure) -> Selector {
+    text.drop { " \t\n".contains($0) }.first == "{" ? try selector(text) : try predicate(text)
   }
 
   /// Checks that a query can be evaluated, before the server is asked.
@@ -31,9 +50,21 @@ struct DocumentArguments {
   func sort(_ text: String) throws(CommandFailure) -> [SortField] {
     try reading("sort") { () throws(SelectorError) in
       if let json = try Self.json(text, orThrow: .badSort) { return try SortField.fields(json) }
-      return try SortField.fields(
-        .array(Self.names(text).map { $0.hasPrefix("-") ? [String($0.dropFirst()): "desc"] : .string($0) }))
+      return try SortField.fields(.array(try Self.names(text).enumerated().map(Self.sortField)))
     }
+  }
+
+  /// Returns the JSON of a field to sort by.
+  /// - Throws: `SelectorError` for a direction in the notation of SQL, which would otherwise be part of a field's name.
+  private static func sortField(_ number: Int, _ name: String) throws(SelectorError) -> JSONValue {
+    let words = name.split(whereSeparator: \.isWhitespace)
+    if words.count == 2, let direction = words.last?.lowercased(), ["asc", "desc"].contains(direction) {
+      let meant = direction == "desc" ? "-\(words[0])" : "\(words[0])"
+      throw SelectorError(
+        .badSort, at: "$[\(number)]",
+        "a dash before a field makes its order descending: write \(meant), or [\"\(name)\"] for a field of that name")
+    }
+    return name.hasPrefix("-") ? [String(name.dropFirst()): "desc"] : .string(name)
   }
 
   /// Reads paths of fields, such as `name,pet.species` or `["name","pet.species"]`.
@@ -83,8 +114,12 @@ struct DocumentArguments {
     }
   }
 
+  /// Returns the names between commas, without the spaces around them.
   private static func names(_ text: String) -> [String] {
-    text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    text.split(separator: ",", omittingEmptySubsequences: false).map { name in
+      let start = name.drop { $0 == " " }
+      return String(start.dropLast(start.reversed().prefix { $0 == " " }.count))
+    }
   }
 
   /// Returns nil for text that can't be an array or object, but names with commas between them.

@@ -1,6 +1,7 @@
 import Documents
 
-/// A table of documents: one per line, with the fields that were asked for, or as much of the document as fits.
+/// A table of documents: one per line, with the fields that were asked for, or as much of the document as fits. The id is
+/// the first column, except in CSV, whose columns are the fields.
 ///
 /// The lines are taken in blocks, so that a table of any number of documents takes little memory.
 struct DocumentTable {
@@ -14,8 +15,9 @@ struct DocumentTable {
   private(set) var isEmpty = true
 
   init(_ fields: [FieldPath]) {
-    columns = fields.filter { $0 != Self.id }
-    table = Table(header: ["_id"] + (fields.isEmpty ? ["document"] : columns.map(\.description)))
+    let isExact = Output.format == .csv && !fields.isEmpty
+    columns = isExact ? fields : [Self.id] + fields.filter { $0 != Self.id }
+    table = Table(header: fields.isEmpty ? ["_id", "document"] : columns.map(\.description))
   }
 
   mutating func add(_ document: Document) throws {
@@ -26,7 +28,7 @@ struct DocumentTable {
       return table.add(id, String(decoding: document.text.withoutLineBreaks, as: UTF8.self))
     }
     let value = try document.value()
-    table.add([id] + columns.map { Self.text(of: $0, in: value) })
+    table.add(columns.map { $0 == Self.id ? id : Self.text(of: $0, in: value) })
   }
 
   /// Returns nothing for a field that is missing.

@@ -4,10 +4,12 @@ import Documents
 struct FindStatistics {
   private let statistics: DocumentStatistics
   private let bookmark: String?
+  private let warnings: [String]
 
-  init(_ statistics: DocumentStatistics, bookmark: String? = nil) {
+  init(_ statistics: DocumentStatistics, bookmark: String? = nil, warnings: [String] = []) {
     self.statistics = statistics
     self.bookmark = bookmark
+    self.warnings = warnings
   }
 
   /// For people: one line without the bookmark.
@@ -27,6 +29,7 @@ struct FindStatistics {
       "nanoseconds": .integer(Int64(clamping: statistics.duration.wholeNanoseconds)),
     ]
     if let bookmark { json["bookmark"] = .string(bookmark) }
+    if !warnings.isEmpty { json["warnings"] = .array(warnings.map { .string($0) }) }
     return json
   }
 }

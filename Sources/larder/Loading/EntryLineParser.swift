@@ -32,7 +32,9 @@ struct EntryLineParser {
   }
 
   mutating func parse(_ line: Span<UInt8>) throws(LineError) -> Write {
-    do throws(JSONError) { try members.read(line, limits: .envelope) } catch { throw LineError(error) }
+    do throws(JSONError) { try members.read(line, limits: .envelope) } catch {
+      throw LineError.isArray(line) ? .array : LineError(error)
+    }
     if let keyField { return try object(line, keyField) }
     return try entry(line)
   }
@@ -105,4 +107,15 @@ struct LineError: Error, Equatable, CustomStringConvertible {
   init(_ reason: String) { description = reason }
 
   init(_ error: JSONError) { description = "\(error.reason), at column \(error.column)" }
+
+  /// The error for a JSON array in place of lines.
+  fileprivate static let array = LineError(
+    "it begins a JSON array, but each line must be an object of its own: \"jq -c '.[]' FILE\" prints such lines")
+
+  fileprivate static func isArray(_ line: Span<UInt8>) -> Bool {
+    for index in line.indices where line[index] != UInt8(ascii: " ") && line[index] != UInt8(ascii: "\t") {
+      return line[index] == UInt8(ascii: "[")
+    }
+    return false
+  }
 }

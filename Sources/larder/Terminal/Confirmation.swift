@@ -2,12 +2,16 @@ import Platform
 
 /// Asks the person at the terminal before a command does what can't be undone.
 enum Confirmation {
+  /// A Boolean value that indicates whether there is a person at the terminal who can answer.
+  @MainActor
+  static var isPossible: Bool { InputFile().isTerminal && ConsoleSession.current?.ownsInput != true }
+
   /// Asks a question.
   /// - Throws: `CommandFailure` unless the answer is yes, and if there is no terminal.
   @MainActor
   static func require(_ question: String) throws {
     let input = InputFile()
-    guard input.isTerminal, ConsoleSession.current?.ownsInput != true else {
+    guard isPossible else {
       throw CommandFailure(.usage, "\(question) Nothing was done; add --yes to confirm")
     }
     Terminal.write("\(EscapedText.line(question)) [y/N] ", to: 2)

@@ -35,25 +35,37 @@ enum EscapedText {
     return String(cut) + (columns > 0 ? "…" : "")
   }
 
+  /// Returns the end of the last complete character: a part of a text up to there is escaped as in the whole text.
+  static func endOfCharacters(in bytes: ArraySlice<UInt8>) -> Int {
+    for (distance, byte) in bytes.suffix(3).reversed().enumerated() where byte & 0xC0 != 0x80 {
+      let count = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
+      return count > distance + 1 ? bytes.endIndex - distance - 1 : bytes.endIndex
+    }
+    return bytes.endIndex
+  }
+
+  /// - Complexity: O(*n*).
   private static func text(_ bytes: some Collection<UInt8>, keeping kept: Set<Unicode.Scalar>) -> String {
-    var text = String.UnicodeScalarView()
+    // Appending to a view of scalars counts them, which would be quadratic.
+    var text: [UInt8] = []
+    text.reserveCapacity(bytes.count)
     var decoder = Unicode.UTF8.ForwardParser()
     var input = bytes.makeIterator()
     var index = bytes.startIndex
     while true {
       switch decoder.parseScalar(from: &input) {
-      case .emptyInput: return String(text)
+      case .emptyInput: return String(decoding: text, as: UTF8.self)
       case .valid(let encoded):
         let scalar = Unicode.UTF8.decode(encoded)
         index = bytes.index(index, offsetBy: encoded.count)
         if kept.contains(scalar) || isHarmless(scalar) {
-          text.append(scalar)
+          text += encoded
         } else {
-          text.append(contentsOf: escape(scalar))
+          text += escape(scalar).utf8
         }
       case .error(let length):
         for _ in 0..<length {
-          text.append(contentsOf: ("\\x" + hex(UInt32(bytes[index]), digits: 2)).unicodeScalars)
+          text += ("\\x" + hex(UInt32(bytes[index]), digits: 2)).utf8
           index = bytes.index(after: index)
         }
       }
@@ -70,12 +82,12 @@ enum EscapedText {
     }
   }
 
-  private static func escape(_ scalar: Unicode.Scalar) -> String.UnicodeScalarView {
+  private static func escape(_ scalar: Unicode.Scalar) -> String {
     switch scalar {
-    case "\n": "\\n".unicodeScalars
-    case "\r": "\\r".unicodeScalars
-    case "\t": "\\t".unicodeScalars
-    default: ("\\u" + hex(scalar.value, digits: 4)).unicodeScalars
+    case "\n": "\\n"
+    case "\r": "\\r"
+    case "\t": "\\t"
+    default: "\\u" + hex(scalar.value, digits: 4)
     }
   }
 

@@ -69,7 +69,7 @@ struct StatsPage {
     lines += Self.lines("connections  ", ["\(server["connections", default: 0])", memory], width: width)
     lines.append("")
     let maxLineCount = height - lines.count - 2
-    return lines + storeLines(latest.stores, width: width, maxLineCount: maxLineCount) + ["", "Press Ctrl-C to quit"]
+    return lines + storeLines(latest.stores, width: width, maxLineCount: maxLineCount) + ["", AlternateScreen.hint]
   }
 
   /// Returns figures after a label, on as many lines as they need.

@@ -39,7 +39,7 @@ struct StorePage {
         name, String(value), HumanReadable.statistic(name, value), rate.map { HumanReadable.number(Int($0)) } ?? "")
     }
     lines += table.text(width: width).split(separator: "\n").map(String.init)
-    let end = ["", "Press Ctrl-C to quit"]
+    let end = ["", AlternateScreen.hint]
     return lines.prefix(max(0, height - end.count)) + end
   }
 

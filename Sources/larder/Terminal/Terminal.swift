@@ -24,15 +24,68 @@ enum Terminal {
   }
 }
 
+/// The keys that are pressed on the terminal of standard input, without Return and without showing them, until the value
+/// goes out of scope. There are none if another process group has the terminal.
+private struct TerminalKeys: ~Copyable {
+  /// The settings to restore; nil if they were not changed.
+  private let settings: termios?
+
+  init() {
+    var settings = termios()
+    guard tcgetpgrp(STDIN_FILENO) == getpgrp(), unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else {
+      self.settings = nil
+      return
+    }
+    self.settings = settings
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+    _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+  }
+
+  deinit {
+    guard var settings else { return }
+    _ = unsafe tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
+  }
+
+  /// Takes the keys pressed so far, and returns whether q is among them.
+  func takeQuit() -> Bool {
+    guard settings != nil else { return false }
+    var (hasQuit, byte) = (false, UInt8(0))
+    var descriptor = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+    while unsafe poll(&descriptor, 1, 0) > 0, unsafe read(STDIN_FILENO, &byte, 1) == 1 {
+      if byte == UInt8(ascii: "q") || byte == UInt8(ascii: "Q") { hasQuit = true }
+    }
+    return hasQuit
+  }
+}
+
 /// The terminal's alternate screen, which shows one page after another. The normal screen returns when the value goes
 /// out of scope.
 struct AlternateScreen: ~Copyable {
+  /// The last line of a page.
+  static let hint = "Press q or Ctrl-C to quit"
+  /// How long a key may go unnoticed.
+  private static let keyInterval = Duration.milliseconds(100)
+
+  private let keys = TerminalKeys()
+
   init() {
     // Switch to the alternate screen, and hide the cursor.
     Terminal.write("\u{1B}[?1049h\u{1B}[?25l")
   }
 
   deinit { Terminal.write("\u{1B}[?25h\u{1B}[?1049l") }
+
+  /// Waits until the next page is due.
+  /// - Returns: Whether there is to be a next page: false once the person has pressed q.
+  func wait(for pause: Duration) async throws -> Bool {
+    let end = ContinuousClock.now + pause
+    while true {
+      if keys.takeQuit() { return false }
+      let rest = ContinuousClock.now.duration(to: end)
+      guard rest > .zero else { return true }
+      try await Task.sleep(for: min(rest, Self.keyInterval))
+    }
+  }
 
   var size: (width: Int, height: Int) { Terminal.size }
 
