@@ -63,6 +63,28 @@ extension ServerTests {
 
     // MARK: Finds
 
+    @Test func `an explanation is that of the golden vector`() throws {
+      struct Vector: Decodable {
+        let name: String
+        let hex: String
+      }
+      let vectors = try ProjectFiles.vectors("replies.json", as: Vector.self)
+      let vector = [UInt8](hex: try #require(vectors.first { $0.name == "find-that-explains" }).hex)
+      let server = try TestServer()
+      let client = try server.connect()
+      for age in 4..<16 {
+        #expect(try client.call(Request.put("\(age)", Array(#"{"age":\#(age)}"#.utf8), id: 5)).isDone)
+      }
+      #expect(try client.ensureIndex(#"{"fields":["age"],"name":"byAge"}"#).isCreated)
+      try client.waitForIndexes()
+      var body = try client.call(
+        Request.find(id: 27, limit: 20, selector: #"{"age":{"$gt":12}}"#, sort: #"["age"]"#, explain: true)
+      ).body
+      // The time that it took.
+      body.replaceSubrange(40..<48, with: vector[52..<60])
+      #expect(body == Array(vector[12...]))
+    }
+
     /// Indexes over the fields of random documents: single, compound, descending, through arrays, partial.
     private static let definitions = [
       #"{"fields":["a"]}"#, #"{"fields":["a",{"b":"desc"}]}"#, #"{"fields":[{"b":"desc"},{"c":"desc"}]}"#,
