@@ -6,7 +6,7 @@ public enum ProtocolVersion {
 
 /// Features that a hello announces: `Protocol/wire.md` §3.
 public enum Features {
-  /// Documents: finding, changing and aggregating them, and their indexes.
+  /// Documents: finding, changing and aggregating them, their indexes, and applies.
   public static let documents: UInt32 = 1
   /// Reading part of a value.
   public static let ranges: UInt32 = 2

@@ -168,6 +168,46 @@ extension ServerTests {
       }
     }
 
+    @Test func `a limit of zero returns no documents and no bookmark, whatever matches`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      try client.putNumbered(100)
+      let bookmark = try client.find(limit: 2).result.text
+      let sortedBookmark = try client.find(sort: #"["n"]"#, limit: 2).result.text
+      #expect(!bookmark.isEmpty && !sortedBookmark.isEmpty)
+      let found = [
+        try client.find(limit: 0), try client.find(limit: 0, skip: 3), try client.find(limit: 0, skip: 1_000),
+        try client.find(limit: 0, bookmark: bookmark), try client.find(sort: #"["n"]"#, limit: 0),
+        try client.find(sort: #"["n"]"#, limit: 0, bookmark: sortedBookmark),
+        try client.find(#"{"n":{"$gt":50}}"#, limit: 0, fields: #"["n"]"#), try client.find(#"{"n":-1}"#, limit: 0),
+      ]
+      for reply in found {
+        #expect(reply.documents.isEmpty && reply.result.found == 0 && reply.result.text.isEmpty)
+        #expect(reply.result.revision == 1)
+      }
+      #expect(try client.find(limit: 0, countOnly: true).result.found == 100)
+    }
+
+    @Test func `every operation is executed, whatever features the hello asks for`() throws {
+      let server = try TestServer()
+      for features in [0, Features.documents, Features.ranges, Features.uploads, 1 << 31] {
+        let client = try TestClient(server.address)
+        var buffer = ByteBuffer()
+        buffer.appendRequest(ClientHello(features: features, credit: 1 << 20, name: "test"), id: 1)
+        let hello = try client.call(buffer.toArray())
+        #expect(unsafe ServerHello(body: hello.body.span.bytes)?.features == features & Features.all)
+        #expect(try client.call(Request.open("test", id: 2)).isDone)
+        try client.putNumbered(1)
+        let range = [0, 0, 0, 0] + Request.bytes(UInt32(4)) + Request.bytes(UInt64(0)) + Array("key1000000".utf8)
+        let requests = [
+          Request.find(id: 3), Request.aggregate(id: 3, aggregation: "{}"), Request.change(id: 3, update: "{}"),
+          Request.make(.indexList, id: 3), Request.apply([.update("key1000000", "{}")], id: 3),
+          Request.make(.getRange, id: 3, range), Request.make(.uploadBegin, id: 3),
+        ]
+        for request in requests { #expect(try client.call(request).isDone) }
+      }
+    }
+
     @Test func `a malformed body, and text that is no query, are refused`() throws {
       let server = try TestServer()
       let client = try server.connect()

@@ -7,6 +7,7 @@ struct ApplyRequest: Request {
   static let form = ReplyForm.number
   static let isRead = false
   static let isDivisible = false
+  static let requiredFeatures = Features.documents
 
   private struct Record {
     let kind: ApplyRecord.Kind
