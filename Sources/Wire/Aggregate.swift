@@ -4,8 +4,11 @@
 /// The reply is a reply stream with a record for each group, whose key is empty, whose revision is 0, and whose value is
 /// a JSON object. A `FindResult` follows.
 public struct AggregateRequest: Equatable, Sendable {
+  static let time: UInt32 = 1
   public static let headerSize = 8
 
+  /// How long it may take, in milliseconds, at least 1; nil for as long as the server allows by default.
+  public let time: UInt32?
   /// A JSON object; empty for all documents.
   public let selector: Range<Int>
   /// A JSON object.
@@ -14,11 +17,14 @@ public struct AggregateRequest: Equatable, Sendable {
   /// Decodes the body of a request, or returns nil if it is malformed.
   public init?(_ body: RawSpan) {
     guard
-      body.integer(at: 0, as: UInt32.self) == 0, let selectorSize = body.integer(at: 4, as: UInt32.self),
-      Self.headerSize + Int(selectorSize) <= body.byteCount
+      let flags = body.integer(at: 0, as: UInt32.self), flags <= Self.time,
+      let selectorSize = body.integer(at: 4, as: UInt32.self),
+      let (time, start) = body.requestTime(at: Self.headerSize, isGiven: flags & Self.time != 0),
+      start + Int(selectorSize) <= body.byteCount
     else { return nil }
-    let selectorEnd = Self.headerSize + Int(selectorSize)
-    selector = Self.headerSize..<selectorEnd
+    self.time = time
+    let selectorEnd = start + Int(selectorSize)
+    selector = start..<selectorEnd
     aggregation = selectorEnd..<body.byteCount
   }
 }
@@ -28,10 +34,23 @@ extension ByteBuffer {
   /// - Parameters:
   ///   - selector: A JSON object; empty for all documents.
   ///   - aggregation: A JSON object.
-  public mutating func appendAggregate(selector: RawSpan, aggregation: RawSpan) {
-    append(UInt32(0))
+  ///   - time: How long it may take, in milliseconds, at least 1; nil for as long as the server allows by default.
+  public mutating func appendAggregate(selector: RawSpan, aggregation: RawSpan, time: UInt32? = nil) {
+    append(time == nil ? 0 : AggregateRequest.time)
     append(UInt32(selector.byteCount))
+    if let time { append(time) }
     append(selector)
     append(aggregation)
+  }
+}
+
+extension RawSpan {
+  /// Decodes how long a request on documents may take, in milliseconds.
+  /// - Parameter isGiven: Whether it is there.
+  /// - Returns: The time, and where what follows it begins; nil if it is malformed.
+  func requestTime(at offset: Int, isGiven: Bool) -> (time: UInt32?, end: Int)? {
+    guard isGiven else { return (nil, offset) }
+    guard let time = integer(at: offset, as: UInt32.self), time > 0 else { return nil }
+    return (time, offset + 4)
   }
 }

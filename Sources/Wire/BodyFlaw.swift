@@ -150,24 +150,34 @@ public enum BodyFlaw {
     }
     let allowed: UInt8 =
       switch operation {
-      case .find: 7
-      case .changeMatching: 3
-      default: 0
+      case .find: 15
+      case .changeMatching: 7
+      default: 1
       }
     if flags & ~allowed != 0 { return "unknown flags: \(flags)" }
+    let timeFlag =
+      switch operation {
+      case .find: FindRequest.time
+      case .changeMatching: ChangeMatchingRequest.time
+      default: UInt8(AggregateRequest.time)
+      }
+    let texts = header + (flags & timeFlag == 0 ? 0 : 4)
     func size(at offset: Int) -> Int { body.integer(at: offset, as: UInt32.self).map { Int($0) } ?? 0 }
     guard operation == .find else {
       if size(at: 0) >> 8 != 0 { return notZero }
-      let end = header + size(at: 4)
+      let end = texts + size(at: 4)
       guard end <= body.byteCount else { return sizes(end, body) }
+      if texts > header, size(at: header) == 0 { return noTime }
       return flags & 2 == 0 ? "there is no update" : "a deletion has no update"
     }
     if body.integer(at: 1, as: UInt8.self) != 0 { return notZero }
     if flags & FindRequest.limit == 0, size(at: 4) != 0 { return "a limit needs bit 1 of the flags" }
     let index = body.integer(at: 2, as: UInt16.self).map { Int($0) } ?? 0
-    return sizes(header + size(at: 16) + size(at: 20) + size(at: 24) + size(at: 28) + index, body)
+    if texts > header, body.byteCount >= texts, size(at: header) == 0 { return noTime }
+    return sizes(texts + size(at: 16) + size(at: 20) + size(at: 24) + size(at: 28) + index, body)
   }
 
+  private static let noTime = "the time that the request may take is zero"
   private static let notZero = "a field that must be zero is not"
 
   private static func tooShort(_ body: RawSpan, _ byteCount: Int) -> String {

@@ -3,12 +3,15 @@
 public struct ChangeMatchingRequest: Equatable, Sendable {
   static let dryRun: UInt8 = 1
   static let delete: UInt8 = 2
+  static let time: UInt8 = 4
   public static let headerSize = 8
 
   /// Whether nothing is changed, so that the reply says what would change.
   public let isDryRun: Bool
   /// Whether the documents are deleted. If not, they are updated.
   public let isDelete: Bool
+  /// How long it may take, in milliseconds, at least 1; nil for as long as the server allows by default.
+  public let time: UInt32?
   /// A JSON object; empty for all documents.
   public let selector: Range<Int>
   /// A JSON object; empty if the documents are deleted.
@@ -17,13 +20,16 @@ public struct ChangeMatchingRequest: Equatable, Sendable {
   /// Decodes the body of a request, or returns nil if it is malformed.
   public init?(_ body: RawSpan) {
     guard
-      let flags = body.integer(at: 0, as: UInt32.self), flags <= UInt32(Self.dryRun | Self.delete),
-      let selectorSize = body.integer(at: 4, as: UInt32.self), Self.headerSize + Int(selectorSize) <= body.byteCount
+      let flags = body.integer(at: 0, as: UInt32.self), flags <= UInt32(Self.dryRun | Self.delete | Self.time),
+      let selectorSize = body.integer(at: 4, as: UInt32.self),
+      let (time, start) = body.requestTime(at: Self.headerSize, isGiven: flags & UInt32(Self.time) != 0),
+      start + Int(selectorSize) <= body.byteCount
     else { return nil }
-    let selectorEnd = Self.headerSize + Int(selectorSize)
+    self.time = time
+    let selectorEnd = start + Int(selectorSize)
     isDryRun = flags & UInt32(Self.dryRun) != 0
     isDelete = flags & UInt32(Self.delete) != 0
-    selector = Self.headerSize..<selectorEnd
+    selector = start..<selectorEnd
     update = selectorEnd..<body.byteCount
     guard isDelete == update.isEmpty else { return nil }
   }
@@ -77,12 +83,17 @@ extension ByteBuffer {
   /// - Parameters:
   ///   - selector: A JSON object; empty for all documents.
   ///   - update: A JSON object, which isn't empty; nil to delete the documents.
-  public mutating func appendChangeMatching(dryRun: Bool = false, selector: RawSpan, update: RawSpan?) {
+  ///   - time: How long it may take, in milliseconds, at least 1; nil for as long as the server allows by default.
+  public mutating func appendChangeMatching(
+    dryRun: Bool = false, selector: RawSpan, update: RawSpan?, time: UInt32? = nil
+  ) {
     var flags: UInt8 = 0
     if dryRun { flags |= ChangeMatchingRequest.dryRun }
     if update == nil { flags |= ChangeMatchingRequest.delete }
+    if time != nil { flags |= ChangeMatchingRequest.time }
     append(UInt32(flags))
     append(UInt32(selector.byteCount))
+    if let time { append(time) }
     append(selector)
     if let update { append(update) }
   }

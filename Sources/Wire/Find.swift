@@ -4,6 +4,7 @@ public struct FindRequest: Equatable, Sendable {
   static let countOnly: UInt8 = 1
   static let limit: UInt8 = 2
   static let explain: UInt8 = 4
+  static let time: UInt8 = 8
   public static let headerSize = 32
 
   /// Whether the reply has no documents, only their number.
@@ -14,6 +15,8 @@ public struct FindRequest: Equatable, Sendable {
   public let limit: UInt32?
   /// The number of matching documents to leave out at the start.
   public let skip: UInt64
+  /// How long the find may take, in milliseconds, at least 1; nil for as long as the server allows by default.
+  public let time: UInt32?
   /// A JSON object; empty for all documents.
   public let selector: Range<Int>
   /// A JSON array; empty for the order of the keys' bytes.
@@ -29,14 +32,18 @@ public struct FindRequest: Equatable, Sendable {
   public init?(_ body: RawSpan) {
     guard
       let flags = body.integer(at: 0, as: UInt16.self),
-      flags <= UInt16(Self.countOnly | Self.limit | Self.explain), let indexSize = body.integer(at: 2, as: UInt16.self),
+      flags <= UInt16(Self.countOnly | Self.limit | Self.explain | Self.time),
+      let indexSize = body.integer(at: 2, as: UInt16.self),
       let limit = body.integer(at: 4, as: UInt32.self), let skip = body.integer(at: 8, as: UInt64.self),
       let selectorSize = body.integer(at: 16, as: UInt32.self), let sortSize = body.integer(at: 20, as: UInt32.self),
       let fieldsSize = body.integer(at: 24, as: UInt32.self), let bookmarkSize = body.integer(at: 28, as: UInt32.self)
     else { return nil }
     let hasLimit = flags & UInt16(Self.limit) != 0
     guard hasLimit || limit == 0 else { return nil }
-    let selectorEnd = Self.headerSize + Int(selectorSize)
+    guard let (time, textStart) = body.requestTime(at: Self.headerSize, isGiven: flags & UInt16(Self.time) != 0)
+    else { return nil }
+    self.time = time
+    let selectorEnd = textStart + Int(selectorSize)
     let sortEnd = selectorEnd + Int(sortSize)
     let fieldsEnd = sortEnd + Int(fieldsSize)
     let bookmarkEnd = fieldsEnd + Int(bookmarkSize)
@@ -46,7 +53,7 @@ public struct FindRequest: Equatable, Sendable {
     isExplained = flags & UInt16(Self.explain) != 0
     self.limit = hasLimit ? limit : nil
     self.skip = skip
-    selector = Self.headerSize..<selectorEnd
+    selector = textStart..<selectorEnd
     sort = selectorEnd..<sortEnd
     fields = sortEnd..<fieldsEnd
     bookmark = fieldsEnd..<bookmarkEnd
@@ -119,14 +126,16 @@ extension ByteBuffer {
   ///   - limit: The maximum number of documents to return; nil for all.
   ///   - skip: The number of matching documents to leave out at the start.
   ///   - index: The name of the index to use, of at most 65,535 bytes; nil to let the server choose.
+  ///   - time: How long the find may take, in milliseconds, at least 1; nil for as long as the server allows by default.
   public mutating func appendFind(
     countOnly: Bool = false, explain: Bool = false, limit: UInt32?, skip: UInt64, selector: RawSpan, sort: RawSpan,
-    fields: RawSpan, bookmark: RawSpan, index: String? = nil
+    fields: RawSpan, bookmark: RawSpan, index: String? = nil, time: UInt32? = nil
   ) {
     var flags: UInt8 = 0
     if countOnly { flags |= FindRequest.countOnly }
     if limit != nil { flags |= FindRequest.limit }
     if explain { flags |= FindRequest.explain }
+    if time != nil { flags |= FindRequest.time }
     append(UInt16(flags))
     append(UInt16(index?.utf8.count ?? 0))
     append(limit ?? 0)
@@ -135,6 +144,7 @@ extension ByteBuffer {
     append(UInt32(sort.byteCount))
     append(UInt32(fields.byteCount))
     append(UInt32(bookmark.byteCount))
+    if let time { append(time) }
     append(selector)
     append(sort)
     append(fields)

@@ -14,9 +14,11 @@ public enum Features {
   public static let uploads: UInt32 = 4
   /// Watches that follow one incarnation of a store.
   public static let incarnations: UInt32 = 8
+  /// Requests on documents that say how long they may take.
+  public static let times: UInt32 = 16
 
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads | incarnations
+  public static let all = documents | ranges | uploads | incarnations | times
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

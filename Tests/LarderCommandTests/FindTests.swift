@@ -147,7 +147,8 @@ import Testing
     (["--compute", "sum"], "bad compute: "), (["--compute", "count:age"], "bad compute: "),
     (["--compute", "mode:age"], "bad compute: "), (["--compute", "sum:a..b"], "bad compute: "),
     (["--distinct", "a", "--group-by", "b"], "--distinct can't be combined with --group-by"),
-    (["--group-by", "a", "--limit", "1"], "--group-by can't be combined with --skip"),
+    (["--group-by", "a", "--skip", "1"], "--group-by can't be combined with --skip"),
+    (["--group-by", "a", "--sort", "b"], "bad sort: "),
     (["--compute", "count", "--stats"], "--group-by can't be combined with --use-index"),
   ]) func `a bad query is refused before the server is asked`(arguments: [String], message: String) throws {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock", "find", "people"] + arguments)

@@ -305,9 +305,10 @@ struct PausedRefusalTests {
     var ends: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { close(ends[1]) }
+    let sharer = Sharer(.anonymous, connection: 1)
     var connection = Connection(
       Descriptor(owning: ends[0]), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
-      now: 1_000)
+      sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
     connection.phase = .open
     var replies = ReplyBuffer()
     let requests = Request.create("new", id: 7) + Request.create("newer", id: 8)

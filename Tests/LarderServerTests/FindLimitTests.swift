@@ -14,7 +14,7 @@ extension ServerTests {
     func `finds that are never read use little memory, delay nobody, and end with their connections`(
       credit: UInt32, fields: String
     ) throws {
-      let server = try TestServer { $0.finds = 1 }
+      let server = try TestServer { $0.finds = 4 }
       let witness = try server.connect(credit: 1 << 30)
       for start in stride(from: 0, to: 200, by: 50) {
         let documents = (start..<start + 50).map { number in

@@ -119,11 +119,11 @@ def encode_body(frame: Frame) -> bytes:
         case Operation.find:
             texts = [frame[name] for name in ("selector", "sort", "fields", "bookmark")]
             flags = [frame.get(name, False) for name in ("countOnly", "explain")]
-            return wire.encode_find(*texts, frame.get("limit"), frame["skip"], *flags, frame.get("index", ""))
+            return wire.encode_find(*texts, frame.get("limit"), frame["skip"], *flags, frame.get("index", ""), frame.get("time"))
         case Operation.aggregate:
-            return wire.encode_aggregate(frame["selector"], frame["aggregation"])
+            return wire.encode_aggregate(frame["selector"], frame["aggregation"], frame.get("time"))
         case Operation.change_matching:
-            return wire.encode_change_matching(frame["selector"], frame.get("update"), frame.get("dryRun", False))
+            return wire.encode_change_matching(frame["selector"], frame.get("update"), frame.get("dryRun", False), frame.get("time"))
         case Operation.apply:
             return wire.encode_apply(operations_of(frame))
         case Operation.index_ensure:

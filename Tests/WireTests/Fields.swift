@@ -64,6 +64,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var fields: String?
   private var bookmark: String?
   private var index: String?
+  private var time: UInt32?
   private var aggregation: String?
   private var dryRun: Bool?
   private var delete: Bool?
@@ -168,11 +169,12 @@ extension Fields {
     case .find: appendFind(to: &buffer)
     case .aggregate:
       let (selector, aggregation) = (Array(selector!.utf8), Array(aggregation!.utf8))
-      unsafe buffer.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes)
+      unsafe buffer.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes, time: time)
     case .changeMatching:
       let (selector, update) = (Array(selector!.utf8), Array((update ?? "").utf8))
       unsafe buffer.appendChangeMatching(
-        dryRun: dryRun ?? false, selector: selector.span.bytes, update: delete == true ? nil : update.span.bytes)
+        dryRun: dryRun ?? false, selector: selector.span.bytes, update: delete == true ? nil : update.span.bytes,
+        time: time)
     case .apply:
       buffer.append(UInt32(records!.count))
       for record in records! { record.appendOperation(to: &buffer) }
@@ -194,7 +196,7 @@ extension Fields {
     unsafe buffer.appendFind(
       countOnly: countOnly ?? false, explain: explain ?? false, limit: limit, skip: skip!,
       selector: selector.span.bytes, sort: sort.span.bytes, fields: fields.span.bytes,
-      bookmark: bookmark.span.bytes, index: index)
+      bookmark: bookmark.span.bytes, index: index, time: time)
   }
 
   private func appendScan(to buffer: inout ByteBuffer) {
@@ -259,9 +261,11 @@ extension Fields {
       guard let request = AggregateRequest(body) else { return false }
       selector = body.extracting(request.selector).toString()
       aggregation = body.extracting(request.aggregation).toString()
+      time = request.time
     case .changeMatching:
       guard let request = ChangeMatchingRequest(body) else { return false }
       if request.isDryRun { dryRun = true }
+      time = request.time
       selector = body.extracting(request.selector).toString()
       if request.isDelete { delete = true } else { update = body.extracting(request.update).toString() }
     case .apply: return decodeOperations(body)
@@ -292,6 +296,7 @@ extension Fields {
     (selector, sort) = (body.extracting(find.selector).toString(), body.extracting(find.sort).toString())
     (fields, bookmark) = (body.extracting(find.fields).toString(), body.extracting(find.bookmark).toString())
     if !find.index.isEmpty { index = body.extracting(find.index).toString() }
+    time = find.time
     return true
   }
 

@@ -149,7 +149,7 @@ struct RecordsTests {
     #expect(bytes.aggregateRequest?.aggregation == aggregation)
     for size in 0..<aggregation.lowerBound { #expect(Array(bytes[..<size]).aggregateRequest == nil) }
     #expect(Array(bytes[..<aggregation.lowerBound]).aggregateRequest?.aggregation.isEmpty == true)
-    for (offset, byte) in [(0, 1), (1, 1), (2, 1), (3, 0x80), (4, 0xFF), (7, 0xFF)] as [(Int, UInt8)] {
+    for (offset, byte) in [(0, 2), (1, 1), (2, 1), (3, 0x80), (4, 0xFF), (7, 0xFF)] as [(Int, UInt8)] {
       var wrong = bytes
       wrong[offset] = byte
       #expect(wrong.aggregateRequest == nil, "byte \(offset) is \(byte)")
@@ -171,7 +171,7 @@ struct RecordsTests {
       #expect(request?.selector == 8..<8 + key.count && request?.update == 8 + key.count..<bytes.count)
       for size in 0..<8 + key.count { #expect(Array(bytes[..<size]).changeMatchingRequest == nil) }
       let other: UInt8 = (isDryRun ? 1 : 0) | (isDelete ? 0 : 2)
-      for (offset, byte) in [(0, other), (0, 4), (0, 0x80), (1, 1), (2, 1), (3, 1), (7, 0xFF)] as [(Int, UInt8)] {
+      for (offset, byte) in [(0, other), (0, 8), (0, 0x80), (1, 1), (2, 1), (3, 1), (7, 0xFF)] as [(Int, UInt8)] {
         var wrong = bytes
         wrong[offset] = byte
         #expect(wrong.changeMatchingRequest == nil, "byte \(offset) is \(byte)")

@@ -370,12 +370,15 @@ class Store:
         skip: int = 0,
         bookmark: str = "",
         index: str = "",
+        time: int | None = None,
     ) -> FoundDocuments:
         """Returns the documents that match a selector.
 
-        The bookmark is that of an earlier page. An index is used by its name, or else if the server chooses to.
+        The bookmark is that of an earlier page. An index is used by its name, or else if the server chooses to. The time
+        is how many milliseconds finding the documents may take; the server has a default and a maximum.
         """
-        body = wire.encode_find(_text(selector), _text(sort), _text(fields), bookmark, limit, skip, index=index)
+        texts = (_text(selector), _text(sort), _text(fields), bookmark)
+        body = wire.encode_find(*texts, limit, skip, index=index, time=time)
         return self._found(Operation.find, body)
 
     def explain(
@@ -392,19 +395,31 @@ class Store:
         texts = (_text(selector), _text(sort), _text(fields), bookmark)
         return _decoded(json.loads, self._result(wire.encode_find(*texts, limit, skip, explain=True, index=index)).text)
 
-    def count_documents(self, selector: dict[str, Any] | None = None, index: str = "") -> int:
-        """Returns the number of documents that match a selector."""
-        return self._result(wire.encode_find(_text(selector), count_only=True, index=index)).found
+    def count_documents(self, selector: dict[str, Any] | None = None, index: str = "", time: int | None = None) -> int:
+        """Returns the number of documents that match a selector. The time is as in `find`."""
+        return self._result(wire.encode_find(_text(selector), count_only=True, index=index, time=time)).found
 
     def aggregate(
-        self, by: list[str] | None = None, compute: list[Any] | None = None, selector: dict[str, Any] | None = None
+        self,
+        by: list[str] | None = None,
+        compute: list[Any] | None = None,
+        selector: dict[str, Any] | None = None,
+        sort: list[dict[str, str]] | None = None,
+        limit: int | None = None,
+        time: int | None = None,
     ) -> list[tuple[list[Any], list[Any]]]:
         """Returns the groups of the documents that match a selector: the values of the paths in `by`, and what is computed.
 
-        `compute` has "count" (the default) and objects such as {"avg": "age"}. A missing value is None, as null is.
+        `compute` has "count" (the default) and objects such as {"avg": "age"}. A missing value is None, as null is. `sort`
+        has objects such as {"count": "desc"} with what is computed or grouped by; without it, the groups are in the order
+        of the values. The time is as in `find`.
         """
         aggregation = {"by": by or [], "compute": ["count"] if compute is None else compute}
-        body = wire.encode_aggregate(_text(selector), _text(aggregation))
+        if sort is not None:
+            aggregation["sort"] = sort
+        if limit is not None:
+            aggregation["limit"] = limit
+        body = wire.encode_aggregate(_text(selector), _text(aggregation), time)
         return [_decoded(_group, entry.value) for entry in self._found(Operation.aggregate, body)]
 
     def distinct(self, path: str, selector: dict[str, Any] | None = None) -> list[Any]:
@@ -413,14 +428,18 @@ class Store:
         groups = [_decoded(_first_values, entry.value) for entry in self._found(Operation.aggregate, body)]
         return [value for values in groups for value in values]
 
-    def update_matching(self, selector: dict[str, Any], update: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
+    def update_matching(
+        self, selector: dict[str, Any], update: dict[str, Any], dry_run: bool = False, time: int | None = None
+    ) -> DocumentChanges:
         """Updates all documents that match a selector in one step, or returns what that would change."""
-        body = wire.encode_change_matching(_text(selector), _text(update), dry_run)
+        body = wire.encode_change_matching(_text(selector), _text(update), dry_run, time)
         return _decoded(wire.decode_document_changes, self._request(Operation.change_matching, body))
 
-    def delete_matching(self, selector: dict[str, Any], dry_run: bool = False) -> DocumentChanges:
+    def delete_matching(
+        self, selector: dict[str, Any], dry_run: bool = False, time: int | None = None
+    ) -> DocumentChanges:
         """Deletes all documents that match a selector in one step, or returns what that would delete."""
-        body = wire.encode_change_matching(_text(selector), None, dry_run)
+        body = wire.encode_change_matching(_text(selector), None, dry_run, time)
         return _decoded(wire.decode_document_changes, self._request(Operation.change_matching, body))
 
     def apply(self, operations: Iterable[Write | Delete | Update | Check]) -> int:

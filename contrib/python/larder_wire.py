@@ -384,23 +384,30 @@ def encode_watch(
 
 def encode_find(
     selector: str = "", sort: str = "", fields: str = "", bookmark: str = "", limit: int | None = None, skip: int = 0,
-    count_only: bool = False, explain: bool = False, index: str = "",
+    count_only: bool = False, explain: bool = False, index: str = "", time: int | None = None,
 ) -> bytes:
+    """The time, in milliseconds, is how long the find may take (§6.7)."""
     texts = [text.encode() for text in (selector, sort, fields, bookmark)]
     name = index.encode()
-    flags = count_only | (limit is not None) << 1 | explain << 2
-    return pack("HHIQIIII", flags, len(name), limit or 0, skip, *map(len, texts)) + b"".join(texts) + name
+    flags = count_only | (limit is not None) << 1 | explain << 2 | (time is not None) << 3
+    header = pack("HHIQIIII", flags, len(name), limit or 0, skip, *map(len, texts))
+    return header + _encode_time(time) + b"".join(texts) + name
 
 
-def encode_aggregate(selector: str, aggregation: str) -> bytes:
+def _encode_time(time: int | None) -> bytes:
+    return b"" if time is None else pack("I", time)
+
+
+def encode_aggregate(selector: str, aggregation: str, time: int | None = None) -> bytes:
     text = selector.encode()
-    return pack("II", 0, len(text)) + text + aggregation.encode()
+    return pack("II", time is not None, len(text)) + _encode_time(time) + text + aggregation.encode()
 
 
-def encode_change_matching(selector: str, update: str | None, dry_run: bool = False) -> bytes:
+def encode_change_matching(selector: str, update: str | None, dry_run: bool = False, time: int | None = None) -> bytes:
     """Encodes an update or, without one, a deletion."""
     text = selector.encode()
-    return pack("II", dry_run | (update is None) << 1, len(text)) + text + (update or "").encode()
+    flags = dry_run | (update is None) << 1 | (time is not None) << 2
+    return pack("II", flags, len(text)) + _encode_time(time) + text + (update or "").encode()
 
 
 def _encode_range(prefix: Key, cursor: Key | None, reverse: bool, keys_only: bool, window: bytes) -> bytes:

@@ -1,22 +1,47 @@
 /// What to compute from documents: the fields to group them by, and the aggregates of each group.
 ///
-/// As JSON, it is an object. Both members are optional: without `by`, all documents are one group; without `compute`,
-/// they are counted.
+/// As JSON, it is an object. All members are optional: without `by`, all documents are one group; without `compute`,
+/// they are counted; without `sort`, groups are in the order of the values that they are grouped by; without `limit`,
+/// all of them are returned.
 ///
-///     {"by": ["pet.species"], "compute": ["count", {"sum": "age"}, {"avg": "age"}, {"min": "age"}, {"max": "age"}]}
+///     {"by": ["pet.species"], "compute": ["count", {"sum": "age"}, {"avg": "age"}, {"min": "age"}, {"max": "age"}],
+///      "sort": [{"count": "desc"}], "limit": 10}
 public struct DocumentAggregation: Equatable, Sendable {
   /// The fields to group by. Without any, all documents are one group.
   public var fields: [FieldPath]
   /// What is computed from each group, in this order.
   public var aggregates: [Aggregate]
+  /// What the groups are sorted by, first. Those that are equal in that are in the order of the values that they are
+  /// grouped by.
+  public var sort: [GroupOrder]
+  /// The maximum number of groups to return; nil for all. It doesn't matter for the memory that groups take.
+  public var limit: Int?
 
   /// The maximum number of fields, and of aggregates, in JSON.
   public static let maxCount = 32
 
   /// Creates an aggregation. By default, it counts all documents.
-  public init(by fields: [FieldPath] = [], computing aggregates: [Aggregate] = [.count]) {
+  public init(
+    by fields: [FieldPath] = [], computing aggregates: [Aggregate] = [.count], sort: [GroupOrder] = [],
+    limit: Int? = nil
+  ) {
     self.fields = fields
     self.aggregates = aggregates
+    self.sort = sort
+    self.limit = limit
+  }
+
+  /// - Throws: `SelectorError` with the code `badAggregation` if groups are sorted by what they don't have, or the limit
+  ///   is negative.
+  func check() throws(SelectorError) {
+    for (number, order) in sort.enumerated() where !order.isIn(self) {
+      throw SelectorError(
+        .badAggregation, at: .element(.member(.root, "sort"), number),
+        "groups are sorted by what is in by or compute, and this is in neither")
+    }
+    if let limit, limit < 0 {
+      throw SelectorError(.badAggregation, at: .member(.root, "limit"), "a limit is a whole number from 0")
+    }
   }
 }
 
@@ -44,9 +69,20 @@ extension DocumentAggregation {
         for (number, element) in try Self.elements(value, at: place).enumerated() {
           aggregates.append(try Self.aggregate(element, at: .element(place, number)))
         }
-      default: throw SelectorError(.badAggregation, at: place, "an aggregation has the members by and compute")
+      case "sort":
+        for (number, element) in try Self.elements(value, at: place).enumerated() {
+          sort.append(try GroupOrder(json: element, at: .element(place, number)))
+        }
+      case "limit":
+        guard case .integer(let number) = value else {
+          throw SelectorError(.badAggregation, at: place, "a limit is a whole number from 0")
+        }
+        limit = Int(number)
+      default:
+        throw SelectorError(.badAggregation, at: place, "an aggregation has the members by, compute, sort and limit")
       }
     }
+    try check()
   }
 
   /// Reads an aggregation from JSON text in UTF-8, of up to 1 MiB.
@@ -96,10 +132,13 @@ extension DocumentAggregation {
 
   /// The aggregation as JSON. Reading it gives an equal aggregation, unless it exceeds a limit of JSON.
   public var json: JSONValue {
-    [
+    var json: JSONObject = [
       "by": .array(fields.map { .string($0.description) }),
       "compute": .array(aggregates.map(\.json)),
     ]
+    if !sort.isEmpty { json["sort"] = .array(sort.map(\.json)) }
+    if let limit { json["limit"] = .integer(Int64(limit)) }
+    return .object(json)
   }
 }
 

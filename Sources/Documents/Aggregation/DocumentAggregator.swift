@@ -14,6 +14,7 @@ public struct DocumentAggregator: Sendable {
   private let program: Program
   private let groupPaths: [Int]
   private let aggregates: [(aggregate: Aggregate, path: Int?)]
+  private let aggregation: DocumentAggregation
   /// By the order keys of the values that they are grouped by.
   private var groups: [[UInt8]: State] = [:]
   private var metadata = EntryMetadata()
@@ -31,19 +32,23 @@ public struct DocumentAggregator: Sendable {
   public init(
     _ selector: Selector = .all, groupedBy fields: [FieldPath] = [], computing aggregates: [Aggregate] = [.count]
   ) throws(SelectorError) {
+    try self.init(selector, DocumentAggregation(by: fields, computing: aggregates))
+  }
+
+  /// Creates an aggregator without documents.
+  /// - Parameter selector: Which documents are aggregated.
+  /// - Throws: `SelectorError` if the selector needs a text index, if it was built in Swift and exceeds a limit, or if
+  ///   groups are sorted by what they don't have.
+  public init(_ selector: Selector, _ aggregation: DocumentAggregation) throws(SelectorError) {
+    try aggregation.check()
+    let (fields, aggregates) = (aggregation.fields, aggregation.aggregates)
+    self.aggregation = aggregation
     var paths = PathTrie()
     let groupPaths = fields.map { paths.add($0) }
     let numbered = aggregates.map { aggregate in (aggregate, aggregate.path.map { paths.add($0) }) }
     program = try Program(selector.checkedTree(), after: paths)
     self.groupPaths = groupPaths
     self.aggregates = numbered
-  }
-
-  /// Creates an aggregator without documents.
-  /// - Parameter selector: Which documents are aggregated.
-  /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
-  public init(_ selector: Selector, _ aggregation: DocumentAggregation) throws(SelectorError) {
-    try self.init(selector, groupedBy: aggregation.fields, computing: aggregation.aggregates)
   }
 
   /// Adds a document to its groups if it matches.
@@ -128,17 +133,23 @@ public struct DocumentAggregator: Sendable {
     return State(key: group, aggregates: aggregates.map { AggregateState($0.aggregate) })
   }
 
-  /// Returns the groups of the documents that were added, in the order of the values that they are grouped by; the
-  /// groups without a value come first. Without fields to group by, there is one group, even without documents.
+  /// Returns the groups of the documents that were added, in the order of the aggregation and then of the values that
+  /// they are grouped by; the groups without a value come first. Without fields to group by, there is one group, even without documents.
   /// - Complexity: O(*g* log *g*) in the number of groups.
   public consuming func result() -> [DocumentGroup] {
     if groupPaths.isEmpty, groups.isEmpty {
       let states = aggregates.map { AggregateState($0.aggregate) }
-      return [DocumentGroup(key: [], values: states.map(\.result))]
+      return limited([DocumentGroup(key: [], values: states.map(\.result))])
     }
-    return groups.sorted { $0.key.span.order($1.key.span) < 0 }.map { _, state in
+    let sorted = groups.sorted { $0.key.span.order($1.key.span) < 0 }.map { _, state in
       DocumentGroup(key: state.key, values: state.aggregates.map(\.result))
     }
+    return limited(
+      aggregation.sort.isEmpty ? sorted : GroupOrder.sort(sorted, by: aggregation.sort, of: aggregation))
+  }
+
+  private func limited(_ groups: [DocumentGroup]) -> [DocumentGroup] {
+    aggregation.limit.map { Array(groups.prefix($0)) } ?? groups
   }
 }
 

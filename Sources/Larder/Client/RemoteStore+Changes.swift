@@ -22,7 +22,7 @@ extension RemoteStore {
   public func update(
     where selector: Selector, _ update: DocumentUpdate, dryRun: Bool = false
   ) async throws(LarderError) -> DocumentChanges {
-    try await change(ChangeDocumentsRequest(selector, update, isDryRun: dryRun))
+    try await change(ChangeDocumentsRequest(selector, update, isDryRun: dryRun, time: findTime))
   }
 
   /// Deletes all documents that match a selector, in one step.
@@ -30,11 +30,11 @@ extension RemoteStore {
   /// - Throws: As `update(where:_:dryRun:)`.
   @discardableResult
   public func delete(where selector: Selector, dryRun: Bool = false) async throws(LarderError) -> DocumentChanges {
-    try await change(ChangeDocumentsRequest(selector, nil, isDryRun: dryRun))
+    try await change(ChangeDocumentsRequest(selector, nil, isDryRun: dryRun, time: findTime))
   }
 
   private func change(_ request: ChangeDocumentsRequest) async throws(LarderError) -> DocumentChanges {
-    let body = try await call(request).body
+    let body = try await call(request, deadline: findDeadline).body
     guard let changes = unsafe MatchingChanges(body.span.bytes) else { throw .malformedReply }
     return DocumentChanges(changes)
   }

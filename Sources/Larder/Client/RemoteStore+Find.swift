@@ -35,9 +35,9 @@ extension RemoteStore {
     _ selector: Selector, using index: String? = nil
   ) async throws(LarderError) -> (count: UInt64, statistics: DocumentStatistics) {
     let body: [UInt8]
-    let request = try FindDocumentsRequest(counting: selector, using: index)
+    let request = try FindDocumentsRequest(counting: selector, using: index, time: findTime)
     do throws(LarderError) {
-      body = try await stream(request, deadline: deadline).body
+      body = try await stream(request, deadline: findDeadline).body
     } catch {
       guard error.kind == .unknownOperation, index == nil else { throw error }
       let (result, count) = try await findAmongAll(DocumentQuery(selector, limit: 0), isOrdered: false)
@@ -94,8 +94,8 @@ extension RemoteStore {
     /// Finds the documents without returning them, and returns how the server did that.
     /// - Throws: The errors of the sequence; `unknownOperation` if the server can't find documents.
     public func explanation() async throws(LarderError) -> FindExplanation {
-      let request = try FindDocumentsRequest(query, using: index, isExplained: true)
-      let body = try await store.stream(request, deadline: store.deadline).body
+      let request = try FindDocumentsRequest(query, using: index, isExplained: true, time: store.findTime)
+      let body = try await store.stream(request, deadline: store.findDeadline).body
       guard let result = unsafe FindResult(body.span.bytes, at: 0), let explanation = FindExplanation(result) else {
         throw .malformedReply
       }
@@ -160,9 +160,9 @@ extension RemoteStore {
       /// can't find documents.
       private mutating func begin(isolation actor: isolated (any Actor)?) async throws(LarderError) {
         phase = .finished
-        let request = try FindDocumentsRequest(query, using: index)
+        let request = try FindDocumentsRequest(query, using: index, time: store.findTime)
         do throws(LarderError) {
-          let (first, rest) = try await store.stream(request, deadline: store.deadline)
+          let (first, rest) = try await store.stream(request, deadline: store.findDeadline)
           body = first
           phase = rest.map { .streaming($0) } ?? .ending
         } catch {

@@ -11,16 +11,20 @@ extension RemoteStore {
   ///   - selector: Which documents are in a group.
   ///   - fields: The fields to group by, up to 32. Without any, all documents are one group.
   ///   - aggregates: What is computed from each group, in this order: up to 32.
-  /// - Throws: `illegalArgument` if the selector exceeds a limit or needs a text index, or there are too many fields or
-  ///   aggregates; `queryStopped` if there are too many groups, or grouping exceeds another limit of the server.
+  ///   - sort: What the groups are sorted by first: some of the aggregates or fields.
+  ///   - limit: The maximum number of groups to return; nil for all.
+  /// - Throws: `illegalArgument` if the selector exceeds a limit or needs a text index, if there are too many fields or
+  ///   aggregates, or if groups are sorted by what they don't have; `queryStopped` if there are too many groups, or grouping exceeds another limit of the server.
   public func groups(
-    of selector: Selector = .all, by fields: [FieldPath], computing aggregates: [Aggregate] = [.count]
+    of selector: Selector = .all, by fields: [FieldPath], computing aggregates: [Aggregate] = [.count],
+    sortedBy sort: [GroupOrder] = [], limit: Int? = nil
   ) async throws(LarderError) -> [DocumentGroup] {
-    let aggregation = DocumentAggregation(by: fields, computing: aggregates)
-    let deadline = deadline
+    let aggregation = DocumentAggregation(by: fields, computing: aggregates, sort: sort, limit: limit)
+    let deadline = findDeadline
     var (body, rest): ([UInt8], ReplyStream?)
     do throws(LarderError) {
-      (body, rest) = try await stream(AggregateDocumentsRequest(selector, aggregation), deadline: deadline)
+      (body, rest) = try await stream(
+        AggregateDocumentsRequest(selector, aggregation, time: findTime), deadline: deadline)
     } catch {
       guard error.kind == .unknownOperation else { throw error }
       return try await groupsAmongAll(selector, aggregation)
@@ -70,8 +74,7 @@ extension RemoteStore {
   ) async throws(LarderError) -> [DocumentGroup] {
     var aggregator: DocumentAggregator
     do throws(SelectorError) {
-      aggregator = try DocumentAggregator(
-        selector, groupedBy: aggregation.fields, computing: aggregation.aggregates)
+      aggregator = try DocumentAggregator(selector, aggregation)
     } catch { throw LarderError(.illegalArgument, outcome: .rejected, "\(error)") }
     var entries = all().makeAsyncIterator()
     while let entry = try await entries.next() {

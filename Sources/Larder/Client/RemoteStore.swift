@@ -13,11 +13,14 @@ public struct RemoteStore: Sendable {
   let core: ClientCore
   private let reference: StoreReference
   private let timeout: UInt64
+  /// How long requests on documents may take at the server, in milliseconds; nil for the server's default.
+  let findTime: UInt32?
 
-  init(_ core: ClientCore, _ reference: StoreReference, timeout: UInt64) {
+  init(_ core: ClientCore, _ reference: StoreReference, timeout: UInt64, findTime: UInt32? = nil) {
     self.core = core
     self.reference = reference
     self.timeout = timeout
+    self.findTime = findTime
   }
 
   public var name: String { reference.name }
@@ -25,7 +28,21 @@ public struct RemoteStore: Sendable {
   /// Returns the same store with another timeout for its calls. It covers connecting, waiting for earlier requests, and
   /// the reply.
   public func with(timeout: Duration) -> RemoteStore {
-    RemoteStore(core, reference, timeout: timeout.wholeMilliseconds)
+    RemoteStore(core, reference, timeout: timeout.wholeMilliseconds, findTime: findTime)
+  }
+
+  /// Returns the same store, where each find, count, grouping, update and deletion by selector may take this long at the
+  /// server, rather than as long as the server allows by default (2 seconds, unless it is configured otherwise).
+  ///
+  ///     let groups = try await store.with(findTime: .seconds(30)).groups(by: ["pet.species"])
+  ///
+  /// The server has a maximum (one minute, unless it is configured otherwise), and allows no more. Time in which it
+  /// works for others does not count. The timeout of these calls grows by this time. A server that does not know such
+  /// times rejects updates and deletions with `unknownOperation`; for the others, it sends all entries to the client.
+  /// - Parameter findTime: At least a millisecond.
+  public func with(findTime: Duration) -> RemoteStore {
+    let milliseconds = UInt32(clamping: max(1, findTime.wholeMilliseconds))
+    return RemoteStore(core, reference, timeout: timeout, findTime: milliseconds)
   }
 
   // MARK: Calls
@@ -33,10 +50,21 @@ public struct RemoteStore: Sendable {
   /// The deadline of a call that begins now.
   var deadline: CallDeadline { CallDeadline(timeout: timeout) }
 
+  /// The deadline of a request on documents that is made now.
+  var findDeadline: CallDeadline {
+    CallDeadline(timeout: timeout == 0 ? 0 : timeout + UInt64(findTime ?? 0))
+  }
+
   /// Makes a call.
   /// - Returns: A reply of the request's form.
   @inline(__always)
   func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+    try await call(request, deadline: deadline)
+  }
+
+  /// Makes a call with a deadline of its own.
+  @inline(__always)
+  func call<Q: Request>(_ request: Q, deadline: CallDeadline) async throws(LarderError) -> Reply {
     let connection = request.mayTakeLong ? core.connectionForLongCalls : core.connection
     return try await connection.call(request, store: reference, deadline: deadline)
   }

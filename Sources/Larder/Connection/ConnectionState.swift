@@ -122,7 +122,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     guard limits.allow(measure) else {
       return .reply(.failed(limits.refusal(of: measure, isDivisible: Q.isDivisible), .final))
     }
-    guard limits.include(Q.requiredFeatures) else { return .reply(.failed(.noSuchOperation(at: address), .final)) }
+    guard limits.include(Q.requiredFeatures | measure.features) else {
+      return .reply(.failed(.noSuchOperation(at: address), .final))
+    }
     var handle: UInt16 = 0
     switch target {
     case .server: break

@@ -125,7 +125,7 @@ final class ObservationFeed: Sendable {
 extension RemoteStore {
   /// Returns the documents that match a selector, with their expiries.
   fileprivate func snapshot(of selector: Selector) async throws(LarderError) -> DocumentSnapshot {
-    let request = try FindDocumentsRequest(DocumentQuery(selector), using: nil)
+    let request = try FindDocumentsRequest(DocumentQuery(selector), using: nil, time: nil)
     var (body, rest) = try await stream(request, deadline: deadline)
     var entries: [DocumentEntry] = []
     while true {

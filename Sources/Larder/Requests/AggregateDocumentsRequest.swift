@@ -9,17 +9,22 @@ struct AggregateDocumentsRequest: Request {
   static let requiredFeatures = Features.documents
   private let selector: [UInt8]
   private let aggregation: [UInt8]
+  private let time: UInt32?
 
-  init(_ selector: Selector, _ aggregation: DocumentAggregation) {
+  /// - Parameter time: How long it may take, in milliseconds; nil for the server's default.
+  init(_ selector: Selector, _ aggregation: DocumentAggregation, time: UInt32?) {
     self.selector = selector.json.encoded()
     self.aggregation = aggregation.json.encoded()
+    self.time = time
   }
 
   var measure: RequestMeasure {
-    RequestMeasure(bodySize: AggregateRequest.headerSize + selector.count + aggregation.count)
+    RequestMeasure(
+      bodySize: AggregateRequest.headerSize + 4 + selector.count + aggregation.count,
+      features: time == nil ? 0 : Features.times)
   }
 
   func encode(into output: inout ByteBuffer) {
-    unsafe output.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes)
+    unsafe output.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes, time: time)
   }
 }

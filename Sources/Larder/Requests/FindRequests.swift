@@ -17,15 +17,19 @@ struct FindDocumentsRequest: Request {
   private let fields: [UInt8]
   private let bookmark: [UInt8]
   private let index: String?
+  private let time: UInt32?
 
-  /// - Parameter index: The name of the index to use; nil to let the server choose.
+  /// - Parameters:
+  ///   - index: The name of the index to use; nil to let the server choose.
+  ///   - time: How long it may take, in milliseconds; nil for the server's default.
   /// - Throws: `illegalArgument` if `skip` or `limit` of the query is negative, or no index can have the name.
-  init(_ query: DocumentQuery, using index: String?, isExplained: Bool = false) throws(LarderError) {
+  init(_ query: DocumentQuery, using index: String?, isExplained: Bool = false, time: UInt32?) throws(LarderError) {
     guard query.skip >= 0, query.limit ?? 0 >= 0 else {
       throw LarderError(.illegalArgument, outcome: .rejected, "skip and limit of a query must not be negative")
     }
     isCountOnly = false
     self.isExplained = isExplained
+    self.time = time
     self.index = try Self.checked(index)
     // The maximum of the protocol is more than any store has.
     limit = query.limit.map { UInt32(clamping: $0) }
@@ -37,9 +41,10 @@ struct FindDocumentsRequest: Request {
   }
 
   /// - Throws: `illegalArgument` if no index can have the name.
-  init(counting selector: Selector, using index: String?) throws(LarderError) {
+  init(counting selector: Selector, using index: String?, time: UInt32?) throws(LarderError) {
     isCountOnly = true
     isExplained = false
+    self.time = time
     self.index = try Self.checked(index)
     limit = nil
     skip = 0
@@ -59,12 +64,14 @@ struct FindDocumentsRequest: Request {
   var measure: RequestMeasure {
     let queryByteCount = selector.count + sort.count + fields.count
     return RequestMeasure(
-      bodySize: FindRequest.headerSize + queryByteCount + bookmark.count + (index?.utf8.count ?? 0))
+      bodySize: FindRequest.headerSize + 4 + queryByteCount + bookmark.count + (index?.utf8.count ?? 0),
+      features: time == nil ? 0 : Features.times)
   }
 
   func encode(into output: inout ByteBuffer) {
     unsafe output.appendFind(
       countOnly: isCountOnly, explain: isExplained, limit: limit, skip: skip, selector: selector.span.bytes,
-      sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes, index: index)
+      sort: sort.span.bytes, fields: fields.span.bytes, bookmark: bookmark.span.bytes, index: index,
+      time: time)
   }
 }

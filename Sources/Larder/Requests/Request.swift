@@ -33,6 +33,8 @@ struct RequestMeasure {
   var maxValueSize = 0
   /// The number of keys or entries.
   var itemCount = 1
+  /// The features that the server's hello must have for what is in this request, beyond those of all such requests.
+  var features: UInt32 = 0
 
   mutating func add(key: String) {
     let size = key.utf8.count

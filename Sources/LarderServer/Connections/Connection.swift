@@ -171,6 +171,10 @@ struct Connection: ~Copyable {
   /// Notes that the client has ended its side, so that the poll will not report input again.
   mutating func inputWillEnd() { mayHaveInput = true }
 
+  /// Notes that there may be input, because the connection ends without reading it. Until the client closes it, the
+  /// input is discarded.
+  mutating func inputWasLeft() { mayHaveInput = true }
+
   mutating func updateInterest(in poll: borrowing Poll) {
     guard phase != .closed else { return }
     var interest: Poll.Interest = reads ? .reading : []

@@ -198,6 +198,7 @@ struct ConnectionHandler: ~Copyable {
   ) {
     processor.endConnection(&connection, .tooManyRequests, "\(reason); try again later", into: &replies)
     connection.input.removeAll()
+    connection.inputWasLeft()
   }
 
   /// Handles a read that brought nothing.

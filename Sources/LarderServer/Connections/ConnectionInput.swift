@@ -57,12 +57,17 @@ struct ConnectionInput: ~Copyable {
   // MARK: Memory
 
   /// Gives back memory that is not allocated any more.
-  private mutating func memoryMayHaveShrunk() { memory.shrink(to: inbox.capacity + (largeFrame?.memory.byteCount ?? 0)) }
+  private mutating func memoryMayHaveShrunk() {
+    memory.shrink(to: inbox.capacity + (largeFrame?.memory.byteCount ?? 0))
+  }
 
   /// Makes room for more in the inbox.
   private mutating func reserve(_ byteCount: Int) throws(InputShortage) {
     let capacity = inbox.capacity(reserving: byteCount)
-    guard capacity != inbox.capacity else { return _ = inbox.tryReserve(byteCount) }
+    guard capacity != inbox.capacity else {
+      _ = inbox.tryReserve(byteCount)
+      return
+    }
     // Until the contents have been moved, both are allocated.
     try memory.grow(by: capacity)
     let isReserved = inbox.tryReserve(byteCount)
@@ -71,8 +76,11 @@ struct ConnectionInput: ~Copyable {
   }
 
   /// Allocates memory for a large frame, in addition to what there is.
-  private mutating func makeLargeFrame(expecting frameSize: Int) throws(InputShortage) -> LargeFrame {
-    try memory.grow(by: frameSize + LargeFrame.spareSize)
+  /// - Parameter isLikely: Whether the frame has not begun, so that nobody else may lose memory for it.
+  private mutating func makeLargeFrame(
+    expecting frameSize: Int, isLikely: Bool = false
+  ) throws(InputShortage) -> LargeFrame {
+    try memory.grow(by: frameSize + LargeFrame.spareSize, revoking: !isLikely)
     guard let frame = LargeFrame(expecting: frameSize) else {
       memoryMayHaveShrunk()
       throw .system
@@ -107,8 +115,11 @@ struct ConnectionInput: ~Copyable {
     var frame: LargeFrame
     if let largeFrame = largeFrame.take() {
       frame = largeFrame
+    } else if let likely = try? makeLargeFrame(expecting: largeFrameSize, isLikely: true) {
+      frame = likely
     } else {
-      frame = try makeLargeFrame(expecting: largeFrameSize)
+      largeFrameSize = 0
+      return try receiveIntoInbox(from: socket)
     }
     let result = frame.receive(from: socket)
     if frame.count > 0 { largeFrame = frame } else { memoryMayHaveShrunk() }
@@ -157,8 +168,10 @@ struct ConnectionInput: ~Copyable {
   private mutating func keepInbox(maxFrameSize: Int) throws(InputShortage) {
     var rest = ByteBuffer()
     swap(&rest, &inbox)
-    if try rest.withSpan({ bytes throws(InputShortage) in try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) })
-    { return }
+    if try rest.withSpan({ bytes throws(InputShortage) in try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) }
+    ) {
+      return
+    }
     // The storage of a large frame is not kept for the small rest after it.
     if rest.capacity > 16 * (rest.count + ReadBatch.maxInputBytes) {
       try memory.grow(by: inbox.capacity(reserving: rest.count))
@@ -177,11 +190,13 @@ struct ConnectionInput: ~Copyable {
     (largeFrame, largeFrameSize) = (nil, 0)
     let rest = bytes.extracting(byteCount..<bytes.byteCount)
     // A client that sends a large frame probably sends others of this size.
-    if case .frame(let header) = scan, header.frameSize == byteCount, rest.byteCount <= LargeFrame.spareSize {
+    if case .frame(let header) = scan, header.frameSize == byteCount, byteCount >= LargeFrame.minSize,
+      rest.byteCount <= LargeFrame.spareSize
+    {
       largeFrameSize = byteCount
     }
     guard !rest.isEmpty else { return .nothing }
-    if largeFrameSize > 0, var next = try? makeLargeFrame(expecting: byteCount) {
+    if largeFrameSize > 0, var next = try? makeLargeFrame(expecting: byteCount, isLikely: true) {
       next.append(rest)
       largeFrame = next
     } else {

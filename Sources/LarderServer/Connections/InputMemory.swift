@@ -41,15 +41,18 @@ struct InputMemory: ~Copyable {
   /// Whether another client has got the memory.
   var isRevoked: Bool { share?.isRevoked ?? false }
 
-  /// Takes more.
-  mutating func grow(by count: Int) throws(InputShortage) {
+  /// Takes more. Whether that is much compared to others is judged without what there is, which it replaces.
+  /// - Parameter revoking: Whether other clients may lose something for it.
+  mutating func grow(by count: Int, revoking: Bool = true) throws(InputShortage) {
     if count <= 0 { return }
     if let share {
-      guard share.grow(by: count, limit: totals.maxSharedInput) else { throw .limit }
+      guard share.grow(by: count, replacing: byteCount, limit: totals.maxSharedInput, revoking: revoking) else {
+        throw .limit
+      }
     } else if byteCount + count > Self.maxCountedBytes || !totals.countInput(count) {
+      let share = totals.inputs.emptyShare(for: sharer, onRevocation: onRevocation)
       guard
-        let share = totals.inputs.take(
-          byteCount + count, for: sharer, limit: totals.maxSharedInput, onRevocation: onRevocation)
+        share.grow(by: byteCount + count, replacing: byteCount, limit: totals.maxSharedInput, revoking: revoking)
       else { throw .limit }
       totals.releaseCountedInput(byteCount)
       self.share = share

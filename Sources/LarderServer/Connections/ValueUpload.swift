@@ -58,7 +58,7 @@ final class ValueUpload {
     if capacity != value.capacity {
       // Until the contents have been moved, both are allocated.
       let previous = value.capacity
-      guard share.grow(by: capacity, limit: totals.maxUploadBytes) else { return false }
+      guard share.grow(by: capacity, replacing: previous, limit: totals.maxUploadBytes) else { return false }
       let isReserved = value.tryReserve(part.byteCount)
       share.shrink(by: isReserved ? previous : capacity)
       account()

@@ -74,7 +74,8 @@ final class ChangeTask: DocumentTask {
     guard changes.count < Self.maxChangeCount else {
       return JobFailure(
         .queryStopped,
-        "more than \(Self.maxChangeCount) documents match, and one commit changes no more; use a narrower selector")
+        "more than \(Self.maxChangeCount) documents match, and one request changes no more; change them in batches, by "
+          + "ranges of _id")
     }
     let keyEnd = start + key.count
     changes.append(

@@ -86,7 +86,7 @@ final class DocumentJob: @unchecked Sendable {
     self.store = store
     self.snapshot = snapshot
     self.now = now
-    self.limits = limits
+    self.limits = limits.withFindTime(request.time)
     self.mailbox = mailbox
     operation = request.operation
     search = DocumentSearch(all: snapshot)
@@ -189,7 +189,7 @@ final class DocumentJob: @unchecked Sendable {
       }
       usedTime += end - start
       if Duration.nanoseconds(usedTime) > limits.findTime {
-        throw stop("took longer than \(limits.findTime) (limits.find-time)")
+        throw stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))")
       }
       return .needsTurn
     } catch { return endTurns(.failure(error)) }

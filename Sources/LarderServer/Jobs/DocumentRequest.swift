@@ -49,6 +49,16 @@ enum DocumentRequest: Sendable {
 
   var isExplained: Bool { if case .find(let request) = self { request.isExplained } else { false } }
 
+  /// How long it wants to take at most, in milliseconds; nil for the default.
+  var time: UInt32? {
+    switch self {
+    case .find(let request): request.time
+    case .aggregate(let request): request.time
+    case .change(let request): request.time
+    case .apply: nil
+    }
+  }
+
   /// What it asks for, for messages.
   var noun: String {
     switch self {

@@ -84,8 +84,10 @@ extension RequestProcessor {
   private func failForPlaces(_ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
     replies.fail(
       .tooManyRequests, id,
-      "there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds), and \
-      no other client has more than this one; wait for the replies to others first")
+      """
+      there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds), and \
+      no other client has more than this one; wait for the replies to others first
+      """)
   }
 
   /// Makes room for another job, unless the server or the connection has too many.
@@ -106,7 +108,9 @@ extension RequestProcessor {
     guard let index = connection.streams.firstIndex(where: { $0.runningJob === job }) else { return }
     switch job.outcome {
     case .success(.found(let found)):
-      guard keep(.found(found), at: index, of: &connection, into: &replies) else { return record(.notExecuted, of: job) }
+      guard keep(.found(found), at: index, of: &connection, into: &replies) else {
+        return record(.notExecuted, of: job)
+      }
       connection.streams[index].remainder = .found(found, next: 0)
     case .success(.rows(let rows)):
       guard keep(.rows(rows), at: index, of: &connection, into: &replies) else { return record(.notExecuted, of: job) }
@@ -147,8 +151,10 @@ extension RequestProcessor {
     guard let share else {
       replies.appendError(
         .tooManyRequests, connection.endStream(at: index),
-        "what was found takes \(result.byteCount) bytes, and what clients have not read yet takes nearly \
-        \(limits.maxResultBytes) (limits.result-memory), no other client more than this one; read other replies first")
+        """
+        what was found takes \(result.byteCount) bytes, and what clients have not read yet takes nearly \
+        \(limits.maxResultBytes) (limits.result-memory), no other client more than this one; read other replies first
+        """)
       return false
     }
     connection.streams[index].exchangeShare(for: share)

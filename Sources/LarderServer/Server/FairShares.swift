@@ -65,14 +65,16 @@ final class FairShares: Sendable {
   /// Takes a share.
   /// - Parameters:
   ///   - limit: How much all shares may have together.
+  ///   - revoking: Whether others may lose something for it.
   ///   - revoke: Called at most once, by any thread, if the share is given to another client. The amount counts as free
   ///     then, so what it stands for must end soon.
   /// - Returns: nil if there is no room, and nobody has more.
   func take(
-    _ amount: Int, for sharer: Sharer, limit: Int, onRevocation revoke: @escaping @Sendable () -> Void
+    _ amount: Int, for sharer: Sharer, limit: Int, revoking: Bool = true,
+    onRevocation revoke: @escaping @Sendable () -> Void
   ) -> Share? {
     let share = emptyShare(for: sharer, onRevocation: revoke)
-    return grow(share, by: amount, limit: limit) ? share : nil
+    return grow(share, by: amount, replacing: 0, limit: limit, revoking: revoking) ? share : nil
   }
 
   /// Makes a share of nothing, which can grow.
@@ -82,12 +84,14 @@ final class FairShares: Sendable {
 
   /// Makes a share larger.
   /// - Returns: false if there is no room, and nobody has more, or the share has been revoked.
-  fileprivate func grow(_ share: Share, by amount: Int, limit: Int) -> Bool {
+  fileprivate func grow(_ share: Share, by amount: Int, replacing replaced: Int, limit: Int, revoking: Bool) -> Bool {
     let (isGrown, revoked) = table.withLock { table -> (Bool, [Share]) in
       guard !share.isRevoked else { return (false, []) }
       var revoked: [Share] = []
       while table.amount + amount > limit {
-        guard let victim = victim(of: share.sharer, wanting: amount, in: table) else { return (false, revoked) }
+        guard revoking, let victim = victim(of: share.sharer, wanting: amount - replaced, in: table) else {
+          return (false, revoked)
+        }
         remove(victim, from: &table)
         victim.markRevoked()
         revoked.append(victim)
@@ -168,8 +172,15 @@ final class Share: @unchecked Sendable {
   /// Whether another client has got it, so that what it stands for must end.
   var isRevoked: Bool { revoked.load(ordering: .acquiring) }
 
+  /// Makes the share larger.
+  /// - Parameters:
+  ///   - replaced: How much of the share is given back right afterward, because the addition replaces it.
+  ///   - limit: How much all shares may have together.
+  ///   - revoking: Whether others may lose something for it.
   /// - Returns: false if there is no room, and nobody has more, or the share has been revoked.
-  func grow(by amount: Int, limit: Int) -> Bool { shares.grow(self, by: amount, limit: limit) }
+  func grow(by amount: Int, replacing replaced: Int = 0, limit: Int, revoking: Bool = true) -> Bool {
+    shares.grow(self, by: amount, replacing: replaced, limit: limit, revoking: revoking)
+  }
 
   func shrink(by amount: Int) { shares.shrink(self, by: amount) }
 

@@ -112,6 +112,8 @@ package struct ServerLimits: Sendable {
   package var maxResultBytes = 256 << 20
   /// How long one of them may take, without the time that it waits for others.
   package var findTime: Duration = .seconds(2)
+  /// How long it may take if its request asks for more.
+  package var maxFindTime: Duration = .seconds(60)
 
   /// How long a new connection may take to send its hello.
   package var helloTimeout: Duration = .seconds(5)
@@ -134,6 +136,21 @@ package struct ServerLimits: Sendable {
   package var slowThreshold: Duration = .milliseconds(10)
 
   package init() {}
+
+  /// Returns the limits for a find that asks for some time, in milliseconds; nil for the default. A find that asks for
+  /// more than the maximum gets the maximum.
+  func withFindTime(_ milliseconds: UInt32?) -> ServerLimits {
+    guard let milliseconds else { return self }
+    var limits = self
+    limits.findTime = min(.milliseconds(Int(milliseconds)), max(findTime, maxFindTime))
+    return limits
+  }
+
+  /// Where a find learns how it can take longer, for messages.
+  var findTimeSetting: String {
+    findTime < maxFindTime
+      ? "limits.find-time; a request can ask for up to \(maxFindTime), limits.max-find-time" : "limits.max-find-time"
+  }
 
   /// The maximum size of a value, in bytes: its entry record fits into the largest frame together with the longest key.
   var maxValueBytes: Int { maxFrameBytes - 8_192 }

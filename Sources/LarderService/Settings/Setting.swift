@@ -154,6 +154,7 @@ package struct Setting: Sendable {
       "limits.result-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
       \.server.limits.maxResultBytes),
     Setting(duration: "limits.find-time", default: "2s", \.server.limits.findTime),
+    Setting(duration: "limits.max-find-time", default: "1m", \.server.limits.maxFindTime),
     Setting(duration: "limits.hello-timeout", default: "5s", \.server.limits.helloTimeout),
     Setting(duration: "limits.frame-timeout", default: "30s", \.server.limits.frameTimeout),
     Setting(duration: "limits.frame-time", default: "5m", \.server.limits.frameTime),

@@ -6,8 +6,9 @@ struct Delete: AsyncParsableCommand {
     abstract: "Deletes entries.",
     discussion: """
       Deletes the entries of the KEYS atomically, and ignores keys without an entry. With --where instead of KEYS, \
-      deletes the documents that match a selector or predicate, up to 65,536 of them, atomically. --all deletes all entries \
-      atomically. With --prefix, --from, --to or --match, and with --keys-from, larder deletes in steps of up to 10,000 \
+      deletes the documents that match a selector or predicate: up to 65,536 of them atomically, more of them in atomic \
+      batches in the order of their _id. --all deletes all entries atomically. With --prefix, --from, --to or --match, \
+      and with --keys-from, larder deletes in steps of up to 10,000 \
       keys: other clients can see the state between two steps.
 
       Prints the number of deleted entries. --all and ranges of keys need a confirmation: on a terminal, larder asks \
@@ -29,6 +30,8 @@ struct Delete: AsyncParsableCommand {
       "Delete the documents that match this selector or predicate, as in 'larder find'.", valueName: "selector"))
   private var condition: String?
 
+  @OptionGroup private var batches: BatchOptions
+  @OptionGroup private var time: FindTimeOption
   @OptionGroup private var range: KeyRangeOptions
 
   @Flag(help: "Delete all entries.")
@@ -46,6 +49,7 @@ struct Delete: AsyncParsableCommand {
     ].filter(\.0).map(\.1)
     guard choices.count < 2 else { throw ValidationError("\(choices[0]) and \(choices[1]) can't be combined") }
     if choices.isEmpty { try keys.requireKeys(or: ", --where, --prefix, --from, --to, --match or --all") }
+    if selector == nil { try batches.requireNone() }
     guard keys.isEmpty || !dryRun else { throw ValidationError("--dry-run can't be combined with keys") }
   }
 
@@ -54,7 +58,12 @@ struct Delete: AsyncParsableCommand {
     let store = try connection.client().store(store.name)
     var output = Output()
     if let selector {
-      let changes = try await store.delete(where: selector, dryRun: dryRun)
+      let store = time.apply(to: store)
+      let changes = try await batches.run(selector, of: store, verb: dryRun ? "would delete" : "deleted") {
+        (isWhole, after, onBatch) throws(LarderError) in
+        if isWhole { return ChangedBatch(try await store.delete(where: selector, dryRun: dryRun)) }
+        return try await store.deleteInBatches(where: selector, after: after, dryRun: dryRun, onBatch: onBatch)
+      }
       try output.writeLine(changes.text(verb: dryRun ? "would delete" : "deleted"))
       return await changes.warn(about: selector, in: store, named: self.store.name)
     }

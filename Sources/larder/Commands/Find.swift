@@ -27,11 +27,12 @@ struct Find: AsyncParsableCommand, OutputCommand {
       elements of an array, such as items.sku: print the array, items, or a field of one element, items.0.sku.
 
       --count, --distinct, --group-by and --explain replace the documents. Values of a field that is an array are its \
-      elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing.
+      elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing. Groups are \
+      in the order of these fields, unless --sort names fields of theirs or what is computed, as in count:desc.
 
       Example: larder find people '{"age":{"$gt":12}}' --sort name,-age --fields name,pet.species --limit 20
       Example: larder find people --where "age BETWEEN {12, 40} AND name BEGINSWITH[c] 'm'"
-      Example: larder find people --group-by pet.species --compute count,avg:age
+      Example: larder find people --group-by pet.species --compute count,avg:age --sort count:desc --limit 10
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -104,6 +105,8 @@ struct Find: AsyncParsableCommand, OutputCommand {
       valueName: "list"))
   private var compute: String?
 
+  @OptionGroup private var time: FindTimeOption
+
   @Flag(help: "Print to standard error what was examined and returned, and the time this took.")
   private var stats = false
 
@@ -117,14 +120,17 @@ struct Find: AsyncParsableCommand, OutputCommand {
     guard replacements.count < 2 || replacements == ["--count", "--explain"] else {
       throw ValidationError("\(replacements[0]) can't be combined with \(replacements[1])")
     }
+    let isGrouped = groupBy != nil || compute != nil
     if let replacement = replacements.first, !explain || count {
-      guard skip == 0, limit == nil, bookmark == nil else {
-        throw ValidationError("\(replacement) can't be combined with --skip, --limit or --bookmark")
+      guard skip == 0, limit == nil || isGrouped, bookmark == nil else {
+        let options = isGrouped ? "--skip or --bookmark" : "--skip, --limit or --bookmark"
+        throw ValidationError("\(replacement) can't be combined with \(options)")
       }
     }
-    if distinct != nil || groupBy != nil || compute != nil {
-      guard useIndex == nil, !stats, sort == nil, fields == nil else {
-        throw ValidationError("\(replacements[0]) can't be combined with --use-index, --sort, --fields or --stats")
+    if distinct != nil || isGrouped {
+      guard useIndex == nil, !stats, sort == nil || isGrouped, fields == nil else {
+        let options = isGrouped ? "--use-index, --fields or --stats" : "--use-index, --sort, --fields or --stats"
+        throw ValidationError("\(replacements[0]) can't be combined with \(options)")
       }
     }
   }
@@ -133,7 +139,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
     let arguments = DocumentArguments(for: "find")
     let query = try query(arguments)
     try arguments.check(query)
-    let store = try connection.client().store(store.name)
+    let store = time.apply(to: try connection.client().store(store.name))
     do {
       try await print(query, arguments, in: store)
     } catch let error as LarderError where error.kind == .illegalArgument && useIndex != nil {
@@ -157,8 +163,14 @@ struct Find: AsyncParsableCommand, OutputCommand {
     }
     if groupBy != nil || compute != nil {
       let fields = try groupBy.map(arguments.fields) ?? []
-      return try await printGroups(
-        of: query.selector, by: fields, computing: compute.map(arguments.aggregates) ?? [.count], in: store)
+      let aggregates = try compute.map(arguments.aggregates) ?? [.count]
+      let order = try sort.map { text in try arguments.groupOrder(text, by: fields, computing: aggregates) } ?? []
+      let groups = try await store.groups(
+        of: query.selector, by: fields, computing: aggregates, sortedBy: order,
+        limit: limit.flatMap { $0 == 0 ? nil : Int($0) })
+      try print(groups, GroupOutput(fields, aggregates))
+      let unseen = fields.indices.filter { index in groups.allSatisfy { $0.key[index] == nil } }.map { fields[$0] }
+      return await warn(about: query.selector, foundNothing: groups.isEmpty, unseen: unseen, in: store)
     }
     try await printDocuments(of: query, in: store)
   }
@@ -166,7 +178,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
   private func query(_ arguments: DocumentArguments) throws(CommandFailure) -> DocumentQuery {
     var query = DocumentQuery()
     if let selector = try arguments.selector(selector, where: condition) { query.selector = selector }
-    if let sort {
+    if let sort, groupBy == nil, compute == nil {
       let fields = try arguments.sort(sort)
       if !count { query.sort = fields }
     }
@@ -295,16 +307,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
     try output.flush()
   }
 
-  private func printGroups(
-    of selector: Selector, by fields: [FieldPath], computing aggregates: [Aggregate], in store: RemoteStore
-  ) async throws {
-    let groups = try await store.groups(of: selector, by: fields, computing: aggregates)
-    try Self.print(groups, GroupOutput(fields, aggregates))
-    let unseen = fields.indices.filter { index in groups.allSatisfy { $0.key[index] == nil } }.map { fields[$0] }
-    await warn(about: selector, foundNothing: groups.isEmpty, unseen: unseen, in: store)
-  }
-
-  private static func print(_ groups: [DocumentGroup], _ form: GroupOutput) throws {
+  private func print(_ groups: [DocumentGroup], _ form: GroupOutput) throws {
     var output = Output()
     if Output.showsRows {
       var table = form.table

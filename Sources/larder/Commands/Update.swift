@@ -11,8 +11,10 @@ struct Update: AsyncParsableCommand {
       {"age":42,"pet":{"name":null}}. An object of operators changes fields by their paths: \
       {"$set":{"pet.species":"cat"},"$unset":["nickname"],"$inc":{"visits":1},"$push":{"tags":"new"}}.
 
-      Changes up to 65,536 documents in one step: all of them or, if one can't be changed, none. Prints the number of \
-      changed documents. A document that the update leaves as it was is not counted and keeps its revision.
+      Changes up to 65,536 documents in one step: all of them or, if one can't be changed, none. More documents are \
+      changed in batches in the order of their _id, each of them in one step. If that is interrupted, the batches before \
+      stay, and larder prints how to continue with --after. Prints the number of changed documents. A document that the \
+      update leaves as it was is not counted and keeps its revision.
 
       Example: larder update people '{"age":{"$gt":17}}' --set '{"adult":true}' --dry-run
       Example: larder update people --where "name = 'mike' AND age < 18" --set '{"adult":false}'
@@ -37,6 +39,9 @@ struct Update: AsyncParsableCommand {
     help: ArgumentHelp("The update: a merge patch, or an object of operators.", valueName: "update"))
   private var set: String
 
+  @OptionGroup private var batches: BatchOptions
+  @OptionGroup private var time: FindTimeOption
+
   @Flag(help: "Only print the number of documents that would change.")
   private var dryRun = false
 
@@ -50,15 +55,19 @@ struct Update: AsyncParsableCommand {
     let arguments = DocumentArguments(for: "update")
     let selector = try arguments.selector(selector, where: condition) ?? .all
     let update = try arguments.update(set)
-    let store = try connection.client().store(store.name)
-    let changes = try await store.update(where: selector, update, dryRun: dryRun)
+    let store = time.apply(to: try connection.client().store(store.name))
+    let changes = try await batches.run(selector, of: store, verb: dryRun ? "would change" : "changed") {
+      (isWhole, after, onBatch) throws(LarderError) in
+      if isWhole { return ChangedBatch(try await store.update(where: selector, update, dryRun: dryRun)) }
+      return try await store.updateInBatches(where: selector, update, after: after, dryRun: dryRun, onBatch: onBatch)
+    }
     var output = Output()
     try output.writeLine(changes.text(verb: dryRun ? "would change" : "changed"))
     await changes.warn(about: selector, in: store, named: self.store.name)
   }
 }
 
-extension DocumentChanges {
+extension ChangedBatch {
   /// Prints what is probably wrong with the selector if no document matches it.
   func warn(about selector: Selector, in store: RemoteStore, named name: String) async {
     let advice = QueryAdvice(store, named: name)

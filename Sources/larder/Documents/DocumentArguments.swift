@@ -79,12 +79,37 @@ struct DocumentArguments {
   func aggregates(_ text: String) throws(CommandFailure) -> [Aggregate] {
     var aggregates: [Aggregate] = []
     for name in Self.names(text) {
-      guard let aggregate = Aggregate(argument: name) else {
+      guard let aggregate = Aggregate(name: name) else {
         throw failure("compute", "it is count, sum:FIELD, avg:FIELD, min:FIELD or max:FIELD, with commas between them")
       }
       aggregates.append(aggregate)
     }
     return aggregates
+  }
+
+  /// Reads what groups are sorted by, such as `count:desc` or `-sum:age,city`: aggregates and fields of the groups.
+  func groupOrder(
+    _ text: String, by fields: [FieldPath], computing aggregates: [Aggregate]
+  ) throws(CommandFailure) -> [GroupOrder] {
+    var orders: [GroupOrder] = []
+    for part in Self.names(text) {
+      var (name, direction) = (part[...], SortField.Direction.ascending)
+      if name.hasPrefix("-") {
+        (name, direction) = (name.dropFirst(), .descending)
+      } else if name.hasSuffix(":desc") {
+        (name, direction) = (name.dropLast(5), .descending)
+      } else if name.hasSuffix(":asc") {
+        name = name.dropLast(4)
+      }
+      if let aggregate = Aggregate(name: String(name)), aggregates.contains(aggregate) {
+        orders.append(GroupOrder(.aggregate(aggregate), direction))
+      } else if let path = FieldPath(String(name)), fields.contains(path) {
+        orders.append(GroupOrder(.field(path), direction))
+      } else {
+        throw failure("sort", "'\(name)' is neither among the fields of --group-by nor in --compute")
+      }
+    }
+    return orders
   }
 
   /// Reads the path of a field.

@@ -10,7 +10,7 @@ struct GroupOutput {
 
   init(_ fields: [FieldPath], _ aggregates: [Aggregate]) {
     self.fields = fields.map(\.description)
-    self.aggregates = aggregates.map(\.argument)
+    self.aggregates = aggregates.map(\.name)
   }
 
   /// Returns a group as an object, without what is missing: `{"by":{"pet.species":"cat"},"count":2}`.
@@ -33,31 +33,5 @@ struct GroupOutput {
   /// Returns a group as a row of the table, with empty cells for what is missing.
   func row(_ group: DocumentGroup) -> [String] {
     (group.key + group.values).map { $0?.cell ?? "" }
-  }
-}
-
-extension Aggregate {
-  /// Reads what to compute, such as `count` or `avg:age`. Returns nil for other text.
-  init?(argument: String) {
-    let parts = argument.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    let path = parts.count == 2 ? FieldPath(String(parts[1])) : nil
-    switch (parts[0], path) {
-    case ("count", nil) where parts.count == 1: self = .count
-    case ("sum", let path?): self = .sum(path)
-    case ("avg", let path?): self = .average(path)
-    case ("min", let path?): self = .min(path)
-    case ("max", let path?): self = .max(path)
-    default: return nil
-    }
-  }
-
-  var argument: String {
-    switch self {
-    case .count: "count"
-    case .sum(let path): "sum:\(path)"
-    case .average(let path): "avg:\(path)"
-    case .min(let path): "min:\(path)"
-    case .max(let path): "max:\(path)"
-    }
   }
 }

@@ -65,7 +65,8 @@ struct CommandFailure: Error {
     case .changesLost: "'larder dump' prints the store's current entries"
     case .notPermitted:
       "nothing was changed; run it as a user with that right, or ask for a rule in larderd's setting access"
-    case .queryStopped: "make the selector narrower or the batch smaller, or raise the limit in larderd's settings"
+    case .queryStopped:
+      "make the selector narrower or the batch smaller, give it more --time, or raise the limit that the message names"
     case .indexExists: "nothing was changed; use another name, or delete the index with 'larder index delete'"
     case .tooManyIndexes: "nothing was changed; delete an index that isn't used with 'larder index delete'"
     case .indexUnknown: "'larder index list' lists the indexes"
