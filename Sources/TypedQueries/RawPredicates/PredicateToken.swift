@@ -166,7 +166,11 @@ struct PredicateLexer {
       case UInt8(ascii: "n"): string.append(UInt8(ascii: "\n"))
       case UInt8(ascii: "r"): string.append(UInt8(ascii: "\r"))
       case UInt8(ascii: "t"): string.append(UInt8(ascii: "\t"))
-      default: string.append(escaped)
+      case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "'"): string.append(escaped)
+      default:
+        // Dropping the backslash would change what a pattern matches without a word.
+        throw PredicateSyntaxError(
+          at: position - 2, #"one of the escapes \n, \r, \t, \", \' and \\, which is a backslash,"#)
       }
     }
     throw PredicateSyntaxError(at: position, "a closing quote")
