@@ -100,6 +100,14 @@ package struct QueryGenerator {
       case 8:
         object["$not"] = .object(selector(depth: depth - 1, isInField: isInField, isInElement: isInElement))
       case 9 where !isInField && !isInElement: object["$expr"] = expression()
+      case 10 where isLucky(0.5):
+        // Many equalities of one field, which are looked up together.
+        let path = isInField || isInElement && isLucky(0.5) ? nil : path()
+        object[pick(["$or", "$nor"])] = .array(
+          (0..<pick([3, 30])).map { _ in
+            let equality: JSONValue = ["$eq": value(depth: 2)]
+            return path.map { [$0: equality] } ?? equality
+          })
       case 0...3 where isInField || isInElement: addCondition(to: &object, depth: depth)
       default:
         if isLucky(0.2) {
@@ -118,9 +126,12 @@ package struct QueryGenerator {
     case 2: object["$exists"] = .bool(isLucky(0.5))
     case 3: object["$type"] = .string(pick(["null", "boolean", "number", "string", "array", "object"]))
     case 4: object["$size"] = .integer(Int64(number(4)))
-    case 5: object["$mod"] = [pick([1, 2, -3, 2.5, 7]), pick([0, 1, -1, 1.5])]
+    case 5:
+      object["$mod"] = [
+        pick([1, 2, -3, 2.5, 7, .integer(1 << 53 + 1), .integer(.max), .integer(.min)]), pick([0, 1, -1, 1.5, 2]),
+      ]
     case 6: object["$all"] = .array((0..<number(3)).map { _ in value(depth: 2) })
-    case 7: object[pick(["$in", "$nin"])] = .array((0..<number(5)).map { _ in value(depth: 2) })
+    case 7: object[pick(["$in", "$nin"])] = .array((0..<pick([number(5), 30])).map { _ in value(depth: 2) })
     case 8, 9: object[pick(["$eq", "$ne"])] = value(depth: 2)
     case 10: object[pick(["$beginsWith", "$endsWith", "$contains"])] = .string(string())
     case 11:

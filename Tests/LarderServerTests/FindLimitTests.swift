@@ -1,3 +1,4 @@
+import Documents
 import Foundation
 import LarderServer
 import TestSupport
@@ -115,6 +116,55 @@ extension ServerTests {
       // What is not executed leaves nothing.
       #expect(try witness.figures()["finds"] == 0)
       #expect(try witness.figures(store: 1)["snapshots"] == 0)
+    }
+
+    // MARK: Hostile documents
+
+    @Test func `jobs that never finish with a document delay no others, and end with their connections`() throws {
+      let server = try TestServer { $0.findTime = .seconds(3_600) }
+      let witness = try server.connect(credit: 1 << 30)
+      try witness.putNumbered(2_000)
+      try witness.putMonster()
+      var clients = try (0..<4).map { _ in try server.connect(credit: 1 << 30) }
+      try clients[0].send(Request.find(id: 5, countOnly: true, selector: monstrousSelector))
+      try clients[1].send(Request.find(id: 5, countOnly: true, selector: #"{"$nor":[\#(monstrousSelector)]}"#))
+      try clients[2].send(Request.change(id: 5, selector: monstrousSelector, update: #"{"b":1}"#))
+      try clients[3].send(
+        Request.aggregate(id: 5, selector: monstrousSelector, aggregation: #"{"by":["a"],"compute":[{"sum":"a"}]}"#))
+      #expect(try eventually { try witness.figures()["finds"] == 4 })
+      for _ in 0..<10 {
+        // Too many documents for a find that runs at once.
+        #expect(try witness.find(#"{"n":{"$gte":0}}"#, countOnly: true).result.found == 2_000)
+      }
+      #expect(try witness.figures()["finds"] == 4)
+      clients.removeAll()
+      #expect(try eventually { try witness.figures()["finds"] == 0 && witness.figures(store: 1)["snapshots"] == 0 })
+    }
+
+    @Test func `a job that takes too long in one document is stopped, and says why`() throws {
+      let server = try TestServer { $0.findTime = .milliseconds(200) }
+      let client = try server.connect(credit: 1 << 30)
+      try client.putMonster()
+      for request in [
+        Request.find(id: 5, selector: monstrousSelector),
+        Request.change(id: 5, selector: monstrousSelector, update: #"{"b":1}"#),
+        Request.aggregate(id: 5, selector: monstrousSelector, aggregation: "{}"),
+      ] {
+        try client.send(request)
+        let reply = try client.receive(within: 60)
+        #expect(reply.isError(.queryStopped, id: 5) && reply.message.contains("limits.find-time"), "\(reply)")
+      }
+      #expect(try client.find(#"{"a":199999}"#).keys == ["monster"])
+    }
+
+    @Test func `a document is grouped by its own array and summed over it`() throws {
+      let server = try TestServer { $0.findTime = .seconds(60) }
+      let client = try server.connect(credit: 1 << 30)
+      let numbers = Self.list(20_000) { "\($0)" }
+      #expect(try client.call(Request.put("a", Array(#"{"a":[\#(numbers)]}"#.utf8), id: 3)).isDone)
+      let rows = try client.aggregate("", #"{"by":["a"],"compute":["count",{"sum":"a"},{"max":"a"}]}"#).rows
+      #expect(
+        rows == (0..<20_000).map { DocumentGroup(key: [.integer(Int64($0))], values: [1, 199_990_000, 19_999]) })
     }
 
     @Test func `an expression over long arrays ends, whatever the arrays are combined with`() throws {

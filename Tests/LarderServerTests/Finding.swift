@@ -171,3 +171,15 @@ struct RandomQueries {
     return query
   }
 }
+
+/// A selector that takes minutes for the document of `putMonster`.
+let monstrousSelector =
+  #"{"a":{"$or":[\#((0..<9_000).map { #"{"$lt":-\#($0)}"# }.joined(separator: ","))]}}"#
+
+extension TestClient {
+  /// Puts a document with an array of 200,000 numbers.
+  func putMonster() throws {
+    let numbers = (0..<200_000).map(String.init).joined(separator: ",")
+    #expect(try call(Request.put("monster", Array(#"{"a":[\#(numbers)]}"#.utf8), id: 899)).isDone)
+  }
+}

@@ -72,21 +72,24 @@ extension ServerTests {
       watchdog.stop()
     }
 
-    @Test func `a find that waits for a store silences the watchdog until it continues`() throws {
+    @Test func `neither a find that waits for a store nor an endless one silences the watchdog`() throws {
       let store = Store(name: try StoreName("stuck"), engine: .memory)
       let server = try TestServer(workers: 2, serving: [store])
       let reports = Reports()
       let watchdog = watch(server, reports)
       let client = try server.connect(store: "stuck")
-      try client.putNumbered(1_000)
-      #expect(isAlive(reports))
-      // The worker has locked the store for the snapshot by then, or hangs, too.
+      try client.putNumbered(1_000, size: 200)
+      let witness = try server.connect(store: "stuck")
       try client.send(Request.find(id: 3, selector: hostileSelector))
-      usleep(2_000)
+      // The worker has locked the store for the snapshot by then.
+      #expect(try eventually { try witness.figures()["finds"] == 1 })
       store.lock()
-      #expect(eventually { reports.silentThreads.contains("the runner of finds") })
+      let isAliveMeanwhile = isAlive(reports)
       store.unlock()
-      #expect(isAlive(reports))
+      #expect(isAliveMeanwhile)
+      try witness.putMonster()
+      try witness.send(Request.find(id: 4, selector: monstrousSelector))
+      #expect(isAlive(reports) && reports.silentThreads.isEmpty)
       watchdog.stop()
     }
 

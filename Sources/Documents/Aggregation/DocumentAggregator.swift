@@ -10,6 +10,12 @@ public struct DocumentAggregator: Sendable {
 
   /// The maximum number of groups.
   public static let maxGroupCount = 1_000_000
+  /// What a combination of values takes.
+  private static let groupUnits = 16
+  /// What making the key takes by which a group is sorted.
+  private static let orderUnits = 32
+  /// What making the result of a group takes.
+  private static let resultUnits = 128
 
   private let program: Program
   private let groupPaths: [Int]
@@ -17,7 +23,11 @@ public struct DocumentAggregator: Sendable {
   private let aggregation: DocumentAggregation
   /// By the order keys of the values that they are grouped by.
   private var groups: [[UInt8]: State] = [:]
+  /// The groups that `takeGroups` has yet to pass on.
+  private var sortedGroups: [(key: [UInt8], state: State)] = []
   private var metadata = EntryMetadata()
+  /// The aggregates of the document that is added.
+  private var parts: [AggregateState]
   /// The memory of the groups that were added, in bytes, approximately.
   package private(set) var keptByteCount = 0
   /// The memory beyond which nothing is added any more.
@@ -49,28 +59,31 @@ public struct DocumentAggregator: Sendable {
     program = try Program(selector.checkedTree(), after: paths)
     self.groupPaths = groupPaths
     self.aggregates = numbered
+    parts = aggregates.map { AggregateState($0) }
   }
 
   /// Adds a document to its groups if it matches.
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
-  /// - Complexity: O(*n*) in the size of the document, times the number of its groups.
+  /// - Complexity: O(*n*) in the size of the document, and O(*g*) in the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
-    _ = try Self.check(document.withSource { addSource($0) })
+    var budget = WorkBudget()
+    _ = try Self.check(document.withSource { addSource($0, &budget) })
   }
 
   /// Adds the value of an entry to its groups if it is a document and matches.
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no selector.
   ///   - key: The key, in UTF-8.
+  ///   - budget: Once it is exhausted, neither the result nor the groups mean anything.
   /// - Returns: Whether it matches.
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups, or they need more
   ///   memory than permitted.
   package mutating func add(
-    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64
+    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, _ budget: inout WorkBudget
   ) throws(SelectorError) -> Bool {
     metadata.set(key: key, revision: revision, for: program.paths)
     let metadata = metadata
-    return try Self.check(metadata.withSource(of: text) { addSource($0) })
+    return try Self.check(metadata.withSource(of: text) { addSource($0, &budget) })
   }
 
   private enum Addition { case noMatch, added, tooLarge }
@@ -83,45 +96,69 @@ public struct DocumentAggregator: Sendable {
     return addition == .added
   }
 
-  private mutating func addSource(_ source: DocumentSource) -> Addition {
+  private mutating func addSource(_ source: DocumentSource, _ budget: inout WorkBudget) -> Addition {
     guard source.isObject else { return .noMatch }
-    return FieldValues.with(of: source, program.paths) { values in
-      guard program.holds(values) else { return .noMatch }
-      return add(values, [], [], groupPaths[...]) ? .added : .tooLarge
+    return FieldValues.with(of: source, program.paths, &budget) { values, budget in
+      guard program.holds(values, &budget) else { return .noMatch }
+      // Each value is looked at once, whatever the number of groups.
+      for index in aggregates.indices {
+        parts[index] = AggregateState(aggregates[index].aggregate)
+        parts[index].add(values, aggregates[index].path, &budget)
+      }
+      let elements = groupPaths.map { path in Self.elements(of: path, values, &budget) }
+      return add([], [], elements[...], &budget) ? .added : .tooLarge
     } ?? .noMatch
   }
 
+  /// A value that documents are grouped by; nil for a missing one.
+  private typealias Element = (key: [UInt8], value: JSONValue?)
+
+  /// Returns the different elements that a path leads to, or a missing value.
+  private static func elements(
+    of path: Int, _ values: borrowing FieldValues, _ budget: inout WorkBudget
+  ) -> [Element] {
+    var elements: [Element] = []
+    var known: Set<[UInt8]> = []
+    values.forEachElement(of: path, &budget) { element, budget in
+      // A tree takes some nanoseconds for each byte.
+      guard budget.spend(element.text.end / 2) else { return }
+      var key: [UInt8] = []
+      OrderKey.append(element, to: &key)
+      if let first = elements.first {
+        // A single value, as most fields have, needs no set.
+        if known.isEmpty { known = [first.key] }
+        guard known.insert(key).inserted else { return }
+      }
+      elements.append((key, element.tree))
+    }
+    guard elements.isEmpty else { return elements }
+    var missing: [UInt8] = []
+    OrderKey.appendMissing(to: &missing)
+    return [(missing, nil)]
+  }
+
   /// Adds a document to the groups of all combinations of values that begin with those given.
+  /// - Parameter elements: The values of the fields that are left.
   /// - Returns: Whether there is room for its groups.
   private mutating func add(
-    _ values: borrowing FieldValues, _ key: [UInt8], _ group: [JSONValue?], _ paths: ArraySlice<Int>
+    _ key: [UInt8], _ group: [JSONValue?], _ elements: ArraySlice<[Element]>, _ budget: inout WorkBudget
   ) -> Bool {
-    guard let path = paths.first else { return add(values, key, group) }
-    var elements: [[UInt8]: JSONValue?] = [:]
-    values.forEachElement(of: path) { element in
-      var elementKey: [UInt8] = []
-      OrderKey.append(element, to: &elementKey)
-      elements[elementKey] = .some(element.tree)
-    }
-    if elements.isEmpty {
-      var missing: [UInt8] = []
-      OrderKey.appendMissing(to: &missing)
-      elements[missing] = .some(nil)
-    }
-    for (elementKey, element) in elements {
-      guard add(values, key + elementKey, group + [element], paths.dropFirst()) else { return false }
+    guard let first = elements.first else { return add(key, group, &budget) }
+    for element in first {
+      guard budget.spend(Self.groupUnits + (key.count + element.key.count) / 16) else { return true }
+      guard add(key + element.key, group + [element.value], elements.dropFirst(), &budget) else { return false }
     }
     return true
   }
 
-  private mutating func add(_ values: borrowing FieldValues, _ key: [UInt8], _ group: [JSONValue?]) -> Bool {
+  private mutating func add(_ key: [UInt8], _ group: [JSONValue?], _ budget: inout WorkBudget) -> Bool {
     guard let position = groups.index(forKey: key) else {
       groups[key] = newState(key, group)
-      return add(values, key, group)
+      return add(key, group, &budget)
     }
     // In place, because a copy of the state would have its aggregates copied, too.
     for index in aggregates.indices {
-      keptByteCount += groups.values[position].aggregates[index].add(values, aggregates[index].path)
+      keptByteCount += groups.values[position].aggregates[index].add(parts[index], &budget)
     }
     return groups.count <= Self.maxGroupCount && keptByteCount <= maxKeptByteCount
   }
@@ -134,22 +171,43 @@ public struct DocumentAggregator: Sendable {
   }
 
   /// Returns the groups of the documents that were added, in the order of the aggregation and then of the values that
-  /// they are grouped by; the groups without a value come first. Without fields to group by, there is one group, even without documents.
+  /// they are grouped by; the groups without a value come first. Without fields to group by, there is one group, even
+  /// without documents.
   /// - Complexity: O(*g* log *g*) in the number of groups.
   public consuming func result() -> [DocumentGroup] {
-    if groupPaths.isEmpty, groups.isEmpty {
-      let states = aggregates.map { AggregateState($0.aggregate) }
-      return limited([DocumentGroup(key: [], values: states.map(\.result))])
+    var budget = WorkBudget()
+    var result: [DocumentGroup] = []
+    takeGroups(&budget) { group in
+      result.append(group)
+      return true
     }
-    let sorted = groups.sorted { $0.key.span.order($1.key.span) < 0 }.map { _, state in
-      DocumentGroup(key: state.key, values: state.aggregates.map(\.result))
-    }
-    return limited(
-      aggregation.sort.isEmpty ? sorted : GroupOrder.sort(sorted, by: aggregation.sort, of: aggregation))
+    return result
   }
 
-  private func limited(_ groups: [DocumentGroup]) -> [DocumentGroup] {
-    aggregation.limit.map { Array(groups.prefix($0)) } ?? groups
+  /// Calls `body` with the groups that `result` returns, and removes them one by one, until `body` returns false.
+  /// - Parameter budget: Once it is exhausted, there are no more groups.
+  package mutating func takeGroups(_ budget: inout WorkBudget, _ body: (DocumentGroup) -> Bool) {
+    if groupPaths.isEmpty, groups.isEmpty { groups[[]] = newState([], []) }
+    var count = aggregation.limit ?? .max
+    // The next one is taken off the end.
+    sortedGroups = groups.map { key, state in
+      (key: budget.spend(Self.orderUnits) ? orderKey(of: state) + key : key, state: state)
+    }
+    .sorted { left, right in
+      budget.spend(bytes: left.key.count) && left.key.span.order(right.key.span) > 0
+    }
+    groups = [:]
+    while count > 0, budget.spend(Self.resultUnits), let (_, state) = sortedGroups.popLast() {
+      count -= 1
+      guard body(DocumentGroup(key: state.key, values: state.aggregates.map(\.result))) else { return }
+    }
+  }
+
+  /// Returns the beginning of a group's order key, which its place in the result depends on first.
+  private func orderKey(of state: State) -> [UInt8] {
+    if aggregation.sort.isEmpty { return [] }
+    return GroupOrder.key(
+      of: DocumentGroup(key: state.key, values: state.aggregates.map(\.result)), aggregation.sort, in: aggregation)
   }
 }
 

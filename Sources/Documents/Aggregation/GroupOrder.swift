@@ -76,30 +76,22 @@ public struct GroupOrder: Equatable, Sendable {
   /// Whether an aggregation has the value.
   func isIn(_ aggregation: DocumentAggregation) -> Bool { position(in: aggregation) != nil }
 
-  /// Sorts groups by several orders, the first one being the most important. Equal ones stay as they are.
-  /// - Complexity: O(*g* log *g*) in the number of groups.
-  static func sort(_ groups: [DocumentGroup], by orders: [GroupOrder], of aggregation: DocumentAggregation)
-    -> [DocumentGroup]
-  {
-    let positions = orders.compactMap { order in
-      order.position(in: aggregation).map { (isField: $0.isField, index: $0.index, order.direction == .descending) }
-    }
-    // Each value is made comparable once.
-    let keyed = groups.map { group in
-      var key: [UInt8] = []
-      for (isField, index, isDescending) in positions {
-        let start = key.count
-        if let value = isField ? group.key[index] : group.values[index] {
-          OrderKey.append(value, to: &key)
-        } else {
-          OrderKey.appendMissing(to: &key)
-        }
-        if isDescending { OrderKey.complement(&key, from: start) }
+  /// Returns the key by which a group is sorted in several orders, the first one being the most important.
+  static func key(
+    of group: DocumentGroup, _ orders: [GroupOrder], in aggregation: DocumentAggregation
+  ) -> [UInt8] {
+    var key: [UInt8] = []
+    for order in orders {
+      guard let (isField, index) = order.position(in: aggregation) else { continue }
+      let start = key.count
+      if let value = isField ? group.key[index] : group.values[index] {
+        OrderKey.append(value, to: &key)
+      } else {
+        OrderKey.appendMissing(to: &key)
       }
-      return (key: key, group: group)
+      if order.direction == .descending { OrderKey.complement(&key, from: start) }
     }
-    // The standard library's sort is stable.
-    return keyed.sorted { $0.key.span.order($1.key.span) < 0 }.map(\.group)
+    return key
   }
 }
 

@@ -14,11 +14,19 @@ public struct CompiledSelector: Sendable {
   /// Returns whether a document matches. Text that isn't a JSON object is no document and doesn't match.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   public func matches(_ document: Document) -> Bool {
-    document.withSource { program.holds(for: $0) }
+    var budget = WorkBudget()
+    return document.withSource { program.holds(for: $0, &budget) }
   }
 
   /// Returns whether a document matches whose `_id` and `_rev`, if any, are members of its text.
   public func matches(_ text: Span<UInt8>) -> Bool {
-    unsafe text.withUnsafeBufferPointer { bytes in program.holds(for: unsafe DocumentSource(bytes)) }
+    var budget = WorkBudget()
+    return matches(text, &budget)
+  }
+
+  /// Returns whether a document matches; see `matches(_:)`.
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  package func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
+    unsafe text.withUnsafeBufferPointer { bytes in program.holds(for: unsafe DocumentSource(bytes), &budget) }
   }
 }

@@ -1,12 +1,19 @@
 /// A condition whose operands are prepared, to be tested on a value.
 class ConditionTest: @unchecked Sendable {
   /// Returns whether a value satisfies the condition, itself or by an element.
-  func holds(for value: SourceValue) -> Bool { preconditionFailure("abstract") }
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool { preconditionFailure("abstract") }
+
+  /// Returns whether a value satisfies the condition, or the budget is exhausted, so that no other value is looked at.
+  @inline(__always)
+  final func holdsOrEnds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    !budget.spend(bytes: value.text.end) || holds(for: value, &budget)
+  }
 
   /// Returns whether the condition holds for one element; false for nothing, and for an array.
-  func holds(forOne element: SourceValue?) -> Bool {
+  func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
     guard let element, !element.isArray else { return false }
-    return holds(for: element)
+    return holdsOrEnds(for: element, &budget)
   }
 
   /// - Throws: `SelectorError` if a selector within needs a text index.
@@ -23,19 +30,19 @@ class ConditionTest: @unchecked Sendable {
     case .type(let type): return TypeTest(type)
     case .size(let size): return SizeTest(size)
     case .remainder(let divisor, let remainder): return RemainderTest(divisor, remainder)
-    case .regex(let expression, let options): return StringTest(options) { expression.matches($0) }
+    case .regex(let expression, let options): return StringTest(options) { expression.matches($0, &$1) }
     case .beginsWith(let value, let options):
       let part = text(value, options)
-      return StringTest(options) { $0.hasPrefix(part) }
+      return StringTest(options) { text, _ in text.hasPrefix(part) }
     case .endsWith(let value, let options):
       let part = text(value, options)
-      return StringTest(options) { $0.hasSuffix(part) }
+      return StringTest(options) { text, _ in text.hasSuffix(part) }
     case .contains(let value, let options):
       let part = SubstringPattern(text(value, options))
-      return StringTest(options) { part.occurs(in: $0) }
+      return StringTest(options) { part.occurs(in: $0, &$1) }
     case .like(let pattern, let options):
       let pattern = pattern.folded(options)
-      return StringTest(options) { pattern.matches($0) }
+      return StringTest(options) { pattern.matches($0, &$1) }
     case .all(let values):
       if values.count == 1, case .array = values[0] { return AllOfArrayTest(Operand(values[0])) }
       return AllOperandsTest(OperandSet(values))
@@ -52,8 +59,9 @@ private final class EqualityTest: ConditionTest, @unchecked Sendable {
 
   init(_ operand: Operand) { self.operand = operand }
 
-  override func holds(for value: SourceValue) -> Bool {
-    operand.isEqual(to: value) || value.hasElement { operand.isEqual(to: $0, isElement: true) }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    operand.isEqual(to: value)
+      || value.hasElement(&budget) { element, _ in operand.isEqual(to: element, isElement: true) }
   }
 }
 
@@ -63,8 +71,8 @@ private final class MembershipTest: ConditionTest, @unchecked Sendable {
 
   init(_ operands: OperandSet) { self.operands = operands }
 
-  override func holds(for value: SourceValue) -> Bool {
-    operands.contains(value) || value.hasElement { operands.contains($0, isElement: true) }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    operands.contains(value) || value.hasElement(&budget) { element, _ in operands.contains(element, isElement: true) }
   }
 }
 
@@ -87,10 +95,10 @@ private final class RangeTest: ConditionTest, @unchecked Sendable {
     return order >= least && order <= greatest
   }
 
-  override func holds(for value: SourceValue) -> Bool {
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
     guard value.isArray else { return isInRange(value) }
     if operand.isNull || operand.isArray, isInRange(value) { return true }
-    return value.hasElement { (!operand.isArray || $0.isArray) && isInRange($0) }
+    return value.hasElement(&budget) { element, _ in (!operand.isArray || element.isArray) && isInRange(element) }
   }
 }
 
@@ -100,7 +108,7 @@ private final class AnyValueTest: ConditionTest, @unchecked Sendable {
 
   init(_ exists: Bool) { self.exists = exists }
 
-  override func holds(for value: SourceValue) -> Bool { exists }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool { exists }
 }
 
 /// `$type`.
@@ -109,7 +117,7 @@ private final class TypeTest: ConditionTest, @unchecked Sendable {
 
   init(_ type: JSONType) { self.type = type }
 
-  override func holds(for value: SourceValue) -> Bool { value.type == type }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool { value.type == type }
 }
 
 /// `$size`.
@@ -118,9 +126,9 @@ private final class SizeTest: ConditionTest, @unchecked Sendable {
 
   init(_ size: Int) { self.size = size }
 
-  override func holds(for value: SourceValue) -> Bool {
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
     var count = 0
-    _ = value.hasElement { _ in
+    _ = value.hasElement(&budget) { _, _ in
       count += 1
       return count > size
     }
@@ -138,25 +146,32 @@ private final class RemainderTest: ConditionTest, @unchecked Sendable {
     self.remainder = remainder
   }
 
-  override func holds(for value: SourceValue) -> Bool {
-    value.isOrHasElement { $0.isNumber && $0.number.remainder(by: divisor) == remainder }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    value.isOrHasElement(&budget) { element, _ in
+      element.isNumber && element.number.remainder(by: divisor) == remainder
+    }
   }
 }
 
 /// The operators on strings: `$regex`, `$beginsWith`, `$endsWith`, `$contains` and `$like`.
 private final class StringTest: ConditionTest, @unchecked Sendable {
   private let options: Selector.StringOptions
-  private let test: @Sendable (Span<UInt8>) -> Bool
+  private let test: @Sendable (Span<UInt8>, inout WorkBudget) -> Bool
 
   /// - Parameter test: Returns whether UTF-8, folded as the options say, satisfies the condition.
-  init(_ options: Selector.StringOptions, _ test: @escaping @Sendable (Span<UInt8>) -> Bool) {
+  init(_ options: Selector.StringOptions, _ test: @escaping @Sendable (Span<UInt8>, inout WorkBudget) -> Bool) {
     self.options = options
     self.test = test
   }
 
-  override func holds(for value: SourceValue) -> Bool {
-    value.isOrHasElement { element in
-      element.isString && element.withText { text in options.isEmpty ? test(text) : test(options.folded(text).span) }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    value.isOrHasElement(&budget) { element, budget in
+      guard element.isString else { return false }
+      return element.withText { text in
+        guard !options.isEmpty else { return test(text, &budget) }
+        // A character that isn't ASCII takes about a hundred nanoseconds to fold.
+        return budget.spend(text.count) && test(options.folded(text).span, &budget)
+      }
     }
   }
 }
@@ -168,11 +183,11 @@ private final class AllOperandsTest: ConditionTest, @unchecked Sendable {
   init(_ operands: OperandSet) { self.operands = operands }
 
   /// Returns whether an array has an element for each operand. There must be at least one operand.
-  override func holds(for value: SourceValue) -> Bool {
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
     guard operands.count > 0 else { return false }
     var isFound = [Bool](repeating: false, count: operands.count)
     var missingCount = operands.count
-    return value.hasElement { element in
+    return value.hasElement(&budget) { element, _ in
       if let position = operands.position(of: element), !isFound[position] {
         isFound[position] = true
         missingCount -= 1
@@ -188,8 +203,9 @@ private final class AllOfArrayTest: ConditionTest, @unchecked Sendable {
 
   init(_ operand: Operand) { self.operand = operand }
 
-  override func holds(for value: SourceValue) -> Bool {
-    value.isArray && operand.order(of: value) == 0 || value.hasElement { operand.order(of: $0) == 0 }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    value.isArray && operand.order(of: value) == 0
+      || value.hasElement(&budget) { element, _ in operand.order(of: element) == 0 }
   }
 }
 
@@ -199,7 +215,9 @@ private final class SomeElementTest: ConditionTest, @unchecked Sendable {
 
   init(_ program: Program) { self.program = program }
 
-  override func holds(for value: SourceValue) -> Bool { value.hasElement { program.holds(for: $0) } }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    value.hasElement(&budget) { element, budget in program.holds(for: element, &budget) }
+  }
 }
 
 /// `$allMatch`.
@@ -208,11 +226,11 @@ private final class EachElementTest: ConditionTest, @unchecked Sendable {
 
   init(_ program: Program) { self.program = program }
 
-  override func holds(for value: SourceValue) -> Bool {
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
     var isEmpty = true
-    let hasMismatch = value.hasElement { element in
+    let hasMismatch = value.hasElement(&budget) { element, budget in
       isEmpty = false
-      return !program.holds(for: element)
+      return !program.holds(for: element, &budget)
     }
     return !isEmpty && !hasMismatch
   }
@@ -224,24 +242,42 @@ private final class SomeNameTest: ConditionTest, @unchecked Sendable {
 
   init(_ program: Program) { self.program = program }
 
-  override func holds(for value: SourceValue) -> Bool { value.hasName { program.holds(for: $0) } }
+  override func holds(for value: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    value.hasName { name in !budget.spend(bytes: name.text.end) || program.holds(for: name, &budget) }
+  }
 }
 
 extension SourceValue {
   /// Returns whether `body` returns true for the value or, if it is an array, for one of its elements.
   @inline(__always)
-  fileprivate func isOrHasElement(where body: (SourceValue) -> Bool) -> Bool {
-    isArray ? hasElement(where: body) : body(self)
+  fileprivate func isOrHasElement(
+    _ budget: inout WorkBudget, where body: (SourceValue, inout WorkBudget) -> Bool
+  ) -> Bool {
+    isArray ? hasElement(&budget, where: body) : body(self, &budget)
   }
 }
 
 extension JSONNumber {
-  /// Returns the remainder of the number without its fraction, with the number's sign; nil for an infinity.
+  /// Returns the exact remainder of the number without its fraction, with the number's sign; nil for an infinity.
   func remainder(by divisor: Int64) -> Int64? {
     switch self {
     case .integer(let value): divisor == -1 ? 0 : value % divisor
-    case .double(let value):
-      value.isFinite ? Int64(value.rounded(.towardZero).truncatingRemainder(dividingBy: Double(divisor))) : nil
+    case .double(let value): value.isFinite ? Self.remainder(value.rounded(.towardZero), by: divisor) : nil
     }
+  }
+
+  /// - Parameter value: A finite number without a fraction.
+  private static func remainder(_ value: Double, by divisor: Int64) -> Int64 {
+    if let integer = Int64(exactly: value) { return divisor == -1 ? 0 : integer % divisor }
+    // From 2⁶³ on, a number is its significand times a power of two.
+    let divisor = UInt128(divisor.magnitude)
+    var remainder = UInt128(value.significandBitPattern | 1 << 52) % divisor
+    var exponent = Int(value.exponent) - 52
+    while exponent > 0 {
+      let shift = min(exponent, 64)
+      remainder = (remainder << UInt128(shift)) % divisor
+      exponent -= shift
+    }
+    return value < 0 ? -Int64(remainder) : Int64(remainder)
   }
 }

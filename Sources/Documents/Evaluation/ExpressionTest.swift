@@ -6,6 +6,8 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
 
   /// The maximum number of pairs of values that an operation combines. With more, it has no result.
   private static let maxPairCount = 1 << 16
+  /// What combining a pair takes.
+  private static let pairUnits = 4
   /// The number of pairs of values up to which each pair is compared.
   private static let maxComparedPairCount = 64
 
@@ -40,20 +42,22 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
 
   /// Returns whether some pair of candidate values compares as asked for. Only values of the same type compare, and only
   /// numbers and strings have an order.
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    let (lefts, rights) = (candidates(left, values), candidates(right, values))
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    let lefts = candidates(left, values, &budget)
+    let rights = candidates(right, values, &budget)
     guard lefts.count > Self.maxComparedPairCount / max(rights.count, 1) else {
       return lefts.contains { left in rights.contains { holds(left, $0) } }
     }
     switch comparison {
-    case .equal: return Self.haveEqual(lefts, rights)
+    case .equal: return Self.haveEqual(lefts, rights, &budget)
     case .less, .lessOrEqual: return holdsForExtremes({ $0.min() }, of: lefts, { $0.max() }, of: rights)
     case .greater, .greaterOrEqual: return holdsForExtremes({ $0.max() }, of: lefts, { $0.min() }, of: rights)
     }
   }
 
-  private static func haveEqual(_ lefts: [JSONValue], _ rights: [JSONValue]) -> Bool {
-    let (lefts, rights) = (lefts.sorted(), rights.sorted())
+  private static func haveEqual(_ lefts: [JSONValue], _ rights: [JSONValue], _ budget: inout WorkBudget) -> Bool {
+    let lefts = lefts.sorted { budget.spend() && $0 < $1 }
+    let rights = rights.sorted { budget.spend() && $0 < $1 }
     var (left, right) = (0, 0)
     while left < lefts.count, right < rights.count {
       let order = JSONValue.order(lefts[left], rights[right])
@@ -76,7 +80,7 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
     }
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool {
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
     preconditionFailure("an expression is not about one element")
   }
 
@@ -93,33 +97,49 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
     }
   }
 
-  private func candidates(_ term: Term, _ values: borrowing FieldValues) -> [JSONValue] {
+  private func candidates(
+    _ term: Term, _ values: borrowing FieldValues, _ budget: inout WorkBudget
+  ) -> [JSONValue] {
+    budget.spend()
     switch term {
     case .literal(let value): return [value]
     case .field(let path):
       var trees: [JSONValue] = []
-      values.forEachElement(of: path) { trees.append($0.tree) }
+      values.forEachElement(of: path, &budget) { element, budget in
+        // A tree takes some nanoseconds for each byte.
+        if budget.spend(element.text.end / 2) { trees.append(element.tree) }
+      }
       return trees
     case .operation(let operation, let left, let right):
-      let lefts = candidates(left, values).compactMap(\.number)
-      let rights = candidates(right, values).compactMap(\.number)
-      guard lefts.count <= Self.maxPairCount / max(rights.count, 1) else { return [] }
+      let lefts = candidates(left, values, &budget).compactMap(\.number)
+      let rights = candidates(right, values, &budget).compactMap(\.number)
+      guard lefts.count <= Self.maxPairCount / max(rights.count, 1),
+        budget.spend(Self.pairUnits * lefts.count * rights.count)
+      else { return [] }
       return lefts.flatMap { left in
         rights.compactMap { operation.result(left, $0).flatMap(JSONValue.init(result:)) }
       }
-    case .aggregate(.count, let path): return [.integer(count(of: path, values) { _ in true })]
+    case .aggregate(.count, let path): return [.integer(count(of: path, values, &budget) { _, _ in true })]
     case .aggregate(let aggregate, let path):
       var numbers = NumberSummary()
-      values.forEachElement(of: path) { if $0.type == .number { numbers.add($0.number) } }
+      values.forEachElement(of: path, &budget) { element, _ in
+        if element.type == .number { numbers.add(element.number) }
+      }
       return aggregate.result(numbers).flatMap(JSONValue.init(result:)).map { [$0] } ?? []
-    case .countWhere(let path, let program): return [.integer(count(of: path, values) { program.holds(for: $0) })]
+    case .countWhere(let path, let program):
+      return [.integer(count(of: path, values, &budget) { program.holds(for: $0, &$1) })]
     }
   }
 
   /// Returns the number of elements that aren't null and for which `body` returns true.
-  private func count(of path: Int, _ values: borrowing FieldValues, _ body: (SourceValue) -> Bool) -> Int64 {
+  private func count(
+    of path: Int, _ values: borrowing FieldValues, _ budget: inout WorkBudget,
+    _ body: (SourceValue, inout WorkBudget) -> Bool
+  ) -> Int64 {
     var count: Int64 = 0
-    values.forEachElement(of: path) { if $0.type != .null, body($0) { count += 1 } }
+    values.forEachElement(of: path, &budget) { element, budget in
+      if element.type != .null, body(element, &budget) { count += 1 }
+    }
     return count
   }
 }

@@ -54,13 +54,12 @@ struct FieldValues: ~Copyable {
   @inline(__always)
   borrowing func isEmpty(_ path: Int) -> Bool { unsafe slots[path].value == nil }
 
-  /// Calls `body` with each value of a path, or with its elements if it is an array.
+  /// Calls `body` with each value of a path, or with its elements if it is an array, until the budget is exhausted.
   @inline(__always)
-  borrowing func forEachElement(of path: Int, _ body: (SourceValue) -> Void) {
-    _ = hasValue(of: path) { value in
-      value.forEachElementOrSelf(body)
-      return false
-    }
+  borrowing func forEachElement(
+    of path: Int, _ budget: inout WorkBudget, _ body: (SourceValue, inout WorkBudget) -> Void
+  ) {
+    _ = hasValue(of: path) { value in !value.forEachElementOrSelf(&budget, body) }
   }
 
   // MARK: Finding
@@ -68,45 +67,54 @@ struct FieldValues: ~Copyable {
   /// Finds the values of a table's paths and calls `body` with them.
   ///
   /// Of several members of one name, the last one counts.
-  /// - Returns: What `body` returns; nil if the text isn't JSON.
-  /// - Complexity: O(*n*) in one pass over the text.
+  /// - Returns: What `body` returns; nil if the text isn't JSON, or the budget was exhausted before.
+  /// - Complexity: O(*n*) in one pass over the text, unless paths lead to elements both by index and by name.
   @inline(__always)
   static func with<Result>(
-    of source: DocumentSource, _ table: PathTable, _ body: (borrowing FieldValues) -> Result
+    of source: DocumentSource, _ table: PathTable, _ budget: inout WorkBudget,
+    _ body: (borrowing FieldValues, inout WorkBudget) -> Result
   ) -> Result? {
-    unsafe withUnsafeTemporaryAllocation(of: Slot.self, capacity: table.count) { slots in
+    guard budget.spend(bytes: source.text.end &+ table.count &* MemoryLayout<Slot>.stride) else { return nil }
+    return unsafe withUnsafeTemporaryAllocation(of: Slot.self, capacity: table.count) { slots in
       var values = unsafe FieldValues(slots)
-      guard values.find(in: source, table) else { return nil }
-      if values.hasDuplicates { values.findLastMembers(in: source, table) }
-      return body(values)
+      guard values.find(in: source, table, &budget) else { return nil }
+      if values.hasDuplicates {
+        // A tree takes some nanoseconds for each byte.
+        guard budget.spend(source.text.end / 2) else { return nil }
+        values.findLastMembers(in: source, table, &budget)
+      }
+      return body(values, &budget)
     }
   }
 
   /// Finds the values again, in a copy of the text without the members that don't count.
   @inline(never)
-  private mutating func findLastMembers(in source: DocumentSource, _ table: PathTable) {
+  private mutating func findLastMembers(
+    in source: DocumentSource, _ table: PathTable, _ budget: inout WorkBudget
+  ) {
     let text = source.value.tree.encoded()
     let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.count)
     _ = unsafe copy.initialize(fromContentsOf: text)
     unsafe self.copy = copy
     unsafe slots.update(repeating: Slot())
     further = []
-    _ = unsafe find(in: source.replacing(UnsafeBufferPointer(copy)), table)
+    _ = unsafe find(in: source.replacing(UnsafeBufferPointer(copy)), table, &budget)
   }
 
-  /// - Returns: Whether the text is JSON.
-  private mutating func find(in source: DocumentSource, _ table: PathTable) -> Bool {
+  /// - Returns: Whether the text is JSON; false if the budget is exhausted, too.
+  private mutating func find(in source: DocumentSource, _ table: PathTable, _ budget: inout WorkBudget) -> Bool {
     let text = source.text
     var position = 0
     do throws(JSONText.Failure) {
       if text.next(&position) == UInt8(ascii: "{"), !table.node(0).isLeaf {
         let idEdge = source.id == nil ? -1 : table.idEdge
         let revisionEdge = source.revision == nil ? -1 : table.revisionEdge
-        position = try visitObject(text, table, 0, at: position, JSONLimits.deepest, except: idEdge, revisionEdge)
-        if idEdge >= 0 { try visit(source.id, table, idEdge) }
-        if revisionEdge >= 0 { try visit(source.revision, table, revisionEdge) }
+        position = try visitObject(
+          text, table, 0, at: position, JSONLimits.deepest, &budget, except: idEdge, revisionEdge)
+        if idEdge >= 0 { try visit(source.id, table, idEdge, &budget) }
+        if revisionEdge >= 0 { try visit(source.revision, table, revisionEdge, &budget) }
       } else {
-        position = try visit(text, table, 0, at: position, JSONLimits.deepest)
+        position = try visit(text, table, 0, at: position, JSONLimits.deepest, &budget)
       }
     } catch { return false }
     _ = text.next(&position)
@@ -114,9 +122,11 @@ struct FieldValues: ~Copyable {
   }
 
   /// Visits a value that stands for a member of the root.
-  private mutating func visit(_ value: SourceValue?, _ table: PathTable, _ edge: Int) throws(JSONText.Failure) {
+  private mutating func visit(
+    _ value: SourceValue?, _ table: PathTable, _ edge: Int, _ budget: inout WorkBudget
+  ) throws(JSONText.Failure) {
     guard let value else { return }
-    _ = try visit(value.text, table, Int(table.edge(edge).target), at: 0, JSONLimits.deepest)
+    _ = try visit(value.text, table, Int(table.edge(edge).target), at: 0, JSONLimits.deepest, &budget)
   }
 
   /// Passes a value, and notes what the paths of a node lead to in it. The paths start at the value.
@@ -125,16 +135,16 @@ struct FieldValues: ~Copyable {
   ///   - room: How many levels of arrays and objects the value may have.
   /// - Returns: The end of the value.
   private mutating func visit(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
   ) throws(JSONText.Failure) -> Int {
     let node = table.node(number)
     let end: Int
     if node.isLeaf || start == text.end || text[start] | 0x20 != UInt8(ascii: "{") {
       end = try text.endOfValue(at: start, room: room)
     } else if text[start] == UInt8(ascii: "{") {
-      end = try visitObject(text, table, number, at: start, room)
+      end = try visitObject(text, table, number, at: start, room, &budget)
     } else {
-      end = try visitArray(text, table, number, at: start, room)
+      end = try visitArray(text, table, number, at: start, room, &budget)
     }
     if node.path >= 0 { append(SourceValue(start..<end, of: text), to: Int(node.path)) }
     return end
@@ -144,8 +154,8 @@ struct FieldValues: ~Copyable {
   ///   - isElement: Whether the object is an array's element. Names that are indexes then mean elements of the array.
   ///   - idEdge: An edge to skip, as is `revisionEdge`, because metadata replaces these members.
   private mutating func visitObject(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, isElement: Bool = false,
-    except idEdge: Int = -1, _ revisionEdge: Int = -1
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget,
+    isElement: Bool = false, except idEdge: Int = -1, _ revisionEdge: Int = -1
   ) throws(JSONText.Failure) -> Int {
     guard room > 0 else { throw text.failure(.lessNesting, at: start) }
     let node = table.node(number)
@@ -175,7 +185,7 @@ struct FieldValues: ~Copyable {
         target = Int(table.edge(edge).target)
       }
       if target >= 0, !table.node(target).isLeaf {
-        position = try visit(text, table, target, at: position, room &- 1)
+        position = try visit(text, table, target, at: position, room &- 1, &budget)
       } else {
         let start = position
         position = try text.endOfValue(at: start, room: room &- 1)
@@ -190,7 +200,7 @@ struct FieldValues: ~Copyable {
 
   /// Paths continue with the element whose index they name, or with every element that is an object.
   private mutating func visitArray(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int
+    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
   ) throws(JSONText.Failure) -> Int {
     guard room > 0 else { throw text.failure(.lessNesting, at: start) }
     let node = table.node(number)
@@ -200,12 +210,16 @@ struct FieldValues: ~Copyable {
     while true {
       let first = text.next(&position)
       if first == UInt8(ascii: "[") { mayHaveNestedArrays = true }
-      let edge = node.hasIndexes ? table.edge(of: node, index: index) : -1
+      let edge = node.hasIndexes ? table.edge(of: number, index: index) : -1
       var end = -1
       if node.hasNames, first == UInt8(ascii: "{") {
-        end = try visitObject(text, table, number, at: position, room &- 1, isElement: true)
+        end = try visitObject(text, table, number, at: position, room &- 1, &budget, isElement: true)
       }
-      if edge >= 0 { end = try visit(text, table, Int(table.edge(edge).target), at: position, room &- 1) }
+      if edge >= 0 {
+        // An object that has been visited is visited once more, for each index on the way to a field.
+        if end >= 0, !budget.spend(bytes: end &- position) { throw text.failure(.value, at: position) }
+        end = try visit(text, table, Int(table.edge(edge).target), at: position, room &- 1, &budget)
+      }
       position = end < 0 ? try text.endOfValue(at: position, room: room &- 1) : end
       let byte = text.next(&position)
       if byte == UInt8(ascii: "]") { return position &+ 1 }

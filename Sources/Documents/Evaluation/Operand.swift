@@ -65,6 +65,10 @@ struct Operand: Sendable {
 /// Operands in the total order, to find the one that equals a value.
 struct OperandSet: Sendable {
   private let operands: [Operand]
+  private let options: Selector.StringOptions
+  /// The positions of the operands by their order keys, which are equal where values are; empty if there are few.
+  private let positions: [[UInt8]: Int]
+  private let hasObject: Bool
   /// Whether the set has an array; arrays in documents are compared as wholes only with those.
   let hasArray: Bool
   let hasNull: Bool
@@ -73,16 +77,27 @@ struct OperandSet: Sendable {
     var distinct: [JSONValue] = []
     for value in values.map({ options.folded($0) }).sorted() where value != distinct.last { distinct.append(value) }
     operands = distinct.map { Operand($0, options) }
+    self.options = options
+    positions =
+      distinct.count <= Self.maxSearched
+      ? [:]
+      : Dictionary(distinct.enumerated().map { (OrderKey.key(of: $1), $0) }, uniquingKeysWith: { first, _ in first })
     hasArray = operands.contains(where: \.isArray)
     hasNull = operands.contains(where: \.isNull)
+    hasObject = distinct.contains { $0.type == .object }
   }
+
+  /// Up to how many operands are compared with values.
+  private static let maxSearched = 16
 
   var count: Int { operands.count }
 
   /// Returns the position of the operand that equals a value.
-  /// - Complexity: O(log *n*) comparisons.
+  /// - Complexity: O(*m*) in the size of the value on average, whatever the number of operands is.
   @inline(__always)
   func position(of value: SourceValue, isElement: Bool = false) -> Int? {
+    if value.isArray, !hasArray { return nil }
+    guard positions.isEmpty else { return hashedPosition(of: value, isElement: isElement) }
     var (low, high) = (0, operands.count)
     while low < high {
       let middle = (low + high) / 2
@@ -91,6 +106,20 @@ struct OperandSet: Sendable {
       if order < 0 { high = middle } else { low = middle + 1 }
     }
     return nil
+  }
+
+  @inline(never)
+  private func hashedPosition(of value: SourceValue, isElement: Bool) -> Int? {
+    if value.type == .object, !hasObject { return nil }
+    guard !options.isEmpty, value.isString || value.isArray && !isElement else {
+      var key: [UInt8] = []
+      OrderKey.append(value, to: &key)
+      return positions[key]
+    }
+    // Options apply to the strings of an array that is a field's value, but not to those of arrays within it.
+    var tree = options.folded(value.tree)
+    if case .array(let elements) = tree { tree = .array(elements.map { options.folded($0) }) }
+    return positions[OrderKey.key(of: tree)]
   }
 
   @inline(__always)

@@ -38,11 +38,19 @@ final class PathTable: @unchecked Sendable {
     let name: [UInt8]
   }
 
+  /// A node and the array index that one of its edges is.
+  private struct IndexPlace: Hashable {
+    let node: Int
+    let index: Int
+  }
+
   private let nodes: UnsafeMutablePointer<Node>
   private let edges: UnsafeMutablePointer<Edge>
   /// The names of all edges with their closing quotes, one after the other.
   private let names: UnsafeMutablePointer<UInt8>
   private let places: [Place: Int]
+  /// The edges of nodes with many, by the array indexes that they are.
+  private let indexPlaces: [IndexPlace: Int]
 
   /// The number of paths, which are numbered from 0.
   let count: Int
@@ -50,12 +58,13 @@ final class PathTable: @unchecked Sendable {
   let idEdge: Int
   let revisionEdge: Int
 
-  /// Nodes with more edges than this are searched by `places`.
+  /// Nodes with more edges than this are searched by `places` and `indexPlaces`.
   private static let maxComparedCount = 16
 
   init(_ trie: PathTrie) {
     var (nodes, edges, names): ([Node], [Edge], [UInt8]) = ([], [], [])
     var places: [Place: Int] = [:]
+    var indexPlaces: [IndexPlace: Int] = [:]
     // Breadth first, so that a node's edges follow each other.
     var queue = [trie.root]
     while nodes.count < queue.count {
@@ -63,6 +72,9 @@ final class PathTable: @unchecked Sendable {
       let firstEdge = edges.count
       for (ordinal, edge) in node.edges.enumerated() {
         places[Place(node: nodes.count, name: edge.name)] = edges.count
+        if let index = edge.index, node.edges.count > Self.maxComparedCount {
+          indexPlaces[IndexPlace(node: nodes.count, index: index)] = edges.count
+        }
         let quoted = edge.name + [UInt8(ascii: "\"")]
         edges.append(
           Edge(
@@ -81,6 +93,7 @@ final class PathTable: @unchecked Sendable {
     unsafe self.edges = Self.memory(edges)
     unsafe self.names = Self.memory(names)
     self.places = places
+    self.indexPlaces = indexPlaces
     count = trie.count
     idEdge = places[Place(node: 0, name: Array(Document.idName.utf8))] ?? -1
     revisionEdge = places[Place(node: 0, name: Array(Document.revisionName.utf8))] ?? -1
@@ -150,7 +163,9 @@ final class PathTable: @unchecked Sendable {
   }
 
   /// Returns the edge of a node for an element of an array; -1 if there is none.
-  func edge(of node: Node, index: Int) -> Int {
+  func edge(of number: Int, index: Int) -> Int {
+    let node = node(number)
+    guard isCompared(node) else { return indexPlaces[IndexPlace(node: number, index: index)] ?? -1 }
     let first = Int(node.firstEdge)
     return (first..<first + Int(node.edgeCount)).first { unsafe edges[$0].index == index } ?? -1
   }

@@ -30,8 +30,8 @@ final class Program: Sendable {
   /// - Throws: `SelectorError` if the selector needs a text index.
   static func test(_ tree: SelectorTree, _ paths: inout PathTrie) throws(SelectorError) -> SelectorTest {
     switch tree {
-    case .and(let parts): return PairTest.all(try tests(parts, &paths))
-    case .or(let parts): return PairTest.any(try tests(parts, &paths))
+    case .and(let parts): return PairTest.all(try tests(parts.joiningInequalities, &paths))
+    case .or(let parts): return PairTest.any(try tests(parts.joiningEqualities, &paths))
     case .not(let part): return NotTest(try test(part, &paths))
     case .field(let path?, .exists(let exists)): return ExistenceTest(paths.add(path), exists)
     case .field(let path?, let condition): return FieldTest(paths.add(path), try ConditionTest.make(condition))
@@ -50,20 +50,82 @@ final class Program: Sendable {
   }
 
   /// Returns whether the selector matches a document. Text that isn't a JSON object doesn't match.
-  func holds(for source: DocumentSource) -> Bool {
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  func holds(for source: DocumentSource, _ budget: inout WorkBudget) -> Bool {
     guard source.isObject else { return false }
-    return FieldValues.with(of: source, paths) { root.holds(nil, $0) } ?? false
+    return FieldValues.with(of: source, paths, &budget) { root.holds(nil, $0, &$1) } ?? false
   }
 
   /// Returns whether the selector matches a document, given the values that `paths` lead to in it.
   @inline(__always)
-  func holds(_ values: borrowing FieldValues) -> Bool { root.holds(nil, values) }
+  func holds(_ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool { root.holds(nil, values, &budget) }
 
   /// Returns whether the selector matches an element of an array.
-  func holds(for element: SourceValue) -> Bool {
-    guard let result = FieldValues.with(of: DocumentSource(element), paths, { root.holds(element, $0) }) else {
-      preconditionFailure("the element has been passed before")
+  func holds(for element: SourceValue, _ budget: inout WorkBudget) -> Bool {
+    let source = DocumentSource(element)
+    guard let result = FieldValues.with(of: source, paths, &budget, { root.holds(element, $0, &$1) }) else {
+      precondition(budget.isExhausted, "the element has been passed before")
+      return false
     }
     return result
+  }
+}
+
+// MARK: Joining
+
+extension [SelectorTree] {
+  /// A field and the options of its equalities, whose operands can be in one set.
+  private struct Place: Hashable {
+    let path: FieldPath?
+    let options: Int
+  }
+
+  /// The alternatives, with one condition in place of all equalities of a field. An element is then looked up in the set
+  /// of their operands, and not compared with one after the other.
+  fileprivate var joiningEqualities: [SelectorTree] {
+    var (places, operands, others) = ([Place: Int](), [[JSONValue]](), [SelectorTree]())
+    var conditions: [(FieldPath?, Selector.StringOptions)] = []
+    for part in self {
+      guard case .field(let path, let condition) = part, let (values, options) = condition.equalOperands else {
+        others.append(part)
+        continue
+      }
+      let place = Place(path: path, options: Int(options.rawValue))
+      if let position = places[place] {
+        operands[position] += values
+      } else {
+        places[place] = operands.count
+        operands.append(values)
+        conditions.append((path, options))
+      }
+    }
+    let joined = zip(conditions, operands).map { place, values in
+      SelectorTree.field(place.0, values.count == 1 ? .equal(values[0], place.1) : .in(values, place.1))
+    }
+    return joined + others
+  }
+
+  /// The conditions, with one in place of all that a field equals none of some values.
+  fileprivate var joiningInequalities: [SelectorTree] {
+    var (equalities, others) = ([SelectorTree](), [SelectorTree]())
+    for part in self {
+      if case .not(let inner) = part, case .field(_, let condition) = inner, condition.equalOperands != nil {
+        equalities.append(inner)
+      } else {
+        others.append(part)
+      }
+    }
+    return equalities.joiningEqualities.map(SelectorTree.not) + others
+  }
+}
+
+extension SelectorTree.Condition {
+  /// The values one of which satisfies the condition, and how strings are compared with them; nil for another condition.
+  fileprivate var equalOperands: (values: [JSONValue], options: Selector.StringOptions)? {
+    switch self {
+    case .equal(let value, let options): ([value], options)
+    case .in(let values, let options): (values, options)
+    default: nil
+    }
   }
 }

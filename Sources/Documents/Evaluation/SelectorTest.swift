@@ -5,10 +5,13 @@ class SelectorTest: @unchecked Sendable {
   /// - Parameters:
   ///   - element: The element of an array that the selector is about; nil for a document.
   ///   - values: The values of the selector's paths.
-  func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool { preconditionFailure("abstract") }
+  ///   - budget: Once it is exhausted, the result means nothing.
+  func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    preconditionFailure("abstract")
+  }
 
   /// Returns whether a test that is about one element at a time holds for an element, or for nothing if it is nil.
-  func holds(forOne element: SourceValue?) -> Bool { preconditionFailure("abstract") }
+  func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool { preconditionFailure("abstract") }
 }
 
 /// Holds if both of two tests hold, or if one of them does.
@@ -37,12 +40,12 @@ final class PairTest: SelectorTest, @unchecked Sendable {
       needsBoth: needsBoth)
   }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    first.holds(element, values) == needsBoth ? second.holds(element, values) : !needsBoth
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    first.holds(element, values, &budget) == needsBoth ? second.holds(element, values, &budget) : !needsBoth
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool {
-    first.holds(forOne: element) == needsBoth ? second.holds(forOne: element) : !needsBoth
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
+    first.holds(forOne: element, &budget) == needsBoth ? second.holds(forOne: element, &budget) : !needsBoth
   }
 }
 
@@ -52,8 +55,11 @@ private final class ConstantTest: SelectorTest, @unchecked Sendable {
 
   init(_ holds: Bool) { self.holds = holds }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool { holds }
-  override func holds(forOne element: SourceValue?) -> Bool { holds }
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    holds
+  }
+
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool { holds }
 }
 
 /// Holds if another test doesn't.
@@ -62,8 +68,13 @@ final class NotTest: SelectorTest, @unchecked Sendable {
 
   init(_ test: SelectorTest) { self.test = test }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool { !test.holds(element, values) }
-  override func holds(forOne element: SourceValue?) -> Bool { !test.holds(forOne: element) }
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    !test.holds(element, values, &budget)
+  }
+
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
+    !test.holds(forOne: element, &budget)
+  }
 }
 
 /// Holds if some value of a path satisfies a condition.
@@ -76,11 +87,13 @@ final class FieldTest: SelectorTest, @unchecked Sendable {
     self.condition = condition
   }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    values.hasValue(of: path) { condition.holds(for: $0) }
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    values.hasValue(of: path) { condition.holdsOrEnds(for: $0, &budget) }
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool { condition.holds(forOne: element) }
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
+    condition.holds(forOne: element, &budget)
+  }
 }
 
 /// Holds if a path leads to some value, or to none.
@@ -93,11 +106,12 @@ final class ExistenceTest: SelectorTest, @unchecked Sendable {
     self.exists = exists
   }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
-    values.isEmpty(path) != exists
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
+    budget.spend()
+    return values.isEmpty(path) != exists
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool {
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
     guard let element, !element.isArray else { return false }
     return exists
   }
@@ -109,12 +123,14 @@ final class ElementTest: SelectorTest, @unchecked Sendable {
 
   init(_ condition: ConditionTest) { self.condition = condition }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
     guard let element else { preconditionFailure("a selector of documents has no condition without a field") }
-    return condition.holds(for: element)
+    return condition.holdsOrEnds(for: element, &budget)
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool { condition.holds(forOne: element) }
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
+    condition.holds(forOne: element, &budget)
+  }
 }
 
 /// Holds if some element fails a test, or there is no element and the test is false of nothing.
@@ -128,21 +144,31 @@ final class SomeElementNotTest: SelectorTest, @unchecked Sendable {
     self.test = test
   }
 
-  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues) -> Bool {
+  override func holds(_ element: SourceValue?, _ values: borrowing FieldValues, _ budget: inout WorkBudget) -> Bool {
     var isEmpty = true
-    func fails(_ value: SourceValue) -> Bool {
-      guard value.isArray else {
-        isEmpty = false
-        return !test.holds(forOne: value)
-      }
-      return value.hasElement { element in
-        isEmpty = false
-        return !test.holds(forOne: element)
-      }
+    var isFailed = false
+    if let path {
+      isFailed = values.hasValue(of: path) { value in hasFailure(in: value, &isEmpty, &budget) }
+    } else if let element {
+      isFailed = hasFailure(in: element, &isEmpty, &budget)
     }
-    let isFailed = path.map { values.hasValue(of: $0, where: fails) } ?? element.map(fails) ?? false
-    return isFailed || isEmpty && !test.holds(forOne: nil)
+    return isFailed || isEmpty && !test.holds(forOne: nil, &budget)
   }
 
-  override func holds(forOne element: SourceValue?) -> Bool { !test.holds(forOne: element) }
+  /// Returns whether a value, or some element of it if it is an array, fails the test.
+  /// - Parameter isEmpty: Becomes false if there is something to test.
+  private func hasFailure(in value: SourceValue, _ isEmpty: inout Bool, _ budget: inout WorkBudget) -> Bool {
+    guard value.isArray else {
+      isEmpty = false
+      return !budget.spend() || !test.holds(forOne: value, &budget)
+    }
+    return value.hasElement(&budget) { element, budget in
+      isEmpty = false
+      return !test.holds(forOne: element, &budget)
+    }
+  }
+
+  override func holds(forOne element: SourceValue?, _ budget: inout WorkBudget) -> Bool {
+    !test.holds(forOne: element, &budget)
+  }
 }

@@ -114,12 +114,24 @@ struct SourceValue {
     }
   }
 
-  /// Calls `body` with each element of an array, or with the value itself if it isn't an array.
+  /// Returns whether `body` returns true for some element of an array, or the budget is exhausted; false for other
+  /// values.
   @inline(__always)
-  func forEachElementOrSelf(_ body: (SourceValue) -> Void) {
-    guard isArray else { return body(self) }
-    _ = hasElement { element in
-      body(element)
+  func hasElement(_ budget: inout WorkBudget, where body: (SourceValue, inout WorkBudget) -> Bool) -> Bool {
+    hasElement { element in !budget.spend(bytes: element.text.end) || body(element, &budget) }
+  }
+
+  /// Calls `body` with each element of an array, or with the value itself if it isn't an array.
+  /// - Returns: Whether the budget wasn't exhausted.
+  @inline(__always)
+  func forEachElementOrSelf(_ budget: inout WorkBudget, _ body: (SourceValue, inout WorkBudget) -> Void) -> Bool {
+    guard isArray else {
+      guard budget.spend(bytes: text.end) else { return false }
+      body(self, &budget)
+      return true
+    }
+    return !hasElement(&budget) { element, budget in
+      body(element, &budget)
       return false
     }
   }

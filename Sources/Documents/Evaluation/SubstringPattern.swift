@@ -17,8 +17,9 @@ struct SubstringPattern: Sendable {
   }
 
   /// Returns whether a text contains the substring. Complexity: O(*n*) in the size of the text.
-  func occurs(in text: Span<UInt8>) -> Bool {
-    guard !bytes.isEmpty else { return true }
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  func occurs(in text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
+    guard !bytes.isEmpty, budget.spend(text.count / 8) else { return true }
     var length = 0
     for index in text.indices {
       while length > 0, text[index] != bytes[length] { length = Int(borders[length - 1]) }

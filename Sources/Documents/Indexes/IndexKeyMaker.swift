@@ -10,6 +10,12 @@ package final class IndexKeyMaker {
   package static let maxKeyCount = 1_000
   package static let maxKeySize = 1_024
   package static let maxTotalKeySize = 1 << 16
+  /// The maximum work of deciding whether a document is in an index: about a sixth of a millisecond, because the store
+  /// may be locked meanwhile. Beyond it, the document has the overflow key.
+  ///
+  /// Each index has a budget of its own, so that a document always has the same keys in it, whatever other indexes
+  /// there are.
+  package static let maxTestUnits = 1 << 14
 
   /// Not private, because Swift 6.3.1 fails on buffers of private types.
   struct Index: BitwiseCopyable {
@@ -78,9 +84,10 @@ package final class IndexKeyMaker {
   package func makeKeys(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, into keys: inout IndexKeys) {
     keys.removeAll()
     metadata.set(key: key, revision: revision, for: paths)
+    var budget = WorkBudget()
     let isDocument = metadata.withSource(of: text) { source in
       guard source.isObject else { return false }
-      return FieldValues.with(of: source, paths) { values in
+      return FieldValues.with(of: source, paths, &budget) { values, _ in
         appendKeys(of: values, with: &fieldKeys, to: &keys)
         return true
       } ?? false
@@ -95,12 +102,16 @@ package final class IndexKeyMaker {
     fieldKeys.make(of: values, ancestors)
     for number in 0..<indexes.count {
       let index = indexes[number]
-      if index.test >= 0, !tests[index.test].holds(nil, values) {
-        keys.appendNoKeys()
-      } else {
-        fields.withElements { fields in
-          keys.appendKeys(fields.extracting(index.firstField..<index.fieldsEnd), fieldKeys)
+      if index.test >= 0 {
+        var budget = WorkBudget(units: Self.maxTestUnits)
+        let isIndexed = tests[index.test].holds(nil, values, &budget)
+        guard isIndexed, !budget.isExhausted else {
+          if budget.isExhausted { keys.appendOverflowKey() } else { keys.appendNoKeys() }
+          continue
         }
+      }
+      fields.withElements { fields in
+        keys.appendKeys(fields.extracting(index.firstField..<index.fieldsEnd), fieldKeys)
       }
     }
   }

@@ -32,7 +32,8 @@ public struct DocumentFinder: Sendable {
   @discardableResult
   public mutating func examine(_ document: Document) -> Bool {
     examinedCount += 1
-    return document.withSource { finder.examine($0, document) }
+    var budget = WorkBudget()
+    return document.withSource { finder.examine($0, &budget, document) }
   }
 
   /// Returns what has been found in the documents that were examined.
@@ -40,7 +41,8 @@ public struct DocumentFinder: Sendable {
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
   public consuming func result() -> DocumentResult {
     let (projection, examinedCount, startTime) = (projection, examinedCount, startTime)
-    let page = finder.page()
+    var budget = WorkBudget()
+    let page = finder.page(&budget)
     let documents = page.items.map { document in projection.map(document.projected) ?? document }
     let statistics = DocumentStatistics(
       examinedDocumentCount: examinedCount, returnedDocumentCount: documents.count,
@@ -113,10 +115,13 @@ extension Sequence where Element: Sendable {
   /// - Parameter text: Returns the text of the document that an element stands for.
   package func find(_ query: DocumentQuery, _ text: (Element) throws -> [UInt8]) throws -> [Element] {
     var finder = try PageFinder<Element>(query, isOrdered: query.sort.isEmpty)
+    var budget = WorkBudget()
     for element in self where !finder.isFinished {
       let text = try text(element)
-      _ = unsafe text.withUnsafeBufferPointer { bytes in finder.examine(unsafe DocumentSource(bytes), element) }
+      _ = unsafe text.withUnsafeBufferPointer { bytes in
+        finder.examine(unsafe DocumentSource(bytes), &budget, element)
+      }
     }
-    return finder.page().items
+    return finder.page(&budget).items
   }
 }

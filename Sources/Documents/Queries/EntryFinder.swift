@@ -3,9 +3,9 @@
 ///
 ///     var finder = try EntryFinder(query, isOrdered: true)
 ///     for entry in entries where !finder.isFinished {
-///       finder.examine(entry.value, key: entry.key, revision: entry.revision, handle: entry.handle)
+///       finder.examine(entry.value, key: entry.key, revision: entry.revision, handle: entry.handle, &budget)
 ///     }
-///     let page = finder.page()
+///     let page = finder.page(&budget)
 ///
 /// It isn't copyable, so that examining an entry counts no references.
 package struct EntryFinder: ~Copyable {
@@ -34,17 +34,21 @@ package struct EntryFinder: ~Copyable {
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no query.
   ///   - key: The key, in UTF-8.
+  ///   - budget: Once it is exhausted, the finder has no result.
   @inline(__always)
-  package mutating func examine(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32) {
+  package mutating func examine(
+    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32, _ budget: inout WorkBudget
+  ) {
     metadata.set(key: key, ifNeeded: finder.needsID, revision: finder.needsRevision ? revision : nil)
-    if metadata.withSource(of: text, { source in finder.examine(source, handle) }) { matchCount += 1 }
+    if metadata.withSource(of: text, { source in finder.examine(source, &budget, handle) }) { matchCount += 1 }
   }
 
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
+  /// - Parameter budget: Once it is exhausted, the page means nothing.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of handles that are kept.
-  package consuming func page() -> (handles: [UInt32], bookmark: String?) {
-    let page = finder.page()
+  package consuming func page(_ budget: inout WorkBudget) -> (handles: [UInt32], bookmark: String?) {
+    let page = finder.page(&budget)
     return (page.items, page.bookmark)
   }
 }
@@ -58,7 +62,7 @@ package struct EntryProjection: Sendable {
 
   /// Returns an object with the fields that an entry has, as JSON.
   /// - Precondition: The text is a JSON object, which a finder has found.
-  /// - Complexity: O(*n*) in the size of the text, times the number of names on each level.
+  /// - Complexity: O(*n*) in the size of the text.
   package func object(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> [UInt8] {
     var metadata = EntryMetadata()
     metadata.set(key: key, revision: revision)
@@ -75,9 +79,12 @@ package struct EntrySelector: Sendable {
   package init(_ selector: Selector) throws(SelectorError) { program = try Program(selector.checkedTree()) }
 
   /// Returns whether an entry is a document and matches. Its value need not be JSON.
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
-  package mutating func matches(_ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> Bool {
+  package mutating func matches(
+    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, _ budget: inout WorkBudget
+  ) -> Bool {
     metadata.set(key: key, revision: revision, for: program.paths)
-    return metadata.withSource(of: text, program.holds)
+    return metadata.withSource(of: text) { program.holds(for: $0, &budget) }
   }
 }

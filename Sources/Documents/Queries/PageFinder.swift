@@ -91,36 +91,41 @@ struct PageFinder<Item: Sendable>: Sendable {
   private var needsKey: Bool { items.count &+ 1 == countThroughPage }
 
   /// Keeps the item of a document if it matches and can be on the page.
+  /// - Parameter budget: Once it is exhausted, neither the result nor the finder means anything.
   /// - Returns: Whether it matches.
   /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the
   ///   number of documents to keep.
   @inline(__always)
-  mutating func examine(_ source: DocumentSource, _ item: @autoclosure () -> Item) -> Bool {
+  mutating func examine(
+    _ source: DocumentSource, _ budget: inout WorkBudget, _ item: @autoclosure () -> Item
+  ) -> Bool {
     if let keyPaths {
-      guard isExact || program.holds(for: source) else { return false }
-      if needsKey { makeKey(of: source, keyPaths) }
+      guard isExact || program.holds(for: source, &budget) else { return false }
+      if needsKey { makeKey(of: source, keyPaths, &budget) }
       items.append(item())
       return true
     }
     guard source.isObject else { return false }
     var isKept = false
     let isMatch =
-      FieldValues.with(of: source, program.paths) { values in
-        guard program.holds(values) else { return false }
-        isKept = order.makeKey(of: values, before: end, in: &key)
+      FieldValues.with(of: source, program.paths, &budget) { values, budget in
+        guard program.holds(values, &budget) else { return false }
+        isKept = order.makeKey(of: values, before: end, in: &key, &budget)
         return true
       } ?? false
-    if isKept { keep(item()) }
+    if isKept { keep(item(), &budget) }
     return isMatch
   }
 
   /// Makes the key of the last document on the page.
   @inline(never)
-  private mutating func makeKey(of source: DocumentSource, _ paths: PathTable) {
-    _ = FieldValues.with(of: source, paths) { values in order.makeKey(of: values, before: nil, in: &lastKey) }
+  private mutating func makeKey(of source: DocumentSource, _ paths: PathTable, _ budget: inout WorkBudget) {
+    _ = FieldValues.with(of: source, paths, &budget) { values, budget in
+      order.makeKey(of: values, before: nil, in: &lastKey, &budget)
+    }
   }
 
-  private mutating func keep(_ item: Item) {
+  private mutating func keep(_ item: Item, _ budget: inout WorkBudget) {
     if let start, key.span.order(start.span) <= 0 { return }
     guard !isOrdered else {
       items.append(item)
@@ -130,16 +135,17 @@ struct PageFinder<Item: Sendable>: Sendable {
     matches.append(Match(keyStart: keys.count, keyCount: key.count, item: item))
     keys += key
     guard let keptCount, matches.count / 2 >= keptCount else { return }
-    sort()
+    sort(&budget)
     keep(first: keptCount)
     end = matches.last.map { key(of: $0) }
   }
 
   private func key(of match: Match) -> [UInt8] { Array(keys[match.keyStart..<match.keyStart + match.keyCount]) }
 
-  private mutating func sort() {
+  private mutating func sort(_ budget: inout WorkBudget) {
     let keys = keys
     matches.sort { left, right in
+      guard budget.spend(bytes: min(left.keyCount, right.keyCount)) else { return false }
       let leftKey = keys.span.extracting(left.keyStart..<left.keyStart + left.keyCount)
       return leftKey.order(keys.span.extracting(right.keyStart..<right.keyStart + right.keyCount)) < 0
     }
@@ -159,10 +165,11 @@ struct PageFinder<Item: Sendable>: Sendable {
   }
 
   /// Returns the items of the page in its order, and the bookmark of the next page if there is one.
+  /// - Parameter budget: Once it is exhausted, the page means nothing.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
-  mutating func page() -> (items: [Item], bookmark: String?) {
-    if !isOrdered { sort() }
+  mutating func page(_ budget: inout WorkBudget) -> (items: [Item], bookmark: String?) {
+    if !isOrdered { sort(&budget) }
     let count = isOrdered ? items.count : matches.count
     let first = min(skip, count)
     let page = first..<first + min(query.limit ?? .max, count - first)

@@ -8,6 +8,12 @@ struct Projection: Sendable {
     var isWhole = false
     /// The numbers of the fields that end here or below.
     var fields = 0..<0
+    /// Where the children are by their names and by their indexes, if there are too many to search one by one.
+    private var positions: [[UInt8]: Int] = [:]
+    private var indexPositions: [Int: Int] = [:]
+
+    /// Up to how many children are searched one by one.
+    private static let maxSearched = 8
 
     init(_ name: String) {
       self.name = Array(name.utf8)
@@ -22,9 +28,29 @@ struct Projection: Sendable {
       }
       guard !isWhole else { return }
       let bytes = Array(name.utf8)
-      let position = children.firstIndex { $0.name == bytes } ?? children.count
-      if position == children.count { children.append(Node(name)) }
+      let position = self.position(ofName: bytes.span) ?? children.count
+      if position == children.count { append(Node(name)) }
       children[position].add(names.dropFirst())
+    }
+
+    private mutating func append(_ child: Node) {
+      children.append(child)
+      guard children.count > Self.maxSearched else { return }
+      for (position, child) in children.enumerated().dropFirst(positions.count) {
+        positions[child.name] = position
+        if let index = child.index { indexPositions[index] = position }
+      }
+    }
+
+    /// Returns the position of the child with a name; nil if there is none.
+    func position(ofName name: Span<UInt8>) -> Int? {
+      guard positions.isEmpty else { return positions[unsafe name.withUnsafeBufferPointer { unsafe Array($0) }] }
+      return children.firstIndex { $0.name.span.order(name) == 0 }
+    }
+
+    /// Returns the position of the child that stands for the element at an index; nil if there is none.
+    func position(ofIndex index: Int) -> Int? {
+      positions.isEmpty ? children.firstIndex { $0.index == index } : indexPositions[index]
     }
 
     /// Numbers the fields. Returns the first free number.
@@ -45,16 +71,14 @@ struct Projection: Sendable {
   }
 
   /// Returns an object with the fields that a document has, in the order of the projection. Missing ones are omitted.
-  /// - Complexity: O(*n*) in the document, times the number of names on each level.
+  /// - Complexity: O(*n*) in the document.
   func object(of source: DocumentSource) -> [UInt8] {
     var values = [SourceValue?](repeating: nil, count: root.fields.count)
     find(root, in: source.value, &values)
-    for child in root.children {
-      for (name, value) in [(Document.idName, source.id), (Document.revisionName, source.revision)] {
-        guard let value, child.name == Array(name.utf8) else { continue }
-        for field in child.fields { values[field] = nil }
-        find(child, in: value, &values)
-      }
+    for (name, value) in [(Document.idName, source.id), (Document.revisionName, source.revision)] {
+      guard let value, let position = root.position(ofName: Array(name.utf8).span) else { continue }
+      for field in root.children[position].fields { values[field] = nil }
+      find(root.children[position], in: value, &values)
     }
     var output: [UInt8] = []
     write(root, values, to: &output)
@@ -66,18 +90,19 @@ struct Projection: Sendable {
       values[node.fields.lowerBound] = value
       return
     }
+    var found = [SourceValue?](repeating: nil, count: node.children.count)
     value.forEachMember { name, member in
-      for child in node.children where name.withText({ $0.order(child.name.span) == 0 }) {
-        // Of equal names, the last one counts.
-        for field in child.fields { values[field] = nil }
-        find(child, in: member, &values)
-      }
+      // Of equal names, the last one counts.
+      if let position = name.withText({ node.position(ofName: $0) }) { found[position] = member }
     }
     var index = 0
     _ = value.hasElement { element in
-      for child in node.children where child.index == index { find(child, in: element, &values) }
+      if let position = node.position(ofIndex: index) { found[position] = element }
       index += 1
       return false
+    }
+    for (position, value) in found.enumerated() {
+      if let value { find(node.children[position], in: value, &values) }
     }
   }
 

@@ -21,12 +21,16 @@ struct SortOrder: Sendable {
   }
 
   /// Makes the key by which a document is sorted: bytes that are compared as unsigned numbers.
-  /// - Parameter end: A key that the result must precede; nil if there is none.
+  /// - Parameters:
+  ///   - end: A key that the result must precede; nil if there is none.
+  ///   - budget: Once it is exhausted, the key means nothing.
   /// - Returns: Whether the key precedes the end. If not, the key may lack fields.
-  func makeKey(of values: borrowing FieldValues, before end: [UInt8]?, in key: inout [UInt8]) -> Bool {
+  func makeKey(
+    of values: borrowing FieldValues, before end: [UInt8]?, in key: inout [UInt8], _ budget: inout WorkBudget
+  ) -> Bool {
     key.removeAll(keepingCapacity: true)
     for field in fields {
-      append(field, of: values, to: &key)
+      append(field, of: values, to: &key, &budget)
       // The first fields decide, because no field's key is the beginning of another's.
       if let end, key.span.order(end.span.extracting(first: key.count)) > 0 { return false }
     }
@@ -35,9 +39,11 @@ struct SortOrder: Sendable {
   }
 
   /// Appends the key of a field's least element, or of its greatest if the field is descending.
-  private func append(_ field: Field, of values: borrowing FieldValues, to key: inout [UInt8]) {
+  private func append(
+    _ field: Field, of values: borrowing FieldValues, to key: inout [UInt8], _ budget: inout WorkBudget
+  ) {
     let start = key.count
-    values.forEachElement(of: field.path) { element in
+    values.forEachElement(of: field.path, &budget) { element, _ in
       let next = key.count
       OrderKey.append(element, to: &key)
       guard next > start else { return }

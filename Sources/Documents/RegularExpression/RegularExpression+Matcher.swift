@@ -29,6 +29,10 @@ extension RegularExpression {
     private static let scalarCacheSize = 256
     /// The largest text that is first matched with the table as it is.
     private static let shortTextSize = 1_024
+    /// What computing a transition takes, apart from following instructions.
+    private static let stepUnits = 16
+    /// The largest number of bytes that are scanned at a time.
+    private static let scanSize = 16 * 1_024
     /// The largest number of ASCII scalars that leave state 0 for which skipping the others pays.
     private static let maximumStartCount = 16
 
@@ -70,10 +74,13 @@ extension RegularExpression {
     }
 
     /// Returns a Boolean value that indicates whether the program matches anywhere in a text.
-    func matches(_ text: Span<UInt8>) -> Bool {
+    /// - Parameter budget: Once it is exhausted, the result means nothing.
+    func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
       if text.count <= Self.shortTextSize, let verdict = verdictFromTable(text) { return verdict }
       var copy = self
-      return copy.run(text)
+      // The table is copied when it is first extended.
+      guard budget.spend(1 + table.transitions.count / 32) else { return false }
+      return copy.run(text, &budget)
     }
 
     /// Returns the verdict if the transitions computed in advance suffice, which saves a copy of the table.
@@ -98,13 +105,13 @@ extension RegularExpression {
       return target == Transition.unknown ? nil : target == Transition.match
     }
 
-    private mutating func run(_ text: Span<UInt8>) -> Bool {
+    private mutating func run(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
       let hasFinalNewline = text.count > 0 && text[text.count - 1] == 10
       let end = hasFinalNewline ? text.count - 1 : text.count
       let idleState = prefix == nil && skippable.isEmpty ? -1 : 0
       var position = 0
       var state = 0
-      scanning: while position < end {
+      while position < end {
         if state == idleState {
           if let prefix {
             guard let found = prefix.firstOccurrence(in: text, from: position) else { return false }
@@ -114,20 +121,22 @@ extension RegularExpression {
           }
           if position >= end { break }
         }
-        let pause = scan(text, from: position, to: end, state: state, idleState: idleState)
+        let pause = scan(
+          text, from: position, to: min(end, position + Self.scanSize), state: state, idleState: idleState)
+        // What is skipped in the idle state takes a fraction of this.
+        guard budget.spend(1 + (pause.position - position) / 8) else { return false }
         position = pause.position
         state = pause.state
         let target: Int32
         switch pause.reason {
-        case .end: break scanning
-        case .idle: continue
+        case .end, .idle: continue
         case .transition(let symbolClass, let length):
-          target = transition(from: state, over: symbolClass)
+          target = transition(from: state, over: symbolClass, &budget)
           position += length
         case .scalar(let scalar, let length):
           let symbolClass = alphabet.classify(scalar)
           if symbolClass < table.columnCount { remember(scalar, symbolClass) }
-          target = transition(from: state, over: symbolClass)
+          target = transition(from: state, over: symbolClass, &budget)
           position += length
         }
         if target == Transition.match { return true }
@@ -135,11 +144,11 @@ extension RegularExpression {
         state = Int(target)
       }
       if hasFinalNewline {
-        let target = transition(from: state, over: Alphabet.finalNewline)
+        let target = transition(from: state, over: Alphabet.finalNewline, &budget)
         if target < 0 { return target == Transition.match }
         state = Int(target)
       }
-      return transition(from: state, over: Alphabet.textEnd) == Transition.match
+      return transition(from: state, over: Alphabet.textEnd, &budget) == Transition.match
     }
 
     /// Follows known transitions until the end or until something isn't known.
@@ -201,22 +210,24 @@ extension RegularExpression {
     private mutating func warmUp(costOfTransition: Int) {
       var row = 0
       var cost = 0
+      var budget = WorkBudget()
       while row < table.count, table.count <= Self.warmUpStateLimit {
         for symbolClass in 0..<min(alphabet.count, table.columnCount) {
           cost += costOfTransition
           if cost > Self.warmUpBudget { return }
-          _ = transition(from: row * table.columnCount, over: symbolClass)
+          _ = transition(from: row * table.columnCount, over: symbolClass, &budget)
         }
         row += 1
       }
     }
 
     /// Returns the transition from a state, which is computed if it isn't known.
-    private mutating func transition(from state: Int, over symbolClass: Int) -> Int32 {
+    private mutating func transition(from state: Int, over symbolClass: Int, _ budget: inout WorkBudget) -> Int32 {
       let hasColumn = symbolClass < table.columnCount
       if hasColumn, case let known = table.transitions[state + symbolClass], known != Transition.unknown {
         return known
       }
+      budget.spend(Self.stepUnits + simulation.instructionCount / 16)
       let (target, didEmptyTable) = step(from: state, over: symbolClass)
       if hasColumn, !didEmptyTable { table.setTransition(from: state, over: symbolClass, to: target) }
       return target

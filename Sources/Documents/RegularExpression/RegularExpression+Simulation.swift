@@ -51,6 +51,7 @@ extension RegularExpression {
 
     /// The number of words of a kernel.
     let wordCount: Int
+    var instructionCount: Int { program.instructions.count }
 
     private let program: Program
     /// The targets of each instruction. They only matter for those that branch.

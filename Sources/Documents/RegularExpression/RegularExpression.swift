@@ -85,8 +85,10 @@ public struct RegularExpression: Sendable, Equatable {
     let prefix: [UInt8]
     let shortcut: Shortcut
     let matcher: Matcher
+    let instructionCount: Int
 
-    init(prefix: [UInt8], shortcut: Shortcut, matcher: Matcher) {
+    init(prefix: [UInt8], shortcut: Shortcut, matcher: Matcher, instructionCount: Int) {
+      self.instructionCount = instructionCount
       self.prefix = prefix
       self.shortcut = shortcut
       self.matcher = matcher
@@ -97,6 +99,9 @@ public struct RegularExpression: Sendable, Equatable {
   package let pattern: String
   private let options: Options
   private let compiled: Compiled
+
+  /// The number of instructions that the pattern compiles to, which the time of compiling it depends on.
+  var instructionCount: Int { compiled.instructionCount }
 
   /// The literal prefix that every match begins with if the pattern is anchored at the start (`^abc`).
   ///
@@ -133,7 +138,8 @@ public struct RegularExpression: Sendable, Equatable {
     self.pattern = pattern
     self.options = options
     self.compiled = Compiled(
-      prefix: isAnchored ? bytes : [], shortcut: shortcut, matcher: Matcher(program, prefix: searcher))
+      prefix: isAnchored ? bytes : [], shortcut: shortcut, matcher: Matcher(program, prefix: searcher),
+      instructionCount: program.instructions.count)
     self.anchoredLiteralPrefix = isAnchored && !bytes.isEmpty ? String(decoding: bytes, as: UTF8.self) : nil
   }
 
@@ -143,6 +149,13 @@ public struct RegularExpression: Sendable, Equatable {
   /// - Complexity: O(*n* · *m*), where *n* is the length of the text and *m* that of the compiled pattern,
   ///   and usually O(*n*).
   public func matches(_ text: Span<UInt8>) -> Bool {
+    var budget = WorkBudget()
+    return matches(text, &budget)
+  }
+
+  /// Returns whether the expression matches anywhere in a text.
+  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
     guard compiled.prefix.isEmpty || startsWithPrefix(text) else { return false }
     switch compiled.shortcut {
     case .none: break
@@ -150,7 +163,7 @@ public struct RegularExpression: Sendable, Equatable {
     case .contains(let literal): return literal.firstOccurrence(in: text, from: 0) != nil
     case .requires(let literal): if literal.firstOccurrence(in: text, from: 0) == nil { return false }
     }
-    return compiled.matcher.matches(text)
+    return compiled.matcher.matches(text, &budget)
   }
 
   /// Returns a Boolean value that indicates whether the expression matches anywhere in a text.

@@ -50,9 +50,11 @@ public struct LikePattern: Equatable, Sendable {
   }
 
   /// Returns a Boolean value that indicates whether the whole text matches.
-  /// - Parameter text: Valid UTF-8.
+  /// - Parameters:
+  ///   - text: Valid UTF-8.
+  ///   - budget: Once it is exhausted, the result means nothing.
   /// - Complexity: O(*n* · (1 + *m* / 64)) for *n* bytes of text and *m* of the pattern.
-  func matches(_ text: Span<UInt8>) -> Bool { automaton.matches(text) }
+  func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool { automaton.matches(text, &budget) }
 
   /// Patterns are equal if they match the same way, however their characters are escaped.
   public static func == (left: LikePattern, right: LikePattern) -> Bool { left.parts == right.parts }
@@ -98,8 +100,9 @@ extension LikePattern {
     @inline(__always)
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 
-    func matches(_ text: Span<UInt8>) -> Bool {
-      wordCount == 1 ? matchesInOneWord(text) : matchesInManyWords(text)
+    func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
+      guard wordCount == 1 else { return matchesInManyWords(text, &budget) }
+      return budget.spend(text.count / 8) && matchesInOneWord(text)
     }
 
     private func matchesInOneWord(_ text: Span<UInt8>) -> Bool {
@@ -114,12 +117,13 @@ extension LikePattern {
       return states >> end & 1 == 1
     }
 
-    private func matchesInManyWords(_ text: Span<UInt8>) -> Bool {
+    private func matchesInManyWords(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
       let (steps, loops, tails) = (steps.span, loops.span, tails.span)
       var storage = [UInt64](repeating: 0, count: wordCount)
       var states = storage.mutableSpan
       states[0] = 1
       for index in text.indices {
+        if index & 63 == 0, !budget.spend(4 &* wordCount) { return false }
         let byte = text[index]
         let (first, tailMask) = (Int(byte) * wordCount, Self.isContinuation(byte) ? UInt64.max : 0)
         var (carry, all): (UInt64, UInt64) = (0, 0)

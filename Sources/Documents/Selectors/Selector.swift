@@ -14,7 +14,7 @@
 /// doesn't match, but `.field("pet", .notEqual("cat"))` does, because of the dog.
 ///
 /// **Limits.** A selector has up to 1 MiB of text, 10,000 conditions and operators, 32 levels of nesting (as has each
-/// value in it), 65,536 operands of `$in`, `$nin` or `$all`, 256 regular expressions, and paths of up to 128 names and
+/// value in it), 65,536 operands of `$in`, `$nin` or `$all`, 256 regular expressions (65,536 instructions), and paths of up to 128 names and
 /// 4,096 bytes. JSON beyond a limit is not accepted. A selector built in Swift is checked where it is first used.
 public struct Selector: Sendable {
   /// What the selector says.

@@ -19,6 +19,9 @@ struct SelectorParser {
   /// The largest number of regular expressions, each of which can take a few milliseconds and some hundred kilobytes to
   /// compile.
   static let maxRegularExpressionCount = 256
+  /// The largest number of instructions of all regular expressions, because compiling takes up to ten microseconds for
+  /// each.
+  static let maxInstructionCount = 1 << 16
   /// The largest number of names in the path of a field.
   static let maxNameCount = 128
   /// The largest size of all names in the path of a field, in bytes.
@@ -26,6 +29,7 @@ struct SelectorParser {
 
   private var nodeCount = 0
   private var regularExpressionCount = 0
+  private var instructionCount = 0
   private var hasText = false
 
   /// What an object is about.
@@ -230,9 +234,12 @@ struct SelectorParser {
       guard let size = value.number?.wholeNumber, size >= 0 else { throw bad("an integer that is not negative") }
       return field(.size(Int(size)))
     case .remainder:
-      guard case .array(let numbers) = value, numbers.count == 2,
-        let divisor = numbers[0].number?.truncated, let remainder = numbers[1].number?.truncated, divisor != 0
+      guard case .array(let numbers) = value, numbers.count == 2, let divisor = numbers[0].number,
+        let remainder = numbers[1].number, divisor.truncated != 0
       else { throw bad("an array of two numbers: the divisor, which is not 0, and the remainder") }
+      guard let divisor = divisor.truncated, let remainder = remainder.truncated else {
+        throw bad("a divisor and a remainder that are 64-bit integers: from -2⁶³ to 2⁶³ - 1")
+      }
       return field(.remainder(divisor: divisor, remainder: remainder))
     case .regex:
       let pattern = try string()
@@ -241,11 +248,17 @@ struct SelectorParser {
         throw SelectorError(
           .tooLarge, at: place, "a selector has up to \(Self.maxRegularExpressionCount) regular expressions")
       }
-      do throws(RegularExpressionError) {
-        return field(.regex(try RegularExpression(pattern), options))
-      } catch {
+      let expression: RegularExpression
+      do throws(RegularExpressionError) { expression = try RegularExpression(pattern) } catch {
         throw SelectorError(.badRegularExpression, at: place, "\(error)")
       }
+      instructionCount += expression.instructionCount
+      guard instructionCount <= Self.maxInstructionCount else {
+        throw SelectorError(
+          .tooLarge, at: place,
+          "the regular expressions of a selector have up to \(Self.maxInstructionCount) instructions together")
+      }
+      return field(.regex(expression, options))
     case .beginsWith: return field(.beginsWith(try string(), options))
     case .endsWith: return field(.endsWith(try string(), options))
     case .contains: return field(.contains(try string(), options))

@@ -75,7 +75,10 @@ struct LiveDocuments {
   }
 
   private mutating func put(_ entry: Entry, receivedAt time: Instant) -> [Change] {
-    guard let bytes = entry.bytes, selector.matches(bytes.span, key: entry.key.utf8.span, revision: entry.revision)
+    // The selector is this program's own, so that nothing limits what it takes.
+    var budget = WorkBudget()
+    guard let bytes = entry.bytes,
+      selector.matches(bytes.span, key: entry.key.utf8.span, revision: entry.revision, &budget)
     else { return remove([Key(entry.key.utf8)]) }
     let document = DocumentEntry(
       key: entry.key, revision: entry.revision, text: bytes, expiry: entry.expiresIn.map { time + $0 })

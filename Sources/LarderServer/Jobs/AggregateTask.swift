@@ -5,8 +5,7 @@ import Wire
 final class AggregateTask: DocumentTask {
   let query: DocumentQuery
   private let maxKeptByteCount: Int
-  /// nil after `end`.
-  private var aggregator: DocumentAggregator?
+  private var aggregator: DocumentAggregator
 
   init(_ request: AggregateRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
     maxKeptByteCount = limits.findMemory
@@ -22,11 +21,13 @@ final class AggregateTask: DocumentTask {
     } catch { throw JobFailure(error) }
   }
 
-  var keptByteCount: Int { aggregator?.keptByteCount ?? 0 }
+  var keptByteCount: Int { aggregator.keptByteCount }
 
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
+  func examine(
+    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
+  ) -> JobFailure? {
     do throws(SelectorError) {
-      _ = try aggregator?.add(value, key: key, revision: entry.revision)
+      _ = try aggregator.add(value, key: key, revision: entry.revision, &budget)
       return nil
     } catch {
       // The job reports that the memory is used up.
@@ -34,24 +35,25 @@ final class AggregateTask: DocumentTask {
     }
   }
 
-  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
-    guard let aggregator = aggregator.take() else { preconditionFailure("an aggregation ends once") }
-    var rows: [[UInt8]] = []
-    var byteCount = 0
-    for group in aggregator.result() {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+    var rows = PackedRows()
+    var failure: JobFailure?
+    aggregator.takeGroups(&budget) { group in
       let row = group.json.encoded()
-      guard EntryRecord.headerSize + row.count <= job.limits.maxFrameBytes - Frame.minLength else {
-        throw JobFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
+      if EntryRecord.headerSize + row.count > job.limits.maxFrameBytes - Frame.minLength {
+        failure = JobFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
+      } else {
+        rows.append(row)
+        if rows.byteCount > job.limits.findMemory {
+          failure = job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
+        }
       }
-      byteCount += row.count + MemoryLayout<[UInt8]>.stride
-      guard byteCount <= job.limits.findMemory else {
-        throw job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
-      }
-      rows.append(row)
+      return failure == nil
     }
+    if let failure { throw failure }
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
       examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime)
-    return .result(.rows(AggregatedRows(rows: rows, byteCount: byteCount, result: result)))
+    return .result(.rows(AggregatedRows(rows: rows, result: result)))
   }
 }

@@ -34,13 +34,15 @@ final class ApplyTask: DocumentTask {
 
   var progress: String? { "nothing was written in \(rounds) round\(rounds == 1 ? "" : "s")" }
 
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
+  func examine(
+    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
+  ) -> JobFailure? {
     guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
     unsafe changes.setValue(value.withUnsafeBufferPointer { unsafe Array($0) }, ofEntry: position)
     return nil
   }
 
-  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
     guard rounds > 0 else { return try begin(job) }
     do throws(JobFailure) {
       if try changes.applyNext(valueLimits) {

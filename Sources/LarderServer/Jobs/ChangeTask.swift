@@ -58,8 +58,12 @@ final class ChangeTask: DocumentTask {
 
   // MARK: Examining
 
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
-    guard selector.matches(value, key: key, revision: entry.revision) else { return nil }
+  func examine(
+    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
+  ) -> JobFailure? {
+    guard selector.matches(value, key: key, revision: entry.revision, &budget), !budget.isExhausted else {
+      return nil
+    }
     matchCount += 1
     let start = bytes.count
     if let update {
@@ -100,7 +104,7 @@ final class ChangeTask: DocumentTask {
     case canceled
   }
 
-  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
     guard !isDryRun, !changes.isEmpty else { return .result(result(job, revision: 0)) }
     var isCommitting = false
     let end: CommitEnd

@@ -62,14 +62,18 @@ final class DocumentJob: @unchecked Sendable {
   private(set) var isScan = false
   /// Why the plan was chosen, as JSON, if the request wants to know.
   private(set) var explanation = ""
-  /// The time that its turns took, in nanoseconds.
+  /// The time that its turns took, without the current one, in nanoseconds.
   private var usedTime: UInt64 = 0
+  /// When the current turn began, in nanoseconds.
+  private var turnStart: UInt64 = 0
+  /// The work that it may still do. Its thread asks for more again and again, in the middle of documents.
+  private var budget = WorkBudget()
   /// The number of entries that are examined at a time, so that a turn ends in time whatever an entry takes.
   private var batchCount = 16
   /// A batch that has been gathered, while its values are read from a disk.
   private var waitingBatch: DocumentBatch?
 
-  /// How long a turn takes, in nanoseconds, unless a single document takes longer.
+  /// How long a turn takes, in nanoseconds. A document that takes longer is continued in the next turn.
   private static let turnTime: UInt64 = 1_000_000
 
   /// - Parameters:
@@ -110,6 +114,7 @@ final class DocumentJob: @unchecked Sendable {
   func start(on runner: JobRunner) {
     guard !isRunning else { return }
     isRunning = true
+    budget = WorkBudget { [unowned self, unowned runner] in mayContinue(on: runner) }
     runner.run(self)
   }
 
@@ -160,25 +165,47 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Works for one turn. When the job has ended, posts it to the worker, unless it was canceled.
   func takeTurn(_ batch: inout DocumentBatch) -> TurnEnd {
-    let start = monotonicNanoseconds()
+    switch work(&batch) {
+    case .pause(let end): return end
+    case .end(let outcome):
+      discardTask()
+      if let newerSnapshot = newerSnapshot.take() { store.access { $0.end(newerSnapshot) } }
+      if let outcome {
+        self.outcome = outcome
+        mailbox.post(endedJob: self)
+      }
+      return .ended
+    }
+  }
+
+  private enum WorkEnd {
+    case pause(TurnEnd)
+    /// nil if the job was canceled.
+    case end(Result<JobResult, JobFailure>?)
+  }
+
+  private func work(_ batch: inout DocumentBatch) -> WorkEnd {
+    turnStart = monotonicNanoseconds()
     do throws(JobFailure) {
       var task = try preparedTask()
-      var end = start
-      while end - start < Self.turnTime {
+      var end = turnStart
+      while end - turnStart < Self.turnTime {
         if mustEnd { return endWithoutResult() }
         if waitingBatch == nil, search.isAtEnd || task.isFinished {
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
-          switch try task.end(self) {
-          case .result(let result): return endTurns(.success(result))
-          case .needsSpace: return .needsSpace
+          let taskEnd = try task.end(self, &budget)
+          try checkBudget()
+          switch taskEnd {
+          case .result(let result): return .end(.success(result))
+          case .needsSpace: return .pause(.needsSpace)
           case .canceled: return endWithoutResult()
           case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
           case .unfinished: break
           }
         } else {
           if let values = try gatherBatch(&batch) {
-            usedTime += monotonicNanoseconds() - start
-            return .needsValues(values)
+            usedTime += monotonicNanoseconds() - turnStart
+            return .pause(.needsValues(values))
           }
           try examineBatch(&batch, task)
           task = try continuedTask(after: task)
@@ -187,13 +214,44 @@ final class DocumentJob: @unchecked Sendable {
         adaptBatch(to: now - end)
         end = now
       }
-      usedTime += end - start
-      if Duration.nanoseconds(usedTime) > limits.findTime {
-        throw stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))")
-      }
-      return .needsTurn
-    } catch { return endTurns(.failure(error)) }
+      usedTime += end - turnStart
+      guard Duration.nanoseconds(usedTime) <= limits.findTime else { throw timeFailure }
+      return .pause(.needsTurn)
+    } catch { return mustEnd ? endWithoutResult() : .end(.failure(error)) }
   }
+
+  /// Gives other jobs their turns if this one's is over. Called in the middle of a turn, without a lock.
+  /// - Returns: false if the job must end.
+  private func mayContinue(on runner: JobRunner) -> Bool {
+    let now = monotonicNanoseconds()
+    let turnTime = now - turnStart
+    guard !mustEnd, Duration.nanoseconds(usedTime + turnTime) <= limits.findTime else { return false }
+    if turnTime >= Self.turnTime {
+      usedTime += turnTime
+      runner.pause(sharer)
+      turnStart = monotonicNanoseconds()
+    }
+    return true
+  }
+
+  /// - Throws: If the job must end in the middle of its work.
+  private func checkBudget() throws(JobFailure) {
+    if budget.isExhausted { throw timeFailure }
+  }
+
+  private var timeFailure: JobFailure { stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))") }
+
+  /// Releases what the task keeps: on another thread if that takes a while, as with a million groups.
+  private func discardTask() {
+    guard let discarded = task.take(), discarded.keptByteCount > Self.maxFreedByteCount else { return }
+    // Safe because nothing else refers to the task.
+    nonisolated(unsafe) let task = discarded
+    Self.freeing.async { withExtendedLifetime(unsafe task) {} }
+  }
+
+  /// The size of what is kept, in bytes, that the runner frees itself.
+  private static let maxFreedByteCount = 1 << 20
+  private static let freeing = DispatchQueue(label: "larder.freeing")
 
   /// Calls `body` once when the store may have room for a commit, or after a second.
   func whenThereIsSpace(_ body: @escaping @Sendable () -> Void) {
@@ -205,9 +263,9 @@ final class DocumentJob: @unchecked Sendable {
   }
 
   /// Ends a job that has been canceled, or has no place any more.
-  private func endWithoutResult() -> TurnEnd {
-    if isCanceled { return endTurns(nil) }
-    return endTurns(
+  private func endWithoutResult() -> WorkEnd {
+    if isCanceled { return .end(nil) }
+    return .end(
       .failure(
         JobFailure(
           .tooManyRequests,
@@ -215,16 +273,6 @@ final class DocumentJob: @unchecked Sendable {
           the \(request.noun) was ended for a request of another client: this client had more unfinished finds than \
           others, and there are \(limits.finds) in all (limits.finds); try again later
           """)))
-  }
-
-  private func endTurns(_ outcome: Result<JobResult, JobFailure>?) -> TurnEnd {
-    task = nil
-    if let newerSnapshot = newerSnapshot.take() { store.access { $0.end(newerSnapshot) } }
-    if let outcome {
-      self.outcome = outcome
-      mailbox.post(endedJob: self)
-    }
-    return .ended
   }
 
   /// Goes on with other documents.
@@ -346,7 +394,8 @@ final class DocumentJob: @unchecked Sendable {
     let maxKeptByteCount = limits.findMemory - search.keptByteCount
     if maxKeptByteCount >= 0 {
       examinedDocuments += try task.examine(
-        &batch, of: store, in: search.snapshot, maxKeptByteCount: maxKeptByteCount)
+        &batch, of: store, in: search.snapshot, maxKeptByteCount: maxKeptByteCount, &budget)
+      try checkBudget()
     }
     guard task.keptByteCount <= maxKeptByteCount else {
       throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
@@ -362,6 +411,8 @@ final class DocumentJob: @unchecked Sendable {
   private static let maxBriefCount = 64
   /// The maximum number of ranges that are read to choose its plan.
   private static let maxBriefRangeCount = 64
+  /// The maximum work of examining the documents, because the store is locked meanwhile.
+  private static let maxBriefUnits = 1 << 12
 
   /// Runs the job at once if it takes a few microseconds. On the worker's thread, with no store locked.
   /// - Returns: Whether it has ended. If not, the runner continues it.
@@ -370,16 +421,35 @@ final class DocumentJob: @unchecked Sendable {
     do throws(JobFailure) {
       guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
       guard let count = search.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else { return false }
-      if let failure = try examineInPlace(task) { throw failure }
-      guard search.isAtEnd || task.isFinished, case .result(let result) = try task.end(self) else { return false }
+      var budget = WorkBudget(units: Self.maxBriefUnits)
+      let failure = try examineInPlace(task, &budget)
+      guard !budget.isExhausted else {
+        startOver()
+        return false
+      }
+      if let failure { throw failure }
+      guard search.isAtEnd || task.isFinished, case .result(let result) = try task.end(self, &budget) else {
+        return false
+      }
       outcome = .success(result)
     } catch { outcome = .failure(error) }
     task = nil
     return true
   }
 
+  /// Forgets what was examined, so that the runner examines it.
+  private func startOver() {
+    task = nil
+    search = DocumentSearch(all: snapshot)
+    fallback = nil
+    examinedDocuments = 0
+    isScan = false
+  }
+
   /// Examines a few entries under the store's lock.
-  private func examineInPlace(_ task: any DocumentTask) throws(JobFailure) -> JobFailure? {
+  private func examineInPlace(
+    _ task: any DocumentTask, _ budget: inout WorkBudget
+  ) throws(JobFailure) -> JobFailure? {
     var (failure, byteCount, isRefused) = (JobFailure?.none, 0, false)
     let maxCount = min(Self.maxBriefCount, limits.findDocuments)
     // Of what is no document, there may be more.
@@ -387,7 +457,7 @@ final class DocumentJob: @unchecked Sendable {
     do throws(StorageError) {
       try store.access { map throws(StorageError) in
         while !search.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
-          visits < Self.maxBriefCount
+          visits < Self.maxBriefCount, !budget.isExhausted
         {
           visits += 1
           try search.visitNext(maxCount - examinedDocuments, in: &map, now: now) { handle, entry in
@@ -400,8 +470,8 @@ final class DocumentJob: @unchecked Sendable {
             examinedDocuments += 1
             failure = unsafe task.examine(
               value.bindMemory(to: UInt8.self).span, key: entry.key.bindMemory(to: UInt8.self).span,
-              of: EntryHead(handle, entry))
-            return failure == nil && !task.isFinished ? .next : .stop
+              of: EntryHead(handle, entry), &budget)
+            return failure == nil && !task.isFinished && !budget.isExhausted ? .next : .stop
           }
         }
       }

@@ -24,17 +24,21 @@ protocol DocumentTask: AnyObject {
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
 
   /// Examines the value of an entry, which may be no document.
+  /// - Parameter budget: Once it is exhausted, the job ends.
   /// - Returns: Why the job fails; nil if it goes on.
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure?
+  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget) -> JobFailure?
 
   /// Examines the entries of a batch, until the task is finished or keeps more than that many bytes.
+  /// - Parameter budget: Once it is exhausted, the job ends.
   /// - Returns: The number of entries that were examined.
   func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
+    _ budget: inout WorkBudget
   ) throws(JobFailure) -> Int
 
   /// Makes the result, after the documents have been examined.
-  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd
+  /// - Parameter budget: Once it is exhausted, the job ends.
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd
 }
 
 extension DocumentTask {
@@ -45,13 +49,14 @@ extension DocumentTask {
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
 
   func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
+    _ budget: inout WorkBudget
   ) throws(JobFailure) -> Int {
     for index in 0..<batch.count {
       let head = batch[index].head
-      let failure = try batch.withContents(of: index, store, in: snapshot) { examine($1, key: $0, of: head) }
+      let failure = try batch.withContents(of: index, store, in: snapshot) { examine($1, key: $0, of: head, &budget) }
       if let failure { throw failure }
-      if isFinished || keptByteCount > maxKeptByteCount { return index + 1 }
+      if isFinished || keptByteCount > maxKeptByteCount || budget.isExhausted { return index + 1 }
     }
     return batch.count
   }
@@ -99,7 +104,7 @@ enum JobResult: Sendable {
   var byteCount: Int {
     switch self {
     case .found(let found): found.handles.count * MemoryLayout<UInt32>.stride
-    case .rows(let rows): rows.byteCount
+    case .rows(let rows): rows.rows.byteCount
     case .changed, .applied: 0
     }
   }
@@ -128,11 +133,27 @@ struct FoundDocuments: Sendable {
 /// The groups of an aggregation.
 struct AggregatedRows: Sendable {
   /// Each group as JSON.
-  let rows: [[UInt8]]
-  /// The size of the rows, in bytes.
-  let byteCount: Int
+  let rows: PackedRows
   /// What is sent after the rows.
   let result: FindResult
+}
+
+/// Texts that follow each other in one piece of memory, so that a worker frees any number of them at once.
+struct PackedRows: Sendable {
+  private var bytes: [UInt8] = []
+  private var ends: [Int] = []
+
+  var count: Int { ends.count }
+
+  /// The memory of all rows, in bytes.
+  var byteCount: Int { bytes.count + ends.count * MemoryLayout<Int>.stride }
+
+  subscript(row: Int) -> ArraySlice<UInt8> { bytes[(row == 0 ? 0 : ends[row - 1])..<ends[row]] }
+
+  mutating func append(_ row: [UInt8]) {
+    bytes += row
+    ends.append(bytes.count)
+  }
 }
 
 /// Why a job has no result: what its client is told.

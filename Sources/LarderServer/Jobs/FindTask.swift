@@ -61,21 +61,24 @@ final class FindTask: DocumentTask {
       query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil)
   }
 
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead) -> JobFailure? {
-    finder?.examine(value, key: key, revision: entry.revision, handle: entry.handle)
+  func examine(
+    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
+  ) -> JobFailure? {
+    finder?.examine(value, key: key, revision: entry.revision, handle: entry.handle, &budget)
     return nil
   }
 
   func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int
+    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
+    _ budget: inout WorkBudget
   ) throws(JobFailure) -> Int {
     // Taken out of this object, whose properties are slower.
     guard var finder = finder.take() else { preconditionFailure("the find has begun") }
     var count = 0
-    while count < batch.count, !finder.isFinished, finder.keptByteCount <= maxKeptByteCount {
+    while count < batch.count, !finder.isFinished, finder.keptByteCount <= maxKeptByteCount, !budget.isExhausted {
       let (handle, revision) = (batch[count].head.handle, batch[count].head.revision)
       try batch.withContents(of: count, store, in: snapshot) { key, value in
-        finder.examine(value, key: key, revision: revision, handle: handle)
+        finder.examine(value, key: key, revision: revision, handle: handle, &budget)
       }
       count += 1
     }
@@ -83,10 +86,10 @@ final class FindTask: DocumentTask {
     return count
   }
 
-  func end(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
     guard let finder = finder.take() else { preconditionFailure("the find has begun") }
     let matchCount = exactCount ?? finder.matchCount
-    let page = finder.page()
+    let page = finder.page(&budget)
     let text = request.isExplained ? job.explanation : request.isCountOnly ? "" : page.bookmark ?? ""
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),

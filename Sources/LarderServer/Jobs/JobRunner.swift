@@ -2,18 +2,25 @@ import Dispatch
 import Glibc
 import Platform
 
-/// Runs all jobs of a server on one thread, in turns of about a millisecond. So they take at most one core from the
+/// Runs all jobs of a server in turns of about a millisecond, one at a time. So they take at most one core from the
 /// workers, and a short job waits for no long one. The turns go to principals, then connections, then jobs, so that the
-/// number of a client's jobs doesn't slow down those of others. While there are no jobs, there is no thread.
+/// number of a client's jobs doesn't slow down those of others.
+///
+/// A job whose turn ends in the middle of a document keeps its thread, which sleeps until the next turn; others go on
+/// with another thread. While there are no jobs, there is no thread.
 final class JobRunner: Sendable {
+  private enum Turn: Sendable {
+    case job(DocumentJob)
+    /// That of a job which is in the middle of a document, on a thread that waits for the semaphore.
+    case pausedThread(DispatchSemaphore)
+  }
+
   private struct Jobs {
-    var waiting = TurnQueue<DocumentJob>()
-    /// What the thread must call.
-    var probes: [@Sendable () -> Void] = []
+    var waiting = TurnQueue<Turn>()
+    /// Whether a thread takes turns. It is the only one that isn't paused.
     var hasThread = false
   }
 
-  private let queue = DispatchQueue(label: "larder.finds")
   private let jobs = Lock(Jobs())
   private let shares = FairShares()
 
@@ -28,30 +35,55 @@ final class JobRunner: Sendable {
   }
 
   /// Runs a job until it has ended. From any thread.
-  func run(_ job: DocumentJob) { wake { $0.waiting.append(job, for: job.sharer) } }
-
-  /// Makes the thread call `respond` after the turn that it is in. From any thread.
-  func probe(_ respond: @escaping @Sendable () -> Void) { wake { $0.probes.append(respond) } }
-
-  private func wake(_ change: (inout Jobs) -> Void) {
+  func run(_ job: DocumentJob) {
     let needsThread = jobs.withLock { jobs in
-      change(&jobs)
+      jobs.waiting.append(.job(job), for: job.sharer)
       let hadThread = jobs.hasThread
       jobs.hasThread = true
       return !hadThread
     }
-    if needsThread { queue.async { self.takeTurns() } }
+    if needsThread { startThread() }
   }
 
-  private func takeTurns() {
+  /// Gives the other jobs their turns in the middle of a job's own, and returns when it has its next one. Call it in a
+  /// turn, with nothing locked.
+  func pause(_ sharer: Sharer) {
+    let next = DispatchSemaphore(value: 0)
+    let other: Turn? = jobs.withLock { jobs in
+      guard let other = jobs.waiting.popFirst() else { return nil }
+      jobs.waiting.append(.pausedThread(next), for: sharer)
+      return other
+    }
+    guard let other else {
+      // A worker that waits for this core comes first.
+      sched_yield()
+      return
+    }
+    switch other {
+    case .job: startThread(with: other)
+    case .pausedThread(let thread): thread.signal()
+    }
+    next.wait()
+  }
+
+  /// Starts a thread that takes turns. A queue of its own has its own thread, even while others are paused.
+  /// - Parameter first: The first turn; nil for the next one that waits.
+  private func startThread(with first: Turn? = nil) {
+    DispatchQueue(label: "larder.finds").async { self.takeTurns(first) }
+  }
+
+  private func takeTurns(_ first: Turn?) {
     var batch = DocumentBatch()
-    while true {
-      let (job, probes, isDone) = next()
-      for respond in probes { respond() }
-      if isDone { return }
-      guard let job else { continue }
+    var next = first
+    while let turn = next ?? nextTurn() {
+      next = nil
+      guard case .job(let job) = turn else {
+        if case .pausedThread(let thread) = turn { thread.signal() }
+        // That thread takes the turns from now on.
+        return
+      }
       switch job.takeTurn(&batch) {
-      case .needsTurn: jobs.withLock { $0.waiting.append(job, for: job.sharer) }
+      case .needsTurn: jobs.withLock { $0.waiting.append(.job(job), for: job.sharer) }
       case .needsSpace: job.whenThereIsSpace { self.run(job) }
       case .needsValues(let values):
         // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
@@ -66,12 +98,12 @@ final class JobRunner: Sendable {
     }
   }
 
-  private func next() -> (job: DocumentJob?, probes: [@Sendable () -> Void], isDone: Bool) {
+  /// Returns the next turn; nil if there are no jobs, so that the thread ends.
+  private func nextTurn() -> Turn? {
     jobs.withLock { jobs in
-      let probes = jobs.probes
-      jobs.probes = []
-      if jobs.waiting.isEmpty { jobs.hasThread = !probes.isEmpty }
-      return (jobs.waiting.popFirst(), probes, !jobs.hasThread)
+      let turn = jobs.waiting.popFirst()
+      jobs.hasThread = turn != nil
+      return turn
     }
   }
 }

@@ -124,13 +124,12 @@ package final class Server: Sendable {
     _ = updates.wait(timeout: .now() + 10)
   }
 
-  /// Checks that every thread that serves clients responds: the acceptors', the workers', the commit writers', and the
-  /// one that runs finds.
+  /// Checks that every thread that serves clients responds: the acceptors', the workers' and the commit writers'. What
+  /// jobs do is their own affair: no find makes the service manager restart the server.
   /// - Parameter completion: called once when all have responded, from any thread.
   func probe(_ completion: @escaping @Sendable () -> Void) -> Probe {
     var threads: [(name: String, probe: (@escaping @Sendable () -> Void) -> Void)] = [("the acceptor", Acceptor.probe)]
     for (index, worker) in workers.enumerated() { threads.append(("worker \(index)", worker.probe)) }
-    threads.append(("the runner of finds", state.jobs.probe))
     for store in state.stores.list() {
       if let commitWriter = store.commitWriter {
         threads.append(("the commit writer of \(store.name)", commitWriter.probe))

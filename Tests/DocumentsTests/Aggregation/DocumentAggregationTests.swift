@@ -53,10 +53,12 @@ import Testing
       try DocumentAggregator(selector, aggregation), try DocumentAggregator(selector, aggregation)
     )
     var matches: [Bool] = []
+    var budget = WorkBudget()
     for (number, text) in documents.enumerated() {
       try expected.add(Document(text, id: "\(number)", revision: UInt64(number)))
       matches.append(
-        try entries.add(Array(text.utf8).span, key: Array("\(number)".utf8).span, revision: UInt64(number)))
+        try entries.add(
+          Array(text.utf8).span, key: Array("\(number)".utf8).span, revision: UInt64(number), &budget))
     }
     #expect(matches == [false, true, true, false])
     #expect(entries.keptByteCount > 0)

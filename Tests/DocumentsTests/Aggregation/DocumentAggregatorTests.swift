@@ -54,6 +54,18 @@ import Testing
     #expect(try Self.packages.groups(by: [], computing: [.average("size")]).count == 1)
   }
 
+  @Test func `sums of documents with several values, and with infinities, are those of all values`() throws {
+    func values(_ texts: String...) throws -> [JSONValue?] {
+      try texts.map { Document(#"{"n":\#($0)}"#) }.groups(by: [], computing: [.sum("n"), .average("n")])[0].values
+    }
+    #expect(try values("[1e308,1e308,-1e999]") == [.double(-.infinity), .double(-.infinity)])
+    #expect(try values("[1e308,1e308]", "-1e999") == [.double(-.infinity), .double(-.infinity)])
+    #expect(try values("[1e308,1e308]", "[-1e308,-1e308]") == [.double(.infinity), .double(.infinity)])
+    #expect(try values("[1e999,1]", "-1e999") == [nil, nil])
+    #expect(try values("[1,2]", "[3.5,4]", #""x""#, "[]") == [10.5, 2.625])
+    #expect(try values("[9223372036854775807,1]", "-2") == [.integer(.max - 1), .double(0x1p63 / 3)])
+  }
+
   @Test func `integers are summed exactly, and rounded where they don't fit`() throws {
     let documents = [Int64.max, 1, -2].map { Document(#"{"n":\#($0)}"#) }
     #expect(try documents.groups(by: [], computing: [.sum("n")])[0].values == [.integer(.max - 1)])

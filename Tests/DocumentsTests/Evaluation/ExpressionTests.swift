@@ -20,6 +20,29 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    ("9007199254740993.0", "[9007199254740993, 0]", false),
+    ("9007199254740993.0", "[9007199254740993, 9007199254740992]", true),
+    ("9007199254740993", "[9007199254740993, 0]", true), ("1e300", "[9223372036854775807, 3362436547623630]", true),
+    ("-1e300", "[9223372036854775807, -3362436547623630]", true), ("1e300", "[1000000007, 673966564]", true),
+    ("9223372036854775808", "[-9223372036854775808, 0]", true), ("-9223372036854775808", "[-1, 0]", true),
+    ("-9223372036854775808.0", "[-1, 0]", true), ("-7.5", "[4, -3]", true), ("1e999", "[2, 0]", false),
+  ])
+  func `remainders are exact`(_ number: String, _ operands: String, _ matches: Bool) throws {
+    #expect(try self.matches(#"{"a":{"$mod":\#(operands)}}"#, #"{"a":\#(number)}"#) == matches)
+  }
+
+  @Test(arguments: [
+    ("[1e308, 1e308, -1e999]", "-1e999"), ("[1e999, 1]", "1e999"), ("[1e308, 1e308]", "1e999"),
+    ("[-1e308, -1e308, 1e999]", "1e999"), ("[1, 2, 3]", "6"), ("[1, 0.5]", "1.5"),
+  ])
+  func `a sum with infinities is one, unless their signs differ`(_ numbers: String, _ sum: String) throws {
+    for operation in numbers.contains("e") ? ["$sum", "$avg"] : ["$sum"] {
+      let selector = #"{"$expr":{"$eq":[{"\#(operation)":"a"},\#(sum)]}}"#
+      #expect(try matches(selector, #"{"a":\#(numbers)}"#), "\(selector)")
+    }
+  }
+
   @Test func `long arrays compare as short ones do`() throws {
     let numbers = (0..<1_000).map(String.init).joined(separator: ",")
     let document =

@@ -23,6 +23,23 @@ import Testing
     values.flatMap { $0.map(OrderKey.key) ?? OrderKey.missing }
   }
 
+  @Test func `a document whose test takes too long has the overflow key, whatever other indexes there are`() throws {
+    let conditions = (0..<2_000).map { #"{"a":{"$lt":-\#($0)}}"# }.joined(separator: ",")
+    let hostile = try DocumentIndex(["b"], where: Selector(parsing: #"{"$or":[\#(conditions)]}"#))
+    let text = #"{"a":[\#((0..<1_000).map(String.init).joined(separator: ","))],"b":1}"#
+    let other = try DocumentIndex(["b"], where: Selector(parsing: #"{"a":1}"#))
+    for indexes in [[hostile], [other, hostile, other], [hostile, hostile]] {
+      var keys = IndexKeys()
+      try IndexKeyMaker(indexes).makeKeys(
+        of: Array(text.utf8).span, key: Array("id".utf8).span, revision: 7, into: &keys)
+      for (number, index) in indexes.enumerated() {
+        #expect(keys.isOverflow(of: number) == (index == hostile))
+        #expect(keys.count(of: number) == 1)
+      }
+    }
+    #expect(try keys(#"{"a":[1],"b":1}"#, hostile).count(of: 0) == 0)
+  }
+
   // MARK: Random documents
 
   /// The keys of a document in an index, computed from its tree in the plainest way.

@@ -10,13 +10,15 @@ import Testing
   private func find(
     _ query: DocumentQuery, in documents: [Document], isOrdered: Bool
   ) throws(SelectorError) -> (ids: [String], bookmark: String?, matchCount: Int, keptByteCount: Int) {
+    var budget = WorkBudget()
     var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
       finder.examine(
-        document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position))
+        document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position),
+        &budget)
     }
     let (matchCount, keptByteCount) = (finder.matchCount, finder.keptByteCount)
-    let page = finder.page()
+    let page = finder.page(&budget)
     return (page.handles.map { documents[Int($0)].id! }, page.bookmark, matchCount, keptByteCount)
   }
 

@@ -103,6 +103,21 @@ import Testing
     #expect(refusal(of: #"{"$or":[\#(Self.list(257, #"{"a":{"$regex":"b"}}"#))]}"#)?.code == .tooLarge)
   }
 
+  @Test func `the regular expressions of a selector have up to 65,536 instructions`() {
+    // Each has 1,001 instructions.
+    let regex = #"{"a":{"$regex":"b{1000}"}}"#
+    #expect(refusal(of: #"{"$or":[\#(Self.list(65, regex))]}"#) == nil)
+    #expect(refusal(of: #"{"$or":[\#(Self.list(66, regex))]}"#)?.code == .tooLarge)
+  }
+
+  @Test func `a $mod beyond 64 bits is refused with the reason`() throws {
+    for operands in ["[9223372036854775808, 0]", "[2, 1e19]", "[1e999, 1]"] {
+      #expect(try #require(refusal(of: #"{"a":{"$mod":\#(operands)}}"#)).description.contains("64-bit"))
+    }
+    #expect(refusal(of: #"{"a":{"$mod":[9223372036854775807,-9223372036854775808]}}"#) == nil)
+    #expect(try #require(refusal(of: #"{"a":{"$mod":[0.5,0]}}"#)).description.contains("not 0"))
+  }
+
   @Test func `a pattern of $like has up to 16,384 bytes`() {
     #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 16_384))"}}"#) == nil)
     #expect(refusal(of: #"{"a":{"$like":"\#(String(repeating: "?", count: 16_385))"}}"#)?.code == .tooLarge)
