@@ -3,6 +3,9 @@ import CLinux
 /// The part of a file's name that describes the entry apart from its key (Protocol/directory-format.md, §3), as in
 /// `NAME@17-x1800000000000-list-0c23a9f1`.
 package struct EntryVersion: Equatable, Sendable {
+  /// The valid revisions.
+  package static let revisions = 1...UInt64(Int64.max) - 1
+
   package let isList: Bool
   package let revision: UInt64
   /// The time when the entry expires, in milliseconds since 1970; 0 for never.
@@ -59,7 +62,7 @@ package struct EntryVersion: Equatable, Sendable {
   package static func read(_ fileName: String) -> (name: EntryName, version: EntryVersion)? {
     guard let (stem, rest) = split(fileName), let name = EntryName(reading: stem) else { return nil }
     var fields = rest.split(separator: "-", omittingEmptySubsequences: false)[...]
-    guard let revision = fields.popFirst().flatMap({ UInt64($0) }), revision > 0, revision <= Int64.max,
+    guard let revision = fields.popFirst().flatMap({ UInt64($0) }), revisions.contains(revision),
       let checksum = fields.popLast().flatMap({ UInt32($0, radix: 16) })
     else { return nil }
     var (expiry, isList): (UInt64, Bool) = (0, false)

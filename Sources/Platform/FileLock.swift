@@ -18,13 +18,10 @@ package struct FileLock: ~Copyable, Sendable {
   /// Locks the file at a path. Doesn't follow a symbolic link.
   /// - Parameter creating: Whether to create the file if it doesn't exist.
   package static func acquire(_ path: String, creating: Bool = true) throws(Failure) -> FileLock {
-    let number = open(path, creating ? O_CREAT : 0)
+    let number = open(path, O_RDWR | (creating ? O_CREAT : 0))
     guard number >= 0 else { throw .failed(SystemError("openat")) }
     let descriptor = Descriptor(owning: number)
-    var result: Int32
-    repeat { result = flock(number, LOCK_EX | LOCK_NB) } while result < 0 && errno == EINTR
-    guard result == 0 else {
-      let error = SystemError("flock")
+    do throws(SystemError) { try lock(number) } catch {
       throw error.errno == EWOULDBLOCK ? .locked(by: owner(in: number)) : .failed(error)
     }
     // Only an error message uses the id: a full disk must not keep the owner from its work.
@@ -34,8 +31,32 @@ package struct FileLock: ~Copyable, Sendable {
     return FileLock(descriptor)
   }
 
-  private static func open(_ path: String, _ creation: Int32) -> Int32 {
-    let flags = O_RDWR | creation | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+  /// Locks a folder itself, so that nobody who removes a lock file in it opens the folder a second time. Changes
+  /// nothing.
+  /// - Parameter file: The lock file in the folder, which has the id of the process that has locked it.
+  /// - Returns: Nil if the folder's file system can't lock folders, as network file systems can't.
+  package static func acquire(folder: String, ownerIn file: String) throws(Failure) -> FileLock? {
+    let number = open(folder, O_RDONLY | O_DIRECTORY)
+    guard number >= 0 else { throw .failed(SystemError("openat")) }
+    let descriptor = Descriptor(owning: number)
+    do throws(SystemError) { try lock(number) } catch {
+      guard error.errno == EWOULDBLOCK else { return nil }
+      let number = open(file, O_RDONLY)
+      guard number >= 0 else { throw .locked(by: nil) }
+      let descriptor = Descriptor(owning: number)
+      throw .locked(by: owner(in: descriptor.number))
+    }
+    return FileLock(descriptor)
+  }
+
+  private static func lock(_ number: Int32) throws(SystemError) {
+    var result: Int32
+    repeat { result = flock(number, LOCK_EX | LOCK_NB) } while result < 0 && errno == EINTR
+    guard result == 0 else { throw SystemError("flock") }
+  }
+
+  private static func open(_ path: String, _ access: Int32) -> Int32 {
+    let flags = access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     while true {
       let number = unsafe openat(AT_FDCWD, path, flags, 0o600 as mode_t)
       if number >= 0 || errno != EINTR { return number }

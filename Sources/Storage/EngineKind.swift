@@ -87,6 +87,11 @@ protocol FileEngine: Engine {
     progress: (Int, Int) -> Void
   ) throws -> (engine: any Engine, remarks: [String])
 
+  /// Reads as much of a store's files as shows which version has written them, and changes nothing.
+  /// - Throws: A `FileEngineError` if a file can't be recognized, whose `isLaterVersion` is true if a later version of
+  ///   this program has written it.
+  static func checkVersion(in path: String, on files: any FileSystem) throws
+
   /// Returns whether the engine has written a folder with those file names.
   static func recognizes(fileNames: [String]) -> Bool
 
@@ -108,4 +113,6 @@ protocol FileEngine: Engine {
 protocol FileEngineError: Error {
   /// The file; nil for an error that is not about a file.
   var path: String? { get }
+  /// Whether a later version of this program has written the file.
+  var isLaterVersion: Bool { get }
 }

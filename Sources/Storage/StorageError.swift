@@ -35,6 +35,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case snapshotEnded
   /// The store has reached what 32-bit handles can address: 32 GiB of records, or 2^32 nodes.
   case storeFull
+  /// The store has reached the last revision.
+  case revisionsUsedUp
   /// The write needs more than the store's limit, in bytes, even if all other entries are evicted.
   case overLimit(Int)
   /// The process has reached its memory limit.
@@ -78,6 +80,9 @@ extension StorageError: CustomStringConvertible {
       "the server ended the reply, because open replies kept more in memory than limits.snapshot-memory permits; read"
         + " replies faster"
     case .storeFull: "the store has reached its limit of 32 GiB of records"
+    case .revisionsUsedUp:
+      "the store has used up its revisions, which end at \(CommitBuffer.revisions.upperBound), so it is read-only; load a"
+        + " backup of it into a new store"
     case .overLimit(let bytes):
       "the write needs more than the store's limit of \(MemoryLimit(bytes: bytes)), even if all other entries were evicted"
     case .memoryLimit: "the server has reached its memory limit; delete entries, or raise its setting memory-limit"

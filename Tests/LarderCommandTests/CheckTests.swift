@@ -136,6 +136,7 @@ import Testing
       })
     let left = try #require(Int(server.larder("count", "items").text.dropLast()))
     #expect(left < 5_000 && left > 4_000)
+    #expect(try #require(salvaged["items"]?.lostEntries) >= 5_000 - left)
     #expect(try server.larder("get", "files", "b").text == "value of b")
     #expect(try server.larder("get-many", "files", "soon").text.contains(#""expiresInMilliseconds":3"#))
     // The revision counter continues beyond what was lost.
@@ -160,6 +161,7 @@ import Testing
     #expect(damage.contains { $0.file.hasSuffix(names[2]) && $0.what.contains("missing") } && damage.count == 2)
     let (salvaged, _) = try check(data.path, "--salvage", out)
     #expect(salvaged["items"]?.lostFiles == 1)
+    #expect(try #require(salvaged["items"]?.lostEntries) > 0)
     #expect(try check(out).command.status == 0)
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("get", "items", "k0").status == 0)
   }

@@ -19,7 +19,7 @@ extension ErrorCode {
       case .storeFull, .memoryLimit, .outOfMemory, .diskFull: .storeFull
       case .overLimit: .valueTooLarge
       case .diskTooSlow: .tooManyRequests
-      case .readOnly: .storeReadOnly
+      case .readOnly, .revisionsUsedUp: .storeReadOnly
       case .unreadable: .failed
       case .storeDamaged: .storeDamaged
       }

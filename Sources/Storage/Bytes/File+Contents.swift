@@ -2,11 +2,16 @@ import Glibc
 import Platform
 
 extension File {
+  private static var uncheckedByteCount: Int { 1 << 20 }
+
   /// Reads the whole file, up to its size at the time of the call.
   func contents() throws(SystemError) -> [UInt8] { try bytes(at: 0, count: byteCount()) }
 
-  /// Reads bytes at an offset. Returns fewer than `count` if the file ends before.
+  /// Reads bytes at an offset. Returns fewer than `count` if the file ends before, and takes no memory for what it
+  /// doesn't have.
   func bytes(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
+    // A count from a file proves nothing. Small ones aren't worth the call.
+    let count = count <= Self.uncheckedByteCount ? count : min(count, max(0, try byteCount() - offset))
     var bytes = [UInt8](repeating: 0, count: count)
     var buffer = bytes.mutableSpan
     let byteCount = unsafe try buffer.withUnsafeMutableBytes { (buffer) throws(SystemError) in

@@ -13,7 +13,8 @@ package struct StoreReport: Equatable, Sendable {
     package let copied: Int
     /// The number of unreadable bytes in a log.
     package var lostBytes = 0
-    /// The number of entries of a directory whose files are not intact.
+    /// The number of writes and deletions that are lost, as far as it is known: the entries are older than they were,
+    /// absent, or there again.
     package var lostEntries = 0
     /// The number of missing files with unknown contents.
     package var lostFiles = 0

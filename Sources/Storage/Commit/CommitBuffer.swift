@@ -20,8 +20,8 @@ package struct CommitBuffer: ~Copyable {
   /// The size from which on a value is separated, in bytes.
   package static let separatedByteCount = ExternalValues.minimumByteCount
   package static let recordHeaderByteCount = 8
-  /// The valid revisions. No store ever reaches the last one, so there is always a next.
-  static let revisions = 1...UInt64(Int64.max)
+  /// The valid revisions. A store refuses writes when it has reached the last one, so it never writes another.
+  static let revisions = 1...UInt64(Int64.max) - 1
   package static let operationHeaderByteCount = 8
   /// The bytes of a record that hold its checksum.
   static let checksumRange = 4..<8

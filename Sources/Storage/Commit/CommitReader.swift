@@ -92,6 +92,48 @@ package struct CommitOperation {
 
   /// The CRC32C of the value.
   var valueChecksum: UInt32 { unsafe separatedChecksum ?? value.checksum() }
+
+  /// What is wrong with the form of key and value; nil if nothing is.
+  var invalidContents: String? {
+    guard kind != .deleteAll else { return nil }
+    return unsafe EntryForm.problem(key: key, value: value, isList: kind == .list)
+  }
+}
+
+/// The form that keys and lists have, so that every client can use them (`Protocol/wire.md`, section 4).
+enum EntryForm {
+  static let keyProblem = "a key is not UTF-8"
+  static let listProblem = "a list is malformed"
+
+  /// Returns what is wrong with the form of an entry; nil if nothing is.
+  static func problem(key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, isList: Bool) -> String? {
+    guard unsafe isUTF8(key) else { return keyProblem }
+    return unsafe !isList || Self.isList(value) ? nil : listProblem
+  }
+
+  @inline(__always)
+  static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var offset = 0
+    // The high bits of all bytes: none is set in ASCII.
+    var high: UInt64 = 0
+    while offset &+ 8 <= bytes.count {
+      unsafe high |= bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      offset &+= 8
+    }
+    while offset < bytes.count {
+      unsafe high |= UInt64(bytes[offset])
+      offset &+= 1
+    }
+    if high & 0x8080_8080_8080_8080 == 0 { return true }
+    return unsafe (try? UTF8Span(validating: Span(_unsafeBytes: bytes))) != nil
+  }
+
+  /// Returns whether the bytes are elements, each after its 4-byte size, and nothing else.
+  static func isList(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var offset = 0
+    while offset + 4 <= bytes.count { offset += unsafe 4 + Int(bytes.integer(at: offset, as: UInt32.self)) }
+    return offset == bytes.count
+  }
 }
 
 /// Why a record can't be read.
@@ -162,37 +204,58 @@ struct RecordOperation {
 }
 
 extension RecordOperation {
-  /// Whether key and value have the form that every client of the store may expect (`Protocol/wire.md`, section 4): the
-  /// key is UTF-8, and a list is one, unless it is a separated value.
-  var hasValidContents: Bool { unsafe Self.isUTF8(key) && (!isList || isSeparated || Self.isList(value)) }
-
-  /// Why the contents aren't valid.
-  var invalidContents: String { unsafe Self.isUTF8(key) ? "a list is malformed" : "a key is not UTF-8" }
-
-  private var isList: Bool { kind == CommitBuffer.Kind.list.rawValue }
-
-  @inline(__always)
-  private static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var offset = 0
-    // The high bits of all bytes: none is set in ASCII.
-    var high: UInt64 = 0
-    while offset &+ 8 <= bytes.count {
-      unsafe high |= bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-      offset &+= 8
-    }
-    while offset < bytes.count {
-      unsafe high |= UInt64(bytes[offset])
-      offset &+= 1
-    }
-    if high & 0x8080_8080_8080_8080 == 0 { return true }
-    return unsafe (try? UTF8Span(validating: Span(_unsafeBytes: bytes))) != nil
+  /// Whether key and value have the form that every client of the store may expect, unless the value is a separated
+  /// list, which is not examined.
+  var hasValidContents: Bool {
+    unsafe EntryForm.isUTF8(key) && (!isList || isSeparated || EntryForm.isList(value))
   }
 
-  /// Returns whether the bytes are elements, each after its 4-byte size, and nothing else.
-  private static func isList(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var offset = 0
-    while offset + 4 <= bytes.count { offset += unsafe 4 + Int(bytes.integer(at: offset, as: UInt32.self)) }
-    return offset == bytes.count
+  /// Why the contents aren't valid.
+  var invalidContents: String { unsafe EntryForm.isUTF8(key) ? EntryForm.listProblem : EntryForm.keyProblem }
+
+  private var isList: Bool { kind == CommitBuffer.Kind.list.rawValue }
+}
+
+/// An estimate of what is lost where records are damaged, for reports only.
+enum DamagedRecords {
+  /// The size of the smallest record: the deletion of all entries.
+  static let minByteCount = CommitBuffer.recordHeaderByteCount + 8 + CommitBuffer.operationHeaderByteCount
+
+  /// Returns the number of operations in damaged bytes, as far as their lengths are right.
+  /// - Parameters:
+  ///   - frameEnd: The end of the frame that the bytes begin in; 0 if they begin with a frame.
+  ///   - headerByteCount: The size of the header of a frame.
+  static func operationCount(
+    in bytes: UnsafeRawBufferPointer, frameEnd: Int = 0, headerByteCount: Int
+  ) -> Int {
+    var (offset, frameEnd, count) = (0, frameEnd, 0)
+    while offset + headerByteCount + minByteCount <= bytes.count || offset < frameEnd && offset + 16 < bytes.count {
+      if offset >= frameEnd {
+        frameEnd = unsafe offset + headerByteCount + Int(bytes.integer(at: offset, as: UInt32.self))
+        offset += headerByteCount
+        continue
+      }
+      let byteCount = unsafe bytes.recordByteCount(at: offset)
+      guard byteCount >= minByteCount else { break }
+      let record = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<min(offset + byteCount, bytes.count)])
+      var place = CommitBuffer.recordHeaderByteCount + 8
+      while place < record.count, let operation = unsafe RecordOperation(in: record, at: place) {
+        (count, place) = (count + 1, operation.end)
+      }
+      offset += byteCount
+    }
+    return count
+  }
+
+  /// Returns the number of operations that were lost, at most as far as is known.
+  /// - Parameters:
+  ///   - operationCount: What the damaged bytes seem to have; at least one is lost.
+  ///   - previous: The last revision before the damaged place.
+  ///   - next: The first revision after it; nil if there is none.
+  ///   - byteCount: The size of what is lost; nil if it is unknown.
+  static func lossCount(_ operationCount: Int, after previous: UInt64, before next: UInt64?, byteCount: Int?) -> Int {
+    let revisions = next.map { $0 > previous + 1 ? Int(clamping: $0 - previous - 1) : 0 } ?? 0
+    return max(1, operationCount, min(revisions, byteCount.map { $0 / minByteCount } ?? .max))
   }
 }
 

@@ -27,13 +27,20 @@ package final class DataDirectory: Sendable {
   let fileSystem: any FileSystem
   /// Removes what dropped stores have left.
   private let remover: FolderRemover
-  /// The lock on the directory; nil once it is closed, or if there was no file to lock and nothing was to be created.
-  private let lock: Lock<FileLock?>
+  /// The locks on the directory; nil once it is closed.
+  private let locks: Lock<Locks?>
 
-  private init(_ path: String, _ fileSystem: any FileSystem, _ lock: consuming FileLock?) {
+  /// The lock on the directory itself, if its file system can lock folders, and on the file `lock`, if there is one or
+  /// it may be created.
+  private struct Locks: ~Copyable, Sendable {
+    let folder: FileLock?
+    var file: FileLock?
+  }
+
+  private init(_ path: String, _ fileSystem: any FileSystem, _ locks: consuming Locks?) {
     self.path = path
     self.fileSystem = fileSystem
-    self.lock = Lock(lock)
+    self.locks = Lock(locks)
     remover = FolderRemover(fileSystem)
   }
 
@@ -42,7 +49,7 @@ package final class DataDirectory: Sendable {
   /// Lets other processes open the directory. Call this when all stores are closed, and don't use it any more.
   package func close() {
     remover.stop()
-    lock.withLock { $0 = nil }
+    locks.withLock { $0 = nil }
   }
 
   /// Opens the data directory at an absolute path. Creates it if necessary, and removes what a crash has left of stores
@@ -52,9 +59,12 @@ package final class DataDirectory: Sendable {
     _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
   ) throws(DataDirectoryError) -> DataDirectory {
     try createFolder(path, on: fileSystem)
-    let directory = DataDirectory(path, fileSystem, try takeLock(path))
+    var locks = try lockFolder(path)
+    locks.file = try lockFile(in: path, creating: true)
+    let directory = DataDirectory(path, fileSystem, locks)
     try directory.syncParent()
     try directory.checkFormat()
+    try directory.checkVersions()
     try createFolder(directory.storesPath, on: fileSystem)
     // An earlier process may have ended between a renaming and the sync. Nothing is removed before the renaming is on
     // disk, and no store is used before its name is.
@@ -77,25 +87,54 @@ package final class DataDirectory: Sendable {
         path: path, reason: "this is not a server's data directory; it has no file '\(formatName)'")
     }
     try unlocked.checkFormat()
+    var locks = try lockFolder(path)
     let lock = path + "/" + lockName
-    // Without a lock file, no server is running. Don't create it, because it would belong to this user.
+    // Don't create a lock file, because it would belong to this user.
     guard try unlocked.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
-      return unlocked
+      return DataDirectory(path, fileSystem, locks)
     }
-    do throws(DataDirectoryError) { return DataDirectory(path, fileSystem, try takeLock(path, creating: false)) } catch
-    {
+    do throws(DataDirectoryError) { locks.file = try lockFile(in: path, creating: false) } catch {
       // No server writes to a read-only file system.
-      if case .system(_, let error) = error, error.errno == EROFS { return unlocked }
-      throw error
+      guard case .system(_, let error) = error, error.errno == EROFS else { throw error }
+    }
+    return DataDirectory(path, fileSystem, locks)
+  }
+
+  private static func lockFolder(_ path: String) throws(DataDirectoryError) -> Locks {
+    do throws(FileLock.Failure) {
+      return Locks(folder: try FileLock.acquire(folder: path, ownerIn: path + "/" + lockName), file: nil)
+    } catch {
+      throw failure(error, path, at: path)
     }
   }
 
-  private static func takeLock(_ path: String, creating: Bool = true) throws(DataDirectoryError) -> FileLock {
+  private static func lockFile(in path: String, creating: Bool) throws(DataDirectoryError) -> FileLock {
     let file = path + "/" + lockName
     do throws(FileLock.Failure) { return try FileLock.acquire(file, creating: creating) } catch {
-      switch error {
-      case .locked(let owner): throw .inUse(path: path, owner: owner)
-      case .failed(let error): throw .system(path: file, error)
+      throw failure(error, path, at: file)
+    }
+  }
+
+  private static func failure(_ error: FileLock.Failure, _ path: String, at place: String) -> DataDirectoryError {
+    switch error {
+    case .locked(let owner): .inUse(path: path, owner: owner)
+    case .failed(let error): .system(path: place, error)
+    }
+  }
+
+  /// Checks that no later version of this program has written any of the stores, before anything is changed. Whatever
+  /// else is wrong with a store is found when it is opened.
+  private func checkVersions() throws(DataDirectoryError) {
+    for text in (try? fileSystem.list(storesPath)) ?? [] where !Self.isUnfinished(text) {
+      guard let name = try? StoreName(text) else { continue }
+      let path = folder(of: name) + "/" + Self.descriptionName
+      let bytes = (try? fileSystem.open(path, .reading).bytes(at: 0, count: 4_096)) ?? []
+      guard !StoreDescription.isOfLaterVersion(bytes) else { throw .notUsable(path: path, reason: laterVersionProblem) }
+      do {
+        try description(of: name).engine.fileEngine?.checkVersion(in: filesFolder(of: name), on: fileSystem)
+      } catch {
+        guard let error = error as? any FileEngineError, error.isLaterVersion else { continue }
+        throw .notUsable(path: error.path ?? path, reason: laterVersionProblem)
       }
     }
   }

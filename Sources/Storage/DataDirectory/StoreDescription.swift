@@ -3,7 +3,8 @@ import EntryFiles
 /// What a data directory records about a store: the text of the file `store` in its folder (Protocol/data-directory.md,
 /// §3).
 package struct StoreDescription: Equatable, Sendable {
-  private static let firstLine = "larder store 1"
+  private static let firstLinePrefix = "larder store "
+  private static let firstLine = firstLinePrefix + "1"
 
   package let name: StoreName
   package let engine: EngineKind
@@ -30,6 +31,15 @@ package struct StoreDescription: Equatable, Sendable {
     identity = \(identity)
 
     """
+  }
+
+  /// Returns whether a later version of this program has written a description.
+  static func isOfLaterVersion(_ bytes: [UInt8]) -> Bool {
+    let line = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    guard line.hasPrefix(firstLinePrefix), let version = UInt(line.dropFirst(firstLinePrefix.count)) else {
+      return false
+    }
+    return version > 1
   }
 
   /// Why a text is not a description: what is wrong, and in which line, counted from 1; 0 for the text as a whole.

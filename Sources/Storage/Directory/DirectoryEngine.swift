@@ -249,6 +249,16 @@ extension DirectoryEngine: FileEngine {
     return (engine, report.issues.map(\.description))
   }
 
+  static func checkVersion(in path: String, on files: any FileSystem) throws {
+    let folder = DirectoryFolder(fileSystem: files, path: path)
+    for name in try folder.names() where Journal.isJournalOrList(name) {
+      let start = try folder.open(name, .reading).bytes(at: 0, count: Journal.start)
+      let isLater =
+        name == Journal.listName ? JournalList.isOfLaterVersion(start) : JournalHeader.isOfLaterVersion(start)
+      if isLater { throw DirectoryError.laterVersion(path: folder.path(name)) }
+    }
+  }
+
   static func recognizes(fileNames: [String]) -> Bool {
     fileNames.contains { $0 == Journal.listName || $0 == DirectoryFolder.markerName || Journal.isName($0) }
   }

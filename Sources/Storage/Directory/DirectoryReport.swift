@@ -16,6 +16,9 @@ package struct DirectoryReport: Equatable, Sendable {
     case notAFile
     /// The file doesn't contain what was written under that name: it was damaged or edited. The key counts as absent.
     case changed
+    /// The file contains what was written under that name, but no server has written it: the key isn't UTF-8, or a list
+    /// doesn't have the form of one. The key counts as absent.
+    case invalid(String)
     /// The file with the key is missing or doesn't contain it. The entry counts as absent.
     case keyUnknown
     /// The file can't be read, for that reason. A store with such a file is not opened: the key would be absent, and
@@ -23,9 +26,11 @@ package struct DirectoryReport: Equatable, Sendable {
     case unreadable(String)
     /// The store has never assigned the file's revision: someone put the file there. It is an entry all the same.
     case ahead
-    /// A journal is damaged or incomplete from there on, where it was on disk. Later commits are lost unless their files
-    /// were written.
+    /// A journal is damaged or incomplete there, where it was on disk. The commits in that place are lost unless their
+    /// files were written.
     case damaged(offset: Int, reason: String)
+    /// A later version of this program has written the journal, or the list.
+    case laterVersion
     /// There are entries, and no server has opened the folder: revisions of deleted entries may be assigned again.
     case journalMissing
     /// The last bytes of a journal, from there on, were being written when the process or the machine ended.
@@ -44,19 +49,23 @@ package struct DirectoryReport: Equatable, Sendable {
   /// The number of temporary files, replaced entries and unused key files, as a crash leaves them. Opening removes
   /// them.
   package internal(set) var leftovers = 0
+  /// The number of operations that damaged journals have lost and no file has, as far as it is known. The entries that
+  /// they wrote are older than they were, or absent.
+  var lostOperations = 0
   package internal(set) var issues: [Issue] = []
 
   package var isClean: Bool { issues.isEmpty }
 
-  /// The number of entries that existed and can't be read any more.
+  /// The number of entries that are older than they were, absent, or there again, as far as it is known.
   var lostEntryCount: Int {
-    issues.count { issue in
-      switch issue.kind {
-      case .changed, .keyUnknown: true
-      case .unreadable: !Journal.isJournalOrList(issue.name)
-      default: false
+    lostOperations
+      + issues.count { issue in
+        switch issue.kind {
+        case .changed, .invalid, .keyUnknown: true
+        case .unreadable: !Journal.isJournalOrList(issue.name)
+        default: false
+        }
       }
-    }
   }
 
   mutating func add(_ name: String, _ kind: IssueKind) { issues.append(Issue(name: name, kind: kind)) }
@@ -68,10 +77,12 @@ extension DirectoryReport.Issue: CustomStringConvertible {
     case .foreign: "\(name): not a file of the store; left alone"
     case .notAFile: "\(name): not a regular file; left alone"
     case .changed: "\(name): damaged or edited, its checksum is wrong; the key counts as absent"
+    case .invalid(let reason): "\(name): \(reason); the key counts as absent"
     case .keyUnknown: "\(name): the file with its key is missing or damaged; the entry counts as absent"
     case .unreadable(let reason): "\(name): can't be read (\(reason)); the store can't be opened until this is fixed"
     case .ahead: "\(name): has a revision that the store never assigned; accepted as an entry"
     case .damaged(let offset, let reason): "\(name): damaged at byte \(offset): \(reason)"
+    case .laterVersion: "\(name): \(laterVersionProblem)"
     case .journalMissing: "\(name): missing; revisions of deleted entries may be assigned again"
     case .tornTail(let offset): "\(name): unfinished write at byte \(offset); ignored"
     }
@@ -81,9 +92,11 @@ extension DirectoryReport.Issue: CustomStringConvertible {
   fileprivate var damage: (offset: Int?, reason: String)? {
     switch kind {
     case .changed: (nil, "its checksum is wrong; the key counts as absent")
+    case .invalid(let reason): (nil, "\(reason); the key counts as absent")
     case .keyUnknown: (nil, "the file with its key is missing or damaged; the entry counts as absent")
     case .unreadable(let reason): (nil, "it can't be read: \(reason)")
     case .damaged(let offset, let reason): (offset, reason)
+    case .laterVersion: (nil, "it \(laterVersionProblem)")
     case .journalMissing: (nil, "the journal is missing, with all commits that had no files yet")
     case .notAFile where Journal.isJournalOrList(name): (nil, "the journal is not a regular file")
     case .foreign, .notAFile, .ahead, .tornTail: nil
@@ -111,6 +124,8 @@ package enum DirectoryError: Error, Equatable, Sendable {
   case system(path: String, SystemError)
   /// A journal is damaged where it was on disk, or is missing, so not by a crash. Nothing was changed.
   case damaged(path: String, offset: Int, reason: String)
+  /// A later version of this program has written the file. Nothing was changed.
+  case laterVersion(path: String)
   /// A file can't be read. Its entry would be absent, and then be overwritten. Nothing was changed.
   case unreadable(path: String, reason: String)
   /// The entries don't fit into memory.
@@ -118,9 +133,11 @@ package enum DirectoryError: Error, Equatable, Sendable {
 }
 
 extension DirectoryError: FileEngineError {
+  var isLaterVersion: Bool { if case .laterVersion = self { true } else { false } }
+
   var path: String? {
     switch self {
-    case .damaged(let path, _, _), .unreadable(let path, _), .system(let path, _): path
+    case .damaged(let path, _, _), .laterVersion(let path), .unreadable(let path, _), .system(let path, _): path
     case .storage: nil
     }
   }
@@ -131,6 +148,7 @@ extension DirectoryError: CustomStringConvertible {
     switch self {
     case .system(let path, let error): "\(path): \(error)"
     case .damaged(let path, let offset, let reason): "\(path) is damaged at byte \(offset): \(reason)"
+    case .laterVersion(let path): "\(path) \(laterVersionProblem)"
     case .unreadable(let path, let reason):
       "\(path) can't be read (\(reason)); run \"larder check\" to see what is intact"
     case .storage(let error): error.description

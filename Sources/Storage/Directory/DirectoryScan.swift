@@ -25,6 +25,8 @@ struct DirectoryScan {
   private(set) var leftovers: [String] = []
   private(set) var report = DirectoryReport()
   private let wall: UInt64
+  /// For each gap in the journals, the number of entries whose files have what it lacks.
+  private var recoveredCounts: [Int] = []
 
   /// - Parameters:
   ///   - wall: The current time in milliseconds since 1970.
@@ -44,7 +46,8 @@ struct DirectoryScan {
       throw .system(path: folder.path, error)
     }
     report.files = names.count
-    journals = JournalScan(folder, names: names) { progress(0, names.count) }
+    journals = JournalScan(folder, names: names, skipsDamage: !requiresIntactJournals) { progress(0, names.count) }
+    recoveredCounts = Array(repeating: 0, count: journals.gaps.count)
     try reportJournals(requiresIntactJournals: requiresIntactJournals)
     let (entries, keyFiles) = classify(names.sorted()) { progress(0, names.count) }
     if journals.isEmpty, !entries.isEmpty { report.add(Journal.listName, .journalMissing) }
@@ -58,6 +61,7 @@ struct DirectoryScan {
       leftovers.append(name.keyFileName)
     }
     report.leftovers = leftovers.count
+    report.lostOperations = zip(journals.gaps, recoveredCounts).reduce(0) { $0 + max(0, $1.0.operationCount - $1.1) }
     report.issues.sort { $0.name < $1.name }
   }
 
@@ -70,6 +74,9 @@ struct DirectoryScan {
       case .damage(let damage):
         if requiresIntactJournals { throw .damaged(path: path, offset: damage.offset, reason: damage.reason) }
         report.add(name, .damaged(offset: damage.offset, reason: damage.reason))
+      case .laterVersion:
+        if requiresIntactJournals { throw .laterVersion(path: path) }
+        report.add(name, .laterVersion)
       case .system(let error):
         if requiresIntactJournals { throw .system(path: path, error) }
         report.add(name, isFile(name) ? .unreadable(error.description) : .notAFile)
@@ -112,8 +119,12 @@ struct DirectoryScan {
       for version in versions { report.add(version.fileName(name), .keyUnknown) }
       return
     }
+    guard unsafe key.withBytes({ unsafe EntryForm.isUTF8($0) }) else {
+      for version in versions { report.add(version.fileName(name), .invalid(EntryForm.keyProblem)) }
+      return
+    }
     let newest = versions[0]
-    if isAfterDamage(newest) {
+    if isNewerThanJournals(newest, key) {
       journals.forget(key)
     } else if journals.pending.affects(key) {
       journals.expandDeleteAll(of: key)
@@ -146,6 +157,7 @@ struct DirectoryScan {
     _ visit: ([UInt8], VisitedEntry, ArraySlice<UInt8>) throws(DirectoryError) -> Void
   ) throws(DirectoryError) {
     report.revision = max(report.revision, version.revision)
+    if let gap = journals.gap(containing: version.revision) { recoveredCounts[gap] += 1 }
     index.set(key, version)
     let entry = VisitedEntry(kind: version.isList ? .list : .single, revision: version.revision, expiry: version.expiry)
     try count(key, entry, value[...], visit)
@@ -160,10 +172,11 @@ struct DirectoryScan {
     return value
   }
 
-  /// Returns whether a file was written from a frame of a journal that can't be read any more, and is newer than the
-  /// readable ones.
-  private func isAfterDamage(_ version: EntryVersion) -> Bool {
-    !journals.isIntact && version.revision > journals.lastRevision
+  /// Returns whether a file was written from a frame that can't be read any more, and is newer than what the readable
+  /// ones say about the key.
+  private func isNewerThanJournals(_ version: EntryVersion, _ key: [UInt8]) -> Bool {
+    guard !journals.isIntact, let revision = journals.pending.revision(of: key) else { return false }
+    return version.revision > revision
   }
 
   /// Visits the entries that only the journals are known to have.
@@ -203,8 +216,15 @@ struct DirectoryScan {
     let fileName = version.fileName(name)
     do throws(SystemError) {
       let file = try folder.open(fileName, .reading)
-      if let value = try intactValue(of: file, name, version) { return value }
-      report.add(fileName, .changed)
+      guard let value = try intactValue(of: file, name, version) else {
+        report.add(fileName, .changed)
+        return nil
+      }
+      guard !version.isList || (unsafe value.withBytes { unsafe EntryForm.isList($0) }) else {
+        report.add(fileName, .invalid(EntryForm.listProblem))
+        return nil
+      }
+      return value
     } catch {
       report.add(fileName, isFile(fileName) ? .unreadable(error.description) : .notAFile)
     }

@@ -24,6 +24,8 @@ package enum Journal {
   static let maxByteCount = 1 << 30
   /// More than the numbers that a store can use up in its life.
   static let maxCount = Int(Int32.max)
+  /// More than the bytes of frames, and the changes of the list, that a store can write in its life.
+  static let maxPosition: UInt64 = 1 << 62 - 1
 
   static func name(_ number: Int) -> String { prefix + String(number) }
 
@@ -37,6 +39,13 @@ package enum Journal {
 
   /// Returns whether a file is a journal, by its name.
   static func isName(_ name: String) -> Bool { number(name) != nil }
+
+  /// Returns whether bytes begin with a mark of a later version of the format, which differs in the last digit.
+  static func isLater(than mark: [UInt8], _ bytes: some Collection<UInt8>) -> Bool {
+    let start = Array(bytes.prefix(mark.count))
+    guard start.count == mark.count, start.dropLast() == mark.dropLast(), let digit = start.last else { return false }
+    return digit > mark[mark.count - 1] && digit <= UInt8(ascii: "9")
+  }
 }
 
 /// The header of a journal. The file begins with two copies of it.
@@ -82,6 +91,11 @@ struct JournalHeader: Equatable {
     // In version 2, the copy with the greater sequence counts.
     guard let newest = candidates.max(by: { $0.sequence < $1.sequence }) else { return nil }
     self = newest.header
+  }
+
+  /// Returns whether the first bytes of a journal are those of a later version of the format. Both copies are.
+  static func isOfLaterVersion(_ bytes: [UInt8]) -> Bool {
+    [0, byteCount].allSatisfy { Journal.isLater(than: mark, bytes.dropFirst($0)) }
   }
 
   private static func version3(_ bytes: [UInt8], at offset: Int, _ number: Int) -> (header: Self, sequence: UInt64)? {
@@ -138,31 +152,43 @@ struct JournalFrame {
     let checksum = unsafe bytes.withBytes { [end] bytes in
       unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<end]).checksum(excluding: Journal.checksumRange)
     }
-    guard synced <= position, checksum == bytes.integer(at: offset + 4, as: UInt32.self) else { return nil }
+    guard synced <= position, position <= Journal.maxPosition,
+      checksum == bytes.integer(at: offset + 4, as: UInt32.self)
+    else { return nil }
   }
 
   /// The size of the frame.
   func byteCount(_ header: JournalHeader) -> Int { header.frameHeaderByteCount + records.count }
 
+  /// What a frame contains.
+  struct Summary {
+    let firstRevision: UInt64
+    let lastRevision: UInt64
+    let operationCount: Int
+  }
+
   /// Adds the operations of the frame to others: all of them, or none if one is damaged.
-  /// - Parameter base: The offset of `bytes` in the journal.
-  /// - Returns: The last revision, and the number of operations.
+  /// - Parameters:
+  ///   - base: The offset of `bytes` in the journal.
+  ///   - previous: The last revision of the frames before this one; 0 if there is none.
   func addOperations(
-    in bytes: [UInt8], base: Int = 0, of journal: Int, to pending: inout PendingOperations
-  ) throws(CommitDamage) -> (lastRevision: UInt64, count: Int) {
+    in bytes: [UInt8], base: Int = 0, of journal: Int, after previous: UInt64, to pending: inout PendingOperations
+  ) throws(CommitDamage) -> Summary {
     unsafe try bytes.withBytes { (bytes) throws(CommitDamage) in
       let bytes = unsafe UnsafeRawBufferPointer(rebasing: bytes[records])
-      var (last, count): (UInt64, Int) = (0, 0)
+      var (first, last, count, lastStart): (UInt64, UInt64, Int, Int) = (0, previous, 0, -1)
       var verifier = unsafe CommitReader(bytes)
       while let operation = try verifier.next() {
-        guard CommitBuffer.revisions.contains(operation.revision) else {
-          throw CommitDamage(offset: verifier.recordStart, reason: "the revision is impossible")
-        }
-        (last, count) = (max(last, operation.revision), count + 1)
+        let start = verifier.recordStart
+        guard CommitBuffer.revisions.contains(operation.revision), start == lastStart || operation.revision > last
+        else { throw CommitDamage(offset: start, reason: "revisions are out of order") }
+        if let reason = operation.invalidContents { throw CommitDamage(offset: start, reason: reason) }
+        if count == 0 { first = operation.revision }
+        (last, count, lastStart) = (operation.revision, count + 1, start)
       }
       var reader = unsafe CommitReader(bytes)
       while let operation = try reader.next() { pending.add(operation, in: journal, at: base + records.lowerBound) }
-      return (last, count)
+      return Summary(firstRevision: first, lastRevision: last, operationCount: count)
     }
   }
 }
@@ -176,6 +202,8 @@ struct JournalList: Equatable {
   private static let fieldsByteCount = 60
   private static let copyByteCount = 512
   static let fileByteCount = 2 * copyByteCount
+  /// The maximum of one more than the number of the last journal.
+  private static let maxNumber = 1 << 30 - 1
   /// The end in the list of a server that is running, or was killed.
   private static let unknownEnd = UInt64.max
 
@@ -247,16 +275,41 @@ struct JournalList: Equatable {
     self = newest
   }
 
-  private init?(_ fields: [UInt8]) {
-    let body = fields.count - 4
-    guard fields.starts(with: Self.mark), Array(fields[..<body]).checksum() == fields.integer(at: body, as: UInt32.self)
-    else { return nil }
-    let values = (1...6).map { fields.integer(at: 8 * $0, as: UInt64.self) }
-    guard values[1] <= values[2], values[2] <= UInt64(Journal.maxCount), max(values[0], values[4]) <= UInt64(Int64.max)
-    else {
-      return nil
+  /// Returns whether a list was written by a later version of the format, whose copies have their checksum in the same
+  /// place. A copy without a valid checksum may be one, unless another copy is valid.
+  static func isOfLaterVersion(_ bytes: [UInt8]) -> Bool {
+    let copies = [0, copyByteCount].map { Array(bytes.dropFirst($0).prefix(fieldsByteCount)) }
+    let later = copies.filter { Journal.isLater(than: mark, $0) }
+    return later.contains(where: hasChecksum) || !later.isEmpty && JournalList(in: bytes) == nil
+  }
+
+  /// Returns whether one of the copies was written and is not valid.
+  static func hasInvalidCopy(_ bytes: [UInt8]) -> Bool {
+    [0, copyByteCount].contains { offset in
+      let copy = Array(bytes.dropFirst(offset).prefix(fieldsByteCount))
+      return copy.contains { $0 != 0 } && JournalList(copy) == nil
     }
+  }
+
+  private static func hasChecksum(_ fields: [UInt8]) -> Bool {
+    let body = fieldsByteCount - 4
+    return fields.count == fieldsByteCount
+      && Array(fields[..<body]).checksum() == fields.integer(at: body, as: UInt32.self)
+  }
+
+  private init?(_ fields: [UInt8]) {
+    guard fields.starts(with: Self.mark), Self.hasChecksum(fields) else { return nil }
+    let values = (1...6).map { fields.integer(at: 8 * $0, as: UInt64.self) }
+    guard values[1] <= values[2], values[2] <= UInt64(Self.maxNumber) else { return nil }
     (sequence, numbers, start) = (values[0], Int(values[1])..<Int(values[2]), values[3])
     (revision, end) = (values[4], values[5] == Self.unknownEnd ? nil : values[5])
+    guard isValid else { return nil }
+  }
+
+  /// Whether a store that has used up no numbers can have this list. No other is ever written.
+  var isValid: Bool {
+    numbers.upperBound <= Self.maxNumber && sequence <= Journal.maxPosition
+      && revision <= CommitBuffer.revisions.upperBound && start <= Journal.maxPosition
+      && end.map { $0 >= start && $0 <= Journal.maxPosition } ?? true
   }
 }

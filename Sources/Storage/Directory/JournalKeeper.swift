@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 
 /// Creates and removes the journals of a directory store, and keeps the list of them.
@@ -57,6 +58,7 @@ struct JournalKeeper {
 
   private mutating func writeList() throws(SystemError) {
     let (bytes, offset) = list.copy
+    guard list.isValid else { throw SystemError("the list's numbers are used up", errno: EOVERFLOW) }
     do throws(SystemError) {
       try listFile.write(bytes, at: offset)
       try listFile.sync()

@@ -44,8 +44,8 @@ struct JournalReader {
     var (offset, revision): (Int, UInt64) = (0, 0)
     while let frame = JournalFrame(in: bytes, at: offset, base: base, of: header), frame.position == position {
       do throws(CommitDamage) {
-        revision = max(
-          revision, try frame.addOperations(in: bytes, base: base, of: number, to: &pending).lastRevision)
+        let summary = try frame.addOperations(in: bytes, base: base, of: number, after: revision, to: &pending)
+        revision = summary.lastRevision
       } catch {
         throw Self.damage(number, at: base + frame.records.lowerBound + error.offset)
       }

@@ -14,15 +14,28 @@ struct PendingOperations {
     let checksum: UInt32
   }
 
+  /// A deletion, and the journal that has it.
+  private struct Deletion {
+    let journal: Int
+    let revision: UInt64
+  }
+
   private enum Operation {
     case put(Put)
-    /// A deletion, and the journal that has it; nil if none needs to, because the entry has expired.
-    case delete(journal: Int?)
+    /// A deletion; nil if no journal needs to have it, because the entry has expired.
+    case delete(Deletion?)
 
     var journal: Int? {
       switch self {
       case .put(let put): put.journal
-      case .delete(let journal): journal
+      case .delete(let deletion): deletion?.journal
+      }
+    }
+
+    var revision: UInt64 {
+      switch self {
+      case .put(let put): put.revision
+      case .delete(let deletion): deletion?.revision ?? 0
       }
     }
 
@@ -35,16 +48,16 @@ struct PendingOperations {
   private var deletedKeys = KeyQueue()
   /// The number of operations that each journal still has to keep.
   private var counts: [Int: Int] = [:]
-  /// The journal with the deletion of every key that has no operation here; nil if there is none.
-  private var deletingJournal: Int?
+  /// The deletion of every key that has no operation here; nil if there is none.
+  private var deletionOfAll: Deletion?
 
-  var isEmpty: Bool { operations.isEmpty && deletingJournal == nil }
+  var isEmpty: Bool { operations.isEmpty && deletionOfAll == nil }
 
   /// The number of operations on single keys.
   var count: Int { operations.count }
 
   /// Returns whether any operation in this journal is still needed.
-  func needs(_ journal: Int) -> Bool { counts[journal, default: 0] > 0 || deletingJournal != nil }
+  func needs(_ journal: Int) -> Bool { counts[journal, default: 0] > 0 || deletionOfAll != nil }
 
   /// The puts by their keys, in the order of their journals.
   var puts: [(key: [UInt8], put: Put)] {
@@ -62,7 +75,10 @@ struct PendingOperations {
   }
 
   /// Returns whether the files of a key are out of date.
-  func affects(_ key: [UInt8]) -> Bool { operations[key] != nil || deletingJournal != nil }
+  func affects(_ key: [UInt8]) -> Bool { operations[key] != nil || deletionOfAll != nil }
+
+  /// Returns the revision of the last operation on a key; nil if there is none.
+  func revision(of key: [UInt8]) -> UInt64? { operations[key]?.revision ?? deletionOfAll?.revision }
 
   // MARK: Settling
 
@@ -103,21 +119,23 @@ struct PendingOperations {
 
   // MARK: Adding
 
-  /// Deletes the entry of a key without a pending operation.
-  mutating func deleteUnlessPending(_ key: [UInt8], journal: Int? = nil) {
-    if operations[key] == nil { set(key, .delete(journal: journal)) }
+  /// Deletes the entry of a key without a pending operation, because the entry has expired.
+  mutating func deleteUnlessPending(_ key: [UInt8]) { delete(key, nil) }
+
+  private mutating func delete(_ key: [UInt8], _ deletion: Deletion?) {
+    if operations[key] == nil { set(key, .delete(deletion)) }
   }
 
   /// Turns the deletion of all entries into one deletion for each of the existing keys.
   mutating func expandDeleteAll(_ keys: @autoclosure () -> [[UInt8]]) {
-    guard let journal = deletingJournal else { return }
-    for key in keys() { deleteUnlessPending(key, journal: journal) }
-    deletingJournal = nil
+    guard let deletion = deletionOfAll else { return }
+    for key in keys() { delete(key, deletion) }
+    deletionOfAll = nil
   }
 
   /// Gives a key its own deletion if the deletion of all entries applies to it.
   mutating func expandDeleteAll(of key: [UInt8]) {
-    if let journal = deletingJournal { deleteUnlessPending(key, journal: journal) }
+    if let deletion = deletionOfAll { delete(key, deletion) }
   }
 
   /// - Parameters:
@@ -133,12 +151,12 @@ struct PendingOperations {
         kind: operation.kind == .list ? .list : .single, revision: operation.revision, expiry: operation.expiry,
         journal: journal, value: valueStart..<valueStart + byteCount, checksum: operation.valueChecksum)
       set(key, .put(put))
-    case .delete: set(key, .delete(journal: journal))
+    case .delete: set(key, .delete(Deletion(journal: journal, revision: operation.revision)))
     case .deleteAll:
       operations.removeAll()
       counts.removeAll()
       (putKeys, deletedKeys) = (KeyQueue(), KeyQueue())
-      deletingJournal = journal
+      deletionOfAll = Deletion(journal: journal, revision: operation.revision)
     }
   }
 

@@ -26,7 +26,7 @@ package enum LogCheck {
     package var reason: String
   }
 
-  package struct Report: Sendable, Equatable {
+  package struct Report: Sendable {
     package var segments: [Segment] = []
     /// The expected paths of missing segments; of a long gap, the first few.
     package var missing: [String] = []
@@ -34,10 +34,17 @@ package enum LogCheck {
     fileprivate var manifestPath = ""
     /// The damage of the manifest.
     package var manifestDamage: Damage?
+    /// Why the segments, each of which is intact, aren't a whole log, and the file that shows it.
+    fileprivate var contradiction: (path: String, damage: Damage)?
+    /// The number of lost operations, as far as it is known. The entries that they wrote are older than they were, or
+    /// absent.
+    package var lostOperations = 0
     /// The revision that the log once had, as far as its manifest knows.
     fileprivate var revision: UInt64 = 0
 
-    package var isIntact: Bool { missing.isEmpty && manifestDamage == nil && segments.allSatisfy { $0.damage == nil } }
+    package var isIntact: Bool {
+      missing.isEmpty && manifestDamage == nil && contradiction == nil && segments.allSatisfy { $0.damage == nil }
+    }
   }
 
   /// Reads all segments in a folder.
@@ -84,6 +91,41 @@ package enum LogCheck {
   }
 }
 
+/// Counts what damaged places of a log have lost.
+private struct LossCount {
+  /// The number of bytes of a damaged place that are examined.
+  static let examinedByteCount = 1 << 20
+
+  /// The number of lost operations, as far as it is known.
+  private(set) var count = 0
+  /// What was lost since the last intact record: operations and bytes, which are nil if they are unknown.
+  private var open: (operationCount: Int, byteCount: Int?)?
+  /// The last revision of the intact records.
+  private var lastRevision: UInt64 = 0
+
+  /// Records that bytes are lost, or a file of an unknown size.
+  mutating func add(_ byteCount: Int?, operationCount: Int = 0) {
+    let (operations, bytes) = open ?? (0, 0)
+    open = (operations + operationCount, bytes.flatMap { sum in byteCount.map { sum + $0 } })
+  }
+
+  /// Records that there are intact records, or an intact end of the log.
+  mutating func pass(from first: UInt64, to last: UInt64) {
+    if let (operationCount, byteCount) = open {
+      count += DamagedRecords.lossCount(
+        operationCount, after: lastRevision, before: first, byteCount: byteCount)
+      open = nil
+    }
+    lastRevision = max(lastRevision, last)
+  }
+
+  /// Records the revision that the log once had.
+  mutating func finish(at revision: UInt64, isIntact: Bool) {
+    if !isIntact, revision > lastRevision { add(nil) }
+    pass(from: revision + 1, to: revision)
+  }
+}
+
 /// Reads one segment for a check, beyond damaged places.
 private struct SegmentWalk: ~Copyable {
   /// Called with an intact record that is not a sync mark, and its revision.
@@ -95,6 +137,7 @@ private struct SegmentWalk: ~Copyable {
   private let file: SegmentFile
   private var reader: SegmentReader
   private var segment: LogCheck.Segment
+  private var loss: LossCount
 
   /// Reads all segments in a folder.
   /// - Parameter onRecord: Called with every intact record.
@@ -106,8 +149,10 @@ private struct SegmentWalk: ~Copyable {
     let manifest = try readManifest(folder, &report)
     var next: UInt64 = 1
     var identity = manifest?.identity
+    var (lastRevision, loss): (UInt64, LossCount) = (0, LossCount())
     for number in numbers where number >= next {
       for missing in next..<min(number, next + namedPerGap) { report.missing.append(folder.segmentPath(missing)) }
+      if number > next { loss.add(nil) }
       let path = folder.segmentPath(number)
       let (file, start, byteCount) = try folder.openSegment(path)
       var segment = LogCheck.Segment(path: path, byteCount: byteCount)
@@ -122,17 +167,23 @@ private struct SegmentWalk: ~Copyable {
         }
         if identity == nil { identity = header.identity }
       } catch {
-        segment.damage = .init(offset: 0, reason: error.reason)
+        segment.damage = .init(offset: 0, reason: error.isLaterVersion ? "it \(laterVersionProblem)" : error.reason)
         // The records of a segment without a header may be intact all the same.
         header = try SegmentHeader(
           replacingDamaged: start, of: file, path: path, byteCount: byteCount, identity: identity, number: number)
       }
+      if byteCount > LogConfiguration.maxFileByteCount, segment.damage == nil {
+        segment.damage = .init(
+          offset: LogConfiguration.maxFileByteCount, reason: "the file is larger than any segment")
+      }
+      segment.lastRevision = header.lastRevision
       let found = SegmentFile(path: path, file: file, byteCount: byteCount, header: header)
       next = max(number, header.lastNumber) + 1
-      let isLast = number == numbers.last && next > manifest?.number ?? 0
-      var walk = SegmentWalk(found, segment)
+      let isLast = numbers.allSatisfy { $0 < next } && next > manifest?.number ?? 0
+      var walk = SegmentWalk(found, segment, after: lastRevision, loss)
       unsafe try walk.walk(isLast: isLast, progress, onRecord)
       if isLast, let manifest { walk.checkEnd(manifest, lastRevision: report.segments.map(\.lastRevision).max() ?? 0) }
+      (lastRevision, loss) = (walk.reader.lastRevision, walk.loss)
       if manifest == nil, report.manifestDamage == nil, header.salt != nil {
         report.manifestDamage = .init(offset: 0, reason: "the manifest is missing")
       }
@@ -142,8 +193,24 @@ private struct SegmentWalk: ~Copyable {
       for missing in next...min(manifest.number, next + namedPerGap - 1) {
         report.missing.append(folder.segmentPath(missing))
       }
+      loss.add(nil)
     }
+    let revision = max(report.revision, report.segments.map(\.lastRevision).max() ?? 0)
+    loss.finish(at: revision, isIntact: report.isIntact)
+    report.lostOperations = loss.count
+    if report.isIntact { report.contradiction = try contradiction(in: folder, manifest) }
     return report
+  }
+
+  /// Returns why a server doesn't take the segments, each of which is intact, for a whole log; nil if it does.
+  private static func contradiction(
+    in folder: LogFolder, _ manifest: LogManifest?
+  ) throws(LogError) -> (path: String, damage: LogCheck.Damage)? {
+    do throws(LogError) { _ = try SegmentList(opening: folder, manifest: manifest) } catch {
+      guard case .damaged(let path, let offset, let reason) = error else { throw error }
+      return (path, LogCheck.Damage(offset: offset, reason: reason))
+    }
+    return nil
   }
 
   /// Reads the manifest for a report; nil if there is none or it is damaged.
@@ -156,8 +223,11 @@ private struct SegmentWalk: ~Copyable {
       report.revision = manifest?.revision ?? 0
       return manifest
     } catch {
-      guard case .damaged(_, let offset, let reason) = error else { throw error }
-      report.manifestDamage = .init(offset: offset, reason: reason)
+      switch error {
+      case .damaged(_, let offset, let reason): report.manifestDamage = .init(offset: offset, reason: reason)
+      case .laterVersion: report.manifestDamage = .init(offset: 0, reason: "it \(laterVersionProblem)")
+      case .failed, .noMemory: throw error
+      }
       return nil
     }
   }
@@ -171,12 +241,15 @@ private struct SegmentWalk: ~Copyable {
     else { return }
     segment.damage = .init(offset: segment.intactBytes, reason: shortage)
     (segment.lostBytes, segment.tornBytes) = (segment.lostBytes + segment.tornBytes, 0)
+    loss.add(nil)
   }
 
-  private init(_ file: SegmentFile, _ segment: LogCheck.Segment) {
+  /// - Parameter previous: The last revision of the segments before this one.
+  private init(_ file: SegmentFile, _ segment: LogCheck.Segment, after previous: UInt64, _ loss: LossCount) {
     self.file = file
     self.segment = segment
-    reader = SegmentReader(file, verifiesValues: true)
+    self.loss = loss
+    reader = SegmentReader(file, verifiesValues: true, after: previous)
   }
 
   private mutating func walk(isLast: Bool, _ progress: (Int) -> Void, _ onRecord: RecordBody?) throws(LogError) {
@@ -188,6 +261,7 @@ private struct SegmentWalk: ~Copyable {
       if case .sealed(let trailer) = reader.state {
         segment.isSealed = true
         segment.lastRevision = max(segment.lastRevision, trailer.lastRevision)
+        loss.pass(from: trailer.lastRevision + 1, to: trailer.lastRevision)
         return
       }
       let tail = try reader.tornTail()
@@ -198,12 +272,25 @@ private struct SegmentWalk: ~Copyable {
       var reason = "the segment doesn't end as it should"
       if case .damaged(let description) = reader.state { reason = description }
       if segment.damage == nil { segment.damage = .init(offset: end, reason: reason) }
-      guard tail.byteCount > 0, try reader.resumeAfterDamage() else {
-        segment.lostBytes += tail.byteCount
-        return
-      }
-      segment.lostBytes += reader.end - end
+      let frameEnd = reader.frameEnd
+      var canResume = false
+      if tail.byteCount > 0 { canResume = try reader.resumeAfterDamage() }
+      let byteCount = canResume ? reader.end - end : tail.byteCount
+      segment.lostBytes += byteCount
+      try addLoss(end..<end + byteCount, frameEnd: frameEnd)
+      if !canResume { return }
     }
+  }
+
+  private mutating func addLoss(_ range: Range<Int>, frameEnd: Int) throws(LogError) {
+    let bytes = try LogError.wrapping(segment.path) { () throws(SystemError) in
+      try file.file.bytes(at: range.lowerBound, count: min(range.count, LossCount.examinedByteCount))
+    }
+    let operationCount = unsafe bytes.withBytes { bytes in
+      unsafe DamagedRecords.operationCount(
+        in: bytes, frameEnd: frameEnd - range.lowerBound, headerByteCount: LogFrame.byteCount)
+    }
+    loss.add(range.count, operationCount: operationCount)
   }
 
   private mutating func readChunks(_ progress: (Int) -> Void, _ onRecord: RecordBody?) throws(LogError) {
@@ -211,9 +298,13 @@ private struct SegmentWalk: ~Copyable {
       let chunk = try reader.next()
       if chunk.isEmpty { return }
       progress(chunk.byteCount(upTo: reader.end))
+      var (marks, first): (Int, UInt64?) = (0, nil)
+      let records = chunk.visit { operation, revision, _ in
+        marks += operation.kind == SyncMark.kind ? 1 : 0
+        first = first ?? revision
+      }
+      loss.pass(from: first ?? reader.lastRevision, to: reader.lastRevision)
       guard let onRecord = unsafe onRecord else {
-        var marks = 0
-        let records = chunk.visit { operation, _, _ in marks += operation.kind == SyncMark.kind ? 1 : 0 }
         segment.records += records - marks
         continue
       }
@@ -268,6 +359,9 @@ extension StoreReport.Files {
       }
     }
     for path in log.missing { add(.init(path: path, offset: nil, reason: "the segment is missing")) }
+    if let (path, found) = log.contradiction {
+      add(.init(path: path, offset: found.offset, reason: found.reason))
+    }
     if let found = log.manifestDamage {
       add(.init(path: log.manifestPath, offset: found.offset, reason: found.reason))
     }

@@ -45,6 +45,8 @@ package struct LogRecovery: Sendable, Equatable {
 package enum LogError: Error, Equatable, Sendable {
   /// A file is not what was written: which file, from which byte on, and what is wrong.
   case damaged(path: String, offset: Int, reason: String)
+  /// A later version of this program has written the file.
+  case laterVersion(path: String)
   /// A call failed.
   case failed(path: String, SystemError)
   /// The entries don't fit into memory.
@@ -58,10 +60,16 @@ package enum LogError: Error, Equatable, Sendable {
   }
 }
 
+/// What is wrong with a file whose version no program of this version has written.
+let laterVersionProblem =
+  "was written by a later version of larder, or its version is damaged; nothing was changed, so use that version"
+
 extension LogError: FileEngineError {
+  var isLaterVersion: Bool { if case .laterVersion = self { true } else { false } }
+
   var path: String? {
     switch self {
-    case .damaged(let path, _, _), .failed(let path, _): path
+    case .damaged(let path, _, _), .laterVersion(let path), .failed(let path, _): path
     case .noMemory: nil
     }
   }
@@ -72,6 +80,7 @@ extension LogError: CustomStringConvertible {
     switch self {
     case .damaged(let path, let offset, let reason):
       "\(path) is damaged at byte \(offset): \(reason); run \"larder check\" to see what is intact"
+    case .laterVersion(let path): "\(path) \(laterVersionProblem)"
     case .failed(let path, let error): "\(path): \(error)"
     case .noMemory(let error): "\(error)"
     }

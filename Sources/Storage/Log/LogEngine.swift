@@ -139,7 +139,6 @@ extension LogEngine {
       // A process may have died after naming a file and before the name was on disk.
       let openFolder = try files.openFolder(path)
       try openFolder.sync()
-      try folder.removeLeftovers()
       return openFolder
     }
     let reserve = try LogError.wrapping(folder.reservePath) { () throws(SystemError) in
@@ -147,8 +146,9 @@ extension LogEngine {
     }
     let manifest = try ManifestFile.open(in: folder, for: .writing)
     let list = try SegmentList(opening: folder, manifest: manifest?.manifest)
-    if manifest == nil, list.segments.contains(where: { $0.header.salt != nil }) {
-      throw .damaged(path: folder.manifestPath, offset: 0, reason: "the manifest is missing")
+    try LogError.wrapping(path) { () throws(SystemError) in
+      try folder.removeLeftovers()
+      if !list.replacedPaths.isEmpty { try folder.removeSegments(list.replacedPaths) }
     }
     var recovery = LogRecovery()
     var replay = LogReplay(now: now)
@@ -271,6 +271,18 @@ extension LogEngine: FileEngine {
     return (engine, [remark])
   }
 
+  static func checkVersion(in path: String, on files: any FileSystem) throws {
+    let folder = LogFolder(files: files, path: path)
+    _ = try ManifestFile.open(in: folder, for: .reading)
+    for number in try folder.segmentNumbers() {
+      let path = folder.segmentPath(number)
+      let start = try folder.openSegment(path).start
+      do throws(SegmentHeader.DecodingError) { _ = try SegmentHeader.decode(start) } catch {
+        throw error.logError(path)
+      }
+    }
+  }
+
   static func recognizes(fileNames: [String]) -> Bool {
     fileNames.contains { $0.hasSuffix(".log") || $0 == ManifestFile.name }
   }
@@ -287,7 +299,9 @@ extension LogEngine: FileEngine {
     let (report, records) = try LogCheck.salvage(path, to: target, files: files, progress: progress)
     let lostByteCount = report.segments.reduce(0) { $0 + $1.lostBytes }
     return (
-      StoreReport.Files(report), .init(copied: records, lostBytes: lostByteCount, lostFiles: report.missing.count)
+      StoreReport.Files(report),
+      .init(
+        copied: records, lostBytes: lostByteCount, lostEntries: report.lostOperations, lostFiles: report.missing.count)
     )
   }
 }

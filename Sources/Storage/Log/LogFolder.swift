@@ -100,17 +100,19 @@ struct SegmentList {
   private(set) var segments: [SegmentFile] = []
   /// The approximate number of records.
   private(set) var estimatedRecordCount = 0
+  /// The segments that a merged one has replaced, and that a crash has left.
+  private(set) var replacedPaths: [String] = []
 
-  /// Opens the segments of a folder, and removes those that a merged one has replaced.
+  /// Opens the segments of a folder, and changes nothing.
   /// - Parameter manifest: The log's manifest; nil if it has none.
+  /// - Throws: `damaged` if the segments aren't those of a whole log.
   init(opening folder: LogFolder, manifest: LogManifest? = nil) throws(LogError) {
     let numbers = try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.segmentNumbers() }
-    var replaced: [String] = []
     for number in numbers {
       let path = folder.segmentPath(number)
       if let last = segments.last?.header.lastNumber, number <= last {
         // It was merged into the previous one, and a crash came before it was removed.
-        replaced.append(path)
+        replacedPaths.append(path)
         continue
       }
       let expected = (segments.last?.header.lastNumber ?? 0) + 1
@@ -119,9 +121,10 @@ struct SegmentList {
       }
       try add(path, number: number, folder)
     }
-    if let manifest { try check(manifest, folder) }
-    if !replaced.isEmpty {
-      try LogError.wrapping(folder.path) { () throws(SystemError) in try folder.removeSegments(replaced) }
+    if let manifest {
+      try check(manifest, folder)
+    } else if segments.contains(where: { $0.header.salt != nil }) {
+      throw .damaged(path: folder.manifestPath, offset: 0, reason: "the manifest is missing")
     }
     estimatedRecordCount = try estimateRecordCount()
   }
@@ -139,9 +142,7 @@ struct SegmentList {
   private mutating func add(_ path: String, number: UInt64, _ folder: LogFolder) throws(LogError) {
     let (file, start, byteCount) = try folder.openSegment(path)
     let header: SegmentHeader
-    do throws(SegmentHeader.DecodingError) { header = try .decode(start) } catch {
-      throw .damaged(path: path, offset: 0, reason: error.reason)
-    }
+    do throws(SegmentHeader.DecodingError) { header = try .decode(start) } catch { throw error.logError(path) }
     guard header.number == number else {
       throw .damaged(path: path, offset: 24, reason: "the file is named for segment \(number) but is \(header.number)")
     }

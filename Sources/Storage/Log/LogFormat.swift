@@ -9,8 +9,8 @@ struct SegmentHeader: Equatable, Sendable {
   /// The size of a header in version 1, which has no salt.
   private static let oldByteCount = 64
   private static let oldVersion: UInt16 = 1
-  /// The valid numbers. No log ever reaches the last one, so there is always a next.
-  static let numbers = 1...UInt64(Int64.max)
+  /// The valid numbers.
+  static let numbers: ClosedRange<UInt64> = 1...(1 << 62 - 1)
   private static let magic: [UInt8] = Array("LARDRLOG".utf8)
   private static let checksumRange = 12..<16
 
@@ -62,6 +62,12 @@ struct SegmentHeader: Equatable, Sendable {
   /// Why bytes are not a header.
   struct DecodingError: Error {
     let reason: String
+    /// Whether a later version of this program has written them.
+    var isLaterVersion = false
+
+    func logError(_ path: String) -> LogError {
+      isLaterVersion ? .laterVersion(path: path) : .damaged(path: path, offset: 0, reason: reason)
+    }
   }
 
   /// Decodes the header at the beginning of a file.
@@ -72,7 +78,8 @@ struct SegmentHeader: Equatable, Sendable {
     let found = start.integer(at: 8, as: UInt16.self)
     guard found == version || found == oldVersion else {
       throw DecodingError(
-        reason: "the format has version \(found), but this program only knows versions \(oldVersion) and \(version)")
+        reason: "the format has version \(found), but this program only knows versions \(oldVersion) and \(version)",
+        isLaterVersion: found > version)
     }
     let bytes = Array(start.prefix(found == version ? byteCount : oldByteCount))
     guard found == oldVersion || bytes.count == byteCount else {
@@ -88,7 +95,8 @@ struct SegmentHeader: Equatable, Sendable {
       lastRevision: fields[4], sweptRevision: fields[5],
       salt: found == version ? bytes.integer(at: oldByteCount, as: UInt64.self) : nil)
     guard header.lastNumber >= header.number, header.lastNumber <= numbers.upperBound,
-      max(header.firstRevision, header.lastRevision) <= CommitBuffer.revisions.upperBound, header.secret & 1 == 1
+      header.firstRevision <= CommitBuffer.revisions.upperBound + 1,
+      header.lastRevision <= CommitBuffer.revisions.upperBound, header.secret & 1 == 1
     else { throw DecodingError(reason: "the header contradicts itself") }
     return header
   }

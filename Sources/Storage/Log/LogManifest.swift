@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 
 /// What is known about the end of a log outside of its segments: `Protocol/log-format.md`, section 5.
@@ -30,6 +31,12 @@ struct LogManifest: Equatable, Sendable {
       (next.number, next.end) = segment
     }
     return next
+  }
+
+  /// Whether a log that has used up no numbers can have this manifest. No other is ever written.
+  fileprivate var isValid: Bool {
+    sequence < 1 << 62 && number <= SegmentHeader.numbers.upperBound
+      && revision <= CommitBuffer.revisions.upperBound
   }
 
   /// Returns what is missing from a log, if anything is.
@@ -80,6 +87,7 @@ struct ManifestFile {
       return (file, try file.bytes(at: 0, count: 2 * copyByteCount))
     }
     guard let file else { return nil }
+    if isOfLaterVersion(bytes) { throw .laterVersion(path: folder.manifestPath) }
     let copies = [0, copyByteCount].compactMap { decode(bytes, at: $0) }
     guard let newest = copies.max(by: { $0.sequence < $1.sequence }) else {
       throw .damaged(path: folder.manifestPath, offset: 0, reason: "neither copy of the manifest is valid")
@@ -123,6 +131,7 @@ struct ManifestFile {
     // The parity is the copy. A copy that may be the only one on disk isn't overwritten.
     let isOnlyOne = durable.map { $0.sequence == next.sequence } ?? true
     next.sequence += isOnlyOne ? 1 : 2
+    guard next.isValid else { throw SystemError("the manifest's numbers are used up", errno: EOVERFLOW) }
     try file.write(Self.encode(next), at: Int(next.sequence % 2) * Self.copyByteCount)
     self.manifest = next
   }
@@ -140,14 +149,25 @@ struct ManifestFile {
     return bytes
   }
 
+  /// Returns whether a manifest was written by a later version of the format, whose copies have their version and their
+  /// checksum in the same places. A copy without a valid checksum may be one, unless another copy is valid.
+  private static func isOfLaterVersion(_ bytes: [UInt8]) -> Bool {
+    let later = [0, copyByteCount].map { Array(bytes.dropFirst($0).prefix(fieldsByteCount)) }.filter { copy in
+      copy.count == fieldsByteCount && copy.starts(with: magic) && copy.integer(at: 8, as: UInt16.self) > version
+    }
+    let isCertain = later.contains { copy in
+      copy.checksum(excluding: checksumRange) == copy.integer(at: checksumRange.lowerBound, as: UInt32.self)
+    }
+    return isCertain || !later.isEmpty && [0, copyByteCount].allSatisfy { decode(bytes, at: $0) == nil }
+  }
+
   private static func decode(_ bytes: [UInt8], at offset: Int) -> LogManifest? {
     guard bytes.count >= offset + fieldsByteCount else { return nil }
     let copy = Array(bytes[offset..<offset + fieldsByteCount])
     let fields = (0..<5).map { copy.integer(at: 16 + 8 * $0, as: UInt64.self) }
-    // None of these ever reaches a value without a next one.
-    guard [fields[0], fields[2], fields[3], fields[4]].allSatisfy({ $0 < UInt64(Int64.max) }) else { return nil }
+    guard fields[3] <= UInt64(LogConfiguration.maxFileByteCount) else { return nil }
     var manifest = LogManifest(identity: fields[1], number: fields[2], end: Int(fields[3]), revision: fields[4])
     manifest.sequence = fields[0]
-    return encode(manifest) == copy ? manifest : nil
+    return manifest.isValid && encode(manifest) == copy ? manifest : nil
   }
 }

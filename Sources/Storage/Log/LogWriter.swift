@@ -268,6 +268,9 @@ struct LogWriter {
     try seal()
     guard let prepared else { preconditionFailure("no segment was prepared") }
     guard var manifest else { preconditionFailure("space was reserved without a manifest") }
+    guard SegmentHeader.numbers.contains(nextNumber) else {
+      throw .failed("the log has used up the numbers of segments (\(folder.path))")
+    }
     let salt = configuration.makeSalt()
     let header = SegmentHeader(
       identity: identity, number: nextNumber, lastNumber: nextNumber, firstRevision: lastRevision + 1, salt: salt)

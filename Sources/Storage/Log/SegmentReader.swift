@@ -28,7 +28,7 @@ struct SegmentReader: ~Copyable {
   /// The end of the last chunk, and so of the verified part.
   private(set) var end: Int
   /// The end of the current frame, unless the segment was sealed in it; in version 1, which has no frames, never.
-  private var frameEnd: Int
+  private(set) var frameEnd: Int
   /// The end of the damaged record if its checksum is correct, so that only its contents are damaged; nil if the end is
   /// unknown.
   private var damageEnd: Int?

@@ -118,9 +118,16 @@ struct ChangeRecorder: ~Copyable {
 extension EntryMap {
   /// Checks that there is space for a commit with `operations` operations and `bytes` bytes of keys and values.
   /// - Parameter isRemoval: Whether the commit has no puts. On a full disk, there may be space for only such commits.
-  /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`.
+  /// - Throws: `revisionsUsedUp`, `readOnly`, `diskFull` or `diskTooSlow`.
   @inline(__always)
   package func checkCommit(operations: Int, bytes: Int, isRemoval: Bool = false) throws(StorageError) {
+    try checkOperation(count: operations, bytes: bytes, revision: revision + 1, isRemoval: isRemoval)
+  }
+
+  /// Checks that there is space for operations of a commit with that revision.
+  @inline(__always)
+  func checkOperation(count operations: Int = 1, bytes: Int, revision: UInt64, isRemoval: Bool) throws(StorageError) {
+    guard revision <= CommitBuffer.revisions.upperBound else { throw .revisionsUsedUp }
     guard changes.recordsCommits else { return }
     try changes.checkCommit(operations: operations, bytes: bytes, isRemoval: isRemoval)
   }

@@ -2,7 +2,8 @@ extension EntryMap {
   /// Reserves memory for `records` puts with `bytes` bytes of keys and values in all: for their records and their
   /// places in the order.
   ///
-  /// - Throws: `storeDropped`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed.
+  /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing
+  ///   changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
     guard !isDropped else { throw .storeDropped }
     try checkCommit(operations: records, bytes: bytes)
@@ -45,7 +46,7 @@ extension EntryMap {
   ///   - memory: The memory that a value of 32 KiB or more is in, which the map then shares instead of copying it; nil
   ///     if the value has to be copied.
   ///   - evictions: How many times entries have been evicted for this write because the process is at its memory limit.
-  /// - Throws: `storeDropped`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed. After
+  /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed. After
   ///   `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of the hash index.
   package mutating func put(
     _ rawKey: RawSpan, _ rawValue: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
@@ -54,7 +55,7 @@ extension EntryMap {
     let key = Key(rawKey)
     precondition(Key.lengths.contains(key.count) && rawValue.byteCount <= Int32.max, "a key or value beyond the limits")
     precondition(revision > 0, "revisions begin at 1")
-    try checkCommit(operations: 1, bytes: key.count + rawValue.byteCount)
+    try checkOperation(bytes: key.count + rawValue.byteCount, revision: revision, isRemoval: false)
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
     let units = Record.units(keyLength: key.count, valueLength: rawValue.byteCount, hasExpiry: expiry != 0)
@@ -157,7 +158,7 @@ extension EntryMap {
     let hash = hashIndex.hash(key)
     let handle = find(key, hash: hash)
     guard handle != 0, !record(handle).isExpired(at: now) else { return false }
-    try checkCommit(operations: 1, bytes: key.count, isRemoval: true)
+    try checkOperation(bytes: key.count, revision: revision, isRemoval: true)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
     writtenCount &+= 1

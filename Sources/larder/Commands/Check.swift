@@ -14,7 +14,8 @@ struct Check: ParsableCommand {
 
       With --salvage, copies everything intact to a new data directory OUT that larderd can start with. OUT is named \
       OUT.unfinished until it is complete. The lines of JSON then also report what was "copied" and, as far as known, \
-      what was lost: "lostBytes" of a log's files, "lostEntries" of a directory store, missing "lostFiles".
+      what was lost: "lostBytes" of a log's files, missing "lostFiles", and "lostEntries", the number of writes and \
+      deletions that are lost, so that entries are older than they were, absent, or there again.
 
       Example: larder check /var/lib/larder
       Example: larder check /var/lib/larder --salvage /var/lib/larder.salvaged

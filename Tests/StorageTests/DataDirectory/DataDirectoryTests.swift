@@ -92,6 +92,84 @@ import Testing
     _ = first.path
   }
 
+  @Test func `a second owner is refused even if the lock file was removed`() throws {
+    let first = try DataDirectory.open(path)
+    try LocalFileSystem().remove(path + "/lock")
+    #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.open(path) }
+    #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.openUnchanged(path) }
+    #expect(try LocalFileSystem().kind(of: path + "/lock") == nil)
+    first.close()
+    _ = try DataDirectory.open(path)
+  }
+
+  @Test(arguments: ["files/manifest", "files/0000000001.log", "store"])
+  func `if a later version has written one store, nothing is changed`(file: String) throws {
+    let names = try ["a", "b"].map(StoreName.init)
+    do {
+      let data = try DataDirectory.open(path)
+      for name in names {
+        let description = StoreDescription(name: name, engine: .log)
+        try data.create(description)
+        let store = try Store.open(description, in: data).store
+        try store.putWhenThereIsSpace("key".bytes, [1])
+        store.close()
+      }
+      data.close()
+    }
+    var bytes = try folder.contents("data/stores/b/\(file)")
+    if file == "store" {
+      bytes[13] = UInt8(ascii: "2")
+    } else {
+      for copy in [0, 512] where copy + 8 < bytes.count { bytes[copy + 8] = 9 }
+    }
+    try folder.put("data/stores/b/\(file)", bytes)
+    try LocalFileSystem().createFolder(path + "/stores/.dropped-1")
+    let before = try LocalFileSystem().list(path + "/stores").sorted()
+    #expect {
+      _ = try DataDirectory.open(path)
+    } throws: { error in
+      "\(error)".contains("data/stores/b/\(file)") && "\(error)".contains("later version")
+    }
+    #expect(try LocalFileSystem().list(path + "/stores").sorted() == before)
+  }
+
+  @Test(arguments: [EngineKind.log, .directory])
+  func `a store that has used up its revisions refuses writes, and can be opened again`(engine: EngineKind) throws {
+    let name = try StoreName("old")
+    let description = StoreDescription(name: name, engine: engine)
+    let last = CommitBuffer.revisions.upperBound
+    for round in 0..<3 {
+      let data = try DataDirectory.open(path)
+      if round == 0 { try data.create(description) }
+      let store = try Store.open(description, in: data).store
+      if round == 0 {
+        try store.access { map throws(StorageError) in
+          let key = "last".bytes
+          unsafe try map.put(key.span.bytes, key.span.bytes, revision: last - 1)
+          unsafe try map.put(key.span.bytes, key.span.bytes, revision: last)
+        }
+        store.commitWriter?.wake()
+      }
+      store.access { map in
+        let key = "last".bytes
+        #expect(map.revision == last)
+        #expect(throws: StorageError.revisionsUsedUp) {
+          unsafe try map.put(key.span.bytes, key.span.bytes, revision: map.revision + 1)
+        }
+        #expect(throws: StorageError.revisionsUsedUp) {
+          unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+        }
+        #expect(throws: StorageError.revisionsUsedUp) { try map.deleteAll(now: 0) }
+        #expect(throws: StorageError.revisionsUsedUp) { try map.reserve(records: 1, bytes: 10) }
+        #expect(map.order.count == 1)
+      }
+      store.close()
+      data.close()
+    }
+    let check = try DataDirectoryCheck(path)
+    #expect(check.check(check.stores[0]) { _ in }.isIntact)
+  }
+
   @Test func `another process is refused with the process id until the owner ends`() throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     let owner = Process()

@@ -243,7 +243,6 @@ struct DirectoryCheckTests {
     try run.write()
     // The files are written, and the journal is still there.
     while try run.entryNames().count < 3 { _ = try run.step() }
-    let expected = run.model.entries
     run.put("b".bytes, [3])
     try run.write()
     var journal = try folder.contents(".journal-1")
@@ -257,12 +256,135 @@ struct DirectoryCheckTests {
         .damaged(offset: damaged, reason: "a frame is invalid, but a later one is valid")
       ]
     )
-    #expect(report.entries == 2)
+    #expect(report.entries == 3 && report.lostEntryCount == 0)
     #expect(try Self.check(folder) == report)
     var map = EntryMap()
     let (_, found) = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
     #expect(found.isClean)
-    #expect(try DirectoryRun.entries(of: &map) == expected)
+    #expect(try DirectoryRun.entries(of: &map) == run.model.entries)
+  }
+
+  @Test(arguments: ["first frame", "later frame", "missing journal", "newest copy of the list"])
+  func `after damage, salvage loses only what was there, and says how much`(place: String) throws {
+    let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
+    var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
+    for number in 0..<110 {
+      run.put("key \(number)".bytes, [UInt8](repeating: 1, count: 50))
+      try run.write()
+    }
+    try run.performMaintenance()
+    try run.reopen()
+    // The journals have newer values of most entries than the files, and ten that have no files.
+    for number in 7..<120 {
+      run.put("key \(number)".bytes, [UInt8](repeating: 2, count: 50))
+      try run.write()
+    }
+    let list = try #require(JournalList(in: try folder.contents(Journal.listName)))
+    try #require(list.numbers.count > 1)
+    let journal = Journal.name(list.numbers.lowerBound)
+    var name = journal
+    var (offset, lost) = (Journal.start + 40, 1)
+    switch place {
+    case "newest copy of the list":
+      (name, lost) = (Journal.listName, 0)
+      offset = list.copy.offset + 20
+    case "later frame": offset = Journal.start + 300
+    default: break
+    }
+    if place == "missing journal" {
+      let bytes = try folder.contents(journal)
+      let header = try #require(JournalHeader(in: bytes, number: list.numbers.lowerBound))
+      (offset, lost) = (Journal.start, 0)
+      while let frame = JournalFrame(in: bytes, at: offset, of: header) { (offset, lost) = (frame.end, lost + 1) }
+      try #require(lost > 5)
+      try LocalFileSystem().remove(folder.file(journal))
+    } else {
+      var bytes = try folder.contents(name)
+      bytes[offset] ^= 1
+      try folder.put(name, bytes)
+    }
+    let report = try DirectoryCheck.salvage(folder.path, to: copy.path, on: LocalFileSystem())
+    // The other copy of the list differs only in an empty journal.
+    if lost > 0 {
+      #expect(!report.isClean)
+      #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+    }
+    var map = EntryMap()
+    _ = try DirectoryEngine.open(copy.path, on: LocalFileSystem(), into: &map, at: DirectoryRun.now)
+    let entries = try DirectoryRun.entries(of: &map)
+    let differing = run.model.entries.count { entries[$0.key] != $0.value }
+    #expect(report.lostEntryCount == differing && differing <= lost, "\(differing), not \(report.lostEntryCount)")
+    #expect(differing > 0 || lost == 0)
+  }
+
+  @Test func `a key that is not UTF-8 and a malformed list are damage at their files`() throws {
+    let folder = try TemporaryFolder()
+    var run = try Self.store(folder)
+    func put(_ key: [UInt8], _ value: [UInt8], isList: Bool) throws -> String {
+      let name = EntryName(of: key)
+      let version = unsafe value.withUnsafeBytes { value in
+        unsafe EntryVersion(of: name, isList: isList, revision: 2, expiry: 0, value: value)
+      }
+      try folder.put(version.fileName(name), value)
+      return version.fileName(name)
+    }
+    let names = [
+      try put([0x78, 0xFF], "value".bytes, isList: false), try put("list".bytes, [9, 0, 0, 0, 1], isList: true),
+      try put("list2".bytes, [1], isList: true),
+    ]
+    _ = try put("whole".bytes, [1, 0, 0, 0, 1], isList: true)
+    let report = try Self.check(folder)
+    #expect(Set(report.issues.map(\.name)) == Set(names) && report.lostEntryCount == 3 && report.entries == 4)
+    #expect(report.issues.allSatisfy { if case .invalid = $0.kind { true } else { false } })
+    var files = StoreReport("files", engine: .directory, damage: nil)
+    files.add(StoreReport.Files(report, in: folder.path))
+    #expect(files.damage.count == 3)
+    run.model.entries["whole".bytes] = .init(kind: .list, revision: 2, expiry: 0, value: [1, 0, 0, 0, 1])
+    try run.reopen()
+    run.put("list".bytes, "fine".bytes)
+    try run.write()
+    try run.reopen()
+    #expect(run.report.issues.count == 2)
+  }
+
+  @Test func `a journal with a key that is not UTF-8 is refused`() throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put([0xFF], [])
+    try run.write()
+    #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+    #expect(try !Self.check(folder).isClean)
+  }
+
+  @Test func `a list that claims two billion journals takes no memory`() throws {
+    let folder = try TemporaryFolder()
+    _ = try Self.store(folder)
+    for upper in [1 << 30 - 1, 1 << 31 - 1, 1 << 62] {
+      var copy = Array(JournalList(numbers: 1..<upper, revision: 3).copy.bytes)
+      copy += [UInt8](repeating: 0, count: 512 - copy.count)
+      try folder.put(".journal", copy + copy)
+      #expect(throws: DirectoryError.self) { _ = try DirectoryRun(folder) }
+      #expect(try Self.check(folder).entries == 3)
+    }
+  }
+
+  @Test(arguments: [".journal", ".journal-1"]) func `what a later version has written is refused and left alone`(
+    name: String
+  ) throws {
+    let folder = try TemporaryFolder()
+    var run = try DirectoryRun(folder)
+    run.put("a".bytes, [1])
+    try run.write()
+    var bytes = try folder.contents(name)
+    for copy in [0, 512] { bytes[copy + 7] = UInt8(ascii: "4") }
+    try folder.put(name, bytes)
+    let before = try folder.names().sorted()
+    #expect(throws: DirectoryError.laterVersion(path: folder.file(name))) { _ = try DirectoryRun(folder) }
+    #expect(throws: DirectoryError.self) {
+      try DirectoryEngine.checkVersion(in: folder.path, on: LocalFileSystem())
+    }
+    #expect(try folder.names().sorted() == before && folder.contents(name) == bytes)
+    #expect(try Self.check(folder).issues.map(\.kind) == [.laterVersion])
   }
 
   @Test(arguments: ["missing", "damaged", "old", "older", "missing, while a journal was made"])

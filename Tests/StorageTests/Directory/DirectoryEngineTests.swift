@@ -23,7 +23,7 @@ import Testing
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("user:1".bytes, "{\"name\":\"Ann\"}".bytes)
-    run.put("list".bytes, [1, 0, 0, 0, 0x61], kind: .list, expiry: DirectoryRun.now.wall + 1)
+    run.put("list".bytes, [0x61], kind: .list, expiry: DirectoryRun.now.wall + 1)
     run.put("empty".bytes, [])
     try run.write()
     try run.performMaintenance()

@@ -54,7 +54,7 @@ struct DirectoryForgeryTests {
   private static func frame(_ log: JournalUnderTest, at offset: Int, salt: UInt64) -> [UInt8] {
     var commits = CommitBuffer()
     unsafe "b".bytes.withBytes { key in
-      unsafe commits.put(key, key, kind: .single, expiry: 0, revision: log.lastRevision + 1)
+      unsafe commits.put(key, key, kind: .single, expiry: 0, revision: log.lastRevision + 1 + UInt64(offset - log.end))
     }
     commits.seal()
     // A client can compute the position, too.

@@ -53,12 +53,14 @@ struct DirectoryRun: ~Copyable {
 
   /// Adds a put to the outstanding commits.
   /// - Parameters:
+  ///   - value: The value, or the only element of a list.
   ///   - expiry: The expiry on the wall clock.
   ///   - sameRevision: Whether the put belongs to the same write as the previous operation.
   mutating func put(
     _ key: [UInt8], _ value: [UInt8], kind: EntryKind = .single, expiry: UInt64 = 0, sameRevision: Bool = false
   ) {
     if !sameRevision { model.revision += 1 }
+    let value = kind == .list ? value.asOnlyElement : value
     model.entries[key] = .init(kind: kind, revision: model.revision, expiry: expiry, value: value)
     let revision = model.revision
     unsafe key.withBytes { key in
