@@ -71,7 +71,7 @@ struct EntryFileIndex {
   func hasSameVersion(as other: EntryFileIndex) -> Bool { version == other.version }
 
   /// The revision of the next change; nil if all revisions are used up.
-  var nextRevision: UInt64? { maxRevision < .max ? maxRevision + 1 : nil }
+  var nextRevision: UInt64? { maxRevision < EntryVersion.revisions.upperBound ? maxRevision + 1 : nil }
 
   subscript(key: EntryKey) -> Files? { files[key] }
 
@@ -110,7 +110,8 @@ extension SharedDirectory {
 
   /// Returns the key of a name that is a digest; nil if the file that should contain the key doesn't.
   func key(of name: EntryName) throws -> [UInt8]? {
-    guard let bytes = try bytes(of: name.keyFileName).map(Array.init), bytes.count <= maxKeyBytes else {
+    // One byte more than the maximum reveals that the file is too long.
+    guard let bytes = try bytes(of: name.keyFileName, at: 0, count: maxKeyBytes + 1), bytes.count <= maxKeyBytes else {
       return nil
     }
     return EntryName(of: bytes) == name ? bytes : nil

@@ -178,11 +178,20 @@ struct SharedDirectory: Sendable {
     }
   }
 
+  /// The size of the largest file that can be an entry's.
+  private static let maxFileByteCount = Int(Int32.max)
+
   /// Returns the bytes of a file; nil if there is no such file.
+  /// - Throws: `DataSourceError.dataSerialization` for a file that is larger than any entry's. It may take no space on
+  ///   the disk, but it would take memory.
   func bytes(of name: String) throws -> Data? {
     guard let file = try open(name) else { return nil }
     return try attempting("read", name) {
-      var bytes = Data(count: try file.byteCount())
+      let byteCount = try file.byteCount()
+      guard byteCount <= Self.maxFileByteCount else {
+        throw DataSourceError(.dataSerialization, "\(path(of: name)) is damaged: it is larger than any entry")
+      }
+      var bytes = Data(count: byteCount)
       let count = try unsafe bytes.withUnsafeMutableBytes { try unsafe file.read(at: 0, into: $0) }
       return count == bytes.count ? bytes : bytes.prefix(count)
     }

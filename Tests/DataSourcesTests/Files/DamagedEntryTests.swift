@@ -46,6 +46,19 @@ import Testing
     #expect(try await lenient.getAll(["a", "b"]) == ["one", "new"])
   }
 
+  @Test func `a file that claims to be large is damaged, and takes no memory`() async throws {
+    let name = try #require(try directory.subpaths().first { $0.hasPrefix("regular/b@") })
+    #expect(unsafe truncate(directory.file(name), 1 << 40) == 0)
+    #expect(await failure { try await strict.get("b") } == .dataSerialization)
+    #expect(try await lenient.getAll(AllObjectsQuery()) == ["one", "three"])
+  }
+
+  @Test func `a directory that has used up its revisions can be read and not written`() async throws {
+    try directory.put("regular/.lock", Array("revision \(Int64.max - 1)\n".utf8))
+    #expect(await failure { try await strict.put("new", forId: "a") } == .failed)
+    #expect(try await strict.get("a") == "one")
+  }
+
   @Test func `an entry of another type is damaged, too`() async throws {
     let other = try TemporaryFolder()
     try await DeviceStorageDataSource<Int>(directory: other.url).put(7, forId: "n")
