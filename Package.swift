@@ -212,7 +212,7 @@ let package = Package(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "DataSourceFutures", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder",
-        "LarderTesting", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
+        "LarderTesting", "EntryFiles", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
         "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],

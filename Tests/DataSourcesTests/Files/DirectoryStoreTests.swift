@@ -1,4 +1,5 @@
 import DataSources
+import EntryFiles
 import Foundation
 import Platform
 import Storage
@@ -119,7 +120,12 @@ import Testing
 
   @Test(arguments: [[1, 0, 0, 0], [0, 0], [255, 255, 255, 255, 1]] as [[UInt8]])
   func `a list with wrong sizes is an error`(_ content: [UInt8]) async throws {
-    try put([("a", content, true)], settles: true)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let name = EntryName(of: Array("a".utf8))
+    let version = unsafe content.withUnsafeBytes { content in
+      unsafe EntryVersion(of: name, isList: true, revision: 1, expiry: 0, value: content)
+    }
+    try temporary.put("regular/" + version.fileName(name), content)
     #expect(await failure { try await source.getAll("a") } == .dataSerialization)
   }
 }
