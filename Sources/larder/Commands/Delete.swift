@@ -49,7 +49,7 @@ struct Delete: AsyncParsableCommand {
     ].filter(\.0).map(\.1)
     guard choices.count < 2 else { throw ValidationError("\(choices[0]) and \(choices[1]) can't be combined") }
     if choices.isEmpty { try keys.requireKeys(or: ", --where, --prefix, --from, --to, --match or --all") }
-    if selector == nil { try batches.requireNone() }
+    if condition == nil { try batches.requireNone() }
     guard keys.isEmpty || !dryRun else { throw ValidationError("--dry-run can't be combined with keys") }
   }
 
