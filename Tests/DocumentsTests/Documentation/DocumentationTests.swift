@@ -196,8 +196,9 @@ import Testing
     #expect(
       try limits("Selectors") == [
         SelectorParser.maxByteCount, SelectorParser.maxDepth, SelectorParser.maxNodeCount,
-        SelectorParser.maxOperandCount, SelectorParser.maxRegularExpressionCount, LikePattern.maxByteCount,
-        SelectorParser.maxNameCount, SelectorParser.maxPathByteCount, SortField.maxCount, FieldPath.maxFieldCount,
+        SelectorParser.maxOperandCount, SelectorParser.maxRegularExpressionCount, SelectorParser.maxInstructionCount,
+        LikePattern.maxByteCount, SelectorParser.maxNameCount, SelectorParser.maxPathByteCount, SortField.maxCount,
+        FieldPath.maxFieldCount,
       ])
     #expect(
       try limits("Updates") == [
