@@ -97,7 +97,9 @@ struct Backup: AsyncParsableCommand {
   private func backUpChanges(after revision: UInt64) async throws -> UInt64 {
     let store = try connection.client().store(store.name)
     var commits = store.watch(from: revision + 1).makeAsyncIterator()
-    _ = try await commits.start()
+    do throws(LarderError) { _ = try await commits.start() } catch {
+      throw error.kind == .changesLost ? Self.lackOfChanges(after: revision) : error
+    }
     let end = try await store.stats()["revision"] ?? revision
     let output = try BackupOutput(path: file)
     var (bytes, last, count) = ([UInt8](), revision, 0)
@@ -119,9 +121,7 @@ struct Backup: AsyncParsableCommand {
     } catch let error as LarderError where error.kind == .changesLost {
       progress.clear()
       output.discard()
-      throw CommandFailure(
-        .refused,
-        "the server no longer has all changes after revision \(revision); make a whole backup, without --since")
+      throw Self.lackOfChanges(after: revision)
     } catch {
       progress.clear()
       output.discard()
@@ -129,6 +129,12 @@ struct Backup: AsyncParsableCommand {
     }
     progress.finish("backed up", count, bytes: output.byteCount)
     return last
+  }
+
+  private static func lackOfChanges(after revision: UInt64) -> any Error {
+    CommandFailure(
+      .refused,
+      "the server no longer has all changes after revision \(revision); make a whole backup, without --since")
   }
 
   private static func indexes(of store: RemoteStore) async throws -> [DocumentIndex] {
