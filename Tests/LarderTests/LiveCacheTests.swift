@@ -13,7 +13,7 @@ import Testing
 
   private func liveCache(prefix: String = "", limit: Int = 100) -> LiveCache {
     let cache = LiveCache(prefix: prefix, limit: limit)
-    cache.beginTrack()
+    cache.beginTrack(after: 0)
     cache.trust(until: .max, on: cache.connect())
     return cache
   }
@@ -112,7 +112,7 @@ import Testing
     let cache = LiveCache(prefix: "", limit: 100)
     end("a", "early", 1, cache.begin(["a"]), in: cache)
     let before = cache.begin(["a"])
-    cache.beginTrack()
+    cache.beginTrack(after: 0)
     end("a", "before", 1, before, in: cache)
     #expect(cache.count == 0)
     let during = cache.begin(["a"])

@@ -35,14 +35,14 @@ struct CacheSlots: Sendable {
 
   /// Returns the content of a key, if there is one that has not expired, and counts that as a use.
   /// - Complexity: O(1).
-  mutating func use(_ key: EntryKey, now: UInt64) -> CachedContent? {
+  mutating func use(_ key: EntryKey, now: UInt64) -> Entry? {
     guard let index = indices[key], let entry = slots[index]?.entry else { return nil }
     guard now < entry.expiry else {
       remove(index)
       return nil
     }
     slots[index]?.wasUsed = true
-    return entry.content
+    return entry
   }
 
   /// Stores what is known about a key, unless something newer is known.

@@ -24,6 +24,8 @@ final class LiveCache: Sendable {
     /// The number of the track, and whether it lasts.
     var track: UInt64 = 0
     var isTracking = false
+    /// The revision up to which all changes are known.
+    var knownThrough: UInt64 = 0
     /// The revision at which all entries were deleted.
     var deletedThrough: UInt64 = 0
     /// Until when the cache is trusted, in nanoseconds of the monotonic clock.
@@ -43,7 +45,7 @@ final class LiveCache: Sendable {
       slots = CacheSlots(limit: old.limit)
       track += 1
       self.isTracking = isTracking
-      deletedThrough = 0
+      (knownThrough, deletedThrough) = (0, 0)
       return old
     }
   }
@@ -72,14 +74,34 @@ final class LiveCache: Sendable {
   func trustedContent(of key: String) -> CachedContent? {
     let key = EntryKey(key)
     let now = monotonicNanoseconds()
-    return state.withLock { now < $0.trustedUntil ? $0.slots.use(key, now: now) : nil }
+    return state.withLock { now < $0.trustedUntil ? $0.slots.use(key, now: now)?.content : nil }
+  }
+
+  /// Returns what keys have at one moment, if the cache is trusted and has all of them.
+  ///
+  /// What was read or written after the newest known change is not combined with other entries: the same commit may have
+  /// changed these, too.
+  func trustedContents(of keys: [String]) -> [CachedContent]? {
+    let keys = keys.map { EntryKey($0) }
+    let now = monotonicNanoseconds()
+    return state.withLock { state in
+      guard now < state.trustedUntil else { return nil }
+      var contents: [CachedContent] = []
+      for key in keys {
+        guard let entry = state.slots.use(key, now: now), entry.revision <= state.knownThrough || keys.count == 1 else {
+          return nil
+        }
+        contents.append(entry.content)
+      }
+      return contents
+    }
   }
 
   /// Returns what is cached for a key, even if it may be out of date.
   func content(of key: String) -> CachedContent? {
     let key = EntryKey(key)
     let now = monotonicNanoseconds()
-    return state.withLock { $0.slots.use(key, now: now) }
+    return state.withLock { $0.slots.use(key, now: now)?.content }
   }
 
   // MARK: Calls
@@ -138,10 +160,13 @@ final class LiveCache: Sendable {
 
   // MARK: The feed
 
-  /// Forgets everything, and begins a track: all changes from now on will be reported.
-  func beginTrack() {
+  /// Forgets everything, and begins a track: all changes after a revision will be reported.
+  func beginTrack(after revision: UInt64) {
     // The old contents are released after the lock.
-    _ = state.withLock { $0.startAgain(isTracking: true) }
+    _ = state.withLock { state in
+      defer { state.knownThrough = revision }
+      return state.startAgain(isTracking: true)
+    }
   }
 
   /// Forgets everything, and ends the track: changes may be missing.
@@ -183,6 +208,7 @@ final class LiveCache: Sendable {
           state.slots.removeAll(olderThan: commit.revision)
         }
       }
+      state.knownThrough = max(state.knownThrough, commit.revision)
     }
   }
 }

@@ -89,7 +89,7 @@ private struct Follower: Sendable {
     var isComplete = false
     if before == nil || incarnation == nil || incarnation != track.incarnation {
       track.incarnation = incarnation
-      cache.beginTrack()
+      cache.beginTrack(after: track.changes.through ?? 0)
       isComplete = true
     }
     var heartbeat: Task<Void, Never>?

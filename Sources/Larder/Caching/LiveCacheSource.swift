@@ -26,19 +26,15 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
   }
 
   func entries(of keys: [String]) async throws -> [StoredValue<T>?] {
-    var known: [CachedValue<T>?] = []
     switch operation {
     case .main: return try await main.entries(of: keys)
     case .cache: return keys.map { key in cache.content(of: key).flatMap { CachedValue.of($0).value } }
-    case .mainSync: known = keys.map { _ in nil }
-    case .cacheSync, .default: known = keys.map { key in cache.trustedContent(of: key).map { .of($0) } }
+    case .mainSync: break
+    case .cacheSync, .default:
+      if let contents = cache.trustedContents(of: keys) { return contents.map { CachedValue<T>.of($0).value } }
     }
-    let unknown = zip(keys, known).filter { $1 == nil }.map(\.0)
-    guard !unknown.isEmpty else { return known.map { $0?.value } }
-    var values = try await read(unknown) { store throws(LarderError) in try await store.getMany(unknown) }[...]
-    return known.map { content -> StoredValue<T>? in
-      if let content { content.value } else { values.removeFirst() }
-    }
+    // All of them, because the store may have changed since the cache has got the others.
+    return try await read(keys) { store throws(LarderError) in try await store.getMany(keys) }
   }
 
   /// Reads keys from the main source, and caches what it has for them.
