@@ -64,7 +64,8 @@ import TypedQueries
   }
 
   @Test(arguments: [
-    "let larder", "let client", "let people", "struct Person", "try await client.createStore", "let changes", "let books = CacheRepository",
+    "let larder", "let client", "let people", "struct Person", "try await client.createStore", "let changes",
+    "let books = CacheRepository",
     "let live",
   ])
   func `the README shows the example that is run`(_ beginning: String) throws {
