@@ -207,6 +207,10 @@ extension ServerTests {
       }
       let value = [UInt8](repeating: 7, count: 100_000)
       #expect(try client.call(Request.put("large", value, id: 4, store: 3)).isDone)
+      // Otherwise, the commit threads may not have reserved space yet, and the first put would wait for that.
+      for store in 1...2 as ClosedRange<UInt16> {
+        #expect(try client.call(Request.put("a", [0], id: 5, store: store)).isDone)
+      }
       engine.pause()
       other.pause()
       try client.send(
