@@ -49,6 +49,8 @@ struct JournalScan {
   private(set) var problems: [(name: String, reason: Problem)] = []
   /// The files of journals that aren't needed any more.
   private(set) var unlisted: [String] = []
+  /// The position that the frames reached when the list, or the note of a sync, was written; nil if it is unknown.
+  private var requiredEnd: UInt64?
   /// Where the frames end.
   private var frontier = (name: Journal.listName, offset: 0)
   /// The name of the only journal in version 2; nil in version 3.
@@ -131,6 +133,8 @@ struct JournalScan {
     }
     (self.list, position, lastRevision) = (list, list.start, list.revision)
     isListDoubtful = JournalList.hasInvalidCopy(bytes)
+    // Positions only grow, so what was noted in an earlier life holds, too.
+    requiredEnd = [list.end, SyncedPosition.read(in: bytes)].compactMap(\.self).max()
     let later = files.compactMap(Journal.number).filter { $0 >= list.numbers.upperBound }.sorted()
     if let newer = later.first(where: { firstPosition($0, folder) != nil }) {
       return fail(Journal.listName, at: 0, "the list is older than \(Journal.name(newer))")
@@ -143,8 +147,7 @@ struct JournalScan {
       progress()
     }
     unlisted = files.filter { Journal.number($0).map(list.numbers.contains) != true }.sorted()
-    // Positions only grow, so what was noted in an earlier life holds, too.
-    if let end = [list.end, SyncedPosition.read(in: bytes)].compactMap(\.self).max(), position < end {
+    if let end = requiredEnd, position < end {
       let count = end - position
       fail(frontier.name, at: frontier.offset, "\(count) bytes of frames are missing from here on")
     }
@@ -287,7 +290,7 @@ extension JournalScan {
       }
       progress()
     }
-    if let end = list?.end, position < end { gap = extend(gap, byteCount: Int(clamping: end - position)) }
+    if let end = requiredEnd, position < end { gap = extend(gap, byteCount: Int(clamping: end - position)) }
     guard let gap else { return }
     gaps.append(gap.closed(before: max(lastRevision, gap.previous ?? 0) + 1, isLast: true))
   }
