@@ -14,7 +14,8 @@ Value = bytes | list[bytes]  # single, or the elements of a list
 
 DOCUMENTS, RANGES, UPLOADS = 1, 2, 4  # §3: the feature bits of documents and their indexes, ranges, and uploads
 INCARNATIONS = 8  # §3: the feature bit of watches that follow one incarnation of a store
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS
+TIMES = 16  # §3: the feature bit of requests on documents that say how long they may take
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES
 
 
 class Operation(IntEnum):
