@@ -21,6 +21,72 @@ import Testing
     }
   }
 
+  private enum Work: CaseIterable {
+    case count, group, update
+
+    /// Returns the number of documents or groups that match.
+    func run(_ selector: Selector, in store: RemoteStore) async throws -> UInt64 {
+      switch self {
+      case .count: try await store.count(selector)
+      case .group: UInt64(try await store.groups(of: selector, by: ["n"]).count)
+      case .update:
+        try await store.update(where: selector, DocumentUpdate(changes: [.set("seen", to: true)]), dryRun: true).matched
+      }
+    }
+  }
+
+  @Test(arguments: Work.allCases)
+  private func `a request has the time that it asks for, up to the server's limit`(_ work: Work) async throws {
+    for isAllowed in [true, false] {
+      try await withServer { configuration in
+        configuration.limits.findTime = .milliseconds(1)
+        configuration.limits.maxFindTime = isAllowed ? .seconds(60) : .milliseconds(1)
+      } _: { client, _ in
+        let (store, patient) = (client.store("items"), client.store("items").with(findTime: .seconds(60)))
+        try await putDocuments(5_000, in: store)
+        let selector = Selector.field("pet.species", try .regex("(a|b|c)*t$"))
+        for store in isAllowed ? [store] : [store, patient] {
+          do {
+            _ = try await work.run(selector, in: store)
+            Issue.record("it took less than a millisecond")
+          } catch let error as LarderError {
+            #expect(error.kind == .queryStopped && error.message.contains("limits.max-find-time"))
+          }
+        }
+        if isAllowed { #expect(try await work.run(selector, in: patient) == 1_667) }
+      }
+    }
+  }
+
+  @Test(arguments: [1, 7, 100, 65_536])
+  func `changes in batches change each document once, and go on after a document`(_ batchSize: Int) async throws {
+    try await withServer { client, _ in
+      let store = client.store("items")
+      let count: UInt64 = batchSize == 1 ? 30 : 500
+      try await putDocuments(Int(count), in: store)
+      let update = try DocumentUpdate(changes: [.increment("n")])
+      func sum() async throws -> JSONValue? { try await store.groups(by: [], computing: [.sum("n")]).first?.values[0] }
+      let before = count * (count - 1) / 2
+      var batches: [ChangedBatch] = []
+      let all = try await store.updateInBatches(where: .all, update, batchSize: batchSize) { batches.append($0) }
+      #expect(all.matched == count && all.changed == count && all.lastID == nil)
+      #expect(try await sum() == .integer(Int64(before + count)))
+      #expect(batches.last == all && batches.map(\.matched) == batches.map(\.matched).sorted())
+      #expect(batches.count >= Int(count) / batchSize)
+      // What comes after a document.
+      let id = "\(10_000 + count / 2 - 1)"
+      let rest = try await store.updateInBatches(where: .all, update, batchSize: batchSize, after: id)
+      #expect(rest.changed == count / 2)
+      #expect(try await sum() == .integer(Int64(before + count + count / 2)))
+      let dry = try await store.deleteInBatches(where: .all, batchSize: batchSize, dryRun: true)
+      #expect(dry.changed == count)
+      #expect(try await store.count() == count)
+      let deleted = try await store.deleteInBatches(where: .field("_id", .less(.string(id))), batchSize: batchSize)
+      #expect(deleted.changed == count / 2 - 1)
+      #expect(try await store.count() == count / 2 + 1)
+    }
+  }
+
   @Test func `an index is built, listed, used and deleted`() async throws {
     try await withServer { client, _ in
       let store = client.store("items")

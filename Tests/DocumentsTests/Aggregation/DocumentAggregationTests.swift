@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Documents
@@ -65,5 +66,68 @@ import Testing
     let groups = entries.result()
     #expect(groups == expected.result())
     #expect(groups.map(\.values) == [[5, "1", 1], [1, "2", 2]])
+  }
+
+  // MARK: Sort and limit
+
+  @Test func `groups are in the order of the aggregation and then of their values, up to the limit`() throws {
+    var random = SeededGenerator.announced()
+    let documents = (0..<400).map { number in
+      let city = ["\"Oslo\"", "\"Rome\"", "7", "null", "[\"Oslo\",\"Bern\"]", "[]"].randomElement(using: &random)!
+      let age = ["1", "2.5", "\"x\"", "null", "[3,1]"].randomElement(using: &random)!
+      return Document(#"{"city":\#(city),"kind":\#(number % 3),"age":\#(age)}"#, id: "\(number)")
+    }
+    let aggregates: [Aggregate] = [.count, .sum("age"), .min("age"), .max("age")]
+    let plain = try documents.groups(by: ["city", "kind"], computing: aggregates)
+    #expect(plain.count > 10)
+    for sort in [
+      [GroupOrder.descending(.count)], [.ascending(.sum("age")), .descending(.max("age"))],
+      [GroupOrder(.field("kind"), .descending), .ascending(.min("age"))], [],
+    ] {
+      // The sort of the standard library is stable, so the least important order comes first.
+      var expected = plain
+      for order in sort.reversed() {
+        expected = try Self.sorted(expected, by: order, fields: ["city", "kind"], aggregates)
+      }
+      for limit in [nil, 0, 1, 5, 1_000] {
+        let aggregation = DocumentAggregation(by: ["city", "kind"], computing: aggregates, sort: sort, limit: limit)
+        var aggregator = try DocumentAggregator(.all, DocumentAggregation(parsing: aggregation.description))
+        for document in documents { try aggregator.add(document) }
+        #expect(aggregator.result() == Array(expected.prefix(limit ?? .max)), "\(aggregation)")
+      }
+    }
+  }
+
+  /// Sorts by one order, with the sort of documents.
+  private static func sorted(
+    _ groups: [DocumentGroup], by order: GroupOrder, fields: [FieldPath], _ aggregates: [Aggregate]
+  ) throws -> [DocumentGroup] {
+    func value(_ group: DocumentGroup) throws -> JSONValue? {
+      switch order.value {
+      case .field(let path): group.key[try #require(fields.firstIndex(of: path))]
+      case .aggregate(let aggregate): group.values[try #require(aggregates.firstIndex(of: aggregate))]
+      }
+    }
+    let documents = try groups.enumerated().map { number, group in
+      var members = JSONObject()
+      members["v"] = try value(group)
+      members["n"] = .integer(Int64(number))
+      return Document(JSONValue.object(members).description, id: "\(number)")
+    }
+    let found = try documents.find(
+      DocumentQuery(sort: [SortField("v", order.direction), .ascending("n")])).documents
+    return try found.map { groups[try #require($0.id.flatMap { Int($0) })] }
+  }
+
+  @Test func `an order of groups that they don't have is an error`() {
+    for text in [
+      #"{"sort":[{"sum:a":"desc"}]}"#, #"{"by":["a"],"sort":[{"by:b":"asc"}]}"#, #"{"sort":[{"count":"up"}]}"#,
+      #"{"sort":["count"]}"#, #"{"limit":-1}"#, #"{"limit":1.5}"#,
+    ] {
+      let error = #expect(throws: SelectorError.self, "\(text)") {
+        try DocumentAggregator(.all, DocumentAggregation(parsing: text))
+      }
+      #expect(error?.code == .badAggregation, "\(text)")
+    }
   }
 }
