@@ -115,7 +115,8 @@ import Testing
       return Document(JSONValue.object(members).description, id: "\(number)")
     }
     let found = try documents.find(
-      DocumentQuery(sort: [SortField("v", order.direction), .ascending("n")])).documents
+      DocumentQuery(sort: [SortField("v", order.direction), .ascending("n")])
+    ).documents
     return try found.map { groups[try #require($0.id.flatMap { Int($0) })] }
   }
 
