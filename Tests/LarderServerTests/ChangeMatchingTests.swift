@@ -157,8 +157,8 @@ extension ServerTests {
         try client.send(Request.change(id: 9, selector: #"{"n":{"$gte":0}}"#, update: #"{"$inc":{"n":1}}"#))
         let reply = try client.receive(within: 30)
         guard reply.isDone else {
-          #expect(reply.isError(.conditionFailed, id: 9), "\(reply)")
-          continue
+          Issue.record("others have outpaced it: \(reply)")
+          break
         }
         updates += 1
         let changes = try #require(unsafe MatchingChanges(reply.body.span.bytes))

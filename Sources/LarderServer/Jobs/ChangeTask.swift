@@ -7,8 +7,9 @@ import Wire
 /// commit.
 ///
 /// The values are computed from a snapshot, without the store's lock. The commit takes place only if every document
-/// still has the revision that was seen. Those that have been written meanwhile are examined again; one that was added
-/// to the matching documents meanwhile is not changed, as if it had been written after the commit.
+/// still has the revision that was seen. Those that have been written meanwhile are examined again: a few of them by the
+/// commit itself, so that others can't outpace it. One that was added to the matching documents meanwhile is not changed,
+/// as if it had been written after the commit.
 final class ChangeTask: DocumentTask {
   /// A document to change. Key and value are ranges of `bytes`.
   private struct Change {
@@ -24,6 +25,11 @@ final class ChangeTask: DocumentTask {
   static let maxChangeCount = 65_536
   /// How many times the documents are examined again that others write meanwhile.
   private static let maxRounds = 16
+  /// The maximum number of documents, the size of their values, in bytes, and the work, in units of a `WorkBudget`, that
+  /// the commit examines again under the store's lock. That takes about a millisecond.
+  private static let maxBriefCount = 256
+  private static let maxBriefByteCount = 64 << 10
+  private static let maxBriefUnits = 1 << 16
   /// How many times the commit is tried while the store has no room for it.
   private static let maxRoomRetries = 100
 
@@ -146,61 +152,87 @@ final class ChangeTask: DocumentTask {
     _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
     guard !map.isDropped else { throw .storeDropped }
-    let (changes, bytes) = (changes, bytes)
     let now = monotonicMilliseconds()
     var outdated: [Int] = []
     for (index, change) in changes.enumerated() {
       let entry = unsafe map.get(bytes.span.bytes.extracting(change.key), now: now)
       if entry?.revision != change.revision { outdated.append(index) }
     }
-    guard outdated.isEmpty else {
+    if !outdated.isEmpty, !examineBriefly(outdated, in: &map, now: now) {
       rounds += 1
       guard rounds <= Self.maxRounds else { return .outpaced }
+      let (changes, bytes) = (changes, bytes)
       let snapshot = map.snapshot(now: now)
       let handles = outdated.map { index in
         unsafe map.handle(of: bytes.span.bytes.extracting(changes[index].key), now: now) ?? 0
       }
       return .outdated(outdated, handles, snapshot)
     }
+    let (valid, contents) = (changes, bytes)
     if update == nil {
-      try map.checkCommit(operations: changes.count, bytes: bytes.count, isRemoval: true)
+      try map.checkCommit(operations: valid.count, bytes: contents.count, isRemoval: true)
     } else {
-      try map.reserve(records: changes.count, bytes: bytes.count)
+      try map.reserve(records: valid.count, bytes: contents.count)
     }
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
     let revision = map.revision + 1
-    for change in changes {
-      let key = unsafe bytes.span.bytes.extracting(change.key)
+    for change in valid {
+      let key = unsafe contents.span.bytes.extracting(change.key)
       if update == nil {
         _ = try map.delete(key, revision: revision, now: now)
       } else {
-        let value = unsafe bytes.span.bytes.extracting(change.value)
+        let value = unsafe contents.span.bytes.extracting(change.value)
         try map.put(key, value, expiry: change.expiry, revision: revision, now: now)
       }
     }
     return .committed(revision, map.needsNotification ? map.drainChangeWaiters() : [])
   }
 
+  /// Examines documents again that have been written meanwhile, if that takes little time.
+  /// - Parameter outdated: The indexes of their changes, ascending.
+  /// - Returns: Whether there are changes, all of which apply. If not, they are as they were.
+  private func examineBriefly(_ outdated: [Int], in map: inout EntryMap, now: UInt64) -> Bool {
+    guard outdated.count <= Self.maxBriefCount else { return false }
+    let (changes, byteCount, matchCount) = (changes, bytes.count, matchCount)
+    remove(outdated)
+    if examineValues(of: outdated.map { changes[$0].key }, in: &map, now: now), !self.changes.isEmpty { return true }
+    (self.changes, self.matchCount) = (changes, matchCount)
+    bytes.removeSubrange(byteCount...)
+    return false
+  }
+
+  /// - Parameter keys: Where the keys are in `bytes`.
+  /// - Returns: Whether all of them could be examined.
+  private func examineValues(of keys: [Range<Int>], in map: inout EntryMap, now: UInt64) -> Bool {
+    var budget = WorkBudget(units: Self.maxBriefUnits)
+    var byteCount = 0
+    for key in keys {
+      guard let entry = unsafe map.get(bytes.span.bytes.extracting(key), now: now), entry.kind == .single else {
+        continue
+      }
+      byteCount += entry.valueByteCount
+      guard byteCount <= Self.maxBriefByteCount, let value = unsafe entry.value else { return false }
+      let head = EntryHead(0, entry)
+      let failure = unsafe value.withMemoryRebound(to: UInt8.self) { value in
+        unsafe examine(Span(_unsafeElements: value), key: Array(bytes[key]).span, of: head, &budget)
+      }
+      guard failure == nil, !budget.isExhausted else { return false }
+    }
+    return true
+  }
+
   /// Removes changes that don't apply any more.
   /// - Parameter outdated: Their indexes, ascending.
   private func remove(_ outdated: [Int]) {
-    var (kept, keptBytes) = ([Change](), [UInt8]())
     var rest = outdated[...]
-    for (index, change) in changes.enumerated() {
-      if rest.first == index {
-        rest.removeFirst()
-        continue
-      }
-      let start = keptBytes.count
-      keptBytes += bytes[change.key]
-      let keyEnd = keptBytes.count
-      keptBytes += bytes[change.value]
-      kept.append(
-        Change(
-          key: start..<keyEnd, value: keyEnd..<keptBytes.count, revision: change.revision, expiry: change.expiry))
+    var index = -1
+    changes.removeAll { _ in
+      index += 1
+      guard rest.first == index else { return false }
+      rest.removeFirst()
+      return true
     }
-    (changes, bytes) = (kept, keptBytes)
     matchCount -= outdated.count
   }
 }
