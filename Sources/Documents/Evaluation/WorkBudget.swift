@@ -2,7 +2,7 @@
 ///
 /// Whatever a document or a selector can make long spends units as it works: for each condition, element, combination
 /// and state of a pattern, and for every 64 bytes of text. Once the budget is exhausted, evaluation ends as soon as it
-/// can, and what it returns means nothing: whoever owns the budget looks at `isExhausted` before it uses a result.
+/// can, and what it returns means nothing: the owner of the budget checks `isExhausted` before it uses a result.
 package struct WorkBudget: ~Copyable {
   /// The units that can be spent before more are asked for.
   private var remaining: Int
