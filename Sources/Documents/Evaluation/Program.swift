@@ -120,7 +120,8 @@ extension [SelectorTree] {
 }
 
 extension SelectorTree.Condition {
-  /// The operands of a condition that any of them satisfies, and how strings are compared with them; nil for another condition.
+  /// The operands of a condition that a value equal to any of them satisfies, and how strings are compared with them; nil
+  /// for another condition.
   fileprivate var equalOperands: (values: [JSONValue], options: Selector.StringOptions)? {
     switch self {
     case .equal(let value, let options): ([value], options)
