@@ -20,8 +20,12 @@ package struct CommitBuffer: ~Copyable {
   /// The size from which on a value is separated, in bytes.
   package static let separatedByteCount = ExternalValues.minimumByteCount
   package static let recordHeaderByteCount = 8
-  /// The valid revisions. A store refuses writes when it has reached the last one, so it never writes another.
-  static let revisions = 1...UInt64(Int64.max) - 1
+  /// The last valid revision. A store refuses writes when it has reached it. A constant, because every write compares
+  /// with it.
+  @inline(__always)
+  static var maxRevision: UInt64 { UInt64(Int64.max) - 1 }
+  /// The valid revisions.
+  static let revisions = 1...maxRevision
   package static let operationHeaderByteCount = 8
   /// The bytes of a record that hold its checksum.
   static let checksumRange = 4..<8

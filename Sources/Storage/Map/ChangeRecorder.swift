@@ -127,7 +127,7 @@ extension EntryMap {
   /// Checks that there is space for operations of a commit with that revision.
   @inline(__always)
   func checkOperation(count operations: Int = 1, bytes: Int, revision: UInt64, isRemoval: Bool) throws(StorageError) {
-    guard revision <= CommitBuffer.revisions.upperBound else { throw .revisionsUsedUp }
+    guard revision <= CommitBuffer.maxRevision else { throw .revisionsUsedUp }
     guard changes.recordsCommits else { return }
     try changes.checkCommit(operations: operations, bytes: bytes, isRemoval: isRemoval)
   }

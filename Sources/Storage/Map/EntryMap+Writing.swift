@@ -46,8 +46,9 @@ extension EntryMap {
   ///   - memory: The memory that a value of 32 KiB or more is in, which the map then shares instead of copying it; nil
   ///     if the value has to be copied.
   ///   - evictions: How many times entries have been evicted for this write because the process is at its memory limit.
-  /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing changed. After
-  ///   `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of the hash index.
+  /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing
+  ///   changed. After `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of
+  ///   the hash index.
   package mutating func put(
     _ rawKey: RawSpan, _ rawValue: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
     now: UInt64 = 0, in memory: ValueMemory? = nil, evictions: Int = 0
