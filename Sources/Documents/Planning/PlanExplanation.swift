@@ -65,8 +65,8 @@ package struct PlanExplanation: Sendable {
 
   // MARK: The plan
 
-  /// Whether the documents come in the opposite of the order that their index declares. An index of which the last field
-  /// is descending is laid out backward itself.
+  /// Whether the documents are read against the order that their index declares. An index whose last field is descending
+  /// is itself laid out backward.
   private var isReadBackward: Bool {
     guard let isReversed = candidate.isReversed else { return false }
     guard case .index(let number, _, _) = candidate.access else { return isReversed }

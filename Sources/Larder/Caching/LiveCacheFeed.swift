@@ -33,7 +33,7 @@ private struct Follower: Sendable {
   let cache: LiveCache
   let maxSilence: UInt64
 
-  /// Up to where the changes are known, and of which incarnation of the store: another one has other revisions.
+  /// How far the changes are known, and the incarnation of the store that they belong to.
   private struct Track {
     var changes = CommitAssembly(keysOnly: true)
     var incarnation: UInt64?

@@ -35,7 +35,8 @@ final class BufferTotals: Sendable {
   /// The maximum number of bytes that may wait to be sent at one worker. All workers have the same share, so that
   /// clients that stall one worker cost no client of another its connection. It is large enough for the largest reply.
   fileprivate let outputShare: Int
-  /// The maximum size of all connections' input that is only counted, in bytes, and that of all of which they have shares.
+  /// The maximum sizes, in bytes, of all connections' input: of the small amounts that are only counted, and of the
+  /// shares.
   private let maxCountedInput: Int
   let maxSharedInput: Int
   /// The maximum size of all uploads, in bytes.

@@ -61,7 +61,7 @@ struct InputMemory: ~Copyable {
     totals.addInput(count)
   }
 
-  /// Gives back all but so many bytes.
+  /// Gives back all memory beyond `count` bytes.
   mutating func shrink(to count: Int) {
     let excess = byteCount - count
     if excess <= 0 { return }

@@ -191,7 +191,7 @@ final class ChangeTask: DocumentTask {
 
   /// Examines documents again that have been written meanwhile, if that takes little time.
   /// - Parameter outdated: The indexes of their changes, ascending.
-  /// - Returns: Whether there are changes, all of which apply. If not, they are as they were.
+  /// - Returns: Whether there are changes, and all of them apply. Otherwise, they stay as they were.
   private func examineBriefly(_ outdated: [Int], in map: inout EntryMap, now: UInt64) -> Bool {
     guard outdated.count <= Self.maxBriefCount else { return false }
     let (changes, byteCount, matchCount) = (changes, bytes.count, matchCount)

@@ -96,12 +96,13 @@ package struct ServerLimits: Sendable {
   /// The size of the replies waiting for all clients, in bytes, at which the client that has stalled longest is
   /// disconnected.
   package var maxTotalOutputBytes = 256 << 20
-  /// The maximum memory of all clients' incomplete requests, in bytes, and that of their uploads. Beyond it, whoever has
-  /// most is disconnected with an error, or loses an upload.
+  /// The maximum memory of all clients' incomplete requests, in bytes, and that of their uploads. Beyond it, the client
+  /// that has most is disconnected with an error, or loses an upload. Until its worker has released that memory, the
+  /// total can exceed the limit by as much.
   package var maxTotalInputBytes = 512 << 20
 
   /// The maximum number of finds, aggregations and changes of matching documents of all clients that are at work or wait
-  /// for their turn. One connection may have a quarter of them. Beyond it, whoever has most is refused.
+  /// for their turn. One connection may have a quarter of them. Beyond it, the client that has most is refused.
   package var finds = 64
   /// The maximum number of entries that one of them may examine.
   package var findDocuments = 10_000_000
