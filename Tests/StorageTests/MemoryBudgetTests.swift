@@ -1,3 +1,4 @@
+import Glibc
 import Platform
 import TestSupport
 import Testing
@@ -66,5 +67,35 @@ struct MemoryBudgetTests {
     #expect(!budget.take(1) && budget.isExhausted && budget.shortage > 0)
     budget.setLimit(nil)
     #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)
+  }
+
+  @Test func `what is evicted before a correction is applied keeps the limit from seeming exceeded`() throws {
+    let budget = MemoryBudget()
+    let byteCount = 64 << 20
+    budget.setLimit(try #require(ProcessMemory.resident()).total + byteCount)
+    let uncounted = UnsafeMutableRawBufferPointer.allocate(byteCount: 2 * byteCount, alignment: 1)
+    defer { unsafe uncounted.deallocate() }
+    unsafe uncounted.initializeMemory(as: UInt8.self, repeating: 1)
+
+    let correction = try #require(budget.correction())
+    #expect(correction.shortage > byteCount / 2 && !budget.isExhausted)
+    budget.count(-correction.shortage)
+    budget.apply(correction)
+    #expect(!budget.isExhausted)
+    budget.measure()
+    #expect(budget.isExhausted)
+  }
+
+  @Test func `a correction from before another measurement does not apply`() throws {
+    let budget = MemoryBudget()
+    budget.setLimit(1 << 40)
+    #expect(budget.take(1 << 39))
+    usleep(2_000)
+    let outdated = try #require(budget.correction())
+    usleep(2_000)
+    budget.measure()
+    budget.apply(outdated)
+    // Twice the correction would allow more than the limit.
+    #expect(!budget.take(1 << 40 + 1))
   }
 }

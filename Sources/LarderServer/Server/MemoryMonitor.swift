@@ -19,8 +19,11 @@ final class MemoryMonitor: @unchecked Sendable {
     timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(200))
     timer.setEventHandler { [unowned self] in
       trim(state)
-      state.memory.measure()
-      if state.memory.shortage > 0 { Self.evict(state) }
+      // What is evicted counts first, so that no request is refused meanwhile.
+      if let correction = state.memory.correction() {
+        Self.evict(correction.shortage, of: state)
+        state.memory.apply(correction)
+      }
     }
     timer.activate()
   }
@@ -38,18 +41,19 @@ final class MemoryMonitor: @unchecked Sendable {
   /// adds.
   private static let pause: UInt32 = 10
 
-  /// Evicts entries of stores that have a limit, in turn, until there is enough memory or they have none.
-  private static func evict(_ state: ServerState) {
+  /// Evicts entries of stores that have a limit, in turn, until so many bytes are free or the stores have none.
+  private static func evict(_ byteCount: Int, of state: ServerState) {
+    if byteCount == 0 { return }
     var stores = state.stores.list().filter { $0.limit != nil }
-    var missing = state.memory.shortage
+    var missing = byteCount
     while missing > 0, !stores.isEmpty {
       stores.removeAll { store in
-        let (byteCount, waiters) = store.access { map in
+        let (evictedByteCount, waiters) = store.access { map in
           (map.evictSome(), map.needsNotification ? map.drainChangeWaiters() : [])
         }
         for waiter in waiters { waiter.storeDidChange() }
-        missing -= byteCount
-        return byteCount <= 0
+        missing -= evictedByteCount
+        return evictedByteCount <= 0
       }
       usleep(pause)
     }

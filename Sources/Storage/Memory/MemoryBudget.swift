@@ -27,7 +27,8 @@ package final class MemoryBudget: Sendable {
   /// - Parameter byteCount: The maximum resident memory of the process, in bytes; nil for none.
   package func setLimit(_ byteCount: Int?) {
     limit.store(byteCount ?? .max, ordering: .relaxed)
-    if byteCount == nil { rest.store(.max, ordering: .relaxed) } else { measure() }
+    rest.store(byteCount ?? .max, ordering: .relaxed)
+    measure()
   }
 
   private var isLimited: Bool { limit.load(ordering: .relaxed) != .max }
@@ -38,17 +39,49 @@ package final class MemoryBudget: Sendable {
   }
 
   /// How many bytes stores that evict should evict; 0 if there is enough memory.
-  package var shortage: Int {
-    isLimited ? max(0, limit.load(ordering: .relaxed) / Self.reserveDivisor - rest.load(ordering: .relaxed)) : 0
+  package var shortage: Int { isLimited ? shortage(leaving: rest.load(ordering: .relaxed)) : 0 }
+
+  private func shortage(leaving rest: Int) -> Int {
+    max(0, limit.load(ordering: .relaxed) / Self.reserveDivisor - rest)
   }
 
-  /// Measures the resident memory. Takes some microseconds.
-  package func measure() {
-    guard isLimited, let resident = ProcessMemory.resident() else { return }
-    let kept = resident.total - returning.load(ordering: .relaxed)
-    rest.store(limit.load(ordering: .relaxed) - kept, ordering: .relaxed)
-    lastMeasurement.store(monotonicMilliseconds(), ordering: .relaxed)
+  // MARK: Measuring
+
+  /// How a measurement differs from what was counted.
+  package struct Correction: Sendable {
+    /// How many bytes stores that evict should evict; 0 if there is enough memory.
+    package let shortage: Int
+    fileprivate let byteCount: Int
+    fileprivate let previousMeasurement: UInt64
   }
+
+  /// Measures the resident memory, and counts what is resident now. Takes some microseconds.
+  package func measure() {
+    if let correction = correction() { apply(correction) }
+  }
+
+  /// Measures the resident memory. Nothing counts differently until the correction is applied, so that what is evicted
+  /// before can keep the limit from seeming exceeded. Takes some microseconds.
+  /// - Returns: nil without a limit.
+  package func correction() -> Correction? {
+    let previousMeasurement = lastMeasurement.load(ordering: .relaxed)
+    guard isLimited, let resident = ProcessMemory.resident() else { return nil }
+    let kept = resident.total - returning.load(ordering: .relaxed)
+    let measured = limit.load(ordering: .relaxed) - kept
+    return Correction(
+      shortage: shortage(leaving: measured), byteCount: measured - rest.load(ordering: .relaxed),
+      previousMeasurement: previousMeasurement)
+  }
+
+  /// Corrects what was counted, unless another measurement has done so.
+  package func apply(_ correction: Correction) {
+    let isLatest = lastMeasurement.compareExchange(
+      expected: correction.previousMeasurement, desired: monotonicMilliseconds(), ordering: .relaxed
+    ).exchanged
+    if isLatest { rest.add(correction.byteCount, ordering: .relaxed) }
+  }
+
+  // MARK: Counting
 
   /// Counts memory that is taken, whether or not there is enough, or returned if the count is negative.
   package func count(_ byteCount: Int) {
