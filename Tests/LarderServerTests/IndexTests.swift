@@ -174,6 +174,90 @@ extension ServerTests {
       #expect(many.result.examinedDocuments == 15_000)
     }
 
+    @Test func `on every engine, groups that an index counts are those of all documents`() throws {
+      var random = RandomQueries(.announced())
+      let opened = try StoresOfAllEngines()
+      let server = try TestServer(serving: opened.stores) { $0.findTime = .seconds(60) }
+      let definitions = [
+        #"{"fields":["a"]}"#, #"{"fields":["a",{"b":"desc"}]}"#, #"{"fields":[{"b":"desc"}]}"#,
+        #"{"fields":["c","a"],"where":{"a":{"$gt":1}}}"#,
+      ]
+      // Equal values are written in several ways.
+      let values = [
+        "null", "false", "true", "0", "-0.0", "1", "1.0", "10e-1", "9007199254740993", "9007199254740992.0", #""""#,
+        #""a""#, #""\u0061""#, #""ab""#, #"{"x":1,"y":2}"#, #"{"y":2.0,"x":1}"#, "[1]", "[1,2]", "[]",
+      ]
+      let selectors = [
+        "", #"{"a":{"$gt":1}}"#, #"{"a":{"$in":[1,"a",null]}}"#, #"{"b":1}"#, #"{"c":{"$exists":true}}"#,
+      ]
+      let aggregations = [
+        #"{"by":["a"]}"#, #"{"by":["b"],"compute":[]}"#, #"{"by":["b","a"],"sort":[{"count":"desc"}],"limit":5}"#,
+        #"{"by":["a"],"compute":["count",{"min":"a"},{"max":"b"}],"sort":[{"by:a":"desc"}]}"#, "{}",
+        #"{"by":["a"],"compute":["count",{"sum":"n"}]}"#, #"{"compute":[{"max":"b"},{"min":"a"}]}"#,
+      ]
+      var groupedCount = 0
+      for store in opened.stores {
+        let client = try server.connect(credit: 1 << 30, store: store.name.text)
+        for round in 0..<(SeededGenerator.isThorough ? 60 : 6) {
+          for definition in definitions { #expect(try client.ensureIndex(definition).isCreated) }
+          let hasArrays = round % 3 == 2
+          var documents: [Document] = []
+          for number in 0..<300 {
+            let members = ["a", "b", "c"].compactMap { name -> String? in
+              random.number(8) == 0
+                ? nil : #""\#(name)":\#(values[random.number(values.count - (hasArrays ? 0 : 3))])"#
+            }
+            var text = "{\((members + [#""n":\#(number)"#]).joined(separator: ","))}"
+            if random.number(20) == 0 { text = random.pick(["", "[]", "null", #"{"a":1,}"#]) }
+            let id = "key \(number)"
+            let revision = try #require(try client.call(Request.put(id, Array(text.utf8), id: 5)).number)
+            documents.append(Document(text, id: id, revision: revision))
+          }
+          try client.waitForIndexes()
+          for (selector, text) in selectors.flatMap({ selector in aggregations.map { (selector, $0) } }) {
+            let aggregation = try DocumentAggregation(parsing: text)
+            var aggregator = try DocumentAggregator(Selector(parsing: selector.isEmpty ? "{}" : selector), aggregation)
+            for document in documents { try aggregator.add(document) }
+            let (rows, result) = try client.aggregate(selector, text)
+            #expect(rows == aggregator.result(), "\(selector) \(text)")
+            if result.examinedKeys > 0, result.examinedDocuments < 100, selector.isEmpty { groupedCount += 1 }
+          }
+          for definition in try client.indexes() {
+            #expect(try client.call(Request.make(.indexDelete, id: 9, Array(definition["name"]!.string!.utf8))).isDone)
+          }
+          #expect(try client.call(Request.make(.deleteAll, id: 9)).isDone)
+        }
+        #expect(try client.figures(store: 1)["snapshots"] == 0)
+      }
+      #expect(groupedCount > 30)
+    }
+
+    @Test func `groups of an indexed field take one document each, unless they are many`() throws {
+      let server = try TestServer()
+      let client = try server.connect(credit: 1 << 30)
+      let documents = (0..<20_000).map { number in
+        (key: "key\(100_000 + number)", value: Array(#"{"n":\#(number),"g":\#(number % 20),"s":"x"}"#.utf8))
+      }
+      #expect(try client.call(Request.putMany(documents, id: 3)).isDone)
+      #expect(try client.ensureIndex(#"{"fields":["g","n"]}"#).isCreated)
+      #expect(try client.ensureIndex(#"{"fields":["n"]}"#).isCreated)
+      try client.waitForIndexes()
+      let groups = try client.aggregate("", #"{"by":["g"],"compute":["count",{"max":"g"}]}"#)
+      let number = { (value: Int) in JSONValue.integer(Int64(value)) }
+      #expect(
+        groups.rows == (0..<20).map { DocumentGroup(json: ["by": [[number($0)]], "values": [[1_000], [number($0)]]]) })
+      #expect(groups.result.examinedDocuments == 20 && groups.result.examinedKeys == 20)
+      let range = try client.aggregate(#"{"g":{"$gte":18}}"#, #"{"by":["g"]}"#)
+      #expect(range.rows.count == 2 && range.result.examinedDocuments == 2)
+      let count = try client.aggregate(#"{"n":{"$lt":19000}}"#, "{}")
+      #expect(count.rows == [DocumentGroup(json: ["by": [], "values": [[19_000]]])])
+      #expect(count.result.examinedDocuments == 1)
+      let unique = try client.aggregate("", #"{"by":["n"]}"#)
+      #expect(unique.rows.count == 20_000 && unique.result.examinedKeys == 0)
+      let sum = try client.aggregate("", #"{"by":["g"],"compute":[{"sum":"n"}]}"#)
+      #expect(sum.rows.count == 20 && sum.result.examinedDocuments == 20_000)
+    }
+
     @Test func `changes use indexes, and keep them right`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 1 << 30)

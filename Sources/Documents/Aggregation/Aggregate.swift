@@ -49,10 +49,13 @@ struct AggregateState: Sendable {
   /// Adds a document.
   /// - Parameters:
   ///   - path: The number of the aggregate's path; nil for the count.
+  ///   - documentCount: The number of documents that it stands for. Sums and averages need each document.
   ///   - budget: Once it is exhausted, the state means nothing.
-  mutating func add(_ values: borrowing FieldValues, _ path: Int?, _ budget: inout WorkBudget) {
+  mutating func add(
+    _ values: borrowing FieldValues, _ path: Int?, documentCount: Int, _ budget: inout WorkBudget
+  ) {
     switch kind {
-    case .count(let count): kind = .count(count + 1)
+    case .count(let count): kind = .count(count + documentCount)
     case .sum(let summary): kind = .sum(Self.adding(path, values, to: summary, &budget))
     case .average(let summary): kind = .average(Self.adding(path, values, to: summary, &budget))
     case .extreme(let extreme, let byteCount, let isMax):

@@ -31,6 +31,20 @@ public struct DocumentAggregation: Equatable, Sendable {
     self.limit = limit
   }
 
+  /// The fields that decide about everything but the counts: a document stands for all that have the same single values
+  /// in them. nil if there are none, because sums and averages need each document.
+  package var decidingFields: [FieldPath]? {
+    var paths = fields
+    for aggregate in aggregates {
+      switch aggregate {
+      case .count: break
+      case .min(let path), .max(let path): paths.append(path)
+      case .sum, .average: return nil
+      }
+    }
+    return paths
+  }
+
   /// - Throws: `SelectorError` with the code `badAggregation` if groups are sorted by what they don't have, or the limit
   ///   is negative.
   func check() throws(SelectorError) {

@@ -67,23 +67,26 @@ public struct DocumentAggregator: Sendable {
   /// - Complexity: O(*n*) in the size of the document, and O(*g*) in the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
     var budget = WorkBudget()
-    _ = try Self.check(document.withSource { addSource($0, &budget) })
+    _ = try Self.check(document.withSource { addSource($0, documentCount: 1, &budget) })
   }
 
   /// Adds the value of an entry to its groups if it is a document and matches.
   /// - Parameters:
   ///   - text: The value. It need not be JSON: values that aren't JSON objects match no selector.
   ///   - key: The key, in UTF-8.
+  ///   - documentCount: The number of documents that it stands for: those that match, too, and have the same single
+  ///     values in the aggregation's `decidingFields`.
   ///   - budget: Once it is exhausted, neither the result nor the groups mean anything.
   /// - Returns: Whether it matches.
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups, or they need more
   ///   memory than permitted.
   package mutating func add(
-    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, _ budget: inout WorkBudget
+    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, documentCount: Int = 1, _ budget: inout WorkBudget
   ) throws(SelectorError) -> Bool {
     metadata.set(key: key, revision: revision, for: program.paths)
     let metadata = metadata
-    return try Self.check(metadata.withSource(of: text) { addSource($0, &budget) })
+    return try Self.check(
+      metadata.withSource(of: text) { addSource($0, documentCount: documentCount, &budget) })
   }
 
   private enum Addition { case noMatch, added, tooLarge }
@@ -96,14 +99,16 @@ public struct DocumentAggregator: Sendable {
     return addition == .added
   }
 
-  private mutating func addSource(_ source: DocumentSource, _ budget: inout WorkBudget) -> Addition {
+  private mutating func addSource(
+    _ source: DocumentSource, documentCount: Int, _ budget: inout WorkBudget
+  ) -> Addition {
     guard source.isObject else { return .noMatch }
     return FieldValues.with(of: source, program.paths, &budget) { values, budget in
       guard program.holds(values, &budget) else { return .noMatch }
       // Each value is looked at once, whatever the number of groups.
       for index in aggregates.indices {
         parts[index] = AggregateState(aggregates[index].aggregate)
-        parts[index].add(values, aggregates[index].path, &budget)
+        parts[index].add(values, aggregates[index].path, documentCount: documentCount, &budget)
       }
       let elements = groupPaths.map { path in Self.elements(of: path, values, &budget) }
       return add([], [], elements[...], &budget) ? .added : .tooLarge

@@ -29,6 +29,19 @@ package struct IndexLayout: Sendable {
     key += orderKey
     if fields[field].isDescending { OrderKey.complement(&key, from: start) }
   }
+
+  /// Returns the size, in bytes, of the first fields of a key that isn't the overflow key.
+  package func size(ofFields count: Int, in key: Span<UInt8>) -> Int {
+    var size = 0
+    for field in fields.prefix(count) {
+      let mask: UInt8 = field.isDescending ? 0xFF : 0
+      guard let fieldSize = OrderKey.count(ofFirstIn: key.extracting(size...), mask: mask) else {
+        preconditionFailure("a key of an index lacks a field")
+      }
+      size += fieldSize
+    }
+    return size
+  }
 }
 
 /// Functions on ranges of an index's keys.

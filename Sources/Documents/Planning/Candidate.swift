@@ -13,6 +13,13 @@ struct Candidate: Sendable {
     case nothing
   }
 
+  /// The groups of an index's keys by its first fields, if one document of each is enough.
+  struct Groups {
+    let fieldCount: Int
+    /// The number of groups that are expected.
+    let count: Int
+  }
+
   let access: Access
   /// The number of keys in all ranges, with the overflow keys; of an intersection, the number of documents that are
   /// expected.
@@ -24,13 +31,19 @@ struct Candidate: Sendable {
   let isReversed: Bool?
   /// Whether all keys stand for different documents that match.
   let isExact: Bool
+  /// nil if all documents are needed.
+  let groups: Groups?
 
-  init(_ access: Access, keyCount: Int, gatheredCount: Int = 0, isReversed: Bool? = nil, isExact: Bool = false) {
+  init(
+    _ access: Access, keyCount: Int, gatheredCount: Int = 0, isReversed: Bool? = nil, isExact: Bool = false,
+    groups: Groups? = nil
+  ) {
     self.access = access
     self.keyCount = keyCount
     self.gatheredCount = gatheredCount
     self.isReversed = isReversed
     self.isExact = isExact
+    self.groups = groups
   }
 
   static let nothing = Candidate(.nothing, keyCount: 0, isReversed: false, isExact: true)
@@ -65,7 +78,9 @@ struct Candidate: Sendable {
   }
 
   var plan: FindPlan {
-    FindPlan(source, isReversed: isReversed ?? false, isOrdered: isReversed != nil, isExact: isExact)
+    FindPlan(
+      source, isReversed: isReversed ?? false, isOrdered: isReversed != nil, isExact: isExact,
+      groupFieldCount: groups?.fieldCount)
   }
 
   private var source: FindPlan.Source {
@@ -88,12 +103,15 @@ struct Candidate: Sendable {
     let window: Int?
     /// Whether documents are needed in any order.
     let ignoresOrder: Bool
+    /// Whether all documents that match are evaluated, even if their number is known.
+    let readsDocuments: Bool
   }
 
   /// The expected work, in units of an examined key.
   /// - Parameter endsEarly: Whether the plan ends when the page is complete, after as many keys as are expected if the
   ///   matches are spread evenly. Otherwise, it examines all keys.
   func work(_ conditions: Conditions, endsEarly: Bool = true) -> Double {
+    if let groups { return Double(groups.count) * Self.groupWork }
     let matchCount = Double(max(conditions.matchCount, 1))
     let window = conditions.window.map(Double.init)
     var examinedCount = Double(keyCount)
@@ -111,12 +129,14 @@ struct Candidate: Sendable {
   /// The work of examining a key, and the document that it stands for.
   func workPerKey(_ conditions: Conditions) -> Double {
     // The keys to sort by are made of documents.
-    let evaluates = !isExact || isReversed == nil && !conditions.ignoresOrder
+    let evaluates = conditions.readsDocuments || !isExact || isReversed == nil && !conditions.ignoresOrder
     return keyWork + (evaluates ? Self.evaluationWork : 0)
   }
 
   /// The work of evaluating a document.
   static let evaluationWork = 8.0
+  /// The work of finding a group's keys, and of evaluating one of its documents.
+  private static let groupWork = 24.0
 
   /// The work of finding the document of a key.
   private var keyWork: Double {

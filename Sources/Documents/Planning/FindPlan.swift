@@ -48,6 +48,10 @@ package protocol KeyCounter {
   /// Returns the number of keys in a range, in O(log *n*).
   /// - Parameter number: The position of the index among the planner's; nil for ids.
   mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int
+
+  /// Returns about how many groups the keys in ranges of an index have. A group has the keys with the same values in the
+  /// first fields.
+  mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int
 }
 
 /// How to find the documents of a query.
@@ -75,12 +79,18 @@ package struct FindPlan: Equatable, Sendable {
   /// Whether every key in the ranges stands for one document, which matches, and no other document does: nothing needs
   /// to be evaluated, and the matches can be counted and skipped by arithmetic.
   package let isExact: Bool
+  /// The number of the index's first fields that make groups: an exact plan for groups needs one document of each, and
+  /// the number of its keys. nil if all documents are needed.
+  package let groupFieldCount: Int?
 
-  package init(_ source: Source, isReversed: Bool = false, isOrdered: Bool, isExact: Bool) {
+  package init(
+    _ source: Source, isReversed: Bool = false, isOrdered: Bool, isExact: Bool, groupFieldCount: Int? = nil
+  ) {
     self.source = source
     self.isReversed = isReversed
     self.isOrdered = isOrdered
     self.isExact = isExact
+    self.groupFieldCount = groupFieldCount
   }
 
   /// A plan that evaluates every entry.

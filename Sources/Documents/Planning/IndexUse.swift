@@ -36,6 +36,17 @@ final class UsableIndex: Sendable {
     return max(1, min(Self.maxAlternativeCount, conjunction.constraints.count { $0.field == paths[0] }))
   }
 
+  /// Returns the least number of first fields that include all of some fields; nil if one of these isn't a field of the
+  /// index, or has several keys in a document.
+  func fieldCount(including paths: [FieldPath]) -> Int? {
+    var count = 0
+    for path in paths {
+      guard let field = layout.fields.firstIndex(where: { $0.path == path }), !isMulti(field) else { return nil }
+      count = max(count, field + 1)
+    }
+    return count
+  }
+
   private static let maxAlternativeCount = 8
   /// The maximum number of ranges of a first field, of combinations with those of further fields, and of their bytes.
   static let maxRangeCount = 4_096

@@ -11,7 +11,7 @@ struct PageStart: Sendable {
     for field in order.fields + [tie] {
       var rest = Array(sortKey[position...])
       if field.isDescending { OrderKey.complement(&rest) }
-      guard let count = OrderKey.count(ofFirstIn: rest) else { return nil }
+      guard let count = OrderKey.count(ofFirstIn: rest.span) else { return nil }
       if let path = field.path, keys[path] == nil { keys[path] = Array(rest.prefix(count)) }
       position += count
     }

@@ -9,6 +9,8 @@ package struct Planner {
   private let query: DocumentQuery
   private let order: RequestedOrder
   private let ignoresOrder: Bool
+  /// The fields that decide about groups; nil if groups don't matter.
+  private let grouping: [FieldPath]?
   /// Where an ordered plan starts; nil if at the first document.
   private let start: PageStart?
   private let conjunction: Conjunction
@@ -30,22 +32,29 @@ package struct Planner {
   private static let maxIntersectedCount = 4
   /// What an intersection must save to be worth it.
   private static let maxIntersectionWork = 0.7
+  /// The maximum number of ranges whose groups are counted, and the work of that beyond the ranges.
+  private static let maxGroupedRangeCount = 256
+  private static let groupCountWork = 32
 
   /// - Parameters:
   ///   - indexes: The indexes of the store. Plans name them by their positions.
   ///   - entryCount: The number of entries of the store.
   ///   - ignoresOrder: Whether all documents are needed, in any order: the sort and the limit of the query don't matter.
+  ///   - grouping: The fields with the same values in all documents that can be represented by one of them and their
+  ///     number; nil if each document is needed.
   ///   - hint: The name of the index to use; nil to choose.
   /// - Throws: `SelectorError` if the index of the hint doesn't exist, isn't complete or can't serve the query, if the
   ///   bookmark isn't one of the query, or if the selector was built in Swift and exceeds a limit.
   package init(
-    _ query: DocumentQuery, indexes: [PlannedIndex], entryCount: Int, ignoresOrder: Bool = false, hint: String? = nil
+    _ query: DocumentQuery, indexes: [PlannedIndex], entryCount: Int, ignoresOrder: Bool = false,
+    grouping: [FieldPath]? = nil, hint: String? = nil
   ) throws(SelectorError) {
     let tree = try query.selector.checkedTree()
     var paths = PathNumbers()
     self.query = query
     self.entryCount = entryCount
     self.ignoresOrder = ignoresOrder
+    self.grouping = grouping
     planned = indexes
     notes = indexes.map { $0.isComplete ? nil : .incomplete }
     self.hint = try hint.map { (name) throws(SelectorError) in
@@ -95,8 +104,8 @@ package struct Planner {
     guard !conjunction.isImpossible else { return choice(.nothing) }
     var candidates = candidates(&counter)
     let conditions = Candidate.Conditions(
-      matchCount: candidates.map(\.keyCount).min() ?? 0, window: ignoresOrder ? nil : window, ignoresOrder: ignoresOrder
-    )
+      matchCount: candidates.map(\.keyCount).min() ?? 0, window: ignoresOrder ? nil : window,
+      ignoresOrder: ignoresOrder, readsDocuments: grouping != nil)
     if hint == nil { addIntersections(to: &candidates, conditions) }
     // Of those that take the same work, the most specific one is the least likely to take more than expected.
     let best = candidates.min { left, right in
@@ -227,10 +236,27 @@ package struct Planner {
           Candidate(
             .index(index.number, use.ranges, [use.fields]), keyCount: keyCount,
             isReversed: isWhole ? use.isReversed : nil, isExact: isWhole && query.bookmark == nil && use.isExact))
+        if isWhole, let groups = groups(index, use, &counter) {
+          candidates.append(
+            Candidate(.index(index.number, use.ranges, [use.fields]), keyCount: keyCount, isExact: true, groups: groups)
+          )
+        }
         if isWhole { notes[index.number] = .moreWork(min(keyCount, notes[index.number]?.keyCount ?? .max)) }
       }
     }
     return candidates
+  }
+
+  /// Returns the groups of the keys that an exact way to use an index has; nil if one document of each isn't enough.
+  private mutating func groups(
+    _ index: UsableIndex, _ use: IndexUse, _ counter: inout some KeyCounter
+  ) -> Candidate.Groups? {
+    guard let grouping, use.isExact, query.bookmark == nil, use.ranges.count <= Self.maxGroupedRangeCount,
+      let fieldCount = index.fieldCount(including: grouping)
+    else { return nil }
+    remainingWork -= Self.groupCountWork + use.ranges.count
+    return Candidate.Groups(
+      fieldCount: fieldCount, count: counter.groupCount(use.ranges, ofIndex: index.number, fieldCount: fieldCount))
   }
 
   /// Returns the union of the best ways to find the documents of each alternative; nil if one of them needs a scan.
@@ -261,7 +287,8 @@ package struct Planner {
     guard candidates.count > 2, entryCount > 0, let least = candidates.map({ $0.work(conditions) }).min() else {
       return
     }
-    let narrow = candidates.filter(\.hasRanges).sorted { $0.keyCount < $1.keyCount }.prefix(Self.maxIntersectedCount)
+    let narrow = candidates.filter { $0.hasRanges && $0.groups == nil }.sorted { $0.keyCount < $1.keyCount }
+      .prefix(Self.maxIntersectedCount)
     for (position, first) in narrow.enumerated() {
       for second in narrow.dropFirst(position + 1) where first.isIndependent(of: second) {
         let bothCount = Double(first.keyCount) * Double(second.keyCount) / Double(entryCount)
@@ -276,6 +303,7 @@ package struct Planner {
 /// Counts nothing, to see whether an index can be used at all.
 private struct ZeroCounter: KeyCounter {
   mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int { 0 }
+  mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int { 0 }
 }
 
 extension ValueRange {

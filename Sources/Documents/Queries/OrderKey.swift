@@ -180,17 +180,18 @@ package enum OrderKey {
   }
 
   /// Returns the size of the key that bytes begin with, in bytes; nil if they begin with none.
-  static func count(ofFirstIn bytes: [UInt8]) -> Int? {
+  /// - Parameter mask: 0xFF if the bytes are the complement of a key.
+  static func count(ofFirstIn bytes: Span<UInt8>, mask: UInt8 = 0) -> Int? {
     var (position, depth) = (0, 0)
     repeat {
       guard position < bytes.count else { return nil }
       position += 1
-      switch bytes[position - 1] {
+      switch bytes[position - 1] ^ mask {
       // Before each member of an object is a byte that stands for a missing value elsewhere.
       case Tag.missing, Tag.null, Tag.false, Tag.true: break
-      case Tag.number: position += numberCount(bytes[position...])
+      case Tag.number: position += numberCount(bytes.extracting(position...), mask)
       case Tag.string:
-        while position < bytes.count, bytes[position] != Tag.end { position += 1 }
+        while position < bytes.count, bytes[position] ^ mask != Tag.end { position += 1 }
         position += 1
       case Tag.array, Tag.object: depth += 1
       case Tag.end: depth -= 1
@@ -201,11 +202,13 @@ package enum OrderKey {
   }
 
   /// Returns the size of the bytes behind a number's tag.
-  private static func numberCount(_ bytes: ArraySlice<UInt8>) -> Int {
-    let groupCount = bytes.prefix { $0 & 1 == 1 }.count + 1
+  private static func numberCount(_ bytes: Span<UInt8>, _ mask: UInt8) -> Int {
+    var groupCount = 1
+    while groupCount <= bytes.count, (bytes[groupCount - 1] ^ mask) & 1 == 1 { groupCount += 1 }
     // The sign and the exponent of the double are in the first two groups.
-    let start = (0..<2).reduce(0) { start, group in
-      start << 7 | (group < groupCount ? Int(bytes.dropFirst(group).first ?? 0) >> 1 : 0)
+    var start = 0
+    for group in 0..<2 {
+      start = start << 7 | (group < min(groupCount, bytes.count) ? Int(bytes[group] ^ mask) >> 1 : 0)
     }
     let exponent = (start >> 13 == 1 ? start : ~start) >> 2 & 0x7FF
     return groupCount + (exponent >= 1_023 + 53 ? 2 : 0)

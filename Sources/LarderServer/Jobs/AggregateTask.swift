@@ -4,6 +4,7 @@ import Wire
 /// An aggregation: keeps the groups, and computes the aggregates of each.
 final class AggregateTask: DocumentTask {
   let query: DocumentQuery
+  let grouping: [FieldPath]?
   private let maxKeptByteCount: Int
   private var aggregator: DocumentAggregator
 
@@ -15,6 +16,7 @@ final class AggregateTask: DocumentTask {
       query = try DocumentQuery(
         selector: bytes.extracting(request.selector), sort: none.span, fields: none.span, bookmark: none.span)
       let aggregation = try DocumentAggregation(parsing: bytes.extracting(request.aggregation))
+      grouping = aggregation.decidingFields
       var aggregator = try DocumentAggregator(query.selector, aggregation)
       aggregator.maxKeptByteCount = limits.findMemory
       self.aggregator = aggregator
@@ -27,7 +29,8 @@ final class AggregateTask: DocumentTask {
     _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
   ) -> JobFailure? {
     do throws(SelectorError) {
-      _ = try aggregator.add(value, key: key, revision: entry.revision, &budget)
+      _ = try aggregator.add(
+        value, key: key, revision: entry.revision, documentCount: entry.documentCount, &budget)
       return nil
     } catch {
       // The job reports that the memory is used up.

@@ -66,7 +66,7 @@ struct DocumentBatch: ~Copyable {
         next += 1
         guard handle != 0 else { continue }
         let entry = map.entry(at: handle)
-        if entry.expiry == 0 || entry.expiry > now { append(entry, handle) }
+        if entry.expiry == 0 || entry.expiry > now { append(entry, EntryHead(handle, entry)) }
       }
       return next - handles.startIndex
     }
@@ -81,7 +81,7 @@ struct DocumentBatch: ~Copyable {
   }
 
   /// Copies an entry, unless it is a list.
-  mutating func append(_ entry: EntryView, _ handle: UInt32) {
+  mutating func append(_ entry: EntryView, _ head: EntryHead) {
     guard entry.kind == .single else { return }
     let start = bytes.count
     unsafe bytes.append(contentsOf: entry.key)
@@ -99,7 +99,7 @@ struct DocumentBatch: ~Copyable {
       hasValuesInFiles = true
     }
     byteCount += key.count + entry.valueByteCount
-    entries.append(Entry(head: EntryHead(handle, entry), key: key, value: value))
+    entries.append(Entry(head: head, key: key, value: value))
   }
 
   /// Whether a value begins like an object or with white space. Others are no documents, and not worth copying.

@@ -325,7 +325,7 @@ final class DocumentJob: @unchecked Sendable {
       let hint = request.hint.map { String(decoding: body[$0], as: UTF8.self) }
       var planner = try Planner(
         task.query, indexes: indexes.map(\.planned), entryCount: snapshot.count, ignoresOrder: task.ignoresOrder,
-        hint: hint)
+        grouping: task.grouping, hint: hint)
       return planner.plan(&ranks)
     } catch { throw JobFailure(error) }
   }
@@ -374,8 +374,8 @@ final class DocumentJob: @unchecked Sendable {
     do throws(StorageError) {
       if try !search.gather(from: store, now: now) {
         try store.access { map throws(StorageError) in
-          try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { handle, entry in
-            batch.append(entry, handle)
+          try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { head, entry in
+            batch.append(entry, head)
             return batch.isFull ? .stop : .next
           }
         }
@@ -460,7 +460,7 @@ final class DocumentJob: @unchecked Sendable {
           visits < Self.maxBriefCount, !budget.isExhausted
         {
           visits += 1
-          try search.visitNext(maxCount - examinedDocuments, in: &map, now: now) { handle, entry in
+          try search.visitNext(maxCount - examinedDocuments, in: &map, now: now) { head, entry in
             guard entry.kind == .single else { return .next }
             guard let value = unsafe entry.value, byteCount + value.count <= Self.maxBriefByteCount else {
               isRefused = true
@@ -470,7 +470,7 @@ final class DocumentJob: @unchecked Sendable {
             examinedDocuments += 1
             failure = unsafe task.examine(
               value.bindMemory(to: UInt8.self).span, key: entry.key.bindMemory(to: UInt8.self).span,
-              of: EntryHead(handle, entry), &budget)
+              of: head, &budget)
             return failure == nil && !task.isFinished && !budget.isExhausted ? .next : .stop
           }
         }

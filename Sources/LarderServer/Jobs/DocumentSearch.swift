@@ -19,6 +19,9 @@ struct DocumentSearch {
   /// The view of the store that has the documents.
   let snapshot: Snapshot
   private let isReversed: Bool
+  /// The number of an index's first fields that make groups, of which the first documents are looked at; nil for all
+  /// documents.
+  private let groupFieldCount: Int?
   /// What is left to look at. The next segment is the last element.
   private var segments: [Segment] = []
   private var gatherer: HandleGatherer?
@@ -32,6 +35,7 @@ struct DocumentSearch {
   init(all snapshot: Snapshot) {
     self.snapshot = snapshot
     isReversed = false
+    groupFieldCount = nil
     segments = [Segment(index: nil, ranks: 0..<snapshot.count)]
   }
 
@@ -39,6 +43,7 @@ struct DocumentSearch {
   init(_ handles: [UInt32], in snapshot: Snapshot) {
     self.snapshot = snapshot
     isReversed = false
+    groupFieldCount = nil
     self.handles = handles
   }
 
@@ -46,11 +51,13 @@ struct DocumentSearch {
   init(_ plan: FindPlan, _ indexes: [IndexView], _ ranks: inout RankReader) throws(StorageError) {
     snapshot = ranks.snapshot
     isReversed = plan.isReversed
+    groupFieldCount = plan.groupFieldCount
     switch plan.source {
     case .nothing: break
     case .ids(let ranges):
       for range in ranges { segments.append(Segment(index: nil, ranks: try ranks.ranks(of: range, inIndex: nil))) }
-    case .index(let number, let ranges) where plan.isOrdered || indexes[number].planned.multiFields == 0:
+    case .index(let number, let ranges)
+    where plan.isOrdered || plan.groupFieldCount != nil || indexes[number].planned.multiFields == 0:
       let index = indexes[number]
       for range in index.rangesToRead(ranges) {
         segments.append(Segment(index: index, ranks: try ranks.ranks(of: range, inIndex: number)))
@@ -121,15 +128,18 @@ struct DocumentSearch {
 
   /// Calls `body` with the next documents. Some entries may be no documents.
   mutating func visitNext(
-    _ maxCount: Int, in map: inout EntryMap, now: UInt64, _ body: (UInt32, EntryView) -> Visit
+    _ maxCount: Int, in map: inout EntryMap, now: UInt64, _ body: (EntryHead, EntryView) -> Visit
   ) throws(StorageError) {
     guard handles == nil else { return try visitHandles(maxCount, in: &map, now: now, body) }
     guard let last = segments.indices.last else { return }
     let ranks = segments[last].ranks
+    if let groupFieldCount, let index = segments[last].index {
+      return try visitGroups(maxCount, by: groupFieldCount, ranks, of: index, in: map, body)
+    }
     let next = isReversed ? ranks.suffix(maxCount) : ranks.prefix(maxCount)
     var isRefused = false
     func visit(_ handle: UInt32, _ entry: EntryView) -> Bool {
-      let visit = body(handle, entry)
+      let visit = body(EntryHead(handle, entry), entry)
       if visit == .refuse { isRefused = true }
       return visit == .next
     }
@@ -144,8 +154,29 @@ struct DocumentSearch {
     drop(count, ofSegment: last)
   }
 
+  /// The number of groups that are visited under one acquisition of the store's lock: each takes about a microsecond.
+  private static let maxGroupCount = 64
+
+  /// Calls `body` with the first documents of the next groups. None has expired, because those that were due were removed
+  /// before the snapshot began.
+  private mutating func visitGroups(
+    _ maxCount: Int, by fieldCount: Int, _ ranks: Range<Int>, of index: IndexView, in map: borrowing EntryMap,
+    _ body: (EntryHead, EntryView) -> Visit
+  ) throws(StorageError) {
+    var (groupCount, documentCount) = (0, 0)
+    try map.scanGroups(ranks: ranks, by: fieldCount, of: index, in: snapshot) { handle, entry, count in
+      let visit = body(EntryHead(handle, entry, documentCount: count), entry)
+      guard visit != .refuse else { return false }
+      groupCount += 1
+      documentCount += count
+      return visit == .next && groupCount < min(maxCount, Self.maxGroupCount)
+    }
+    examinedKeys += groupCount
+    drop(documentCount, ofSegment: segments.count - 1)
+  }
+
   private mutating func visitHandles(
-    _ maxCount: Int, in map: inout EntryMap, now: UInt64, _ body: (UInt32, EntryView) -> Visit
+    _ maxCount: Int, in map: inout EntryMap, now: UInt64, _ body: (EntryHead, EntryView) -> Visit
   ) throws(StorageError) {
     guard let handles else { return }
     try map.check(snapshot)
@@ -154,7 +185,7 @@ struct DocumentSearch {
       let handle = handles[nextHandle]
       if handle != 0 {
         let entry = map.entry(at: handle)
-        let visit = entry.expiry == 0 || entry.expiry > now ? body(handle, entry) : .next
+        let visit = entry.expiry == 0 || entry.expiry > now ? body(EntryHead(handle, entry), entry) : .next
         if visit != .refuse { nextHandle += 1 }
         if visit != .next { return }
       } else {
@@ -318,6 +349,19 @@ struct RankReader: KeyCounter {
     remainingCount -= 1
     // If the snapshot has ended, whoever reads it next finds that out.
     return (try? ranks(of: range, inIndex: number).count) ?? 0
+  }
+
+  mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int {
+    do throws(StorageError) {
+      var ranks: [Range<Int>] = []
+      for range in ranges { ranks.append(try self.ranks(of: range, inIndex: number)) }
+      return try store.access { map throws(StorageError) in
+        try map.estimatedGroupCount(ranks: ranks, by: fieldCount, of: indexes[number], in: snapshot)
+      }
+    } catch {
+      // Whoever reads the snapshot next finds out that it has ended.
+      return 0
+    }
   }
 
   /// - Parameter number: The number of the index; nil for the entries by their keys.

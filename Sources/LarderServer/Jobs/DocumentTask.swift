@@ -10,6 +10,8 @@ protocol DocumentTask: AnyObject {
   var query: DocumentQuery { get }
   /// Whether all documents are needed, in any order.
   var ignoresOrder: Bool { get }
+  /// The fields with the same values in all documents that one of them may represent; nil if each document is needed.
+  var grouping: [FieldPath]? { get }
   /// Whether further documents can't change the result.
   var isFinished: Bool { get }
   /// The size of what is kept, in bytes.
@@ -43,6 +45,7 @@ protocol DocumentTask: AnyObject {
 
 extension DocumentTask {
   var ignoresOrder: Bool { true }
+  var grouping: [FieldPath]? { nil }
   var isFinished: Bool { false }
   var progress: String? { nil }
   var neededCount: Int? { nil }
@@ -68,9 +71,12 @@ struct EntryHead {
   let revision: UInt64
   /// When the entry expires, in milliseconds of the store's clock; 0 for never.
   let expiry: UInt64
+  /// The number of documents that it stands for, of a plan for groups.
+  let documentCount: Int
 
-  init(_ handle: UInt32, _ entry: EntryView) {
+  init(_ handle: UInt32, _ entry: EntryView, documentCount: Int = 1) {
     self.handle = handle
+    self.documentCount = documentCount
     revision = entry.revision
     expiry = entry.expiry
   }

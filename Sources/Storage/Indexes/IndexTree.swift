@@ -338,6 +338,69 @@ final class IndexTree: @unchecked Sendable {
     return order.visit(ranks, reverse: reverse, root: view.root, in: entries) { body(entries.entry($0).document) }
   }
 
+  /// Calls `body` with the handle of the first document of each group that these ranks have, and with the number of the
+  /// group's ranks, until it returns false. A group has the keys with the same values in the first fields.
+  func visitGroups(
+    _ ranks: Range<Int>, by fieldCount: Int, _ layout: IndexLayout, in view: View, records: Records,
+    _ body: (UInt32, Int) -> Bool
+  ) {
+    let entries = entries(of: records)
+    var rank = ranks.lowerBound
+    while rank < ranks.upperBound {
+      let entry = entries.entry(entry(at: rank, in: view, entries))
+      let values = Self.firstFields(fieldCount, of: entry.key, layout)
+      let group = self.ranks(
+        of: KeyRange(lower: [], upper: IndexRange.successor(of: values)), in: view, records: records)
+      let end = min(group.upperBound, ranks.upperBound)
+      guard body(entry.document, end - rank) else { return }
+      rank = end
+    }
+  }
+
+  /// The number of ranks that are looked at to estimate the number of groups.
+  private static let sampleCount = 32
+
+  /// Returns about how many groups some ranges of ranks have: as many as keys that differ from the one before.
+  func estimatedGroupCount(
+    _ ranges: [Range<Int>], by fieldCount: Int, _ layout: IndexLayout, in view: View, records: Records
+  ) -> Int {
+    let entries = entries(of: records)
+    let count = ranges.reduce(0) { $0 + $1.count }
+    let sampleCount = min(count, Self.sampleCount)
+    var (firstCount, range, rangeStart) = (0, 0, 0)
+    for sample in 0..<sampleCount {
+      let (start, end) = (count * sample / sampleCount, count * (sample + 1) / sampleCount)
+      // Not at equal distances, which may be multiples of the size of groups.
+      let number = start + Int(truncatingIfNeeded: UInt64(sample) &* 0x9E37_79B9_7F4A_7C15 >> 32) % (end - start)
+      while number >= rangeStart + ranges[range].count {
+        rangeStart += ranges[range].count
+        range += 1
+      }
+      let rank = ranges[range].lowerBound + number - rangeStart
+      func values(at rank: Int) -> [UInt8] {
+        Self.firstFields(fieldCount, of: entries.key(of: entry(at: rank, in: view, entries)), layout)
+      }
+      if rank == ranges[range].lowerBound || values(at: rank - 1) != values(at: rank) { firstCount += 1 }
+    }
+    // Every range has a group.
+    return max(ranges.count { !$0.isEmpty }, sampleCount == 0 ? 0 : firstCount * count / sampleCount)
+  }
+
+  private func entry(at rank: Int, in view: View, _ entries: IndexEntries) -> UInt32 {
+    var found: UInt32 = 0
+    _ = order.visit(rank..<rank + 1, reverse: false, root: view.root, in: entries) { entry in
+      found = entry
+      return false
+    }
+    return found
+  }
+
+  /// Returns the bytes of a key's first fields.
+  private static func firstFields(_ count: Int, of key: Key, _ layout: IndexLayout) -> [UInt8] {
+    let bytes = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count).assumingMemoryBound(to: UInt8.self)
+    return unsafe Array(bytes.prefix(layout.size(ofFields: count, in: bytes.span)))
+  }
+
   /// Returns some document of the tree; 0 if there is none.
   func anyDocument(in records: Records) -> UInt32 {
     var document: UInt32 = 0

@@ -96,6 +96,31 @@ extension EntryMap {
       return record.isExpired(at: now) || body(handle, record.view)
     }
   }
+
+  /// Calls `body` with the handle and the entry of the first document of each group that the keys of these ranks have,
+  /// and with the number of its keys, until it returns false. A group has the keys with the same values in the first
+  /// fields. Doesn't skip expired entries. O(log n) for each group.
+  /// - Precondition: The ranks have no overflow key.
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package func scanGroups(
+    ranks: Range<Int>, by fieldCount: Int, of index: IndexView, in snapshot: Snapshot,
+    _ body: (UInt32, EntryView, Int) -> Bool
+  ) throws(StorageError) {
+    try check(snapshot)
+    index.visitGroups(ranks, by: fieldCount, records: arena.records) { handle, count in
+      body(handle, record(handle).view, count)
+    }
+  }
+
+  /// Returns about how many groups the keys of these ranks have; exactly if they are few. It reads up to 64 keys.
+  /// - Precondition: The ranks have no overflow key.
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package func estimatedGroupCount(
+    ranks: [Range<Int>], by fieldCount: Int, of index: IndexView, in snapshot: Snapshot
+  ) throws(StorageError) -> Int {
+    try check(snapshot)
+    return index.estimatedGroupCount(ranks, by: fieldCount, records: arena.records)
+  }
 }
 
 /// What a snapshot sees of an index.
@@ -125,6 +150,18 @@ package struct IndexView: Sendable {
   ) -> Int {
     guard let tree, let view else { return ranks.count }
     return tree.visit(ranks, reverse: reverse, in: view, records: records, body)
+  }
+
+  fileprivate func visitGroups(
+    _ ranks: Range<Int>, by fieldCount: Int, records: Records, _ body: (UInt32, Int) -> Bool
+  ) {
+    guard let tree, let view else { return }
+    tree.visitGroups(ranks, by: fieldCount, IndexLayout(planned.index), in: view, records: records, body)
+  }
+
+  fileprivate func estimatedGroupCount(_ ranks: [Range<Int>], by fieldCount: Int, records: Records) -> Int {
+    guard let tree, let view else { return 0 }
+    return tree.estimatedGroupCount(ranks, by: fieldCount, IndexLayout(planned.index), in: view, records: records)
   }
 }
 

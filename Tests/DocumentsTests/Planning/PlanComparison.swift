@@ -9,6 +9,7 @@ struct PlanComparison: CustomStringConvertible {
   private(set) var exactCount = 0
   private(set) var matchCount = 0
   private(set) var fallbackCount = 0
+  private(set) var groupedCount = 0
   private(set) var kinds: [String: Int] = [:]
   /// What to do with the description of a flaw.
   private let report: (String) -> Void
@@ -17,7 +18,8 @@ struct PlanComparison: CustomStringConvertible {
 
   var description: String {
     let kinds = kinds.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-    return "\(pairCount) pairs, \(orderedCount) ordered, \(exactCount) exact, \(fallbackCount) fallbacks, "
+    return
+      "\(pairCount) pairs, \(orderedCount) ordered, \(exactCount) exact, \(groupedCount) by groups, \(fallbackCount) fallbacks, "
       + "\(matchCount) with matches: \(kinds)"
   }
 
@@ -33,6 +35,7 @@ struct PlanComparison: CustomStringConvertible {
       for _ in 0..<queryCount {
         var query = generator.query(like: definitions.map(\.index))
         try compare(query, model, seed, &random)
+        try compareGroups(query.selector, model, seed, &random)
         guard query.limit != nil, let bookmark = try model.entries.find(query).bookmark else { continue }
         query.bookmark = bookmark
         try compare(query, model, seed, &random)
@@ -57,6 +60,31 @@ struct PlanComparison: CustomStringConvertible {
         fallbackCount += 1
         try compare(fallback.plan, fallback.explanation, query, model, seed)
       }
+    }
+  }
+
+  /// Compares the groups of a random aggregation.
+  private mutating func compareGroups(
+    _ selector: Selector, _ model: PlanModel, _ seed: UInt64, _ random: inout SeededGenerator
+  ) throws {
+    let paths: [FieldPath] = ["a"] + model.indexes.flatMap(\.index.fields).map(\.path)
+    func path() -> FieldPath { paths.randomElement(using: &random)! }
+    let fields = (0..<Int.random(in: 0...2, using: &random)).map { _ in path() }
+    let aggregates: [Aggregate] = [.count, .min(fields.first ?? path()), .max(path())]
+    let aggregation = DocumentAggregation(
+      by: fields, computing: Array(aggregates.prefix(Int.random(in: 0...3, using: &random))))
+    var counter = PlanModel.Counter(model, Bool.random(using: &random) ? random : nil)
+    _ = random.next()
+    var planner = try Planner(
+      DocumentQuery(selector), indexes: model.indexes, entryCount: model.entries.count, ignoresOrder: true,
+      grouping: aggregation.decidingFields)
+    let plan = planner.plan(&counter).plan
+    if plan.groupFieldCount != nil { groupedCount += 1 }
+    var scan = try DocumentAggregator(selector, aggregation)
+    for document in model.entries { try scan.add(document) }
+    let (groups, expected) = (try model.groups(plan, selector, aggregation), scan.result())
+    if groups != expected {
+      report("LARDER_SEED=\(seed): \(selector) \(aggregation) \(groups) instead of \(expected)\n\(plan)")
     }
   }
 

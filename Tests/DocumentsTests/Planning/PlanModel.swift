@@ -104,6 +104,31 @@ struct PlanModel {
     }
   }
 
+  /// The groups of the documents that a plan leads to: of all, or of one document for each group of keys.
+  func groups(_ plan: FindPlan, _ selector: Selector, _ aggregation: DocumentAggregation) throws -> [DocumentGroup] {
+    var aggregator = try DocumentAggregator(selector, aggregation)
+    guard let fieldCount = plan.groupFieldCount, case .index(let number, let ranges) = plan.source else {
+      for document in Set(positions(plan.source, false)).sorted() { try aggregator.add(entries[document]) }
+      return aggregator.result()
+    }
+    check(ranges)
+    let layout = IndexLayout(indexes[number].index)
+    for range in ranges {
+      let found = keys[number].filter { range.contains($0.key) }
+      let values = found.map { $0.key.prefix(layout.size(ofFields: fieldCount, in: $0.key.span)) }
+      for start in found.indices where start == 0 || values[start] != values[start - 1] {
+        let document = entries[found[start].entry]
+        let count = values[start...].prefix { $0 == values[start] }.count
+        var budget = WorkBudget()
+        let isMatch = try aggregator.add(
+          document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, documentCount: count,
+          &budget)
+        precondition(isMatch, "\(document) doesn't match")
+      }
+    }
+    return aggregator.result()
+  }
+
   /// Stops the program unless ranges ascend and are disjoint.
   private func check(_ ranges: [KeyRange]) {
     for (range, next) in zip(ranges, ranges.dropFirst()) {
@@ -129,6 +154,13 @@ struct PlanModel {
       if random != nil { return Int.random(in: 0...Int.random(in: 1...100, using: &random!), using: &random!) }
       guard let number else { return model.entries.count { range.contains(Array($0.id!.utf8)) } }
       return model.keys[number].count { range.contains($0.key) }
+    }
+
+    mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int {
+      if random != nil { return count(.all, ofIndex: number) }
+      let layout = IndexLayout(model.indexes[number].index)
+      let keys = model.keys[number].map(\.key).filter { key in ranges.contains { $0.contains(key) } }
+      return Set(keys.map { $0.prefix(layout.size(ofFields: fieldCount, in: $0.span)) }).count
     }
   }
 

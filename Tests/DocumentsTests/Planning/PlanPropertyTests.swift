@@ -9,7 +9,7 @@ import Testing
     var comparison = PlanComparison { Issue.record("\($0)") }
     for seed in SeededGenerator.seeds(1) { try comparison.run(seed: seed) }
     print(comparison)
-    #expect(comparison.orderedCount > 0 && comparison.exactCount > 0)
+    #expect(comparison.orderedCount > 0 && comparison.exactCount > 0 && comparison.groupedCount > 0)
     // Rare: one seed may have none.
     #expect(comparison.fallbackCount > 0 || comparison.pairCount < 20_000)
     #expect(comparison.kinds.count >= 6)

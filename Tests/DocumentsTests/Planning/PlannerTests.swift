@@ -6,11 +6,14 @@ import Testing
   private struct Counter: KeyCounter {
     var keyCount = 10
     var rangeCount = 0
+    var groupCount = 0
 
     mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int {
       rangeCount += 1
       return keyCount
     }
+
+    mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int { groupCount }
   }
 
   private func index(
@@ -251,6 +254,8 @@ import Testing
       mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int {
         range.upper == IndexRange.successor(of: range.lower) ? 0 : 1_000
       }
+
+      mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int { 0 }
     }
     let alternatives = (0..<5).map { first in
       let values = (0..<1_000).map { JSONValue.integer(Int64(first * 1_000 + $0)) }
@@ -263,12 +268,59 @@ import Testing
     #expect(planner.plan(&counter).plan.source == .ids([.all]))
   }
 
+  // MARK: Groups
+
+  /// Returns the plan of an aggregation that needs one document of each group.
+  private func groupPlan(
+    _ selector: JSONValue, by fields: [FieldPath], groupCount: Int = 20, _ indexes: [PlannedIndex]
+  ) throws -> FindPlan {
+    var counter = Counter(keyCount: 800, groupCount: groupCount)
+    var planner = try Planner(
+      DocumentQuery(Selector(selector)), indexes: indexes, entryCount: 1_001, ignoresOrder: true, grouping: fields)
+    return planner.plan(&counter).plan
+  }
+
+  @Test func `groups are read from an index that has few of them and says everything`() throws {
+    let json: JSONValue = ["fields": ["a", "b"], "name": "ab"]
+    let indexes = [try index(json)]
+    let all = FindPlan.Source.index(0, [.allKeys])
+    #expect(
+      try groupPlan([:], by: ["a"], indexes) == FindPlan(all, isOrdered: false, isExact: true, groupFieldCount: 1))
+    #expect(try groupPlan([:], by: [], indexes).groupFieldCount == 0)
+    for fields: [FieldPath] in [["b"], ["a", "b"], ["b", "a"]] {
+      #expect(try groupPlan([:], by: fields, indexes).groupFieldCount == 2, "\(fields)")
+    }
+    #expect(try groupPlan(["a": ["$gt": 5]], by: ["b"], indexes).groupFieldCount == 2)
+    // With many groups, reading all documents in their order is faster.
+    #expect(try groupPlan([:], by: ["a"], groupCount: 500, indexes).source == .ids([.all]))
+    #expect(try groupPlan(["a": ["$gt": 5]], by: ["a"], groupCount: 500, indexes).groupFieldCount == nil)
+    // What the index doesn't say.
+    for (selector, fields) in [([:], ["c"]), (["c": 1], ["a"]), (["a": ["$mod": [2, 1]]], ["a"])]
+      as [(JSONValue, [FieldPath])]
+    {
+      #expect(try groupPlan(selector, by: fields, indexes).groupFieldCount == nil, "\(selector)")
+    }
+    for unusable in [
+      try index(json, multiFields: 1), try index(json, overflowCount: 1), try index(json, isComplete: false),
+      try index(["fields": ["a", "b"], "name": "ab", "where": ["c": 1]]),
+    ] {
+      #expect(try groupPlan([:], by: ["a"], [unusable]).groupFieldCount == nil, "\(unusable)")
+    }
+    // With one value of an array, a document has one key.
+    #expect(try groupPlan(["a": 5], by: ["b"], [index(json, multiFields: 1)]).groupFieldCount == 2)
+    #expect(try groupPlan(["a": 5], by: ["a"], [index(json, multiFields: 1)]).groupFieldCount == nil)
+    #expect(
+      try groupPlan(["c": 1], by: ["a"], [index(["fields": ["a"], "name": "a", "where": ["c": 1]])]).groupFieldCount
+        == 1)
+  }
+
   // MARK: Plans that end early
 
   /// Counts as many keys in every range of an index.
   private struct FixedCounter: KeyCounter {
     let keyCount: Int
     mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int { keyCount }
+    mutating func groupCount(_ ranges: [KeyRange], ofIndex number: Int, fieldCount: Int) -> Int { keyCount }
   }
 
   private func choice(keyCount: Int, limit: Int?) throws -> PlanChoice {

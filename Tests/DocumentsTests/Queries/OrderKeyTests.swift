@@ -137,11 +137,17 @@ import Testing
     var generator = QueryGenerator(.announced())
     for _ in 0..<(SeededGenerator.isThorough ? 20_000 : 500) {
       let key = OrderKey.key(of: generator.value(depth: 3))
-      #expect(OrderKey.count(ofFirstIn: key + [1, 5, 0xFF]) == key.count)
-      #expect(OrderKey.count(ofFirstIn: Array(key.dropLast())) == nil)
+      #expect(count(ofFirstIn: key + [1, 5, 0xFF]) == key.count)
+      #expect(count(ofFirstIn: Array(key.dropLast())) == nil)
+      #expect(count(ofFirstIn: key.map { ~$0 } + [1, 5, 0xFF], mask: 0xFF) == key.count)
+      #expect(count(ofFirstIn: key.dropLast().map { ~$0 }, mask: 0xFF) == nil)
     }
-    #expect(OrderKey.count(ofFirstIn: OrderKey.missing) == 1)
-    #expect(OrderKey.count(ofFirstIn: [0]) == nil)
-    #expect(OrderKey.count(ofFirstIn: [200]) == nil)
+    #expect(count(ofFirstIn: OrderKey.missing) == 1)
+    #expect(count(ofFirstIn: [0]) == nil)
+    #expect(count(ofFirstIn: [200]) == nil)
+  }
+
+  private func count(ofFirstIn bytes: [UInt8], mask: UInt8 = 0) -> Int? {
+    OrderKey.count(ofFirstIn: bytes.span, mask: mask)
   }
 }
