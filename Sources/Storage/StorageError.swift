@@ -47,6 +47,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case diskFull
   /// More commits wait to be written than the disk can take.
   case diskTooSlow
+  /// A large commit is being made. The write can be tried again when it has ended.
+  case commitPending
   /// The store's files have failed, for this reason, and nothing is written to them any more.
   case readOnly(String)
   /// The store's files can't be opened: which, and why.
@@ -89,6 +91,7 @@ extension StorageError: CustomStringConvertible {
     case .outOfMemory: "the system has no memory left for the store"
     case .diskFull:
       "the disk is full, or the server can't open more files; writes resume as soon as that changes"
+    case .commitPending: "a large write to the store has not ended; try again in a moment"
     case .diskTooSlow: "the disk can't keep up with the writes; try again in a moment"
     case .readOnly(let reason): "the store is read-only until it is reopened: \(reason)"
     case .unreadable(let reason): reason

@@ -25,7 +25,7 @@ extension Store {
   }
 
   private func add(_ index: DocumentIndex) throws(StorageError) -> Bool {
-    try access { map throws(StorageError) in
+    try accessBetweenLargeCommits { map throws(StorageError) in
       try map.ensureIndex(index) { [weak self] in
         if let self { IndexBuilder.makeKeysOfLargeDocuments(of: self) }
       }
@@ -35,6 +35,6 @@ extension Store {
   /// Deletes an index, or cancels its build.
   /// - Throws: `unknownIndex`.
   package func deleteIndex(named name: String) throws(StorageError) {
-    try access { map throws(StorageError) in try map.deleteIndex(named: name) }
+    try accessBetweenLargeCommits { map throws(StorageError) in try map.deleteIndex(named: name) }
   }
 }

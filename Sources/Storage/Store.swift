@@ -1,3 +1,4 @@
+import Dispatch
 import Documents
 import Platform
 import Synchronization
@@ -117,6 +118,27 @@ package final class Store: Sendable {
   package func lock() { mutex.lock() }
 
   package func unlock() { mutex.unlock() }
+
+  /// Takes the lock as soon as no large commit is being made. For threads that may wait.
+  func lockBetweenLargeCommits() {
+    while true {
+      lock()
+      guard unsafe map.isDiverted else { return }
+      let ended = DispatchSemaphore(value: 0)
+      unsafe map.addCommitWaiter { ended.signal() }
+      unlock()
+      ended.wait()
+    }
+  }
+
+  /// Runs `body` as `access` does, as soon as no large commit is being made. For threads that may wait.
+  func accessBetweenLargeCommits<Result, Failure: Error>(
+    _ body: (inout EntryMap) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    lockBetweenLargeCommits()
+    defer { unlock() }
+    return try unsafe body(&map)
+  }
 
   /// The map, for a caller that has acquired the lock.
   @unsafe

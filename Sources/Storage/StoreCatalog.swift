@@ -176,11 +176,12 @@ package final class StoreCatalog: Sendable {
         damagedStores.withLock { _ = $0.removeValue(forKey: name) }
         return
       }
-      let waiters = store.access { map in
+      let (waiters, commitWaiters) = store.access { map in
         defer { map.drop() }
-        return map.drainChangeWaiters()
+        return (map.drainChangeWaiters(), map.drainCommitWaiters())
       }
       for waiter in waiters { waiter.storeDidChange() }
+      for waiter in commitWaiters { waiter() }
       guard store.commitWriter != nil else { return }
       store.close()
       try removeFiles(of: name)

@@ -59,18 +59,18 @@ extension ServerTests {
       #expect(try client.find(#"{"n":1}"#, countOnly: true).result.found >= count - 2)
     }
 
-    @Test func `an apply whose entries others write all the time gives up, and can be repeated`() throws {
+    @Test func `an apply succeeds although others write its entries all the time`() throws {
       let server = try TestServer(workers: 2) { $0.findTime = .seconds(60) }
       let (client, writer) = (try server.connect(), try server.connect())
       #expect(try client.call(Request.put("a", Self.document(0), id: 3)).isDone)
       try client.send(Request.apply(Array(repeating: .update("a", #"{"$inc":{"n":1}}"#), count: 5_000), id: 4))
+      var writeCount = 0
       while client.isSilent(for: 0.001) {
+        writeCount += 1
         #expect(try writer.call(Request.put("a", Self.document(0), id: 5)).isDone)
+        try #require(writeCount < 10_000)
       }
-      let reply = try client.receive()
-      #expect(reply.isError(.tooManyRequests, id: 4) && reply.message.contains("16 rounds"), "\(reply)")
-      #expect(ErrorCode.tooManyRequests.outcome == .notExecuted)
-      #expect(try client.call(Request.get("a", id: 6)).entries[0].value == Self.document(0))
+      #expect(try client.receive().isDone)
     }
   }
 }

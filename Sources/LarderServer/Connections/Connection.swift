@@ -53,6 +53,8 @@ struct Connection: ~Copyable {
   private var pauseCount: UInt32 = 0
   /// When the pause takes too long, in milliseconds; nil if it may take any time.
   private(set) var pauseDeadline: UInt64?
+  /// The job that has executed its next request, whose reply has yet to be made; nil if there is none.
+  var endedWrite: WriteJob?
   /// How many times its next request has waited for space.
   var spaceWaitCount = 0
 
@@ -348,6 +350,9 @@ struct Connection: ~Copyable {
 
   /// The token of the pause that is begun next.
   var nextPauseToken: PauseToken { PauseToken(connection: token, number: pauseCount &+ 1) }
+
+  /// The large write that it waits for; nil if there is none.
+  var pausedWrite: WriteJob? { if case .write(let job)? = pause { job } else { nil } }
 
   /// Whether this pause has not ended.
   func isPaused(as token: PauseToken) -> Bool { isPaused && pauseCount == token.number }

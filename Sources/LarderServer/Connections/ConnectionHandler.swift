@@ -90,6 +90,7 @@ struct ConnectionHandler: ~Copyable {
   /// Releases everything that a closed connection holds outside of itself.
   mutating func finish(_ connection: inout Connection) {
     connection.endAllStreams()
+    connection.pausedWrite?.cancel()
     connection.input.removeAll()
     if connection.hasWatched { watchers.remove(connection.token) }
     server.registry.remove(connection.figures)

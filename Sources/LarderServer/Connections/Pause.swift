@@ -18,6 +18,10 @@ enum Pause {
   case frame(ValueRead)
   /// A document in a file, which the next frame of a stream has fields of.
   case document(ValueRead, handle: UInt32)
+  /// The next request, which is a large write. Its reply follows.
+  case write(WriteJob)
+  /// The end of another large write to the store of the next request.
+  case commit
   /// The request that was executed last, which changes the stores.
   case change(StoreChange)
 

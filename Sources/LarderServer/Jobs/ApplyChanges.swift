@@ -222,10 +222,19 @@ struct ApplyChanges {
 
   // MARK: Writing
 
-  /// Returns why the request fails; nil if every condition holds.
-  func failedCondition(in map: inout EntryMap, now: UInt64) -> JobFailure? {
+  /// The number of operations.
+  var operationCount: Int { records.count }
+  /// The number of entries that at least one update changes.
+  var entryCount: Int { entries.count }
+
+  /// Returns why the request fails; nil if the conditions of these operations hold.
+  /// - Parameter operations: The positions of operations; nil for all.
+  func failedCondition(
+    ofOperations operations: Range<Int>? = nil, in map: inout EntryMap, now: UInt64
+  ) -> JobFailure? {
     guard hasConditions else { return nil }
-    for (number, record) in records.enumerated() where record.hasCondition {
+    for number in operations ?? records.indices where records[number].hasCondition {
+      let record = records[number]
       let key = unsafe body.span.bytes.extracting(record.key)
       guard !map.satisfies(WriteCondition(record), key, now: now) else { continue }
       let revision = map.get(key, now: now)?.revision
@@ -238,12 +247,15 @@ struct ApplyChanges {
 
   /// Returns the positions of the entries that have been written since their values were set.
   func outdatedEntries(in map: inout EntryMap, now: UInt64) -> [Int] {
-    var outdated: [Int] = []
-    for (position, entry) in entries.enumerated() where !entry.isReplaced {
-      let view = unsafe map.get(body.span.bytes.extracting(entry.key), now: now)
-      if view?.revision ?? 0 != entry.revision { outdated.append(position) }
-    }
-    return outdated
+    entries.indices.filter { isOutdated($0, in: &map, now: now) }
+  }
+
+  /// Returns whether an entry has been written since its value was set.
+  func isOutdated(_ position: Int, in map: inout EntryMap, now: UInt64) -> Bool {
+    let entry = entries[position]
+    if entry.isReplaced { return false }
+    let view = unsafe map.get(body.span.bytes.extracting(entry.key), now: now)
+    return view?.revision ?? 0 != entry.revision
   }
 
   /// What `write` writes once all operations have been applied. Making it needs no lock.
@@ -268,29 +280,55 @@ struct ApplyChanges {
   /// - Parameter revision: The revision of this commit, which is the store's next.
   /// - Throws: As `EntryMap.put` after `WriteSize.reserve`.
   func write(to map: inout EntryMap, revision: UInt64, now: UInt64) throws(StorageError) {
+    var none = CopiedValue()
+    for number in records.indices { try write(number, with: &none, to: &map, revision: revision, now: now) }
+  }
+
+  /// Writes what has become of an operation.
+  /// - Parameter copy: A copy of its value, if one is needed.
+  func write(
+    _ number: Int, with copy: inout CopiedValue, to map: inout EntryMap, revision: UInt64, now: UInt64
+  ) throws(StorageError) {
+    guard let (record, entry) = writtenOperation(number) else { return }
     let bytes = unsafe body.span.bytes
-    for (number, record) in records.enumerated() where record.kind != .check {
-      let entry = position(ofOperation: number).map { entries[$0] }
-      if let entry, entry.last != number { continue }
-      let key = bytes.extracting(record.key)
-      switch record.kind {
-      case .check: break
-      case .delete: _ = try map.delete(key, revision: revision, now: now)
-      case .putSingle, .putList:
-        try map.put(
-          key, bytes.extracting(record.value), kind: record.kind == .putList ? .list : .single,
-          expiry: record.expiry == 0 ? 0 : now + record.expiry, revision: revision, now: now)
-      case .update:
-        guard let entry, entry.isChanged, case .single(let value) = entry.contents else { continue }
-        let expiry: UInt64 =
-          switch entry.expiry {
-          case .never: 0
-          case .at(let time): time
-          case .after(let milliseconds): now + milliseconds
-          }
-        unsafe try map.put(key, value.span.bytes, expiry: expiry, revision: revision, now: now)
-      }
+    let key = bytes.extracting(record.key)
+    switch record.kind {
+    case .check: break
+    case .delete: _ = try map.delete(key, revision: revision, now: now)
+    case .putSingle, .putList:
+      try copy.put(
+        key, bytes.extracting(record.value), kind: record.kind == .putList ? .list : .single,
+        expiry: record.expiry == 0 ? 0 : now + record.expiry, to: &map, revision: revision, now: now)
+    case .update:
+      guard let entry, case .single(let value) = entry.contents else { return }
+      let expiry: UInt64 =
+        switch entry.expiry {
+        case .never: 0
+        case .at(let time): time
+        case .after(let milliseconds): now + milliseconds
+        }
+      unsafe try copy.put(key, value.span.bytes, expiry: expiry, to: &map, revision: revision, now: now)
     }
+  }
+
+  /// Calls `body` with the value that an operation writes, if there is one.
+  func withWrittenValue(_ number: Int, _ body: (RawSpan) -> Void) {
+    guard let (record, entry) = writtenOperation(number) else { return }
+    switch record.kind {
+    case .putSingle, .putList: unsafe body(self.body.span.bytes.extracting(record.value))
+    case .update: if let entry, case .single(let value) = entry.contents { unsafe body(value.span.bytes) }
+    case .check, .delete: break
+    }
+  }
+
+  /// Returns an operation and its entry if it is the last one that writes the entry, and makes a difference.
+  private func writtenOperation(_ number: Int) -> (ApplyRecord, UpdatedEntry?)? {
+    let record = records[number]
+    guard record.kind != .check else { return nil }
+    guard let position = position(ofOperation: number) else { return (record, nil) }
+    let entry = entries[position]
+    guard entry.last == number, record.kind != .update || entry.isChanged else { return nil }
+    return (record, entry)
   }
 }
 
@@ -301,7 +339,9 @@ struct WriteSize {
   private var deleteCount = 0
   private var deleteByteCount = 0
 
-  var isEmpty: Bool { putCount + deleteCount == 0 }
+  var isEmpty: Bool { operationCount == 0 }
+  var operationCount: Int { putCount + deleteCount }
+  var byteCount: Int { putByteCount + deleteByteCount }
 
   /// - Parameter byteCount: The size of the key and the value, in bytes.
   mutating func add(byteCount: Int, isPut: Bool) {
@@ -334,6 +374,26 @@ extension WriteCondition {
 }
 
 extension ApplyRecord {
+  /// Returns the error in the operation, whose form is valid, and its reason; nil if there is none.
+  func error(in body: RawSpan, maxValueSize: Int) -> (ErrorCode, String)? {
+    guard unsafe Key.isValid(body.extracting(unchecked: key)) else {
+      return (.keyInvalid, unsafe BodyFlaw.ofKey(body.extracting(unchecked: key)))
+    }
+    if value.count > maxValueSize {
+      return (.valueTooLarge, "the value has \(value.count) bytes; the limit is \(maxValueSize)")
+    }
+    if kind == .putList, !ListValue.isValid(body.extracting(value)) {
+      return (.dataSerialization, "the value is not a list in its wire format")
+    }
+    if flags != 0 {
+      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
+      if flags & both == both || flags & RecordFlags.expiry != 0 && (expiry == 0 || expiry > 1 << 53) {
+        return (.illegalArgument, RequestProcessor.illegalArgument(flags: flags, expiry: expiry))
+      }
+    }
+    return kind == .check && !hasCondition ? (.illegalArgument, "a check needs a condition") : nil
+  }
+
   /// Returns a message that names the operation and its key.
   /// - Parameter position: The operation's position among all; the message counts from 1.
   func message(_ reason: String, _ position: Int, in body: RawSpan) -> String {

@@ -6,12 +6,21 @@ import Wire
 /// An apply with updates that take too long, or need values that are not in memory, for the store's lock.
 ///
 /// It copies the entries that the updates change, updates the copies without the lock, and writes all of them in one
-/// commit if the conditions hold and none of the entries has been written meanwhile. Otherwise it begins another round:
-/// it copies and updates those that have been written.
-final class ApplyTask: DocumentTask {
+/// commit if the conditions hold and none of the entries has been written meanwhile. Otherwise it copies and updates those
+/// that have been written: in another round, or in a large commit, during which nobody else writes.
+final class ApplyTask: CommittingTask {
   private static let maxRounds = 16
   /// How many times the commit is tried while the store has no room for it.
   private static let maxRoomRetries = 100
+  /// The maximum number of operations and size of what is written under one acquisition of the lock, and the maximum
+  /// number of keys in indexes that are changed.
+  private static let maxSmallCount = 1_024
+  private static let maxSmallByteCount = 1 << 20
+  private static let maxSmallKeyCount = 2_048
+  /// The maximum size of a value that is copied again during a large commit, in bytes.
+  private static let maxCopiedByteCount = 128 << 10
+  /// How many operations are checked under one acquisition of the lock.
+  private static let checksPerAccess = 256
 
   /// Nothing is searched for: the task names the entries by their handles.
   let query = DocumentQuery(.field("_id", .in([])))
@@ -23,6 +32,22 @@ final class ApplyTask: DocumentTask {
   /// The number of rounds that have begun.
   private var rounds = 0
   private var roomRetries = 0
+
+  // The large commit, if there is one.
+  private var commitEnd: LargeWriteEnd?
+  private var failure: JobFailure?
+  private var writeSize = WriteSize()
+  /// The number of operations and entries that have been checked, and then of operations that have been written.
+  private var position = 0
+  /// The entries that have been written meanwhile.
+  private var outdated: [Int] = []
+  /// The number of them that have been copied again.
+  private var copiedCount = 0
+  /// Whether one of them takes too long to copy.
+  private var needsRound = false
+  private var copiedValue = CopiedValue()
+  /// The store's revision before the commit.
+  private var previousRevision: UInt64 = 0
 
   init(_ body: [UInt8], _ limits: ServerLimits) {
     self.body = body
@@ -43,6 +68,7 @@ final class ApplyTask: DocumentTask {
   }
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+    if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard rounds > 0 else { return try begin(job) }
     do throws(JobFailure) {
       if try changes.applyNext(valueLimits) {
@@ -60,61 +86,65 @@ final class ApplyTask: DocumentTask {
   // MARK: Under the lock
 
   private func begin(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
-    let round: Result<Round, JobFailure> = job.store.access { map in
-      guard !map.isDropped else { return .failure(JobFailure(.storeDropped)) }
-      let now = monotonicMilliseconds()
-      if let failure = changes.failedCondition(in: &map, now: now) { return .failure(failure) }
-      return .success(beginRound(with: changes.readEntries, in: &map, now: now))
+    for start in stride(from: 0, to: changes.operationCount, by: Self.checksPerAccess) {
+      let operations = start..<min(changes.operationCount, start + Self.checksPerAccess)
+      let failure = job.store.access { map in
+        map.isDropped
+          ? JobFailure(.storeDropped)
+          : changes.failedCondition(ofOperations: operations, in: &map, now: monotonicMilliseconds())
+      }
+      if let failure { throw failure }
     }
-    let begun = try round.get()
-    return .needsDocuments(begun.handles, begun.snapshot)
+    return try beginRound(with: changes.readEntries, job)
   }
 
-  /// What a round begins with: the entries whose values it needs.
-  private struct Round: Sendable {
-    let handles: [UInt32]
-    let snapshot: Snapshot
-  }
-
-  /// Notes what entries are now, and returns those whose values are needed.
-  private func beginRound(with entries: [Int], in map: inout EntryMap, now: UInt64) -> Round {
-    let body = body
+  /// Notes what entries are now, and asks for the values that are needed.
+  private func beginRound(with entries: [Int], _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
     rounds += 1
     positions = [:]
-    var handles: [UInt32] = []
-    for position in entries {
-      guard let handle = unsafe map.handle(of: body.span.bytes.extracting(changes.key(ofEntry: position)), now: now)
-      else {
-        changes.setBase(nil, ofEntry: position)
-        continue
+    let keys = entries.map { Array(body[changes.key(ofEntry: $0)]) }
+    do throws(StorageError) {
+      let (found, snapshot) = try job.store.handles(ofKeys: keys, now: monotonicMilliseconds())
+      var handles: [UInt32] = []
+      for start in stride(from: 0, to: entries.count, by: Self.checksPerAccess) {
+        try job.store.access { map throws(StorageError) in
+          try map.check(snapshot)
+          for index in start..<min(entries.count, start + Self.checksPerAccess) {
+            let (handle, position) = (found[index], entries[index])
+            let view = handle == 0 ? nil : map.entry(at: handle)
+            changes.setBase(view, ofEntry: position)
+            guard let view, view.kind == .single else { continue }
+            positions[handle] = position
+            handles.append(handle)
+          }
+        }
       }
-      let view = map.entry(at: handle)
-      changes.setBase(view, ofEntry: position)
-      guard view.kind == .single else { continue }
-      positions[handle] = position
-      handles.append(handle)
-    }
-    return Round(handles: handles, snapshot: map.snapshot(now: now))
+      return .needsDocuments(handles, snapshot)
+    } catch { throw JobFailure(error) }
   }
 
   private enum CommitEnd: Sendable {
     case committed(revision: UInt64, shownRevision: UInt64, [any ChangeWaiter])
     case failed(JobFailure)
-    case outdated(Round)
-    /// Some of the entries have been written meanwhile, too many times.
-    case outpaced
+    case outdated([Int])
     case canceled
+    /// The commit takes too long for one acquisition of the lock, or another large commit is being made.
+    case large
   }
 
   private func commit(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
     var isCommitting = false
     let size = changes.writeSize
+    if changes.operationCount > Self.maxSmallCount || size.byteCount > Self.maxSmallByteCount || rounds > 1 {
+      return beginCommit()
+    }
     let end: CommitEnd
     do throws(StorageError) {
       end = try job.store.access { map throws(StorageError) in try commit(size, job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }
+      if error == .commitPending { return beginCommit() }
       guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw JobFailure(error) }
       roomRetries += 1
       return .needsSpace
@@ -125,11 +155,8 @@ final class ApplyTask: DocumentTask {
       job.store.commitWriter?.wake()
       return .result(.applied(revision: revision, shownRevision: shownRevision))
     case .failed(let failure): throw failure
-    case .outdated(let round): return .needsDocuments(round.handles, round.snapshot)
-    case .outpaced:
-      throw JobFailure(
-        .tooManyRequests,
-        "nothing was written: others have written some of the entries in each of \(rounds) rounds; try again later")
+    case .outdated(let entries): return try beginRound(with: entries, job)
+    case .large: return beginCommit()
     case .canceled: return .canceled
     }
   }
@@ -138,12 +165,13 @@ final class ApplyTask: DocumentTask {
     _ size: WriteSize, _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
     guard !map.isDropped else { throw .storeDropped }
+    guard !map.isDiverted, map.indexKeyCount(ofDeletes: size.operationCount) <= Self.maxSmallKeyCount else {
+      return .large
+    }
     let now = monotonicMilliseconds()
     if let failure = changes.failedCondition(in: &map, now: now) { return .failed(failure) }
     let outdated = changes.outdatedEntries(in: &map, now: now)
-    guard outdated.isEmpty else {
-      return rounds < Self.maxRounds ? .outdated(beginRound(with: outdated, in: &map, now: now)) : .outpaced
-    }
+    guard outdated.isEmpty else { return .outdated(outdated) }
     try size.reserve(in: &map)
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
@@ -152,5 +180,109 @@ final class ApplyTask: DocumentTask {
     return .committed(
       revision: map.revision == revision ? revision : 0, shownRevision: map.revision,
       map.needsNotification ? map.drainChangeWaiters() : [])
+  }
+
+  // MARK: Large commits
+
+  private func beginCommit() -> TaskEnd {
+    (position, outdated, copiedCount, needsRound) = (0, [], 0, false)
+    return .needsCommit(self)
+  }
+
+  func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
+    previousRevision = map.revision
+    if position < changes.operationCount {
+      failure = changes.failedCondition(ofOperations: position..<position + 1, in: &map, now: now)
+      position += 1
+      return failure == nil ? .unfinished : .stopped
+    }
+    let entry = position - changes.operationCount
+    if entry < changes.entryCount {
+      if changes.isOutdated(entry, in: &map, now: now) { outdated.append(entry) }
+      position += 1
+      return .unfinished
+    }
+    if copiedCount < outdated.count {
+      guard copy(outdated[copiedCount], from: &map, now: now) else {
+        needsRound = true
+        return .stopped
+      }
+      copiedCount += 1
+      return .unfinished
+    }
+    position = 0
+    return .finished
+  }
+
+  /// Copies an entry that has been written meanwhile.
+  /// - Returns: Whether that takes little time.
+  private func copy(_ position: Int, from map: inout EntryMap, now: UInt64) -> Bool {
+    let body = body
+    let view = unsafe map.get(body.span.bytes.extracting(changes.key(ofEntry: position)), now: now)
+    guard let view, view.kind == .single else {
+      changes.setBase(view, ofEntry: position)
+      return true
+    }
+    guard view.valueByteCount <= Self.maxCopiedByteCount, let value = unsafe view.value else { return false }
+    changes.setBase(view, ofEntry: position)
+    unsafe changes.setValue(Array(value), ofEntry: position)
+    return true
+  }
+
+  func compute(_ limits: ServerLimits) -> LargeWriteStep {
+    do throws(JobFailure) {
+      while try changes.applyNext(valueLimits) {
+        guard changes.keptByteCount <= limits.findMemory else {
+          throw JobFailure(
+            .queryStopped,
+            "the apply needs more than \(limits.findMemory) bytes of memory (limits.find-memory); \(progress ?? "")")
+        }
+      }
+    } catch {
+      failure = JobFailure(error.code, error.message, shownRevision: previousRevision)
+      return .stopped
+    }
+    writeSize = changes.writeSize
+    return .finished
+  }
+
+  func reserve(in map: inout EntryMap) throws(StorageError) {
+    try writeSize.reserve(in: &map)
+    map.reserveLargeCommit(operations: writeSize.operationCount, bytes: writeSize.byteCount)
+  }
+
+  func writeNext(to map: inout EntryMap, revision: UInt64, now: UInt64) throws(StorageError) -> LargeWriteStep {
+    var mustCopy = false
+    changes.withWrittenValue(position) { mustCopy = copiedValue.mustCopy($0) }
+    if mustCopy { return .blocked }
+    try changes.write(position, with: &copiedValue, to: &map, revision: revision, now: now)
+    position += 1
+    return position < changes.operationCount ? .unfinished : .finished
+  }
+
+  func unblock() { changes.withWrittenValue(position) { copiedValue.copy($0) } }
+
+  func didEnd(_ end: LargeWriteEnd) { commitEnd = end }
+
+  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+    if let failure { throw failure }
+    switch end {
+    case .written(let revision):
+      return .result(
+        .applied(revision: revision > previousRevision ? revision : 0, shownRevision: revision))
+    case .failed(let error): throw JobFailure(.failed, "\(error)")
+    case .refused(.diskTooSlow) where roomRetries < Self.maxRoomRetries:
+      roomRetries += 1
+      return .needsSpace
+    case .refused(let error): throw JobFailure(error)
+    case .stopped: break
+    }
+    guard needsRound, !job.mustEnd else { return .canceled }
+    guard rounds < Self.maxRounds else {
+      throw JobFailure(
+        .tooManyRequests,
+        "nothing was written: others have written some of the entries in each of \(rounds) rounds; try again later")
+    }
+    return try beginRound(with: outdated, job)
   }
 }

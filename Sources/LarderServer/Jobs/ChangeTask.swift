@@ -7,10 +7,10 @@ import Wire
 /// commit.
 ///
 /// The values are computed from a snapshot, without the store's lock. The commit takes place only if every document
-/// still has the revision that was seen. Those that have been written meanwhile are examined again: a few of them by the
-/// commit itself, so that others can't outpace it. One that was added to the matching documents meanwhile is not changed,
+/// still has the revision that was seen. Those that have been written meanwhile are examined again by the commit itself, so
+/// that others can't outpace it, unless that takes long. One that was added to the matching documents meanwhile is not changed,
 /// as if it had been written after the commit.
-final class ChangeTask: DocumentTask {
+final class ChangeTask: CommittingTask {
   /// A document to change. Key and value are ranges of `bytes`.
   private struct Change {
     let key: Range<Int>
@@ -28,6 +28,11 @@ final class ChangeTask: DocumentTask {
   /// The maximum number of documents, the size of their values, in bytes, and the work, in units of a `WorkBudget`, that
   /// the commit examines again under the store's lock. That takes about a millisecond.
   private static let maxBriefCount = 256
+  /// The maximum number and size of the changes that are made under one acquisition of the lock, and the maximum number of
+  /// keys in indexes that they change.
+  private static let maxSmallCount = 1_024
+  private static let maxSmallByteCount = 1 << 20
+  private static let maxSmallKeyCount = 2_048
   private static let maxBriefByteCount = 64 << 10
   private static let maxBriefUnits = 1 << 16
   /// How many times the commit is tried while the store has no room for it.
@@ -44,6 +49,18 @@ final class ChangeTask: DocumentTask {
   private var matchCount = 0
   private var rounds = 0
   private var roomRetries = 0
+
+  // The large commit, if there is one.
+  private var commitEnd: LargeWriteEnd?
+  /// The number of changes that have been checked, and then of those that have been made.
+  private var position = 0
+  /// The indexes of the changes of documents that have been written meanwhile.
+  private var outdated: [Int] = []
+  /// Where the keys of these documents are that have yet to be examined again.
+  private var outdatedKeys: [Range<Int>] = []
+  private var copiedValue = CopiedValue()
+  /// The newest revision of a document that a commit has examined again.
+  private var newestRevision: UInt64 = 0
 
   init(_ request: ChangeMatchingRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
     let bytes = body.span
@@ -108,10 +125,14 @@ final class ChangeTask: DocumentTask {
     /// Documents have been written meanwhile, too many times.
     case outpaced
     case canceled
+    /// The changes take too long for one acquisition of the lock, or another large commit is being made.
+    case large
   }
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+    if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard !isDryRun, !changes.isEmpty else { return .result(result(job, revision: 0)) }
+    if changes.count > Self.maxSmallCount || bytes.count > Self.maxSmallByteCount || rounds > 0 { return beginCommit() }
     var isCommitting = false
     let end: CommitEnd
     do throws(StorageError) {
@@ -119,6 +140,7 @@ final class ChangeTask: DocumentTask {
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }
+      if error == .commitPending { return beginCommit() }
       guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw JobFailure(error) }
       roomRetries += 1
       return .needsSpace
@@ -131,11 +153,9 @@ final class ChangeTask: DocumentTask {
     case .outdated(let outdated, let handles, let snapshot):
       remove(outdated)
       return .needsDocuments(handles, snapshot)
-    case .outpaced:
-      throw JobFailure(
-        .conditionFailed,
-        "nothing was changed: others have changed some of the documents \(Self.maxRounds) times meanwhile; try again")
+    case .outpaced: throw outpacedFailure
     case .canceled: return .canceled
+    case .large: return beginCommit()
     }
   }
 
@@ -144,7 +164,7 @@ final class ChangeTask: DocumentTask {
       matched: UInt64(matchCount), changed: UInt64(changes.count), revision: revision,
       examinedDocuments: UInt64(job.examinedDocuments), examinedKeys: UInt64(job.examinedKeys),
       nanoseconds: job.elapsedTime)
-    return .changed(changes, shownRevision: max(revision, job.newestRevision))
+    return .changed(changes, shownRevision: max(revision, newestRevision, job.newestRevision))
   }
 
   /// Changes all documents, unless some have been written since they were examined.
@@ -152,6 +172,7 @@ final class ChangeTask: DocumentTask {
     _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
     guard !map.isDropped else { throw .storeDropped }
+    guard !map.isDiverted, map.indexKeyCount(ofDeletes: changes.count) <= Self.maxSmallKeyCount else { return .large }
     let now = monotonicMilliseconds()
     var outdated: [Int] = []
     for (index, change) in changes.enumerated() {
@@ -211,6 +232,7 @@ final class ChangeTask: DocumentTask {
       guard let entry = unsafe map.get(bytes.span.bytes.extracting(key), now: now), entry.kind == .single else {
         continue
       }
+      newestRevision = max(newestRevision, entry.revision)
       byteCount += entry.valueByteCount
       guard byteCount <= Self.maxBriefByteCount, let value = unsafe entry.value else { return false }
       let head = EntryHead(0, entry)
@@ -220,6 +242,100 @@ final class ChangeTask: DocumentTask {
       guard failure == nil, !budget.isExhausted else { return false }
     }
     return true
+  }
+
+  // MARK: Large commits
+
+  private var outpacedFailure: JobFailure {
+    JobFailure(
+      .conditionFailed,
+      "nothing was changed: others have changed some of the documents \(Self.maxRounds) times meanwhile; try again")
+  }
+
+  private func beginCommit() -> TaskEnd {
+    (position, outdated, outdatedKeys) = (0, [], [])
+    return .needsCommit(self)
+  }
+
+  func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
+    if position < changes.count, outdatedKeys.isEmpty {
+      let change = changes[position]
+      let entry = unsafe map.get(bytes.span.bytes.extracting(change.key), now: now)
+      if entry?.revision != change.revision { outdated.append(position) }
+      position += 1
+      if position == changes.count, !outdated.isEmpty {
+        outdatedKeys = outdated.map { changes[$0].key }
+        remove(outdated)
+      }
+      return .unfinished
+    }
+    if let key = outdatedKeys.last {
+      let (changeCount, byteCount, matchCount) = (changes.count, bytes.count, matchCount)
+      guard examineValues(of: [key], in: &map, now: now) else {
+        changes.removeSubrange(changeCount...)
+        bytes.removeSubrange(byteCount...)
+        self.matchCount = matchCount
+        return .stopped
+      }
+      outdatedKeys.removeLast()
+      position = changes.count
+      return .unfinished
+    }
+    position = 0
+    return changes.isEmpty ? .stopped : .finished
+  }
+
+  func reserve(in map: inout EntryMap) throws(StorageError) {
+    if update == nil {
+      try map.checkCommit(operations: changes.count, bytes: bytes.count, isRemoval: true)
+    } else {
+      try map.reserve(records: changes.count, bytes: bytes.count)
+    }
+    map.reserveLargeCommit(operations: changes.count, bytes: bytes.count)
+  }
+
+  func writeNext(to map: inout EntryMap, revision: UInt64, now: UInt64) throws(StorageError) -> LargeWriteStep {
+    let (change, bytes) = (changes[position], bytes)
+    let key = unsafe bytes.span.bytes.extracting(change.key)
+    if update == nil {
+      _ = try map.delete(key, revision: revision, now: now)
+    } else {
+      let value = unsafe bytes.span.bytes.extracting(change.value)
+      if copiedValue.mustCopy(value) { return .blocked }
+      try copiedValue.put(key, value, expiry: change.expiry, to: &map, revision: revision, now: now)
+    }
+    position += 1
+    return position < changes.count ? .unfinished : .finished
+  }
+
+  func unblock() {
+    let bytes = bytes
+    unsafe copiedValue.copy(bytes.span.bytes.extracting(changes[position].value))
+  }
+
+  func didEnd(_ end: LargeWriteEnd) { commitEnd = end }
+
+  /// Handles the end of a large commit.
+  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+    switch end {
+    case .written(let revision): return .result(result(job, revision: revision))
+    case .failed(let error): throw JobFailure(.failed, "\(error)")
+    case .refused(.diskTooSlow) where roomRetries < Self.maxRoomRetries:
+      roomRetries += 1
+      return .needsSpace
+    case .refused(let error): throw JobFailure(error)
+    case .stopped: break
+    }
+    if job.mustEnd { return .canceled }
+    guard !outdatedKeys.isEmpty else { return .result(result(job, revision: 0)) }
+    rounds += 1
+    guard rounds <= Self.maxRounds else { throw outpacedFailure }
+    let bytes = bytes
+    do throws(StorageError) {
+      let (handles, snapshot) = try job.store.handles(
+        ofKeys: outdatedKeys.map { unsafe bytes.span.bytes.extracting($0).toArray() }, now: monotonicMilliseconds())
+      return .needsDocuments(handles, snapshot)
+    } catch { throw JobFailure(error) }
   }
 
   /// Removes changes that don't apply any more.

@@ -135,8 +135,8 @@ final class DocumentJob: @unchecked Sendable {
     _ = phase.compareExchange(expected: .running, desired: .displaced, ordering: .acquiringAndReleasing)
   }
 
-  /// Whether it ends without a result.
-  private var mustEnd: Bool {
+  /// Whether it ends without a result. From any thread.
+  var mustEnd: Bool {
     let phase = phase.load(ordering: .acquiring)
     return phase == .canceled || phase == .displaced
   }
@@ -159,6 +159,8 @@ final class DocumentJob: @unchecked Sendable {
 
   enum TurnEnd {
     case needsTurn, needsSpace, ended
+    /// The next turn comes after a large commit.
+    case needsCommit(any CommittingTask)
     /// The next turn needs values that must be read from a disk.
     case needsValues([SeparatedValue])
   }
@@ -198,6 +200,9 @@ final class DocumentJob: @unchecked Sendable {
           switch taskEnd {
           case .result(let result): return .end(.success(result))
           case .needsSpace: return .pause(.needsSpace)
+          case .needsCommit(let task):
+            usedTime += monotonicNanoseconds() - turnStart
+            return .pause(.needsCommit(task))
           case .canceled: return endWithoutResult()
           case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
           case .unfinished: break

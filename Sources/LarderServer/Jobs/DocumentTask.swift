@@ -91,6 +91,8 @@ enum TaskEnd {
   case unfinished
   /// The store has no room for a commit at the moment.
   case needsSpace
+  /// The changes must be made by a large commit, after which the task's end is called again.
+  case needsCommit(any CommittingTask)
   /// The job was canceled just now.
   case canceled
 }

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Platform
+import Storage
 
 /// Runs all jobs of a server in turns of about a millisecond, one at a time. So they take at most one core from the
 /// workers, and a short job waits for no long one. The turns go to principals, then connections, then jobs, so that the
@@ -23,6 +24,10 @@ final class JobRunner: Sendable {
 
   private let jobs = Lock(Jobs())
   private let shares = FairShares()
+  private let largeCommits: LargeCommits
+
+  /// - Parameter largeCommits: What makes the changes of jobs that change many entries.
+  init(_ largeCommits: LargeCommits) { self.largeCommits = largeCommits }
 
   /// The number of jobs from their request to their result.
   var openCount: Int { shares.amount }
@@ -85,6 +90,7 @@ final class JobRunner: Sendable {
       switch job.takeTurn(&batch) {
       case .needsTurn: jobs.withLock { $0.waiting.append(.job(job), for: job.sharer) }
       case .needsSpace: job.whenThereIsSpace { self.run(job) }
+      case .needsCommit(let task): largeCommits.run(TaskCommit(task, of: job) { self.run(job) })
       case .needsValues(let values):
         // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
         job.store.diskReads.run {

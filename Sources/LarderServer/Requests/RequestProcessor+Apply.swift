@@ -33,6 +33,12 @@ extension RequestProcessor {
       return replies.fail(
         .illegalArgument, id, "the request has \(count) operations; the limit is \(limits.maxKeysPerRequest)")
     }
+    if connection.endedWrite != nil || isLarge(count: Int(count), body, of: .apply, &map) {
+      guard let result = try writeLarge(.apply, body, id, &connection, store, into: &replies) else {
+        return startApply(body, id, &connection, store, &map, into: &replies).showing(map.revision)
+      }
+      return result
+    }
     var contents = Contents()
     var offset = 4
     var prefetchedCount = 0
@@ -40,7 +46,7 @@ extension RequestProcessor {
       guard let record = ApplyRecord(body, at: offset) else {
         return replies.fail(.malformed, id, BodyFlaw.ofApply(body, at: offset))
       }
-      if let (code, reason) = error(in: record, of: body) {
+      if let (code, reason) = record.error(in: body, maxValueSize: maxValueSize) {
         return replies.fail(code, id, record.message(reason, position, in: body))
       }
       if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchOperations(in: body, at: offset, &map) }
@@ -78,7 +84,7 @@ extension RequestProcessor {
       }
       try contents.size.reserve(in: &map)
     } catch {
-      if error == .diskTooSlow { throw error }
+      if error == .diskTooSlow || error == .commitPending { throw error }
       return replies.fail(error, id).showing(map.revision)
     }
     let revision = map.revision + 1
@@ -145,27 +151,5 @@ extension RequestProcessor {
       unsafe changes.setValue(Array(value), ofEntry: position)
     }
     return changes.workByteCount <= Self.maxBriefWorkByteCount ? changes : nil
-  }
-
-  /// The error in an operation whose form is valid, and its reason; nil if there is none.
-  private func error(in record: ApplyRecord, of body: RawSpan) -> (ErrorCode, String)? {
-    guard unsafe Key.isValid(body.extracting(unchecked: record.key)) else {
-      return (.keyInvalid, unsafe BodyFlaw.ofKey(body.extracting(unchecked: record.key)))
-    }
-    if record.value.count > maxValueSize {
-      return (.valueTooLarge, "the value has \(record.value.count) bytes; the limit is \(maxValueSize)")
-    }
-    if record.kind == .putList, !ListValue.isValid(body.extracting(record.value)) {
-      return (.dataSerialization, "the value is not a list in its wire format")
-    }
-    if record.flags != 0 {
-      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
-      if record.flags & both == both
-        || record.flags & RecordFlags.expiry != 0 && (record.expiry == 0 || record.expiry > 1 << 53)
-      {
-        return (.illegalArgument, Self.illegalArgument(flags: record.flags, expiry: record.expiry))
-      }
-    }
-    return record.kind == .check && !record.hasCondition ? (.illegalArgument, "a check needs a condition") : nil
   }
 }

@@ -74,12 +74,18 @@ extension RequestProcessor {
   }
 
   mutating func putMany(
-    _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let count = body.integer(at: 0, as: UInt32.self) else {
       return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 4))
     }
     guard count <= limits.maxKeysPerRequest else { return failTooManyKeys(Int(count), id, into: &replies) }
+    if connection.endedWrite != nil || isLarge(count: Int(count), body, of: .putMany, &map),
+      let result = try writeLarge(.putMany, body, id, &connection, store, into: &replies)
+    {
+      return result
+    }
     var position = 4
     // The first record whose condition doesn't hold, and its position among all.
     var failed: (write: WriteRecord, position: Int)?
@@ -88,7 +94,7 @@ extension RequestProcessor {
         return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: position))
       }
       if let code = error(in: write, of: body) {
-        return replies.fail(code, id, message(flaw(code, of: write, in: body), of: write, index, in: body))
+        return replies.fail(code, id, write.message(flaw(code, of: write, in: body), index, in: body))
       }
       if failed == nil, !meetsCondition(write, body.extracting(write.key), &map) { failed = (write, index) }
       position = write.end
@@ -99,7 +105,7 @@ extension RequestProcessor {
     if let (write, index) = failed {
       let revision = map.get(body.extracting(write.key), now: now)?.revision
       let reason = WriteCondition(write).failure(actual: revision)
-      return replies.fail(.conditionFailed, id, message(reason, of: write, index, in: body))
+      return replies.fail(.conditionFailed, id, write.message(reason, index, in: body))
     }
     guard count > 0 else {
       replies.bytes.appendReply(id: id, number: 0)
@@ -113,7 +119,7 @@ extension RequestProcessor {
       while let write = WriteRecord(body, at: position) {
         if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchWrites(in: body, at: position, &map) }
         prefetchedCount -= 1
-        unsafe try store(
+        unsafe try self.store(
           write, body.extracting(unchecked: write.key), body.extracting(unchecked: write.value), revision: revision,
           &map)
         position = write.end
@@ -128,26 +134,14 @@ extension RequestProcessor {
   }
 
   /// The error in a write whose form is valid; nil if there is none.
+  @inline(__always)
   func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
-    guard unsafe Key.isValid(body.extracting(unchecked: write.key)) else { return .keyInvalid }
-    if write.value.count > maxValueSize { return .valueTooLarge }
-    if write.kind == .list, !ListValue.isValid(body.extracting(write.value)) { return .dataSerialization }
-    if write.flags != 0 {
-      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
-      if write.flags & both == both { return .illegalArgument }
-      if write.flags & RecordFlags.expiry != 0, write.expiry == 0 || write.expiry > 1 << 53 { return .illegalArgument }
-    }
-    return nil
+    write.error(in: body, maxValueSize: maxValueSize)
   }
 
   /// Describes the error in a write.
   func flaw(_ code: ErrorCode, of write: WriteRecord, in body: RawSpan) -> String {
-    switch code {
-    case .keyInvalid: BodyFlaw.ofKey(body.extracting(write.key))
-    case .valueTooLarge: "the value has \(write.value.count) bytes; the limit is \(maxValueSize)"
-    case .dataSerialization: "the value is not a list in its wire format"
-    default: Self.illegalArgument(flags: write.flags, expiry: write.expiry)
-    }
+    write.flaw(code, in: body, maxValueSize: maxValueSize)
   }
 
   /// Describes the impossible combination of a write's flags and fields.
@@ -157,14 +151,8 @@ extension RequestProcessor {
     return "an entry can't expire after \(expiry) ms; use 1 ms to 2^53 ms"
   }
 
-  /// Returns a message that names one of several records and its key.
-  /// - Parameter index: The record's position among all; the message counts from 1.
-  private func message(_ reason: String, of write: WriteRecord, _ index: Int, in body: RawSpan) -> String {
-    "record \(index + 1) on \(body.quoted(write.key)): \(reason)"
-  }
-
   func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
-    if write.flags & ~RecordFlags.expiry == 0 { return true }
+    if !write.hasCondition { return true }
     return map.satisfies(WriteCondition(write), key, now: now)
   }
 
@@ -210,8 +198,16 @@ extension RequestProcessor {
   }
 
   mutating func deleteMany(
-    _ body: RawSpan, _ id: UInt32, _ map: inout EntryMap, into replies: inout ReplyBuffer
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
+    into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
+    let keyCount = Int(body.integer(at: 0, as: UInt32.self) ?? 0)
+    if keyCount <= limits.maxKeysPerRequest,
+      connection.endedWrite != nil || isLarge(count: keyCount, body, of: .deleteMany, &map),
+      let result = try writeLarge(.deleteMany, body, id, &connection, store, into: &replies)
+    {
+      return result
+    }
     var keys: KeyList
     switch decodeKeys(body, id, into: &replies) {
     case .valid(let list): keys = list
@@ -246,19 +242,7 @@ extension RequestProcessor {
   /// Decodes and checks the list of keys that is the whole body of a request.
   mutating func decodeKeys(_ body: RawSpan, _ id: UInt32, into replies: inout ReplyBuffer) -> DecodedKeys {
     guard let keys = KeyList(body) else { return .invalid(replies.fail(.malformed, id, BodyFlaw.ofKeyList(body))) }
-    guard keys.count <= limits.maxKeysPerRequest else {
-      return .invalid(failTooManyKeys(keys.count, id, into: &replies))
-    }
-    var remaining = keys
-    while let key = remaining.next(body) {
-      guard Key.isValid(body.extracting(key)) else {
-        let reason = BodyFlaw.ofKey(body.extracting(key))
-        return .invalid(replies.fail(.keyInvalid, id, "key \(keys.count - remaining.remaining): \(reason)"))
-      }
-    }
-    guard remaining.isComplete(body) else {
-      return .invalid(replies.fail(.malformed, id, BodyFlaw.ofKeyList(body)))
-    }
+    if let (code, reason) = KeyList.flaw(in: body, limits) { return .invalid(replies.fail(code, id, reason)) }
     return .valid(keys)
   }
 
@@ -267,7 +251,59 @@ extension RequestProcessor {
   }
 
   func failTooManyKeys(_ count: Int, _ id: UInt32, into replies: inout ReplyBuffer) -> RequestResult {
-    replies.fail(.illegalArgument, id, "the request has \(count) keys; the limit is \(limits.maxKeysPerRequest)")
+    replies.fail(.illegalArgument, id, KeyList.tooManyKeys(count, limits))
+  }
+}
+
+extension WriteRecord {
+  var hasCondition: Bool { flags & ~RecordFlags.expiry != 0 }
+
+  /// Returns the error in the write, whose form is valid; nil if there is none.
+  @inline(__always)
+  func error(in body: RawSpan, maxValueSize: Int) -> ErrorCode? {
+    guard unsafe Key.isValid(body.extracting(unchecked: key)) else { return .keyInvalid }
+    if value.count > maxValueSize { return .valueTooLarge }
+    if kind == .list, !ListValue.isValid(body.extracting(value)) { return .dataSerialization }
+    if flags != 0 {
+      let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
+      if flags & both == both { return .illegalArgument }
+      if flags & RecordFlags.expiry != 0, expiry == 0 || expiry > 1 << 53 { return .illegalArgument }
+    }
+    return nil
+  }
+
+  /// Describes the error.
+  func flaw(_ code: ErrorCode, in body: RawSpan, maxValueSize: Int) -> String {
+    switch code {
+    case .keyInvalid: BodyFlaw.ofKey(body.extracting(key))
+    case .valueTooLarge: "the value has \(value.count) bytes; the limit is \(maxValueSize)"
+    case .dataSerialization: "the value is not a list in its wire format"
+    default: RequestProcessor.illegalArgument(flags: flags, expiry: expiry)
+    }
+  }
+
+  /// Returns a message that names the record and its key.
+  /// - Parameter index: The record's position among all; the message counts from 1.
+  func message(_ reason: String, _ index: Int, in body: RawSpan) -> String {
+    "record \(index + 1) on \(body.quoted(key)): \(reason)"
+  }
+}
+
+extension KeyList {
+  /// Returns the error in the list of keys that is a whole body; nil if there is none.
+  static func flaw(in body: RawSpan, _ limits: borrowing ServerLimits) -> (ErrorCode, String)? {
+    guard var keys = KeyList(body) else { return (.malformed, BodyFlaw.ofKeyList(body)) }
+    guard keys.count <= limits.maxKeysPerRequest else { return (.illegalArgument, tooManyKeys(keys.count, limits)) }
+    while let key = keys.next(body) {
+      guard Key.isValid(body.extracting(key)) else {
+        return (.keyInvalid, "key \(keys.count - keys.remaining): \(BodyFlaw.ofKey(body.extracting(key)))")
+      }
+    }
+    return keys.isComplete(body) ? nil : (.malformed, BodyFlaw.ofKeyList(body))
+  }
+
+  static func tooManyKeys(_ count: Int, _ limits: borrowing ServerLimits) -> String {
+    "the request has \(count) keys; the limit is \(limits.maxKeysPerRequest)"
   }
 }
 

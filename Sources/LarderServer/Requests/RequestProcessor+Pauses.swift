@@ -20,6 +20,22 @@ extension RequestProcessor {
     return true
   }
 
+  /// Pauses a connection until a large commit has ended, unless it is paused because its next request makes one.
+  mutating func waitForCommit(in map: inout EntryMap, _ connection: inout Connection) {
+    if connection.isPaused { return }
+    let token = connection.begin(.commit)
+    map.addCommitWaiter { [mailbox] in mailbox.post(endOf: token) }
+  }
+
+  /// Starts the large write for which a connection has paused. The store is locked, and unlocked afterward.
+  /// - Returns: Whether the connection has paused.
+  mutating func startWrite(_ connection: inout Connection) -> Bool {
+    guard connection.isPaused else { return false }
+    unlockStore()
+    if let job = connection.pausedWrite { server.largeCommits.run(job) }
+    return true
+  }
+
   /// Pauses a connection until values have been read.
   func wait(for read: ValueRead, _ pause: Pause, _ connection: inout Connection) {
     let token = connection.begin(pause)
@@ -77,6 +93,8 @@ extension RequestProcessor {
         finish(read, of: &connection, into: &replies)
       }
     case .change(let change)?: finish(change, into: &replies)
+    case .write(let job)?: connection.endedWrite = job
+    case .commit?: break
     case nil: break
     }
   }

@@ -6,10 +6,11 @@ extension RequestProcessor {
   mutating func watch(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
-  ) -> RequestResult {
+  ) throws(StorageError) -> RequestResult {
     guard let request = WatchRequest(body) else { return replies.fail(.malformed, id, BodyFlaw.ofWatch(body)) }
     guard request.prefix.count <= Key.maxSize else { return failPrefix(request.prefix.count, id, into: &replies) }
     if let failure = rejectStream(id, &connection, into: &replies) { return failure }
+    try map.checkWatching()
     // The reply reveals the store's revision, so that one must still be there after a crash.
     let revision = map.revision
     let feed = map.beginWatch(

@@ -197,7 +197,7 @@ struct RequestProcessor: ~Copyable {
           unlockStore()
           result = greet(header, bytes.extracting(header.body(at: position)), &connection, into: &replies)
         } else if header.flags == 0, let opened = connection.stores[header.detail],
-          opened.permitted.contains(header.kind)
+          opened.permitted.contains(header.kind) || connection.endedWrite != nil
         {
           position = executeOnStore(
             header, bytes, at: position, prefetchEnd: prefetchEnd, of: &connection, opened,
@@ -231,7 +231,11 @@ struct RequestProcessor: ~Copyable {
     _ connection: inout Connection, _ code: ErrorCode, _ message: String, into replies: inout ReplyBuffer
   ) -> RequestResult {
     var hasChanged = connection.streams.contains { !$0.tryCancel() }
-    if case .change? = connection.endPause(now: now) { hasChanged = true }
+    switch connection.endPause(now: now) {
+    case .change?: hasChanged = true
+    case .write(let job)?: if !job.cancel() { hasChanged = true }
+    default: if connection.endedWrite != nil { hasChanged = true }
+    }
     if hasChanged {
       connection.phase = .closed
     } else {
@@ -266,7 +270,7 @@ struct RequestProcessor: ~Copyable {
       var result: RequestResult
       if let executed = unsafe execute(header, body, &connection, store, &store.map, into: &replies) {
         result = executed
-      } else if waitForSpace(in: store, &connection) {
+      } else if startWrite(&connection) || waitForSpace(in: store, &connection) {
         break
       } else {
         result = replies.fail(.diskTooSlow, header.id)
@@ -316,7 +320,8 @@ struct RequestProcessor: ~Copyable {
   }
 
   /// Executes one request on entries, and notes what must be durable before its reply is sent.
-  /// - Returns: nil when nothing was done, because the store's commit writer has to make room first.
+  /// - Returns: nil when nothing was done, because the connection pauses, or the store's commit writer has to make room
+  ///   first.
   @inline(__always)
   private mutating func execute(
     _ header: FrameHeader, _ body: RawSpan, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
@@ -325,6 +330,7 @@ struct RequestProcessor: ~Copyable {
     let mark = replies.bytes.count
     var result: RequestResult?
     if map.isDropped {
+      connection.endedWrite = nil
       result = replies.fail(.storeUnknown, header.id, "store \(store.name) was dropped")
     } else {
       do throws(StorageError) {
@@ -333,6 +339,10 @@ struct RequestProcessor: ~Copyable {
         result = handled
       } catch {
         replies.truncate(to: mark)
+        if error == .commitPending {
+          waitForCommit(in: &map, &connection)
+          return nil
+        }
         result = error == .diskTooSlow ? nil : replies.fail(error, header.id)
       }
     }
@@ -355,18 +365,22 @@ struct RequestProcessor: ~Copyable {
     case .getRange: return getRange(body, id, &map, into: &replies)
     case .put: return try put(body, id, connection, &map, into: &replies)
     case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
-    case .putMany: return try putMany(body, id, &map, into: &replies)
+    case .putMany: return try putMany(body, id, &connection, store, &map, into: &replies)
     case .delete: return try delete(body, id, &map, into: &replies)
-    case .deleteMany: return try deleteMany(body, id, &map, into: &replies)
+    case .deleteMany: return try deleteMany(body, id, &connection, store, &map, into: &replies)
     case .deleteAll: return try map.expireBriefly(now: now) ? .deferred : deleteAll(body, id, &map, into: &replies)
-    case .count: return map.expireBriefly(now: now) ? .deferred : count(body, id, &map, into: &replies)
+    case .count:
+      try map.checkCounting(now: now)
+      return map.expireBriefly(now: now) ? .deferred : count(body, id, &map, into: &replies)
     case .page:
+      try map.checkCounting(now: now)
       if map.expireBriefly(now: now) { return .deferred }
       return try scan(.page, body, id, &connection, store, &map, into: &replies)
     case .all:
+      try map.checkCounting(now: now)
       if map.expireBriefly(now: now) { return .deferred }
       return try scan(.all, body, id, &connection, store, &map, into: &replies)
-    case .watch: return watch(body, id, &connection, store, &map, into: &replies)
+    case .watch: return try watch(body, id, &connection, store, &map, into: &replies)
     case .apply: return try apply(body, id, &connection, store, &map, into: &replies)
     case .uploadPut: return try putUpload(body, id, &connection, &map, into: &replies)
     default: return replies.fail(.unknownOperation, id)

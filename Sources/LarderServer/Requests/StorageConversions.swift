@@ -18,7 +18,7 @@ extension ErrorCode {
       case .snapshotEnded: .answerExpired
       case .storeFull, .memoryLimit, .outOfMemory, .diskFull: .storeFull
       case .overLimit: .valueTooLarge
-      case .diskTooSlow: .tooManyRequests
+      case .diskTooSlow, .commitPending: .tooManyRequests
       case .readOnly, .revisionsUsedUp: .storeReadOnly
       case .unreadable: .failed
       case .storeDamaged: .storeDamaged

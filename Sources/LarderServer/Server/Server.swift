@@ -152,6 +152,7 @@ package final class Server: Sendable {
       for worker in workers { worker.waitUntilDrained() }
       // A client may have gone away while its request was executed.
       state.storeChanges.sync {}
+      state.largeCommits.stop()
       state.stores.close()
       for listener in metrics { listener.stop() }
       state.accessControl.reportSuppressedRefusals()

@@ -16,10 +16,11 @@ final class ServerState: Sendable {
   /// What each worker counts, by its index.
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
-  let jobs = JobRunner()
+  let jobs: JobRunner
   /// The memory of what jobs have found, in bytes, until it has been sent.
   let results = FairShares()
-  let expiryTimer = ExpiryTimer()
+  let expiryTimer: ExpiryTimer
+  let largeCommits: LargeCommits
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
   let storeChanges = DispatchQueue(label: "larder.stores")
@@ -42,6 +43,10 @@ final class ServerState: Sendable {
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
   ) {
     currentLimits = Lock(limits)
+    let expiryTimer = ExpiryTimer()
+    self.expiryTimer = expiryTimer
+    largeCommits = LargeCommits { expiryTimer.entryWillExpire(at: $0) }
+    jobs = JobRunner(largeCommits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     accessControl = AccessControl(onRefusal)
     buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)

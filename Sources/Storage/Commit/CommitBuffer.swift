@@ -137,6 +137,18 @@ package struct CommitBuffer: ~Copyable {
     omittedByteCount = 0
   }
 
+  /// Reserves memory for as many more bytes of records.
+  mutating func reserveCapacity(_ byteCount: Int) { reserve(byteCount) }
+
+  /// Adds the records of another buffer. Both are sealed.
+  mutating func append(_ other: borrowing CommitBuffer) {
+    precondition(openStart == nil)
+    reserve(other.count)
+    unsafe append(other.bytes)
+    lastRevision = other.lastRevision
+    separatedCount += other.separatedCount
+  }
+
   /// Removes all records. Keeps the memory unless it is large.
   package mutating func removeAll() {
     precondition(openStart == nil)

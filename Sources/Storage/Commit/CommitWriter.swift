@@ -264,7 +264,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// after that commit.
   private func releaseSpace(_ source: any CommitSource) {
     source.access { map in
-      guard !map.hasCommits else { return }
+      guard !map.expectsCommits else { return }
       engine.releaseSpace()
       map.setCommitLimit(engine.reservedByteCount, isDiskFull: isDiskFull.load(ordering: .relaxed))
     }

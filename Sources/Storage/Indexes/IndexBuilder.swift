@@ -30,7 +30,7 @@ struct IndexBuilder {
 
   /// Begins to build the indexes of a store that wait; nil if none does.
   private init?(_ store: Store) {
-    let begun = store.access { map -> (Snapshot, [MapIndex])? in
+    let begun = store.accessBetweenLargeCommits { map -> (Snapshot, [MapIndex])? in
       let waiting = map.indexes?.indexes.filter(\.isWaiting) ?? []
       guard !waiting.isEmpty else { return nil }
       let snapshot = map.snapshot(now: monotonicMilliseconds(), isPinned: true)
@@ -145,7 +145,7 @@ extension IndexBuilder {
   private static func makeKeys(of large: MapIndexes.LargeDocument, in store: Store) {
     var batch = BuildBatch()
     // The snapshot keeps the record.
-    let begun = store.access { map -> (Snapshot, UInt32, [MapIndex])? in
+    let begun = store.accessBetweenLargeCommits { map -> (Snapshot, UInt32, [MapIndex])? in
       guard let indexes = map.indexes?.indexes, let handle = map.handle(of: large) else { return nil }
       batch.copy(handle, map)
       return (map.snapshot(now: 0, isPinned: true), handle, indexes)
@@ -156,7 +156,7 @@ extension IndexBuilder {
       var keys = IndexKeys()
       store.keptKeys?.use(indexes.map(\.definition), finding: false)
       batch.makeKeys(of: 0, maker, keeping: store.keptKeys, &keys)
-      store.access { map in
+      store.accessBetweenLargeCommits { map in
         guard map.handle(of: large) == handle, let current = map.indexes else { return }
         guard current.indexes.elementsEqual(indexes, by: ===) else { return current.postpone(large) }
         current.refine(IndexTree.Document(handle, map.record(handle)), keys, in: map.arena.records)

@@ -122,9 +122,21 @@ final class MapIndex: @unchecked Sendable {
   private func fail(_ error: StorageError) { reset(to: .failed(error)) }
 
   private func reset(to phase: Phase) {
-    if tree.hasViews { formerTrees.append(tree) }
+    discardTree()
+    if let base = build?.base { DiscardedContents.free(base) }
     tree = IndexTree(fieldCount: definition.fields.count)
     self.phase = phase
+  }
+
+  /// Frees the documents, because the index is gone.
+  func discard() {
+    reset(to: .complete)
+    for former in formerTrees { DiscardedContents.free(former) }
+    formerTrees = []
+  }
+
+  private func discardTree() {
+    if tree.hasViews { formerTrees.append(tree) } else { DiscardedContents.free(tree) }
   }
 
   // MARK: Views
@@ -137,7 +149,11 @@ final class MapIndex: @unchecked Sendable {
   func endView(epoch: UInt64) {
     tree.endView(epoch: epoch)
     for former in formerTrees { former.endView(epoch: epoch) }
-    formerTrees.removeAll { !$0.hasViews }
+    formerTrees.removeAll { former in
+      if former.hasViews { return false }
+      DiscardedContents.free(former)
+      return true
+    }
   }
 
   /// Whether anything is still to be reclaimed of views that have ended.
@@ -195,6 +211,7 @@ final class MapIndex: @unchecked Sendable {
           build.takesNewDocuments = true
           handle = tree.anyDocument(in: records)
           guard handle != 0 else {
+            discardTree()
             (tree, phase) = (base, .complete)
             return true
           }

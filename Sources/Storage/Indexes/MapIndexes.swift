@@ -19,6 +19,10 @@ final class MapIndexes: @unchecked Sendable {
   private var newKeys = IndexKeys()
   /// The document whose change has begun.
   private var old: IndexTree.Document?
+  /// The revision of the snapshot from before a large commit, while a slice of that changes documents; nil otherwise.
+  private var deferringRevision: UInt64?
+  /// A change of a large commit that some of the indexes lack: those from `next` on.
+  private var deferredChange: (old: IndexTree.Document?, new: IndexTree.Document?, next: Int)?
   /// The large documents whose keys are to be made.
   private var largeDocuments: [LargeDocument] = []
   /// Called when there are large documents after there were none.
@@ -74,6 +78,7 @@ final class MapIndexes: @unchecked Sendable {
 
   /// Prepares for the removal or the change of a record.
   func beginChange(of handle: UInt32, _ record: Record) {
+    precondition(deferredChange == nil, "the indexes lack another change")
     old = IndexTree.Document(handle, record)
     if !record.isExternal { makeKeys(of: record, into: &oldKeys) }
   }
@@ -85,19 +90,76 @@ final class MapIndexes: @unchecked Sendable {
     let old = old.take()
     let new = new.map { IndexTree.Document($0, records.record($0)) }
     if let new { makeKeys(of: records.record(new.handle), into: &newKeys) }
-    for (number, index) in indexes.enumerated() {
-      switch (old, new) {
-      case (let old?, let new?): index.replace(old, oldKeys, with: new, newKeys, number, in: records)
-      case (let old?, nil): index.remove(old, oldKeys, number, in: records)
-      case (nil, let new?): index.insert(new, newKeys, number, in: records)
-      case (nil, nil): break
-      }
+    if mustDefer(old, new) {
+      deferredChange = (old, new, next: 0)
+    } else {
+      for number in indexes.indices { change(old, new, number, in: records) }
     }
     if let new, new.isExternal, records.record(new.handle).kind == .single {
       let key = unsafe Array(UnsafeRawBufferPointer(start: new.id.start, count: new.id.count))
       postpone(LargeDocument(key: key, revision: new.revision))
     }
   }
+
+  private func change(
+    _ old: IndexTree.Document?, _ new: IndexTree.Document?, _ number: Int, in records: Records
+  ) {
+    let index = indexes[number]
+    switch (old, new) {
+    case (let old?, let new?): index.replace(old, oldKeys, with: new, newKeys, number, in: records)
+    case (let old?, nil): index.remove(old, oldKeys, number, in: records)
+    case (nil, let new?): index.insert(new, newKeys, number, in: records)
+    case (nil, nil): break
+    }
+  }
+
+  // MARK: Large commits
+
+  /// The number of keys of a document from which on its change is deferred.
+  private static let minDeferredKeyCount = 128
+
+  /// Begins or ends a slice of a large commit, in which changes of documents with many keys are deferred.
+  /// - Parameter revision: The revision of the snapshot from before the commit; nil at the end of the slice.
+  func deferChanges(after revision: UInt64?) { deferringRevision = revision }
+
+  /// Whether a change of a large commit is incomplete. The map must not be changed otherwise until it is complete.
+  var hasDeferredChange: Bool { deferredChange != nil }
+
+  /// Makes a deferred change in one more index.
+  /// - Returns: Whether there are others.
+  func continueChange(in records: Records) -> Bool {
+    guard let (old, new, next) = deferredChange else { return false }
+    if next < indexes.count { change(old, new, next, in: records) }
+    deferredChange = next + 1 < indexes.count ? (old, new, next + 1) : nil
+    return hasDeferredChange
+  }
+
+  /// Whether a change is deferred. The old record must stay until the change is complete, so the snapshot must see it.
+  private func mustDefer(_ old: IndexTree.Document?, _ new: IndexTree.Document?) -> Bool {
+    guard let deferringRevision, old?.revision ?? 0 <= deferringRevision else { return false }
+    var count = 0
+    for number in indexes.indices {
+      if let old, !old.isExternal { count += oldKeys.count(of: number) }
+      if new != nil { count += newKeys.count(of: number) }
+    }
+    return count >= Self.minDeferredKeyCount
+  }
+
+  /// The number of keys that a document has in an index on average, at least 1, and the indexes that have documents with
+  /// several keys in a field, or too few documents to tell.
+  var keyCounts: (average: Int, multiple: Int) {
+    indexes.reduce(into: (0, 0)) { counts, index in
+      let figures = index.figures
+      counts.0 += max(1, figures.entryCount / max(1, figures.documentCount))
+      if figures.multiFields != 0 || figures.documentCount < Self.minKnownCount { counts.1 += 1 }
+    }
+  }
+
+  /// The number of documents that tells whether an index has documents with several keys.
+  private static let minKnownCount = 100
+
+  /// Frees all documents, because the indexes are gone.
+  func discard() { for index in indexes + formerIndexes { index.discard() } }
 
   /// Leaves the keys of a large document to the builder.
   func postpone(_ document: LargeDocument) {

@@ -20,6 +20,8 @@ package struct ChangeFeed {
   }
 
   private var chunks: [Chunk] = []
+  /// The changes of a large commit that hasn't ended; nil if there is none. Nobody reads them yet.
+  private var heldChunks: [Chunk]?
   /// The size of all changes in the feed.
   private(set) var byteCount = 0
   /// The offset of the next change.
@@ -56,17 +58,43 @@ package struct ChangeFeed {
     revision: UInt64
   ) {
     let size = ChangeView.headerByteCount + key.count + value.count
+    if heldChunks != nil {
+      byteCount += size
+      let start = heldChunks!.last?.end ?? end
+      return unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, at: start, to: &heldChunks!)
+    }
     if chunks.isEmpty || chunks[chunks.count - 1].bytes.count + size > Self.chunkByteCount {
       dropOldest(keeping: revision)
-      var chunk = Chunk(start: end, firstRevision: revision, lastRevision: revision)
-      chunk.bytes.reserveCapacity(max(size, Self.chunkByteCount))
+    }
+    unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, at: end, to: &chunks)
+    end += UInt64(size)
+    byteCount += size
+    if notifiesImmediately, !waiters.isEmpty { needsNotification = true }
+  }
+
+  private static func append(
+    _ kind: ChangeView.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64,
+    revision: UInt64, at start: UInt64, to chunks: inout [Chunk]
+  ) {
+    let size = ChangeView.headerByteCount + key.count + value.count
+    if chunks.isEmpty || chunks[chunks.count - 1].bytes.count + size > chunkByteCount {
+      var chunk = Chunk(start: start, firstRevision: revision, lastRevision: revision)
+      chunk.bytes.reserveCapacity(max(size, chunkByteCount))
       chunks.append(chunk)
     }
     let last = chunks.count - 1
     chunks[last].lastRevision = revision
     unsafe ChangeView.append(kind, key, value, expiry: expiry, revision: revision, to: &chunks[last].bytes)
-    end += UInt64(size)
-    byteCount += size
+  }
+
+  /// Keeps the following changes from readers until `releaseChanges`.
+  mutating func holdChanges() { heldChunks = [] }
+
+  mutating func releaseChanges() {
+    guard let held = heldChunks.take(), let last = held.last else { return }
+    dropOldest(keeping: last.lastRevision)
+    chunks += held
+    end = last.end
     if notifiesImmediately, !waiters.isEmpty { needsNotification = true }
   }
 

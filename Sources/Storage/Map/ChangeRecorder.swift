@@ -10,6 +10,13 @@ struct ChangeRecorder: ~Copyable {
   private var commits = CommitBuffer()
   /// Whether a commit writer takes the commits.
   private(set) var recordsCommits = false
+  /// Whether writes must be checked: for a commit writer, or because a large commit has begun.
+  private(set) var checksCommits = false
+  /// The record of the large commit that has begun. The commit writer doesn't get it before the end.
+  private var largeCommit = CommitBuffer()
+  private var largeCommitPhase = LargeCommitPhase.none
+  /// Whether a large commit has begun and others must not write.
+  private var refusesWrites = false
   /// The latest changes, for watchers; nil if there are none.
   private(set) var feed: ChangeFeed?
   /// Whether anything is recorded, in commits or in the feed.
@@ -21,10 +28,18 @@ struct ChangeRecorder: ~Copyable {
   /// The reason why the store refuses writes; nil if it accepts them.
   private var writeError: StorageError?
 
+  private enum LargeCommitPhase {
+    case none, begun
+    /// There is space for all of it.
+    case reserved
+  }
+
   /// The memory of the feed and the waiting commits.
-  var memoryBytes: Int { commits.memoryBytes + (feed?.byteCount ?? 0) }
+  var memoryBytes: Int { commits.memoryBytes + largeCommit.memoryBytes + (feed?.byteCount ?? 0) }
 
   func checkCommit(operations: Int, bytes: Int, isRemoval: Bool) throws(StorageError) {
+    if refusesWrites { throw .commitPending }
+    guard recordsCommits, largeCommitPhase != .reserved else { return }
     if let writeError, writeError != .diskFull { throw writeError }
     let limit = isRemoval ? commitLimit : commitLimit - removalReserve
     guard commits.count + operations * Self.operationByteCount + bytes <= limit else {
@@ -40,16 +55,25 @@ struct ChangeRecorder: ~Copyable {
     let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
     unsafe feed?.append(kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision)
     guard recordsCommits else { return }
-    unsafe commits.put(
-      key, value, kind: kind == .list ? .list : .single,
-      expiry: expiry == 0 ? 0 : ClockReading.now.wall(ofMonotonic: expiry), revision: revision)
+    let kind = kind == .list ? CommitBuffer.Kind.list : .single
+    let expiry = expiry == 0 ? 0 : ClockReading.now.wall(ofMonotonic: expiry)
+    if largeCommitPhase == .none {
+      unsafe commits.put(key, value, kind: kind, expiry: expiry, revision: revision)
+    } else {
+      unsafe largeCommit.put(key, value, kind: kind, expiry: expiry, revision: revision)
+    }
   }
 
   mutating func recordDelete(_ key: Key, revision: UInt64) {
     let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     unsafe feed?.append(.delete, key, none, expiry: 0, revision: revision)
-    if recordsCommits { unsafe commits.delete(key, revision: revision) }
+    guard recordsCommits else { return }
+    if largeCommitPhase == .none {
+      unsafe commits.delete(key, revision: revision)
+    } else {
+      unsafe largeCommit.delete(key, revision: revision)
+    }
   }
 
   mutating func recordDeleteAll(revision: UInt64) {
@@ -61,9 +85,12 @@ struct ChangeRecorder: ~Copyable {
   // MARK: Commits
 
   var hasCommits: Bool { !commits.isEmpty }
+  /// Whether there are commits, or one is being made.
+  var expectsCommits: Bool { hasCommits || largeCommitPhase != .none }
 
   mutating func beginCommits(commitLimit: Int, removalReserve: Int) {
     recordsCommits = true
+    checksCommits = true
     isRecording = true
     self.commitLimit = commitLimit
     self.removalReserve = removalReserve
@@ -84,6 +111,34 @@ struct ChangeRecorder: ~Copyable {
     writeError = error
     commits.seal()
     commits.removeAll()
+  }
+
+  // MARK: Large commits
+
+  mutating func beginLargeCommit() {
+    largeCommitPhase = .begun
+    feed?.holdChanges()
+  }
+
+  mutating func reserveLargeCommit(operations: Int, bytes: Int) {
+    largeCommitPhase = .reserved
+    if recordsCommits { largeCommit.reserveCapacity(operations * Self.operationByteCount + bytes) }
+  }
+
+  mutating func refuseWrites(_ refusesWrites: Bool) {
+    self.refusesWrites = refusesWrites
+    checksCommits = recordsCommits || refusesWrites
+  }
+
+  mutating func takeLargeCommit(into buffer: inout CommitBuffer) { swap(&largeCommit, &buffer) }
+
+  /// - Parameter buffer: The sealed record of the commit.
+  mutating func finishLargeCommit(_ buffer: inout CommitBuffer) {
+    largeCommitPhase = .none
+    feed?.releaseChanges()
+    guard recordsCommits, !buffer.isEmpty, writeError == nil || writeError == .diskFull else { return }
+    commits.seal()
+    if commits.isEmpty { swap(&commits, &buffer) } else { commits.append(buffer) }
   }
 
   // MARK: The feed
@@ -128,7 +183,7 @@ extension EntryMap {
   @inline(__always)
   func checkOperation(count operations: Int = 1, bytes: Int, revision: UInt64, isRemoval: Bool) throws(StorageError) {
     guard revision <= CommitBuffer.maxRevision else { throw .revisionsUsedUp }
-    guard changes.recordsCommits else { return }
+    guard changes.checksCommits else { return }
     try changes.checkCommit(operations: operations, bytes: bytes, isRemoval: isRemoval)
   }
 
@@ -173,6 +228,8 @@ extension EntryMap {
 
   /// Whether commits wait to be taken.
   package var hasCommits: Bool { changes.hasCommits }
+  /// Whether commits wait to be taken, or a large one is being made.
+  var expectsCommits: Bool { changes.expectsCommits }
 
   /// Hands over the waiting commits, sealed, in exchange for an empty buffer.
   package mutating func takeCommits(into buffer: inout CommitBuffer) { changes.takeCommits(into: &buffer) }

@@ -22,6 +22,12 @@ final class DiscardedContents: @unchecked Sendable {
     externals = ExternalValues(budget)
   }
 
+  /// Frees a tree of an index that no map has any more.
+  static func free(_ tree: consuming IndexTree) {
+    guard tree.memoryBytes > smallByteCount else { return }
+    freeing.async { [tree] in withExtendedLifetime(tree) {} }
+  }
+
   /// Frees the contents, with the last reference to them.
   /// - Parameter budget: What gets the memory of the records back, at once. Values return theirs themselves.
   func free(_ budget: MemoryBudget?) {

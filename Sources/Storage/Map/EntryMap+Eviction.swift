@@ -39,6 +39,8 @@ extension EntryMap {
   @inline(never)
   mutating func enforceLimit(after revision: UInt64, overwriting record: Record?, now: UInt64) {
     guard var limitBytes else { return }
+    // The end of the deferred change does it.
+    if indexes?.hasDeferredChange == true { return }
     if let reduced = room.limit(now: now) { limitBytes = min(limitBytes, reduced) }
     record?.setReferenced(true)
     while limitedBytes > limitBytes {
@@ -59,7 +61,7 @@ extension EntryMap {
   /// evicted is kept for the put, which is expected soon.
   /// - Returns: Whether more must be evicted before the put. It is right to put at any time, but may take long.
   package mutating func evictBriefly(for value: Int, at rawKey: RawSpan, now: UInt64) -> Bool {
-    guard let limitBytes else { return false }
+    guard let limitBytes, !isDiverted else { return false }
     let key = Key(rawKey)
     // The put will be refused.
     guard (try? checkLimit(records: 1, bytes: key.count + value)) != nil else { return false }
@@ -120,7 +122,7 @@ extension EntryMap {
   /// Takes a fraction of a millisecond.
   /// - Returns: The number of bytes that entries use less.
   package mutating func evictSome() -> Int {
-    guard limitBytes != nil else { return 0 }
+    guard limitBytes != nil, !isDiverted else { return 0 }
     let previous = limitedBytes
     return makeRoom(Self.roomByteCount, before: revision + 1) ? previous - limitedBytes : 0
   }
@@ -155,6 +157,7 @@ extension EntryMap {
       if !snapshots.isEmpty { try order.reserve() }
       recordDelete(record(handle).key, revision: revision)
       try remove(handle, hash: hash)
+      completeIndexChange()
       evictedCount &+= 1
       return true
     } catch {

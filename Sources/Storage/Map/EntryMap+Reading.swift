@@ -8,11 +8,18 @@ extension EntryMap {
   package mutating func get(_ key: RawSpan, now: UInt64) -> EntryView? {
     let key = Key(key)
     let handle = find(key, hash: hashIndex.hash(key))
-    guard handle != 0 else { return nil }
+    guard handle != 0 else { return isDiverted ? attentiveGet(key, handle, now: now) : nil }
     let record = record(handle)
-    if record.isExpired(at: now) { return nil }
-    if limitBytes != nil { record.setReferenced(true) }
-    return record.view
+    if !attention.isEmpty { return attentiveGet(key, handle, now: now) }
+    return record.isExpired(at: now) ? nil : record.view
+  }
+
+  @inline(never)
+  private func attentiveGet(_ key: Key, _ handle: UInt32, now: UInt64) -> EntryView? {
+    let handle = isDiverted ? divertedFind(key) : handle
+    guard handle != 0, !record(handle).isExpired(at: now) else { return nil }
+    if limitBytes != nil { record(handle).setReferenced(true) }
+    return record(handle).view
   }
 
   /// Returns whether a write of this key would pass the condition.
@@ -27,7 +34,7 @@ extension EntryMap {
   /// are; see `expireBriefly`.
   package mutating func count(now: UInt64) -> Int {
     expire(now: now)
-    return order.count
+    return visibleTree.count
   }
 
   /// Returns the number of entries whose keys begin with the prefix. O(log n).
@@ -41,7 +48,8 @@ extension EntryMap {
   /// The ranks are those of the live map until its next change, and of any snapshot taken before that.
   package mutating func ranks(prefix: RawSpan, after: RawSpan?, reverse: Bool, now: UInt64) -> Range<Int> {
     expire(now: now)
-    return ranks(prefix: prefix, after: after, reverse: reverse, root: order.root, count: order.count)
+    let (root, count) = visibleTree
+    return ranks(prefix: prefix, after: after, reverse: reverse, root: root, count: count)
   }
 
   private func ranks(prefix: RawSpan, after: RawSpan?, reverse: Bool, root: UInt32, count: Int) -> Range<Int> {
@@ -80,8 +88,7 @@ extension EntryMap {
   package func scanHandles(
     ranks: Range<Int>, reverse: Bool, in snapshot: Snapshot?, now: UInt64, _ body: (UInt32, EntryView) -> Bool
   ) throws(StorageError) -> Int {
-    var (root, count) = (order.root, order.count)
-    if let snapshot { (root, count) = try tree(of: snapshot) }
+    let (root, count) = if let snapshot { try tree(of: snapshot) } else { visibleTree }
     precondition(ranks.lowerBound >= 0 && ranks.upperBound <= count, "ranks beyond the end of the view")
     return order.visit(ranks, reverse: reverse, root: root, in: arena.records) { handle in
       let record = record(handle)
@@ -98,10 +105,18 @@ extension EntryMap {
   /// Returns a handle for the entry with this key. A snapshot taken before the next change can find the entry by it.
   package func handle(of key: RawSpan, now: UInt64) -> UInt32? {
     let key = Key(key)
-    let handle = find(key, hash: hashIndex.hash(key))
+    let handle = isDiverted ? divertedFind(key) : find(key, hash: hashIndex.hash(key))
     if handle == 0 || record(handle).isExpired(at: now) { return nil }
     if limitBytes != nil { record(handle).setReferenced(true) }
     return handle
+  }
+
+  /// Returns a handle for the entry with this key in a snapshot, expired or not; 0 if there is none. O(log n).
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package func handle(of key: RawSpan, in snapshot: Snapshot) throws(StorageError) -> UInt32 {
+    let key = Key(key)
+    let handle = order.last(notAfter: key, root: try tree(of: snapshot).root, in: arena.records)
+    return handle != 0 && record(handle).key.equals(key) ? handle : 0
   }
 
   /// Returns the entry that had this handle when a snapshot was taken that is still alive.

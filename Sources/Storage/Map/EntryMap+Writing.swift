@@ -158,7 +158,10 @@ extension EntryMap {
     let key = Key(key)
     let hash = hashIndex.hash(key)
     let handle = find(key, hash: hash)
-    guard handle != 0, !record(handle).isExpired(at: now) else { return false }
+    guard handle != 0, !record(handle).isExpired(at: now) else {
+      if isDiverted { throw .commitPending }
+      return false
+    }
     try checkOperation(bytes: key.count, revision: revision, isRemoval: true)
     try remove(handle, hash: hash)
     self.revision = max(self.revision, revision)
@@ -194,6 +197,7 @@ extension EntryMap {
   ///   revision.
   /// - Throws: `readOnly`, `diskFull` or `diskTooSlow`, with nothing changed.
   package mutating func deleteAll(now: UInt64) throws(StorageError) -> Int {
+    if isDiverted { throw .commitPending }
     expire(now: now)
     let removed = order.count
     guard removed > 0 else { return 0 }

@@ -32,6 +32,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   private var skipped: (through: UInt64, after: UInt64)?
   /// Whether the store was dropped. The map is then empty, refuses writes and has no snapshots.
   package internal(set) var isDropped = false
+  /// What look-ups must consider.
+  var attention: Attention
+  /// The large commit that has begun; nil if there is none.
+  var largeCommit: LargeCommit?
 
   /// The changes that the commit writer or watchers still have to read.
   var changes = ChangeRecorder()
@@ -65,6 +69,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   ///   - budgets: What this map and others may use together.
   package init(limitBytes: Int? = nil, budgets: StoreBudgets = StoreBudgets()) {
     self.limitBytes = limitBytes
+    attention = limitBytes == nil ? [] : .limited
     memoryBudget = budgets.memory
     arena = Arena(budgets.memory)
     externals = ExternalValues(budgets.memory)
@@ -103,8 +108,13 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     order.forgetReplacedNodes()
   }
 
-  /// The revision of the last commit.
+  /// The revision of the last commit, which may be a large one that hasn't ended.
   var commitRevision: UInt64 {
+    if isDiverted, let largeCommit { return max(largeCommit.hidden.last, commitRevision(revision)) }
+    return commitRevision(revision)
+  }
+
+  private func commitRevision(_ revision: UInt64) -> UInt64 {
     if let skipped, skipped.through == revision { skipped.after } else { revision }
   }
 
@@ -133,8 +143,10 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
   package mutating func drop() {
+    abandonLargeCommit()
     snapshots.removeAll()
     discardContents()
+    indexes?.discard()
     indexes = nil
     updateSnapshotShare()
     changes.discardFeed()
@@ -221,6 +233,7 @@ package struct MapMemory: Equatable, Sendable {
 
 extension EntryMap {
   package var contents: MapContents {
+    if isDiverted, let largeCommit { return largeCommit.contents }
     var contents = MapContents()
     (contents.entries, contents.revision, contents.expiring) = (order.count, revision, expiryQueue.entryCount)
     (contents.keyBytes, contents.valueBytes) = (keyBytes, valueBytes)

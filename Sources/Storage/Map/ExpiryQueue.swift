@@ -108,9 +108,9 @@ extension EntryMap {
 
   /// Removes expired entries for a fraction of a millisecond, because others wait for the store's lock meanwhile.
   ///
-  /// - Returns: Whether there are more.
+  /// - Returns: Whether there are more that can be removed now: none can during a large commit.
   package mutating func expireBriefly(now: UInt64) -> Bool {
-    guard isExpiryDue(now: now) else { return false }
+    guard isExpiryDue(now: now), !isDiverted else { return false }
     let deadline = monotonicNanoseconds() + Self.briefNanoseconds
     repeat {
       expire(now: now, limit: Self.briefLimit)
@@ -124,7 +124,7 @@ extension EntryMap {
   /// - Returns: The number of entries removed.
   @discardableResult
   package mutating func expire(now: UInt64, limit: Int = .max) -> Int {
-    guard let first = expiryQueue.first, first.expiry <= now else { return 0 }
+    guard let first = expiryQueue.first, first.expiry <= now, !isDiverted else { return 0 }
     return expireDue(now: now, limit: limit)
   }
 
@@ -139,6 +139,7 @@ extension EntryMap {
           expiryQueue.push(expiry: max(expiry, now + 1), hash: hash)
           break
         }
+        completeIndexChange()
         removed += 1
         expiredCount &+= 1
         next = isOnly ? nil : soonest(hash: hash)

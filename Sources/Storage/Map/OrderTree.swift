@@ -99,6 +99,11 @@ struct OrderTree<Blocks: OrderedBlocks>: ~Copyable {
 
   /// Returns the last block that doesn't come after the key; 0 if there is none.
   func last(notAfter key: Blocks.SearchKey, in blocks: Blocks) -> UInt32 {
+    last(notAfter: key, root: root, in: blocks)
+  }
+
+  /// Returns the last block below a root that doesn't come after the key; 0 if there is none.
+  func last(notAfter key: Blocks.SearchKey, root: UInt32, in blocks: Blocks) -> UInt32 {
     guard root != 0 else { return 0 }
     var node = pool.node(root)
     while !node.isLeaf { node = unsafe pool.node(node.children[node.childIndex(key, in: blocks)]) }

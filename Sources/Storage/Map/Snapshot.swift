@@ -25,7 +25,7 @@ struct SnapshotTable {
     /// The number of tokens that share the element.
     var tokenCount = 1
     /// Whether it stays until it is released, whatever it keeps.
-    let isPinned: Bool
+    var isPinned: Bool
     var records: [UInt32] = []
     /// The bytes of the records, with their values, those of the trees included.
     var recordBytes = 0
@@ -93,6 +93,17 @@ struct SnapshotTable {
     guard let last = elements.last, last.changeCount == changeCount, last.isPinned == isPinned else { return nil }
     elements[elements.count - 1].tokenCount += 1
     return last.token
+  }
+
+  /// Returns another token for the newest snapshot.
+  mutating func shareNewest() -> Snapshot {
+    elements[elements.count - 1].tokenCount += 1
+    return elements[elements.count - 1].token
+  }
+
+  /// Lets a snapshot be ended for the budget.
+  mutating func unpin(_ snapshot: Snapshot) {
+    if let index = index(of: snapshot) { elements[index].isPinned = false }
   }
 
   /// Adds a snapshot of the tree below a root.
@@ -260,7 +271,14 @@ extension EntryMap {
   /// - Parameter isPinned: Whether the snapshot lasts until it is ended, whatever it keeps.
   package mutating func snapshot(now: UInt64, isPinned: Bool = false) -> Snapshot {
     _ = expireBriefly(now: now)
-    if let shared = snapshots.share(changeCount: changeCount, isPinned: isPinned) { return shared }
+    if isDiverted {
+      precondition(!isPinned, "a pinned snapshot waits for the end of a large commit")
+      return snapshots.shareNewest()
+    }
+    return snapshots.share(changeCount: changeCount, isPinned: isPinned) ?? addSnapshot(isPinned: isPinned)
+  }
+
+  mutating func addSnapshot(isPinned: Bool) -> Snapshot {
     let snapshot = snapshots.add(
       root: order.root, count: order.count, revision: revision, changeCount: changeCount, isPinned: isPinned)
     order.beginEpoch(after: snapshot.epoch)
@@ -284,6 +302,8 @@ extension EntryMap {
     reclaim(limit: Self.reclaimLimit)
     updateSnapshotShare()
   }
+
+  mutating func unpin(_ snapshot: Snapshot) { snapshots.unpin(snapshot) }
 
   /// Frees some of what snapshots that have ended could see, for a fraction of a millisecond, because others wait for
   /// the store's lock meanwhile.

@@ -48,7 +48,7 @@ package final class ValueMemory: @unchecked Sendable {
   }
 
   /// Returns the offset of bytes in this memory; nil if they are elsewhere.
-  func offset(of bytes: UnsafeRawBufferPointer) -> Int? {
+  package func offset(of bytes: UnsafeRawBufferPointer) -> Int? {
     guard let start = bytes.baseAddress, unsafe start >= UnsafeRawPointer(base), bytes.count <= byteCount else {
       return nil
     }
