@@ -126,7 +126,8 @@ struct Connection: ~Copyable {
   private var sends: Bool { !outbox.isEmpty || (!isPaused && streams.contains { $0.isReady }) }
 
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
-  /// to do.
+  /// to do. Inlined, because a call copies the connection.
+  @inline(__always)
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && uploads.isEmpty && !mayHaveInput
       && !isDeferred && !isPaused && interest == Self.initialInterest

@@ -225,7 +225,7 @@ struct ConnectionHandler: ~Copyable {
   /// Prefetches the index for a connection's requests.
   @inline(__always)
   mutating func prefetch(_ index: Int, of batch: inout ReadBatch, _ connection: inout Connection) {
-    batch[index].prefetchEnd = unsafe processor.prefetch(RawSpan(_unsafeBytes: batch.bytes(index)), of: connection)
+    batch[index].prefetchEnd = unsafe processor.prefetch(RawSpan(_unsafeBytes: batch.bytes(index)), of: &connection)
   }
 
   /// Whether no more requests can be looked at before `prefetchRecords`.

@@ -26,7 +26,7 @@ extension RequestProcessor {
       return replies.fail(.conditionFailed, id, reason).showing(shownRevision)
     }
     guard let entry else { return replies.fail(.notFound, id).showing(shownRevision) }
-    guard entry.kind == .single else {
+    guard case .single = entry.kind else {
       return replies.fail(.illegalArgument, id, "the value is a list, which has no ranges").showing(shownRevision)
     }
     let offset = Int(min(request.offset, UInt64(entry.valueByteCount)))
@@ -50,13 +50,15 @@ extension RequestProcessor {
   // MARK: Puts
 
   mutating func put(
-    _ body: RawSpan, _ id: UInt32, _ connection: borrowing Connection, _ map: inout EntryMap,
+    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
   ) throws(StorageError) -> RequestResult {
     guard let write = WriteRecord(body, at: 0), write.end == body.byteCount else {
       return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: 0))
     }
-    if let code = error(in: write, of: body) { return replies.fail(code, id, flaw(code, of: write, in: body)) }
+    if let code = write.error(in: body, maxValueSize: maxValueSize) {
+      return replies.fail(code, id, flaw(code, of: write, in: body))
+    }
     let key = unsafe body.extracting(unchecked: write.key)
     guard meetsCondition(write, key, &map) else {
       return replies.fail(.conditionFailed, id, WriteCondition(write).failure(actual: map.get(key, now: now)?.revision))
@@ -93,7 +95,7 @@ extension RequestProcessor {
       guard let write = WriteRecord(body, at: position) else {
         return replies.fail(.malformed, id, BodyFlaw.ofWrite(body, at: position))
       }
-      if let code = error(in: write, of: body) {
+      if let code = write.error(in: body, maxValueSize: maxValueSize) {
         return replies.fail(code, id, write.message(flaw(code, of: write, in: body), index, in: body))
       }
       if failed == nil, !meetsCondition(write, body.extracting(write.key), &map) { failed = (write, index) }
@@ -131,12 +133,6 @@ extension RequestProcessor {
       // "not executed".
       return replies.fail(.failed, id, "\(error)")
     }
-  }
-
-  /// The error in a write whose form is valid; nil if there is none.
-  @inline(__always)
-  func error(in write: WriteRecord, of body: RawSpan) -> ErrorCode? {
-    write.error(in: body, maxValueSize: maxValueSize)
   }
 
   /// Describes the error in a write.

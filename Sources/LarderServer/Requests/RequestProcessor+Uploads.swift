@@ -73,7 +73,9 @@ extension RequestProcessor {
         .illegalArgument, id, "the upload has \(upload.byteCount) bytes, not \(request.size): parts are missing")
     }
     let write = request.write
-    if let code = error(in: write, of: body) { return replies.fail(code, id, flaw(code, of: write, in: body)) }
+    if let code = write.error(in: body, maxValueSize: maxValueSize) {
+      return replies.fail(code, id, flaw(code, of: write, in: body))
+    }
     let value = unsafe RawSpan(_unsafeBytes: upload.bytes)
     if write.kind == .list, !ListValue.isValid(value) {
       return replies.fail(.dataSerialization, id, flaw(.dataSerialization, of: write, in: body))

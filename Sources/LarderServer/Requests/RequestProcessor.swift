@@ -363,7 +363,7 @@ struct RequestProcessor: ~Copyable {
     switch Operation(rawValue: header.kind) {
     case .get: return get(body, id, &map, into: &replies)
     case .getRange: return getRange(body, id, &map, into: &replies)
-    case .put: return try put(body, id, connection, &map, into: &replies)
+    case .put: return try put(body, id, &connection, &map, into: &replies)
     case .getMany: return getMany(body, id, &connection, store, &map, into: &replies)
     case .putMany: return try putMany(body, id, &connection, store, &map, into: &replies)
     case .delete: return try delete(body, id, &map, into: &replies)
@@ -416,8 +416,9 @@ struct RequestProcessor: ~Copyable {
 
   /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their
   /// store.
+  /// - Parameter connection: It isn't changed, but a call that only borrows it copies it.
   /// - Returns: the end of the requests that were looked at.
-  mutating func prefetch(_ bytes: RawSpan, of connection: borrowing Connection) -> Int {
+  mutating func prefetch(_ bytes: RawSpan, of connection: inout Connection) -> Int {
     guard connection.phase == .open,
       case .frame(let first) = FrameScan(bytes, at: 0, maxLength: limits.maxFrameBytes),
       Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store,

@@ -37,7 +37,8 @@ struct ChangeRecorder: ~Copyable {
   /// The memory of the feed and the waiting commits.
   var memoryBytes: Int { commits.memoryBytes + largeCommit.memoryBytes + (feed?.byteCount ?? 0) }
 
-  func checkCommit(operations: Int, bytes: Int, isRemoval: Bool) throws(StorageError) {
+  /// Checks that there is space for operations. Mutating, because a call that only borrows the recorder copies it.
+  mutating func checkCommit(operations: Int, bytes: Int, isRemoval: Bool) throws(StorageError) {
     if refusesWrites { throw .commitPending }
     guard recordsCommits, largeCommitPhase != .reserved else { return }
     if let writeError, writeError != .diskFull { throw writeError }
@@ -175,13 +176,15 @@ extension EntryMap {
   /// - Parameter isRemoval: Whether the commit has no puts. On a full disk, there may be space for only such commits.
   /// - Throws: `revisionsUsedUp`, `readOnly`, `diskFull` or `diskTooSlow`.
   @inline(__always)
-  package func checkCommit(operations: Int, bytes: Int, isRemoval: Bool = false) throws(StorageError) {
+  package mutating func checkCommit(operations: Int, bytes: Int, isRemoval: Bool = false) throws(StorageError) {
     try checkOperation(count: operations, bytes: bytes, revision: revision + 1, isRemoval: isRemoval)
   }
 
   /// Checks that there is space for operations of a commit with that revision.
   @inline(__always)
-  func checkOperation(count operations: Int = 1, bytes: Int, revision: UInt64, isRemoval: Bool) throws(StorageError) {
+  mutating func checkOperation(
+    count operations: Int = 1, bytes: Int, revision: UInt64, isRemoval: Bool
+  ) throws(StorageError) {
     guard revision <= CommitBuffer.maxRevision else { throw .revisionsUsedUp }
     guard changes.checksCommits else { return }
     try changes.checkCommit(operations: operations, bytes: bytes, isRemoval: isRemoval)

@@ -24,9 +24,10 @@ extension EntryMap {
       + expiryQueue.usedBytes + (indexes?.limitedBytes ?? 0) - snapshots.retainedBytes
   }
 
-  /// Checks that `records` entries with `bytes` bytes of keys and values would fit into the empty map.
+  /// Checks that `records` entries with `bytes` bytes of keys and values would fit into the empty map. Mutating, because
+  /// a call that only borrows the map copies it.
   /// - Throws: `overLimit`.
-  func checkLimit(records: Int, bytes: Int) throws(StorageError) {
+  mutating func checkLimit(records: Int, bytes: Int) throws(StorageError) {
     guard let limitBytes else { return }
     let large = min(records, bytes / ExternalValues.minimumByteCount) * ExternalValues.maxOverheadByteCount
     guard Self.fixedBytes + records * Self.entryByteCount + bytes + large <= limitBytes else {
