@@ -152,7 +152,7 @@ public enum BodyFlaw {
       switch operation {
       case .find: 15
       case .changeMatching: 7
-      default: 1
+      default: 3
       }
     if flags & ~allowed != 0 { return "unknown flags: \(flags)" }
     let timeFlag =

@@ -16,9 +16,11 @@ public enum Features {
   public static let incarnations: UInt32 = 8
   /// Requests on documents that say how long they may take.
   public static let times: UInt32 = 16
+  /// Aggregations that are explained.
+  public static let groupExplanations: UInt32 = 32
 
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads | incarnations | times
+  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

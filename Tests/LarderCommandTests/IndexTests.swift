@@ -115,6 +115,30 @@ import Testing
     #expect(unusable.status == 3 && unusable.error.contains("none") && unusable.output.isEmpty, "\(unusable.error)")
   }
 
+  @Test(arguments: [["--group-by", "name", "--compute", "count,max:name"], ["--distinct", "name"]])
+  func `count groups, which explanations say`(arguments: [String]) throws {
+    let server = try makeServer()
+    func explanation() throws -> [String: Any] {
+      let command = try server.larder(["find", "people", "--explain"] + arguments, input: [])
+      #expect(command.status == 0 && command.error.isEmpty && command.lines.count == 1, "\(command.error)")
+      return try #require(JSONSerialization.jsonObject(with: Data(command.output)) as? [String: Any])
+    }
+    let scan = try explanation()
+    #expect((scan["plan"] as? [String: Any])?["kind"] as? String == "scan")
+    #expect((scan["suggestion"] as? [String: Any])?["fields"] as? [String] == ["name"])
+    let groups = try server.larder(["find", "people"] + arguments, input: []).text
+    #expect(try server.larder("index", "create", "people", "by-name", "name").status == 0)
+    let indexed = try explanation()
+    let plan = indexed["plan"] as? [String: Any]
+    #expect(plan?["index"] as? String == "by-name" && plan?["estimatedGroups"] is Int && indexed["suggestion"] == nil)
+    let statistics = indexed["statistics"] as? [String: Any]
+    #expect(statistics?["examinedDocuments"] as? Int == 7 && statistics?["returned"] as? Int == 7, "\(indexed)")
+    #expect(try server.larder(["find", "people"] + arguments, input: []).text == groups)
+    let text = try ConsoleProcess(server.address).run(
+      (["find", "people", "--explain"] + arguments).joined(separator: " "))
+    #expect(text.contains(" with one document of each group (about "), "\(text)")
+  }
+
   @Test func `are shown in the console`() throws {
     let server = try makeServer()
     let console = try ConsoleProcess(server.address)

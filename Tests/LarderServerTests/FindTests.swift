@@ -160,7 +160,9 @@ extension ServerTests {
 
     @Test func `finds are a feature of the hello`() throws {
       let server = try TestServer()
-      for (features, common) in [(0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (.max, 31)] as [(UInt32, UInt32)] {
+      for (features, common) in [(0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (.max, 63)]
+        as [(UInt32, UInt32)]
+      {
         var buffer = ByteBuffer()
         buffer.appendRequest(ClientHello(features: features, credit: 1, name: "test"), id: 1)
         let reply = try TestClient(server.address).call(buffer.toArray())

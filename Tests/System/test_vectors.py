@@ -121,7 +121,7 @@ def encode_body(frame: Frame) -> bytes:
             flags = [frame.get(name, False) for name in ("countOnly", "explain")]
             return wire.encode_find(*texts, frame.get("limit"), frame["skip"], *flags, frame.get("index", ""), frame.get("time"))
         case Operation.aggregate:
-            return wire.encode_aggregate(frame["selector"], frame["aggregation"], frame.get("time"))
+            return wire.encode_aggregate(frame["selector"], frame["aggregation"], frame.get("time"), frame.get("explain", False))
         case Operation.change_matching:
             return wire.encode_change_matching(frame["selector"], frame.get("update"), frame.get("dryRun", False), frame.get("time"))
         case Operation.apply:

@@ -169,7 +169,8 @@ extension Fields {
     case .find: appendFind(to: &buffer)
     case .aggregate:
       let (selector, aggregation) = (Array(selector!.utf8), Array(aggregation!.utf8))
-      unsafe buffer.appendAggregate(selector: selector.span.bytes, aggregation: aggregation.span.bytes, time: time)
+      unsafe buffer.appendAggregate(
+        selector: selector.span.bytes, aggregation: aggregation.span.bytes, time: time, explain: explain ?? false)
     case .changeMatching:
       let (selector, update) = (Array(selector!.utf8), Array((update ?? "").utf8))
       unsafe buffer.appendChangeMatching(
@@ -262,6 +263,7 @@ extension Fields {
       selector = body.extracting(request.selector).toString()
       aggregation = body.extracting(request.aggregation).toString()
       time = request.time
+      if request.isExplained { explain = true }
     case .changeMatching:
       guard let request = ChangeMatchingRequest(body) else { return false }
       if request.isDryRun { dryRun = true }

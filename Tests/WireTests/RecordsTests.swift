@@ -149,7 +149,7 @@ struct RecordsTests {
     #expect(bytes.aggregateRequest?.aggregation == aggregation)
     for size in 0..<aggregation.lowerBound { #expect(Array(bytes[..<size]).aggregateRequest == nil) }
     #expect(Array(bytes[..<aggregation.lowerBound]).aggregateRequest?.aggregation.isEmpty == true)
-    for (offset, byte) in [(0, 2), (1, 1), (2, 1), (3, 0x80), (4, 0xFF), (7, 0xFF)] as [(Int, UInt8)] {
+    for (offset, byte) in [(0, 4), (1, 1), (2, 1), (3, 0x80), (4, 0xFF), (7, 0xFF)] as [(Int, UInt8)] {
       var wrong = bytes
       wrong[offset] = byte
       #expect(wrong.aggregateRequest == nil, "byte \(offset) is \(byte)")

@@ -15,7 +15,8 @@ Value = bytes | list[bytes]  # single, or the elements of a list
 DOCUMENTS, RANGES, UPLOADS = 1, 2, 4  # §3: the feature bits of documents and their indexes, ranges, and uploads
 INCARNATIONS = 8  # §3: the feature bit of watches that follow one incarnation of a store
 TIMES = 16  # §3: the feature bit of requests on documents that say how long they may take
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES
+GROUP_EXPLANATIONS = 32  # §3: the feature bit of aggregates that are explained
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS
 
 
 class Operation(IntEnum):
@@ -399,9 +400,9 @@ def _encode_time(time: int | None) -> bytes:
     return b"" if time is None else pack("I", time)
 
 
-def encode_aggregate(selector: str, aggregation: str, time: int | None = None) -> bytes:
+def encode_aggregate(selector: str, aggregation: str, time: int | None = None, explain: bool = False) -> bytes:
     text = selector.encode()
-    return pack("II", time is not None, len(text)) + _encode_time(time) + text + aggregation.encode()
+    return pack("II", (time is not None) | explain << 1, len(text)) + _encode_time(time) + text + aggregation.encode()
 
 
 def encode_change_matching(selector: str, update: str | None, dry_run: bool = False, time: int | None = None) -> bytes:

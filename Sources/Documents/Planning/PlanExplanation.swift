@@ -24,6 +24,7 @@ package struct PlanExplanation: Sendable {
   }
 
   private let query: DocumentQuery
+  private let grouping: [FieldPath]
   private let candidate: Candidate
   private let abandoned: Candidate?
   private let indexes: [PlannedIndex]
@@ -34,15 +35,17 @@ package struct PlanExplanation: Sendable {
   private static let maxShownCount = 16
 
   /// - Parameters:
+  ///   - grouping: The fields of an index that could count groups.
   ///   - candidate: What was chosen.
   ///   - abandoned: What was begun before, and didn't end as early as expected; nil if nothing was.
   ///   - notes: What became of each index.
   ///   - isHint: Whether the query asked for the index.
   init(
-    _ query: DocumentQuery, _ candidate: Candidate, insteadOf abandoned: Candidate?, _ indexes: [PlannedIndex],
-    _ notes: [Note?], isHint: Bool
+    _ query: DocumentQuery, grouping: [FieldPath], _ candidate: Candidate, insteadOf abandoned: Candidate?,
+    _ indexes: [PlannedIndex], _ notes: [Note?], isHint: Bool
   ) {
     self.query = query
+    self.grouping = grouping
     self.candidate = candidate
     self.abandoned = abandoned
     self.indexes = indexes
@@ -57,6 +60,7 @@ package struct PlanExplanation: Sendable {
     plan["ordered"] = .bool(candidate.isReversed != nil)
     plan["reversed"] = .bool(isReadBackward)
     plan["covered"] = .bool(candidate.isExact)
+    if let groups = candidate.groups { plan["estimatedGroups"] = .integer(Int64(groups.count)) }
     if let abandoned { plan["insteadOf"] = .object(self.object(abandoned)) }
     var object: JSONObject = ["selector": query.selector.json, "plan": .object(plan), "candidates": .array(others)]
     if let suggestion { object["suggestion"] = ["fields": .array(suggestion.map(Self.json))] }
@@ -147,7 +151,7 @@ package struct PlanExplanation: Sendable {
   private var suggestion: [SortField]? {
     let isUnsorted = !query.sort.isEmpty && candidate.isReversed == nil
     switch candidate.access {
-    case .scan where candidate.isReversed == nil || !query.selector.tree.isEverything: break
+    case .scan where candidate.isReversed == nil || !query.selector.tree.isEverything || !grouping.isEmpty: break
     case .index where isUnsorted: break
     case .scan, .ids, .index, .union, .intersection, .nothing: return nil
     }
@@ -163,6 +167,8 @@ package struct PlanExplanation: Sendable {
       guard field.path != PathNumbers.idPath else { break }
       append(field)
     }
+    // Other conditions must be on fields of the index, too.
+    if limits.allSatisfy(\.isPoint) { for path in grouping { append(.ascending(path)) } }
     if query.sort.isEmpty, let (path, _) = limits.first(where: { !$0.isPoint }) { append(.ascending(path)) }
     fields = Array(fields.prefix(DocumentIndex.maxFieldCount))
     let exists = indexes.contains { planned in

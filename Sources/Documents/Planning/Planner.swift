@@ -145,7 +145,8 @@ package struct Planner {
   }
 
   private func explanation(of candidate: Candidate, insteadOf abandoned: Candidate? = nil) -> PlanExplanation {
-    PlanExplanation(query, candidate, insteadOf: abandoned, planned, notes, isHint: hint != nil)
+    PlanExplanation(
+      query, grouping: grouping ?? [], candidate, insteadOf: abandoned, planned, notes, isHint: hint != nil)
   }
 
   // MARK: Candidates

@@ -234,7 +234,7 @@ public struct FindExplanation: Sendable {
   /// What finding the documents took. As many documents as `returnedDocumentCount` would have been returned.
   public let statistics: DocumentStatistics
 
-  fileprivate init?(_ result: FindResult) {
+  init?(_ result: FindResult) {
     guard let json = try? JSONValue(parsing: result.text) else { return nil }
     self.json = json
     statistics = DocumentStatistics(result, returnedDocumentCount: Int(clamping: result.found))

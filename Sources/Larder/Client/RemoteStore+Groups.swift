@@ -40,6 +40,23 @@ extension RemoteStore {
     return groups
   }
 
+  /// Groups the documents that match a selector without returning the groups, and returns how the server did that.
+  ///
+  /// As many groups as the statistics' `returnedDocumentCount` would have been returned.
+  /// - Throws: As `groups(of:by:computing:sortedBy:limit:)`; `unknownOperation` if the server can't explain groups.
+  public func explainGroups(
+    of selector: Selector = .all, by fields: [FieldPath], computing aggregates: [Aggregate] = [.count],
+    sortedBy sort: [GroupOrder] = [], limit: Int? = nil
+  ) async throws(LarderError) -> FindExplanation {
+    let aggregation = DocumentAggregation(by: fields, computing: aggregates, sort: sort, limit: limit)
+    let request = AggregateDocumentsRequest(selector, aggregation, isExplained: true, time: findTime)
+    let body = try await stream(request, deadline: findDeadline).body
+    guard let result = unsafe FindResult(body.span.bytes, at: 0), let explanation = FindExplanation(result) else {
+      throw .malformedReply
+    }
+    return explanation
+  }
+
   /// Returns the different values that a field has in the documents that match a selector, in their total order. Of an
   /// array, the elements count.
   /// - Throws: As `groups(of:by:computing:)`.

@@ -5,10 +5,12 @@ import Wire
 final class AggregateTask: DocumentTask {
   let query: DocumentQuery
   let grouping: [FieldPath]?
+  private let isExplained: Bool
   private let maxKeptByteCount: Int
   private var aggregator: DocumentAggregator
 
   init(_ request: AggregateRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
+    isExplained = request.isExplained
     maxKeptByteCount = limits.findMemory
     let bytes = body.span
     let none = [UInt8]()
@@ -56,7 +58,11 @@ final class AggregateTask: DocumentTask {
     if let failure { throw failure }
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
-      examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime)
-    return .result(.rows(AggregatedRows(rows: rows, result: result)))
+      examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime,
+      text: isExplained ? job.explanation : "")
+    guard result.size <= job.limits.maxFrameBytes - Frame.minLength else {
+      throw job.stop("has an explanation larger than a frame (limits.frame-bytes)")
+    }
+    return .result(.rows(AggregatedRows(rows: isExplained ? PackedRows() : rows, result: result)))
   }
 }

@@ -47,7 +47,13 @@ enum DocumentRequest: Sendable {
     }
   }
 
-  var isExplained: Bool { if case .find(let request) = self { request.isExplained } else { false } }
+  var isExplained: Bool {
+    switch self {
+    case .find(let request): request.isExplained
+    case .aggregate(let request): request.isExplained
+    case .change, .apply: false
+    }
+  }
 
   /// How long it wants to take at most, in milliseconds; nil for the default.
   var time: UInt32? {

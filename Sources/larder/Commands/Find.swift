@@ -26,9 +26,10 @@ struct Find: AsyncParsableCommand, OutputCommand {
       document has the fields that the query names, and warns on standard error if not. --fields omits fields in the \
       elements of an array, such as items.sku: print the array, items, or a field of one element, items.0.sku.
 
-      --count, --distinct, --group-by and --explain replace the documents. Values of a field that is an array are its \
-      elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, without the fields that are missing. Groups are \
-      in the order of these fields, unless --sort names fields of theirs or what is computed, as in count:desc.
+      --count, --distinct, --group-by and --explain replace the documents; --explain also explains the other three. \
+      Values of a field that is an array are its elements. A group is printed as {"by":{FIELD:VALUE,…},"count":…}, \
+      without the fields that are missing. Groups are in the order of these fields, unless --sort names fields of \
+      theirs or what is computed, as in count:desc.
 
       Example: larder find people '{"age":{"$gt":12}}' --sort name,-age --fields name,pet.species --limit 20
       Example: larder find people --where "age BETWEEN {12, 40} AND name BEGINSWITH[c] 'm'"
@@ -117,11 +118,12 @@ struct Find: AsyncParsableCommand, OutputCommand {
       (count, "--count"), (explain, "--explain"), (distinct != nil, "--distinct"),
       (groupBy != nil || compute != nil, "--group-by"),
     ].filter(\.0).map(\.1)
-    guard replacements.count < 2 || replacements == ["--count", "--explain"] else {
-      throw ValidationError("\(replacements[0]) can't be combined with \(replacements[1])")
+    let exclusive = replacements.filter { $0 != "--explain" }
+    guard exclusive.count < 2 else {
+      throw ValidationError("\(exclusive[0]) can't be combined with \(exclusive[1])")
     }
     let isGrouped = groupBy != nil || compute != nil
-    if let replacement = replacements.first, !explain || count {
+    if let replacement = exclusive.first {
       guard skip == 0, limit == nil || isGrouped, bookmark == nil else {
         let options = isGrouped ? "--skip or --bookmark" : "--skip, --limit or --bookmark"
         throw ValidationError("\(replacement) can't be combined with \(options)")
@@ -130,7 +132,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
     if distinct != nil || isGrouped {
       guard useIndex == nil, !stats, sort == nil || isGrouped, fields == nil else {
         let options = isGrouped ? "--use-index, --fields or --stats" : "--use-index, --sort, --fields or --stats"
-        throw ValidationError("\(replacements[0]) can't be combined with \(options)")
+        throw ValidationError("\(exclusive[0]) can't be combined with \(options)")
       }
     }
   }
@@ -152,10 +154,14 @@ struct Find: AsyncParsableCommand, OutputCommand {
   }
 
   private func print(_ query: DocumentQuery, _ arguments: DocumentArguments, in store: RemoteStore) async throws {
-    if explain { return try await printExplanation(of: query, in: store) }
+    let isGrouped = distinct != nil || groupBy != nil || compute != nil
+    if explain, !isGrouped { return try printExplanation(try await store.find(query, using: useIndex).explanation()) }
     if count { return try await printCount(of: query.selector, in: store) }
     if let distinct {
       let field = try arguments.field(distinct)
+      if explain {
+        return try printExplanation(try await store.explainGroups(of: query.selector, by: [field], computing: []))
+      }
       let values = try await store.distinct(field, query.selector)
       try print(values, of: distinct)
       return await warn(
@@ -165,9 +171,14 @@ struct Find: AsyncParsableCommand, OutputCommand {
       let fields = try groupBy.map(arguments.fields) ?? []
       let aggregates = try compute.map(arguments.aggregates) ?? [.count]
       let order = try sort.map { text in try arguments.groupOrder(text, by: fields, computing: aggregates) } ?? []
+      let limit = limit.flatMap { $0 == 0 ? nil : Int($0) }
+      if explain {
+        return try printExplanation(
+          try await store.explainGroups(
+            of: query.selector, by: fields, computing: aggregates, sortedBy: order, limit: limit))
+      }
       let groups = try await store.groups(
-        of: query.selector, by: fields, computing: aggregates, sortedBy: order,
-        limit: limit.flatMap { $0 == 0 ? nil : Int($0) })
+        of: query.selector, by: fields, computing: aggregates, sortedBy: order, limit: limit)
       try print(groups, GroupOutput(fields, aggregates))
       let unseen = fields.indices.filter { index in groups.allSatisfy { $0.key[index] == nil } }.map { fields[$0] }
       return await warn(about: query.selector, foundNothing: groups.isEmpty, unseen: unseen, in: store)
@@ -280,8 +291,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
     printStatistics(statistics, warnings: warnings)
   }
 
-  private func printExplanation(of query: DocumentQuery, in store: RemoteStore) async throws {
-    let explanation = try await store.find(query, using: useIndex).explanation()
+  private func printExplanation(_ explanation: FindExplanation) throws {
     var output = Output()
     if Output.showsTables {
       try output.writeLine(ExplanationText(explanation.json, explanation.statistics, store: self.store.name).text)

@@ -81,7 +81,13 @@ struct ExplanationText {
       add("instead of \(Self.title(abandoned)), where matches came later than expected", depth: depth)
     }
     if plan["ordered"]?.bool == true { add("in the order of the result, without sorting", depth: depth) }
-    if plan["covered"]?.bool == true { add("without evaluating documents: the keys are enough", depth: depth) }
+    if let count = plan["estimatedGroups"]?.integer {
+      add(
+        "with one document of each group (about \(Self.count(Int(count), "group"))): the keys are counted", depth: depth
+      )
+    } else if plan["covered"]?.bool == true {
+      add("without evaluating documents: the keys are enough", depth: depth)
+    }
   }
 
   /// Returns the conditions of a range's fields, such as `name = "mike", age > 12 and < 20`.
