@@ -30,7 +30,7 @@ public enum Key {
 
 /// Iterates over the key list of a request: `Protocol/wire.md` §4. Keys are ranges of the span that the list was made
 /// from.
-public struct KeyList {
+public struct KeyList: Sendable {
   /// The number of keys that the list announces.
   public let count: Int
   /// The number of keys that were not read.

@@ -48,6 +48,8 @@ struct ReplyStream {
     case scan(Scan)
     /// The entries at these handles, 0 for absent ones, from `next` on.
     case entries([UInt32], next: Int)
+    /// The entries with these keys.
+    case keys(RemainingKeys)
     /// The changes of the store, without an end.
     case changes(Watch)
     /// What a job has still to find out. A change has one frame, which needs no credit.
@@ -62,6 +64,7 @@ struct ReplyStream {
       switch self {
       case .scan, .changes, .running, .found, .rows: 0
       case .entries(let handles, _): handles.count
+      case .keys(let keys): keys.list.remaining
       }
     }
 
@@ -69,10 +72,28 @@ struct ReplyStream {
       switch self {
       case .scan(let scan): scan.ranks.isEmpty
       case .entries(let handles, let next): next == handles.count
+      case .keys(let keys): keys.list.remaining == 0
       case .changes, .running: false
       case .found(let found, let next): next > found.handles.count
       case .rows(let rows, let next): next > rows.rows.count
       }
+    }
+  }
+
+  /// The keys of a get-many that are not looked up yet. Looking them up frame by frame delays no other client.
+  struct RemainingKeys {
+    /// A key list, as in a request.
+    let bytes: [UInt8]
+    var list: KeyList
+
+    /// - Parameter offset: Where the next key is in the body of the request.
+    init(_ list: KeyList, of body: RawSpan, at offset: Int) {
+      var buffer = ByteBuffer()
+      buffer.append(UInt32(list.remaining))
+      buffer.append(body.extracting(offset..<body.byteCount))
+      let bytes = buffer.toArray()
+      guard let rest = unsafe KeyList(bytes.span.bytes) else { preconditionFailure("the list has a count") }
+      (self.bytes, self.list) = (bytes, rest)
     }
   }
 
@@ -99,8 +120,15 @@ struct ReplyStream {
   }
   /// Whether it waits for a job that changes entries.
   var changesEntries: Bool { runningJob?.changesEntries ?? false }
-  /// Whether its frames have fields of documents, which take longer to make than they are long.
-  var isProjecting: Bool { if case .found(let found, _) = remainder { found.projection != nil } else { false } }
+  /// Whether its frames take longer to make than they are long: those with fields of documents, or whose keys are looked
+  /// up in a snapshot.
+  var isSlow: Bool {
+    switch remainder {
+    case .found(let found, _): found.projection != nil
+    case .keys: true
+    default: false
+    }
+  }
   /// Whether the next frame can be made now.
   var isReady: Bool { credit > 0 && watch?.isCaughtUp != true && runningJob == nil }
   /// Whether it is a watch that has reported every change there is.

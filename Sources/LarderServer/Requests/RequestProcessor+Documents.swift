@@ -7,8 +7,8 @@ import Wire
 /// A request opens a reply stream that waits for a `DocumentJob`. Once the job has found the documents' handles, the
 /// stream of a find sends the documents like any other entries.
 extension RequestProcessor {
-  /// The number of frames with fields that are made in a row, so that their connections' worker gets to serve others.
-  static let maxProjectingFrames = 4
+  /// The number of frames that take long which are made in a row, so that their connections' worker gets to serve others.
+  static let maxSlowFrames = 4
   /// The size of the documents, in bytes, after which a frame with fields of them ends.
   private static let maxProjectedBytes = 256 << 10
   /// The number of documents that are looked at under one acquisition of the store's lock.

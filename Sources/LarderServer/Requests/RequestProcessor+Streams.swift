@@ -7,6 +7,11 @@ import Wire
 /// A request appends the first frame. If it has more to send, it opens a `ReplyStream` on the connection, which
 /// `continueStream` continues, frame by frame, as far as the client's credit goes.
 extension RequestProcessor {
+  /// The maximum number of keys that are looked up for one frame, because the store is locked meanwhile.
+  private static let maxKeysPerFrame = 512
+  /// The size of keys, in bytes, up to which a stream keeps those that are not looked up.
+  private static let maxKeptKeyBytes = 2 << 20
+
   mutating func getMany(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
     into replies: inout ReplyBuffer
@@ -20,7 +25,8 @@ extension RequestProcessor {
     var shownRevision: UInt64 = 0
     let start = replies.bytes.beginReply(id: id)
     var prefetchedCount = 0
-    while true {
+    var (frameCount, offset) = (0, 4)
+    while frameCount < Self.maxKeysPerFrame {
       if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetch(keys, of: body, &map) }
       prefetchedCount -= 1
       var remaining = keys
@@ -32,6 +38,8 @@ extension RequestProcessor {
       }
       shownRevision = max(shownRevision, entry?.revision ?? map.lastRemoval)
       keys = remaining
+      frameCount += 1
+      offset = key.upperBound
     }
     replies.bytes.endFrame(start)
     guard !keys.isComplete(body) else { return RequestResult(shownRevision: shownRevision) }
@@ -44,6 +52,11 @@ extension RequestProcessor {
         .tooManyRequests, id,
         "the open reply streams of this connection have \(openKeyCount) keys left to send; read them first"
       ).showing(shownRevision)
+    }
+    if body.byteCount - offset <= Self.maxKeptKeyBytes {
+      let rest = ReplyStream.RemainingKeys(keys, of: body, at: offset)
+      openStream(.keys(rest), .getMany, id, frameAt: start, &connection, store, &map, into: &replies)
+      return RequestResult(shownRevision: shownRevision)
     }
     var handles: [UInt32] = []
     handles.reserveCapacity(keys.remaining)
@@ -120,13 +133,13 @@ extension RequestProcessor {
     of connection: inout Connection, notifying watchers: inout WatcherTable, into replies: inout ReplyBuffer
   ) {
     let maxReplyBytes = maxReplyBytes(for: connection)
-    var projectingFrameCount = 0
+    var slowFrameCount = 0
     var isAnyReady = true
     while isAnyReady, !connection.streams.isEmpty {
       isAnyReady = false
       for index in connection.streams.indices.reversed() where connection.streams[index].isReady {
-        guard replies.count < maxReplyBytes, projectingFrameCount < Self.maxProjectingFrames else { return }
-        if connection.streams[index].isProjecting { projectingFrameCount += 1 }
+        guard replies.count < maxReplyBytes, slowFrameCount < Self.maxSlowFrames else { return }
+        if connection.streams[index].isSlow { slowFrameCount += 1 }
         var notifier: ChangeNotifier?
         if connection.streams[index].isWatch {
           connection.hasWatched = true
@@ -285,6 +298,20 @@ extension RequestProcessor {
         next += 1
       }
       return (.entries(handles, next: next), newest)
+    case .keys(var keys):
+      try map.check(snapshot)
+      var newest: UInt64 = 0
+      for _ in 0..<Self.maxKeysPerFrame {
+        var rest = keys.list
+        guard let key = unsafe rest.next(keys.bytes.span.bytes) else { break }
+        let handle = unsafe try map.handle(of: keys.bytes.span.bytes.extracting(key), in: snapshot)
+        var entry = handle == 0 ? nil : map.entry(at: handle)
+        if let expiry = entry?.expiry, expiry != 0, expiry <= now { entry = nil }
+        guard appendRecord(of: entry, toFrameAt: start, of: &replies) else { break }
+        newest = max(newest, entry?.revision ?? 0)
+        keys.list = rest
+      }
+      return (.keys(keys), newest)
     case .changes, .running, .found, .rows: preconditionFailure("the stream has frames of another kind")
     }
   }
