@@ -114,11 +114,12 @@ struct DocumentConnection: ~Copyable {
 
   // MARK: Requests
 
-  private func request(
-    _ operation: Wire.Operation, id: UInt32 = 1, _ appendBody: (inout ByteBuffer) -> Void
+  /// Returns a request on the store, or on the server.
+  func request(
+    _ operation: Wire.Operation, id: UInt32 = 1, ofServer: Bool = false, _ appendBody: (inout ByteBuffer) -> Void
   ) -> [UInt8] {
     var buffer = ByteBuffer()
-    let start = buffer.beginRequest(operation, store: handle, id: id)
+    let start = buffer.beginRequest(operation, store: ofServer ? 0 : handle, id: id)
     appendBody(&buffer)
     buffer.endFrame(start)
     return buffer.toArray()
@@ -130,15 +131,16 @@ struct DocumentConnection: ~Copyable {
   }
 
   /// Sends requests at once and returns the frames of their replies.
-  private func exchange(_ requests: [UInt8], count: Int) throws -> [UInt8] {
-    try connection.exchange(requests) { bytes in
-      var (offset, replyCount) = (0, 0)
+  /// - Parameter permitsErrors: Whether replies may be errors.
+  func exchange(_ requests: [UInt8], count: Int, permitsErrors: Bool = false) throws -> [UInt8] {
+    var (offset, replyCount) = (0, 0)
+    return try connection.exchange(requests) { bytes in
       while replyCount < count {
         switch FrameScan(bytes, at: offset, maxLength: Self.maxFrameSize) {
         case .partial: return nil
         case .invalid: throw BenchError("the server does not speak Larder's protocol")
         case .frame(let header):
-          guard header.kind == Outcome.done.rawValue else {
+          guard permitsErrors || header.kind == Outcome.done.rawValue else {
             throw BenchError("a request failed: \(bytes.extracting(header.body(at: offset)).toString())")
           }
           offset += header.frameSize
