@@ -60,6 +60,34 @@ struct MemoryBudgetTests {
     map.validate()
   }
 
+  @Test(arguments: [100, 1_000, 50_000])
+  func `before a large commit, a map with a limit evicts what the commit needs`(size: Int) throws {
+    var map = EntryMap(limitBytes: 1 << 30, budgets: try smallBudgets())
+    let value = [UInt8](repeating: 1, count: size)
+    func write(_ number: Int, revision: UInt64) throws(StorageError) {
+      let key = "\(number)".bytes
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: revision)
+    }
+    for number in 0..<(48 << 20) / size { try write(number, revision: map.revision + 1) }
+    let records = (4 << 20) / size
+    let bytes = records * (size + 8)
+    let mustEvict = map.evictSome(forRecords: records, bytes: bytes)
+    #expect(mustEvict)
+    while map.evictSome(forRecords: records, bytes: bytes) {}
+    let evicted = map.statistics.evicted
+    try map.beginLargeCommit()
+    map.beginSlice()
+    let revision = map.revision + 1
+    try map.reserve(records: records, bytes: bytes)
+    for number in 0..<records { try write(-1 - number, revision: revision) }
+    map.endSlice()
+    var buffer = CommitBuffer()
+    _ = map.finishLargeCommit(&buffer)
+    // Nothing was evicted that the snapshot of the commit would have kept.
+    #expect(map.statistics.evicted == evicted)
+    map.validate()
+  }
+
   @Test func `without a limit everything is given`() {
     let budget = MemoryBudget()
     #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)

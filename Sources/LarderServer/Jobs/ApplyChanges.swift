@@ -363,6 +363,12 @@ struct WriteSize {
     }
     if putCount > 0 { try map.reserve(records: putCount, bytes: putByteCount) }
   }
+
+  /// Evicts some entries if the process lacks the memory for the puts.
+  /// - Returns: Whether more may have to be evicted.
+  func makeRoom(in map: inout EntryMap) -> Bool {
+    putCount > 0 && map.evictSome(forRecords: putCount, bytes: putByteCount)
+  }
 }
 
 extension WriteCondition {

@@ -32,11 +32,11 @@ final class ApplyTask: CommittingTask {
   /// The number of rounds that have begun.
   private var rounds = 0
   private var roomRetries = 0
+  private var writeSize = WriteSize()
 
   // The large commit, if there is one.
   private var commitEnd: LargeWriteEnd?
   private var failure: JobFailure?
-  private var writeSize = WriteSize()
   /// The number of operations and entries that have been checked, and then of operations that have been written.
   private var position = 0
   /// The entries that have been written meanwhile.
@@ -134,13 +134,13 @@ final class ApplyTask: CommittingTask {
 
   private func commit(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
     var isCommitting = false
-    let size = changes.writeSize
-    if changes.operationCount > Self.maxSmallCount || size.byteCount > Self.maxSmallByteCount || rounds > 1 {
+    writeSize = changes.writeSize
+    if changes.operationCount > Self.maxSmallCount || writeSize.byteCount > Self.maxSmallByteCount || rounds > 1 {
       return beginCommit()
     }
     let end: CommitEnd
     do throws(StorageError) {
-      end = try job.store.access { map throws(StorageError) in try commit(size, job, to: &map, &isCommitting) }
+      end = try job.store.access { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }
@@ -162,17 +162,17 @@ final class ApplyTask: CommittingTask {
   }
 
   private func commit(
-    _ size: WriteSize, _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
+    _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
     guard !map.isDropped else { throw .storeDropped }
-    guard !map.isDiverted, map.indexKeyCount(ofDeletes: size.operationCount) <= Self.maxSmallKeyCount else {
+    guard !map.isDiverted, map.indexKeyCount(ofDeletes: writeSize.operationCount) <= Self.maxSmallKeyCount else {
       return .large
     }
     let now = monotonicMilliseconds()
     if let failure = changes.failedCondition(in: &map, now: now) { return .failed(failure) }
     let outdated = changes.outdatedEntries(in: &map, now: now)
     guard outdated.isEmpty else { return .outdated(outdated) }
-    try size.reserve(in: &map)
+    try writeSize.reserve(in: &map)
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
     let revision = map.revision + 1
@@ -188,6 +188,8 @@ final class ApplyTask: CommittingTask {
     (position, outdated, copiedCount, needsRound) = (0, [], 0, false)
     return .needsCommit(self)
   }
+
+  func makeRoom(in map: inout EntryMap) -> Bool { writeSize.makeRoom(in: &map) }
 
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
     previousRevision = map.revision

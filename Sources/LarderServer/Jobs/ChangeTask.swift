@@ -257,6 +257,10 @@ final class ChangeTask: CommittingTask {
     return .needsCommit(self)
   }
 
+  func makeRoom(in map: inout EntryMap) -> Bool {
+    update != nil && map.evictSome(forRecords: changes.count, bytes: bytes.count)
+  }
+
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
     if position < changes.count, outdatedKeys.isEmpty {
       let change = changes[position]

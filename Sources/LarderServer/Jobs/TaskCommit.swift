@@ -5,6 +5,7 @@ import Storage
 /// `TaskCommit` calls these functions on the thread of large commits, after `end` has returned `needsCommit` and before
 /// it is called again. They do what those of `LargeWrite` do.
 protocol CommittingTask: DocumentTask {
+  func makeRoom(in map: inout EntryMap) -> Bool
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep
   func compute(_ limits: ServerLimits) -> LargeWriteStep
   /// Reserves what the changes need.
@@ -34,6 +35,8 @@ final class TaskCommit: LargeWrite, @unchecked Sendable {
   }
 
   func prepare() -> LargeWriteStep { job.mustEnd ? .stopped : .finished }
+
+  func makeRoom(in map: inout EntryMap) -> Bool { task.makeRoom(in: &map) }
 
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep { task.checkNext(in: &map, now: now) }
 

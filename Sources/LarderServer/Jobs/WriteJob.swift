@@ -148,6 +148,8 @@ extension WriteJob: LargeWrite {
     return .stopped
   }
 
+  func makeRoom(in map: inout EntryMap) -> Bool { size.makeRoom(in: &map) }
+
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
     guard hasConditions else { return .finished }
     let body = unsafe RawSpan(_unsafeBytes: bytes)

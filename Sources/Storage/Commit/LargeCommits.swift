@@ -11,6 +11,9 @@ package protocol LargeWrite: AnyObject, Sendable {
 
   /// Does what needs no store.
   func prepare() -> LargeWriteStep
+  /// Evicts some entries if the process lacks the memory for the write.
+  /// - Returns: Whether more may have to be evicted.
+  func makeRoom(in map: inout EntryMap) -> Bool
   /// Checks whether the next entry permits the write.
   func checkNext(in map: inout EntryMap, now: UInt64) throws(StorageError) -> LargeWriteStep
   /// Does what needs no store, after all checks.
@@ -142,6 +145,8 @@ private final class Commit: @unchecked Sendable {
     case ended(hasWaiters: Bool)
   }
 
+  /// How many times the beginning evicts entries.
+  private static let maxEvictions = 256
   /// How many turns the end waits until the commit writer has taken what it has to write, because appending to that takes
   /// a while.
   private static let maxWaitingTurns = 100
@@ -155,6 +160,7 @@ private final class Commit: @unchecked Sendable {
   private var lastStep = LargeWriteStep.unfinished
   private var failure: StorageError?
   private var buffer = CommitBuffer()
+  private var evictions = 0
   private var waitingTurns = 0
 
   var store: Store { write.store }
@@ -204,10 +210,16 @@ private final class Commit: @unchecked Sendable {
   private func begin() throws(StorageError) {
     let now = monotonicMilliseconds()
     phase = try store.access { map throws(StorageError) in
-      if !map.isDropped, map.expireBriefly(now: now) { return .beginning }
+      if !map.isDropped, map.expireBriefly(now: now) || makeRoom(in: &map) { return .beginning }
       try map.beginLargeCommit()
       return .checking
     }
+  }
+
+  private func makeRoom(in map: inout EntryMap) -> Bool {
+    guard evictions < Self.maxEvictions, write.makeRoom(in: &map) else { return false }
+    evictions += 1
+    return true
   }
 
   /// Runs `body` in a slice of the commit.

@@ -103,7 +103,8 @@ extension EntryMap {
   /// - Returns: Whether anything was freed.
   mutating func makeRoom(for byteCount: Int, before revision: UInt64) -> Bool {
     if reclaim() { return true }
-    guard limitBytes != nil else { return false }
+    // The snapshot of a large commit would keep what is evicted.
+    guard limitBytes != nil, largeCommit == nil else { return false }
     let shortage = min(memoryBudget?.shortage ?? 0, Self.maxRoomByteCount)
     return makeRoom(max(2 * byteCount, Self.roomByteCount, shortage), before: revision)
   }
@@ -126,6 +127,23 @@ extension EntryMap {
     guard limitBytes != nil, !isDiverted else { return 0 }
     let previous = limitedBytes
     return makeRoom(Self.roomByteCount, before: revision + 1) ? previous - limitedBytes : 0
+  }
+
+  /// Evicts some entries, in a commit of their own, if the process lacks the memory for a large commit, whose snapshot
+  /// keeps what is evicted after it has begun. Takes a fraction of a millisecond.
+  /// - Parameters:
+  ///   - records: The number of puts.
+  ///   - bytes: The size of their keys and values.
+  /// - Returns: Whether more may have to be evicted.
+  package mutating func evictSome(forRecords records: Int, bytes: Int) -> Bool {
+    guard limitBytes != nil, !isDiverted, (try? checkLimit(records: records, bytes: bytes)) != nil else { return false }
+    do throws(StorageError) {
+      try reserveMemory(records: records, bytes: bytes)
+      return false
+    } catch {
+      guard error == .memoryLimit else { return false }
+      return reclaim() || evictSome() > 0
+    }
   }
 
   /// Evicts one entry.

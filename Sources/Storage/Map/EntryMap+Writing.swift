@@ -8,17 +8,15 @@ extension EntryMap {
     guard !isDropped else { throw .storeDropped }
     try checkCommit(operations: records, bytes: bytes)
     try checkLimit(records: records, bytes: bytes)
-    // Each record has a header, an expiry and rounding.
-    let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
-    try reserve(units: min(units, records * Int(Record.maxUnits)), bytes: bytes)
+    try reserveEvicting(records: records, bytes: bytes)
     try order.reserve(insertions: records)
   }
 
-  /// Reserves memory for records and large values. At the process's memory limit, evicts entries of a map with a limit.
-  private mutating func reserve(units: Int, bytes: Int) throws(StorageError) {
+  /// Reserves memory for records and values. At the process's memory limit, evicts entries of a map with a limit.
+  private mutating func reserveEvicting(records: Int, bytes: Int) throws(StorageError) {
     var evictions = 0
     while true {
-      do throws(StorageError) { return try reserveOnce(units: units, bytes: bytes) } catch {
+      do throws(StorageError) { return try reserveMemory(records: records, bytes: bytes) } catch {
         guard error == .memoryLimit, evictions < Self.maxEvictionsForWrite,
           makeRoom(for: bytes, before: revision + 1)
         else { throw error }
@@ -27,8 +25,11 @@ extension EntryMap {
     }
   }
 
-  private mutating func reserveOnce(units: Int, bytes: Int) throws(StorageError) {
-    try arena.reserve(units: units, largest: Record.maxUnits)
+  /// Reserves memory for records and values, without evicting anything.
+  mutating func reserveMemory(records: Int, bytes: Int) throws(StorageError) {
+    // Each record has a header, an expiry and rounding.
+    let units = (bytes + records * (12 + 8 + 7)) / 8 + 1
+    try arena.reserve(units: min(units, records * Int(Record.maxUnits)), largest: Record.maxUnits)
     // Large values are not in records.
     if bytes >= ExternalValues.minimumByteCount { try externals.reserve(bytes) }
   }
