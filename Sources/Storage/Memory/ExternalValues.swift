@@ -57,13 +57,13 @@ struct ExternalValues: ~Copyable {
     }
   }
 
-  /// Takes memory for values of this size in all from the budget of the process, instead of what was reserved before.
-  /// - Throws: `memoryLimit`, with nothing reserved.
+  /// Takes memory for values of this size in all from the budget of the process, with what was reserved before. So it
+  /// can't fail if as much is reserved already.
+  /// - Throws: `memoryLimit`, with nothing changed.
   mutating func reserve(_ byteCount: Int) throws(StorageError) {
     guard let budget else { return }
-    budget.count(-reservedBytes)
-    reservedBytes = 0
-    guard budget.take(byteCount) else { throw .memoryLimit }
+    let missing = byteCount - reservedBytes
+    if missing <= 0 { budget.count(missing) } else if !budget.take(missing) { throw .memoryLimit }
     reservedBytes = byteCount
   }
 
