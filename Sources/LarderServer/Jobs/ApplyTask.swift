@@ -88,7 +88,7 @@ final class ApplyTask: CommittingTask {
   private func begin(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
     for start in stride(from: 0, to: changes.operationCount, by: Self.checksPerAccess) {
       let operations = start..<min(changes.operationCount, start + Self.checksPerAccess)
-      let failure = job.store.access { map in
+      let failure = job.store.accessInTurn { map in
         map.isDropped
           ? JobFailure(.storeDropped)
           : changes.failedCondition(ofOperations: operations, in: &map, now: monotonicMilliseconds())
@@ -107,7 +107,7 @@ final class ApplyTask: CommittingTask {
       let (found, snapshot) = try job.store.handles(ofKeys: keys, now: monotonicMilliseconds())
       var handles: [UInt32] = []
       for start in stride(from: 0, to: entries.count, by: Self.checksPerAccess) {
-        try job.store.access { map throws(StorageError) in
+        try job.store.accessInTurn { map throws(StorageError) in
           try map.check(snapshot)
           for index in start..<min(entries.count, start + Self.checksPerAccess) {
             let (handle, position) = (found[index], entries[index])
@@ -140,7 +140,7 @@ final class ApplyTask: CommittingTask {
     }
     let end: CommitEnd
     do throws(StorageError) {
-      end = try job.store.access { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
+      end = try job.store.accessInTurn { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }

@@ -136,7 +136,7 @@ final class ChangeTask: CommittingTask {
     var isCommitting = false
     let end: CommitEnd
     do throws(StorageError) {
-      end = try job.store.access { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
+      end = try job.store.accessInTurn { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
       if isCommitting { throw JobFailure(.failed, "\(error)") }

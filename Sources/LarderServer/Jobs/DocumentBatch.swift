@@ -58,7 +58,7 @@ struct DocumentBatch: ~Copyable {
     _ handles: ArraySlice<UInt32>, of store: Store, in snapshot: Snapshot, now: UInt64
   ) throws(StorageError) -> Int {
     removeAll()
-    return try store.access { map throws(StorageError) in
+    return try store.accessInTurn { map throws(StorageError) in
       try map.check(snapshot)
       var next = handles.startIndex
       while next < handles.endIndex, !isFull {
@@ -174,7 +174,7 @@ struct DocumentBatch: ~Copyable {
     while readValue.count < byteCount {
       var separatedValue: SeparatedValue?
       do throws(StorageError) {
-        separatedValue = try store.access { map throws(StorageError) in
+        separatedValue = try store.accessInTurn { map throws(StorageError) in
           try map.check(snapshot)
           let view = map.entry(at: entry.head.handle)
           // The commit writer may have moved the value to a file meanwhile.

@@ -313,7 +313,7 @@ final class DocumentJob: @unchecked Sendable {
     let task = try request.makeTask(body, limits)
     let indexes: [IndexView]
     do throws(StorageError) {
-      indexes = try store.access { map throws(StorageError) in try map.indexes(in: snapshot) }
+      indexes = try store.accessInTurn { map throws(StorageError) in try map.indexes(in: snapshot) }
     } catch { throw JobFailure(error) }
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
     let choice = try choosePlan(task, indexes, &ranks)
@@ -378,7 +378,7 @@ final class DocumentJob: @unchecked Sendable {
     batch.removeAll()
     do throws(StorageError) {
       if try !search.gather(from: store, now: now) {
-        try store.access { map throws(StorageError) in
+        try store.accessInTurn { map throws(StorageError) in
           try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { head, entry in
             batch.append(entry, head)
             return batch.isFull ? .stop : .next
@@ -460,7 +460,7 @@ final class DocumentJob: @unchecked Sendable {
     // Of what is no document, there may be more.
     var visits = 0
     do throws(StorageError) {
-      try store.access { map throws(StorageError) in
+      try store.accessInTurn { map throws(StorageError) in
         while !search.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
           visits < Self.maxBriefCount, !budget.isExhausted
         {

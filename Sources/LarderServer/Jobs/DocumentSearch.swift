@@ -254,7 +254,7 @@ private struct HandleGatherer {
       isPartComplete = false
       guard let first = ranks.first else { return }
       var part = parts.removeLast()
-      let count = try store.access { map throws(StorageError) in
+      let count = try store.accessInTurn { map throws(StorageError) in
         let next = first.prefix(Self.maxCount)
         func add(_ handle: UInt32, _ entry: EntryView) -> Bool {
           part.append(handle)
@@ -355,7 +355,7 @@ struct RankReader: KeyCounter {
     do throws(StorageError) {
       var ranks: [Range<Int>] = []
       for range in ranges { ranks.append(try self.ranks(of: range, inIndex: number)) }
-      return try store.access { map throws(StorageError) in
+      return try store.accessInTurn { map throws(StorageError) in
         try map.estimatedGroupCount(ranks: ranks, by: fieldCount, of: indexes[number], in: snapshot)
       }
     } catch {
@@ -368,7 +368,7 @@ struct RankReader: KeyCounter {
   mutating func ranks(of range: KeyRange, inIndex number: Int?) throws(StorageError) -> Range<Int> {
     if number == nil, range == .all { return 0..<snapshot.count }
     if let known = known.first(where: { $0.index == number && $0.range == range }) { return known.ranks }
-    let ranks = try store.access { map throws(StorageError) in
+    let ranks = try store.accessInTurn { map throws(StorageError) in
       guard let number else { return try map.ranks(ofIDs: range, in: snapshot) }
       return try map.ranks(of: range, in: indexes[number], of: snapshot)
     }

@@ -99,7 +99,7 @@ extension Store {
   func handles(
     ofKeys keys: [[UInt8]], now: UInt64
   ) throws(StorageError) -> (handles: [UInt32], snapshot: Snapshot) {
-    let snapshot = try access { map throws(StorageError) in
+    let snapshot = try accessInTurn { map throws(StorageError) in
       guard !map.isDropped else { throw .storeDropped }
       return map.snapshot(now: now)
     }
@@ -108,7 +108,7 @@ extension Store {
     do throws(StorageError) {
       while handles.count < keys.count {
         let chunk = keys[handles.count..<min(keys.count, handles.count + Self.lookUpsPerAccess)]
-        let found = try access { map throws(StorageError) in
+        let found = try accessInTurn { map throws(StorageError) in
           var found: [UInt32] = []
           for key in chunk {
             let handle = unsafe try map.handle(of: key.span.bytes, in: snapshot)

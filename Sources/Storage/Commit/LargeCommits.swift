@@ -54,13 +54,11 @@ package enum LargeWriteEnd: Sendable {
 
 /// Makes large commits on a thread of its own, one at a time in each store, and slice by slice, in turn for all stores.
 ///
-/// A slice locks the store for a fraction of a millisecond. After each one the thread sleeps for a moment, so that the
-/// workers that wait for the lock get it. While there is nothing to write, there is no thread.
+/// A slice locks the store for a fraction of a millisecond, and lets those who wait for the lock have it before the next
+/// one. While there is nothing to write, there is no thread.
 package final class LargeCommits: Sendable {
   /// How long a slice locks the store, in nanoseconds, but for its last entry.
   private static let sliceTime: UInt64 = 300_000
-  /// How long the stores stay unlocked between two slices, in microseconds, without about 50 that the system adds.
-  private static let pause: UInt32 = 20
   /// How long a store stays unlocked after a commit that others have waited for, in microseconds.
   private static let pauseForWriters: UInt32 = 1_000
 
@@ -111,7 +109,7 @@ package final class LargeCommits: Sendable {
         if hasWaiters { hadWaiters = true }
         return true
       }
-      usleep(hadWaiters ? Self.pauseForWriters : Self.pause)
+      if hadWaiters { usleep(Self.pauseForWriters) }
     }
   }
 
@@ -148,8 +146,9 @@ private final class Commit: @unchecked Sendable {
   /// How many times the beginning evicts entries.
   private static let maxEvictions = 256
   /// How many turns the end waits until the commit writer has taken what it has to write, because appending to that takes
-  /// a while.
+  /// a while, and how long each of them is, in microseconds, without about 50 that the system adds.
   private static let maxWaitingTurns = 100
+  private static let waitingTime: UInt32 = 20
 
   private let write: any LargeWrite
   private var phase = Phase.preparing
@@ -209,7 +208,7 @@ private final class Commit: @unchecked Sendable {
 
   private func begin() throws(StorageError) {
     let now = monotonicMilliseconds()
-    phase = try store.access { map throws(StorageError) in
+    phase = try store.accessInTurn { map throws(StorageError) in
       if !map.isDropped, map.expireBriefly(now: now) || makeRoom(in: &map) { return .beginning }
       try map.beginLargeCommit()
       return .checking
@@ -226,7 +225,7 @@ private final class Commit: @unchecked Sendable {
   private func slice(
     _ body: (inout EntryMap) throws(StorageError) -> LargeWriteStep
   ) -> Result<LargeWriteStep, StorageError> {
-    store.access { map in
+    store.accessInTurn { map in
       guard !map.isDropped else { return .failure(.storeDropped) }
       map.beginSlice()
       defer { map.endSlice() }
@@ -271,19 +270,20 @@ private final class Commit: @unchecked Sendable {
   private func mustWaitForCommitWriter() -> Bool {
     guard let commitWriter = store.commitWriter else { return false }
     if buffer.isEmpty {
-      store.access { $0.takeLargeCommit(into: &buffer) }
+      store.accessInTurn { $0.takeLargeCommit(into: &buffer) }
       buffer.seal()
     }
-    guard waitingTurns < Self.maxWaitingTurns, store.access({ $0.hasCommits }) else { return false }
+    guard waitingTurns < Self.maxWaitingTurns, store.accessInTurn({ $0.hasCommits }) else { return false }
     if waitingTurns == 0 { commitWriter.wake() }
     waitingTurns += 1
+    usleep(Self.waitingTime)
     return true
   }
 
   /// Ends the large commit.
   /// - Parameter result: nil if everything was written.
   private func finish(with result: LargeWriteEnd?, _ entryWillExpire: (UInt64) -> Void) -> TurnEnd {
-    let (commit, isDropped) = store.access { map in
+    let (commit, isDropped) = store.accessInTurn { map in
       let isDropped = map.isDropped
       return (map.finishLargeCommit(&buffer), isDropped)
     }

@@ -81,7 +81,7 @@ struct BuildBatch {
     largeValue.reserveCapacity(byteCount)
     while largeValue.count < byteCount {
       // The snapshot lives, and so does the record.
-      let moved: SeparatedValue? = store.access { map in
+      let moved: SeparatedValue? = store.accessInTurn { map in
         guard !map.isDropped else { return nil }
         let entry = map.entry(at: item.handle)
         guard let value = unsafe entry.value else { return entry.separatedValue }
@@ -90,7 +90,7 @@ struct BuildBatch {
         return nil
       }
       if let moved { return read(moved) }
-      if store.access({ $0.isDropped }) { return false }
+      if store.accessInTurn({ $0.isDropped }) { return false }
     }
     return true
   }

@@ -54,11 +54,11 @@ struct IndexBuilder {
         takeOverChanges()
       }
     } catch {
-      store.access { _ in
+      store.accessInTurn { _ in
         for index in indexes where index.isBuilt(from: snapshot.revision) { index.failBuild(error) }
       }
     }
-    store.access { $0.end(snapshot) }
+    store.accessInTurn { $0.end(snapshot) }
     keptKeys?.finish(store)
   }
 
@@ -70,7 +70,7 @@ struct IndexBuilder {
     while rank < snapshot.count {
       // The larger part of the work is before the trees are built.
       let progress = 0.8 * Double(rank) / Double(snapshot.count)
-      let next: Int? = try store.access { map throws(StorageError) in
+      let next: Int? = try store.accessInTurn { map throws(StorageError) in
         let built = indexes.filter { $0.isBuilt(from: snapshot.revision) }
         guard !map.isDropped, !built.isEmpty else { return nil }
         for index in built { index.setProgress(progress) }
@@ -102,7 +102,7 @@ struct IndexBuilder {
       unordered[number] = SortedKeys(commonPrefix: 0)
       try trees[number].build(keys)
       let progress = 0.8 + 0.2 * Double(number + 1) / Double(indexes.count)
-      store.access { _ in
+      store.accessInTurn { _ in
         for index in indexes where index.isBuilt(from: snapshot.revision) { index.setProgress(progress) }
       }
     }
@@ -110,12 +110,12 @@ struct IndexBuilder {
 
   private mutating func takeOverChanges() {
     for (number, index) in indexes.enumerated() {
-      store.access { _ in
+      store.accessInTurn { _ in
         if index.isBuilt(from: snapshot.revision) { index.setBase(trees[number]) }
       }
       var isDone = false
       while !isDone {
-        isDone = store.access { map in
+        isDone = store.accessInTurn { map in
           guard index.isBuilt(from: snapshot.revision) else { return true }
           defer { map.changeCount &+= 1 }
           return index.takeOverChanges(limit: Self.changesPerAccess, number, in: map.arena.records, &keys) {
@@ -135,7 +135,7 @@ extension IndexBuilder {
   /// under the store's lock.
   static func makeKeysOfLargeDocuments(of store: Store) {
     queue.async {
-      while let document = store.access({ map in map.indexes?.takeLargeDocument() }) {
+      while let document = store.accessInTurn({ map in map.indexes?.takeLargeDocument() }) {
         makeKeys(of: document, in: store)
       }
       store.keptKeys?.finish(store)
@@ -163,7 +163,7 @@ extension IndexBuilder {
         map.changeCount &+= 1
       }
     }
-    store.access { $0.end(snapshot) }
+    store.accessInTurn { $0.end(snapshot) }
   }
 }
 
