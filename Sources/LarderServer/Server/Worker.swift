@@ -64,6 +64,9 @@ final class Worker: @unchecked Sendable {
 
   private func serve() {
     dispatchPrecondition(condition: .onQueue(queue))
+    // Jobs and commits of other threads must not delay it.
+    TimeSlice.request(isShort: true)
+    defer { TimeSlice.request(isShort: false) }
     var events = Poll.Events(capacity: 256)
     var waitMilliseconds: Int32? = 0
     let lockedLoop = unsafe loop.lockedValue
