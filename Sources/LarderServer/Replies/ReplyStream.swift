@@ -68,6 +68,9 @@ struct ReplyStream {
       }
     }
 
+    /// The size of the keys that are not looked up, in bytes.
+    var keptKeyByteCount: Int { if case .keys(let keys) = self { keys.bytes.count } else { 0 } }
+
     var isEmpty: Bool {
       switch self {
       case .scan(let scan): scan.ranks.isEmpty

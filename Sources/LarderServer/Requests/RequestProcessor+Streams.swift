@@ -9,8 +9,9 @@ import Wire
 extension RequestProcessor {
   /// The maximum number of keys that are looked up for one frame, because the store is locked meanwhile.
   private static let maxKeysPerFrame = 512
-  /// The size of keys, in bytes, up to which a stream keeps those that are not looked up.
-  private static let maxKeptKeyBytes = 2 << 20
+  /// The size of keys that are not looked up, in bytes, that a connection's streams keep. Beyond that, all keys of a
+  /// request are looked up at once.
+  private static let maxKeptKeyBytes = 32 << 20
 
   mutating func getMany(
     _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
@@ -53,7 +54,8 @@ extension RequestProcessor {
         "the open reply streams of this connection have \(openKeyCount) keys left to send; read them first"
       ).showing(shownRevision)
     }
-    if body.byteCount - offset <= Self.maxKeptKeyBytes {
+    let keptByteCount = connection.streams.reduce(0) { $0 + $1.remainder.keptKeyByteCount }
+    if keptByteCount + body.byteCount - offset <= Self.maxKeptKeyBytes {
       let rest = ReplyStream.RemainingKeys(keys, of: body, at: offset)
       openStream(.keys(rest), .getMany, id, frameAt: start, &connection, store, &map, into: &replies)
       return RequestResult(shownRevision: shownRevision)
