@@ -54,6 +54,8 @@ struct PausingOperation: Sendable {
       name: "get-many of 65,536 keys", setup: [{ $0.putManyRequest(values) }],
       request: { $0.getManyRequest(values.map(\.key)) }),
     PausingOperation(
+      name: "get-many of 65,536 absent keys of 240 bytes", request: { $0.getManyRequest(longKeys) }),
+    PausingOperation(
       name: "page of 65,536 entries", setup: [{ $0.putManyRequest(values) }], request: { $0.pageRequest(65_536) }),
     PausingOperation(
       name: "find of 65,536 documents", setup: [{ $0.putManyRequest(flat) }],
@@ -78,6 +80,8 @@ struct PausingOperation: Sendable {
 
   /// Values of 100 bytes.
   private static let values = (0..<count).map { (key: key($0), value: [UInt8](repeating: 120, count: 100)) }
+
+  private static let longKeys = (0..<count).map { [UInt8](repeating: 120, count: 223) + key($0) }
 
   private static let flat = documents(0)
 
