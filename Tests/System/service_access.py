@@ -217,6 +217,8 @@ class AccessChecks(ServiceCase):
             self.client(service, NOBODY)
         with self.assertRaises(LarderError):
             service.client(1)
+        # All that it has logged is there once it has ended.
+        self.assertEqual(service.stop(), 0)
         at = re.escape(f'listener="clients ({service.addresses[0]})"')
         who = re.escape(f'client="user daemon (uid {DAEMON})" action="write to store sessions"') + f" {at}"
         logged = re.findall(f"larderd: warning: refused a client {who} pid={os.getpid()} uid={DAEMON} gid={NOGROUP}\n", service.log())
@@ -225,5 +227,4 @@ class AccessChecks(ServiceCase):
         self.assertIn(f"refused a client {who}", service.log())
         self.assertIn('refused a client client="a TCP client" action="use this server" listener="remote (', service.log())
         self.assertIn("pid=- uid=- gid=-", service.log())
-        self.assertEqual(service.stop(), 0)
         self.assertIn("did not log further refusals count=30", service.log())
