@@ -5,9 +5,10 @@
 Most cycles end with SIGKILL: at a random time, during a compaction, while indexes are built after the previous kill, or
 during recovery from it. Some end with SIGTERM, after which the server must exit cleanly. Each process owns some keys
 (`crash_owner.py`), one creates and drops stores (`crash_stores.py`), one creates and deletes indexes
-(`crash_indexes.py`), and two transfer money between the same accounts (`crash_bank.py`). Acknowledged writes must
-survive, nothing else may appear, revisions must keep increasing, indexes must have what the documents have, and the sum
-of all accounts must stay the same: after each start, and when the load pauses before some of the ends.
+(`crash_indexes.py`), two transfer money between the same accounts (`crash_bank.py`), and one writes many documents at
+once (`crash_bulk.py`). Acknowledged writes must survive, nothing else may appear, revisions must keep increasing,
+indexes must have what the documents have, the sum of all accounts must stay the same, and of a large write all must
+be there or nothing: after each start, and when the load pauses before some of the ends.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from crash_bank import Teller
+from crash_bulk import BulkWriter
 from crash_indexes import IndexMaker
 from crash_owner import Owner
 from crash_process import Figures, Meeting
@@ -48,6 +50,7 @@ class Totals:
     finds_compared: int = 0
     transfers: int = 0
     conflicts: int = 0
+    bulk_writes: int = 0
     compactions: int = 0
     slowest_start: float = 0
     violations: list[str] = field(default_factory=list)
@@ -61,6 +64,7 @@ class Totals:
             self.finds_compared += figures.finds_compared
             self.transfers += figures.transfers
             self.conflicts += figures.conflicts
+            self.bulk_writes += figures.bulk_writes
             self.violations += [f"cycle {cycle}: {violation}" for violation in figures.violations]
         # All processes report the same store.
         self.compactions += max(figures.compactions for figures in all_figures)
@@ -72,6 +76,7 @@ class Totals:
             f" {self.acknowledged:,} writes acknowledged and none lost, {self.survived:,} more survived,"
             f" {self.stores_changed:,} changes of other stores, {self.indexes_changed:,} changes of indexes,"
             f" {self.finds_compared:,} finds by indexes compared, {self.transfers:,} transfers and {self.conflicts:,} conflicts,"
+            f" {self.bulk_writes:,} large writes,"
             f" {self.pauses} pauses of the load,"
             f" {self.compactions:,} compactions, slowest start {self.slowest_start:.2f} s"
         )
@@ -89,6 +94,10 @@ def run_index_maker(number: int, address: str, seed: int, pipe: Connection, meet
     IndexMaker(number, address, seed).serve(pipe, meeting)
 
 
+def run_bulk_writer(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
+    BulkWriter(number, address, seed).serve(pipe, meeting)
+
+
 def run_teller(number: int, address: str, seed: int, pipe: Connection, meeting: Meeting) -> None:
     Teller(number, address, seed).serve(pipe, meeting)
 
@@ -104,7 +113,7 @@ class CrashTest:
         address = f"unix:{directory}/larder.sock"
         context = multiprocessing.get_context("spawn")
         count = options.processes
-        others = [run_store_maker, run_index_maker, run_teller, run_teller]
+        others = [run_store_maker, run_index_maker, run_teller, run_teller, run_bulk_writer]
         self.meeting = Meeting(context.Barrier(count + len(others) + 1), context.Event())
         self.pipes: list[Connection] = []
         for number in range(count + len(others)):
@@ -132,7 +141,7 @@ class CrashTest:
 
     def cycle(self, cycle: int, is_last: bool) -> None:
         options = ["--data", str(self.directory / "data")]
-        for name in (Owner.store_name, Teller.store_name):
+        for name in (Owner.store_name, Teller.store_name, BulkWriter.store_name):
             options += ["--store", f"{name}={self.options.engine}"]
         server = Server(self.options.server.resolve(), self.directory, *options)
         try:

@@ -25,6 +25,7 @@ class Figures:
     finds_compared: int = 0
     transfers: int = 0
     conflicts: int = 0
+    bulk_writes: int = 0
     compactions: int = 0
     violations: list[str] = field(default_factory=list)
 
