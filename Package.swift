@@ -100,7 +100,7 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "LarderService",
-      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform"],
+      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "Wire"],
       swiftSettings: settings),
     .target(
       name: "DataSources", dependencies: ["Basics", "Documents", "EntryFiles", "Platform"], swiftSettings: settings),

@@ -51,7 +51,7 @@ extension ServerTests {
         let server = try TestServer(tcp: true, rules: rules)
         let client = try server.connect()
         let reply = try client.call(request(operation))
-        let isAllowed = operation.right <= right && ![.stats, .slowLog, .connections].contains(operation)
+        let isAllowed = operation.descriptor.right <= right && ![.stats, .slowLog, .connections].contains(operation)
         #expect((reply.code == .notPermitted) == !isAllowed, "\(operation): \(reply)")
         if !isAllowed {
           #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a TCP client may not "))

@@ -90,7 +90,8 @@ final class Connection: Sendable {
         deadline.refresh()
       case .failed(let error, let cause):
         deadline.refresh()
-        if cause == .connectionLost, error.outcome == .notExecuted || (Q.isRead && configuration.retriesReads) {
+        let isRead = Q.operation.descriptor.isRead
+        if cause == .connectionLost, error.outcome == .notExecuted || (isRead && configuration.retriesReads) {
           report?.countRetry()
           continue
         }
@@ -99,7 +100,7 @@ final class Connection: Sendable {
           report?.countRetry()
           continue
         }
-        let failure = Reply.failed(error.ofRead(Q.isRead), cause)
+        let failure = Reply.failed(error.ofRead(isRead), cause)
         report?.callEnded(failure)
         return failure
       }

@@ -5,8 +5,6 @@ import Wire
 struct AggregateDocumentsRequest: Request {
   static let operation = Wire.Operation.aggregate
   static let form = ReplyForm.stream
-  static let isRead = true
-  static let requiredFeatures = Features.documents
   private let selector: [UInt8]
   private let aggregation: [UInt8]
   private let time: UInt32?

@@ -5,9 +5,7 @@ import Wire
 struct ApplyRequest: Request {
   static let operation = Wire.Operation.apply
   static let form = ReplyForm.number
-  static let isRead = false
   static let isDivisible = false
-  static let requiredFeatures = Features.documents
 
   private struct Record {
     let kind: ApplyRecord.Kind

@@ -5,8 +5,6 @@ import Wire
 struct ChangeDocumentsRequest: Request {
   static let operation = Wire.Operation.changeMatching
   static let form = ReplyForm.body
-  static let isRead = false
-  static let requiredFeatures = Features.documents
   private let isDryRun: Bool
   private let selector: [UInt8]
   /// nil to delete the documents.

@@ -4,7 +4,6 @@ import Wire
 struct GetRequest: Request {
   static let operation = Wire.Operation.get
   static let form = ReplyForm.entry
-  static let isRead = true
   private let key: String
 
   init(key: String) {
@@ -22,7 +21,6 @@ struct GetRequest: Request {
 struct PutRequest: Request {
   static let operation = Wire.Operation.put
   static let form = ReplyForm.number
-  static let isRead = false
   fileprivate let key: String
   private let kind: ValueKind
   /// The bytes of a single value, or a list in its wire format.
@@ -90,7 +88,6 @@ extension Write {
 struct PutManyRequest: Request {
   static let operation = Wire.Operation.putMany
   static let form = ReplyForm.number
-  static let isRead = false
   private let puts: [PutRequest]
 
   init(puts: [PutRequest]) {
@@ -116,7 +113,6 @@ struct PutManyRequest: Request {
 struct DeleteRequest: Request {
   static let operation = Wire.Operation.delete
   static let form = ReplyForm.number
-  static let isRead = false
   private let key: String
   private let revision: UInt64?
 
@@ -161,7 +157,6 @@ struct KeyListBody: Sendable {
 struct GetManyRequest: Request {
   static let operation = Wire.Operation.getMany
   static let form = ReplyForm.stream
-  static let isRead = true
   private let keys: KeyListBody
 
   init(keys: KeyListBody) {
@@ -175,7 +170,6 @@ struct GetManyRequest: Request {
 struct DeleteManyRequest: Request {
   static let operation = Wire.Operation.deleteMany
   static let form = ReplyForm.number
-  static let isRead = false
   private let keys: KeyListBody
 
   init(keys: KeyListBody) {
@@ -189,7 +183,6 @@ struct DeleteManyRequest: Request {
 struct DeleteAllRequest: Request {
   static let operation = Wire.Operation.deleteAll
   static let form = ReplyForm.number
-  static let isRead = false
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}
@@ -198,7 +191,6 @@ struct DeleteAllRequest: Request {
 struct CountRequest: Request {
   static let operation = Wire.Operation.count
   static let form = ReplyForm.number
-  static let isRead = true
   private let prefix: String
 
   init(prefix: String) {

@@ -6,8 +6,6 @@ import Wire
 struct FindDocumentsRequest: Request {
   static let operation = Wire.Operation.find
   static let form = ReplyForm.stream
-  static let isRead = true
-  static let requiredFeatures = Features.documents
   private let isCountOnly: Bool
   private let isExplained: Bool
   private let limit: UInt32?

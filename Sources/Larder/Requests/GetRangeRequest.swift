@@ -3,8 +3,6 @@ import Wire
 struct GetRangeRequest: Request {
   static let operation = Wire.Operation.getRange
   static let form = ReplyForm.body
-  static let isRead = true
-  static let requiredFeatures = Features.ranges
   private let key: String
   private let offset: UInt64
   private let count: UInt32

@@ -4,8 +4,6 @@ import Wire
 struct IndexEnsureRequest: Request {
   static let operation = Wire.Operation.indexEnsure
   static let form = ReplyForm.body
-  static let isRead = false
-  static let requiredFeatures = Features.documents
   private let definition: [UInt8]
 
   init(_ index: DocumentIndex) {
@@ -19,8 +17,6 @@ struct IndexEnsureRequest: Request {
 struct IndexDeleteRequest: Request {
   static let operation = Wire.Operation.indexDelete
   static let form = ReplyForm.empty
-  static let isRead = false
-  static let requiredFeatures = Features.documents
   private let name: String
 
   init(name: String) {
@@ -34,8 +30,6 @@ struct IndexDeleteRequest: Request {
 struct IndexListRequest: Request {
   static let operation = Wire.Operation.indexList
   static let form = ReplyForm.body
-  static let isRead = true
-  static let requiredFeatures = Features.documents
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}

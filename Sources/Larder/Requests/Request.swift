@@ -4,8 +4,6 @@ import Wire
 protocol Request: Sendable {
   static var operation: Wire.Operation { get }
   static var form: ReplyForm { get }
-  /// Whether the request changes nothing, so that it may be sent again if its reply is lost.
-  static var isRead: Bool { get }
   /// Whether the call can be split into several if it is too large.
   static var isDivisible: Bool { get }
   /// The features that the server's hello must have, one per bit.
@@ -19,7 +17,7 @@ protocol Request: Sendable {
 
 extension Request {
   static var isDivisible: Bool { true }
-  static var requiredFeatures: UInt32 { 0 }
+  static var requiredFeatures: UInt32 { operation.descriptor.feature }
   var mayTakeLong: Bool { false }
 }
 

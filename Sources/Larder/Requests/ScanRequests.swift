@@ -29,7 +29,6 @@ struct ScanRange: Sendable {
 struct PageRequest: Request {
   static let operation = Wire.Operation.page
   static let form = ReplyForm.stream
-  static let isRead = true
   private let range: ScanRange
   private let limit: UInt32
   private let offset: UInt64
@@ -47,7 +46,6 @@ struct PageRequest: Request {
 struct WatchStoreRequest: Request {
   static let operation = Wire.Operation.watch
   static let form = ReplyForm.stream
-  static let isRead = true
   private let from: UInt64
   private let prefix: String
   private let keysOnly: Bool
@@ -71,7 +69,6 @@ struct WatchStoreRequest: Request {
 struct WatchIncarnationRequest: Request {
   static let operation = Wire.Operation.watch
   static let form = ReplyForm.stream
-  static let isRead = true
   static let requiredFeatures = Features.incarnations
   private let from: UInt64
   private let incarnation: UInt64
@@ -100,7 +97,6 @@ struct WatchIncarnationRequest: Request {
 struct AllRequest: Request {
   static let operation = Wire.Operation.all
   static let form = ReplyForm.stream
-  static let isRead = true
   private let range: ScanRange
 
   init(range: ScanRange) {

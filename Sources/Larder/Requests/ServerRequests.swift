@@ -3,7 +3,6 @@ import Wire
 struct PingRequest: Request {
   static let operation = Wire.Operation.ping
   static let form = ReplyForm.empty
-  static let isRead = true
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}
@@ -12,7 +11,6 @@ struct PingRequest: Request {
 struct StatsRequest: Request {
   static let operation = Wire.Operation.stats
   static let form = ReplyForm.body
-  static let isRead = true
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}
@@ -21,7 +19,6 @@ struct StatsRequest: Request {
 struct StoreOpenRequest: Request {
   static let operation = Wire.Operation.storeOpen
   static let form = ReplyForm.openedStore
-  static let isRead = true
   private let name: String
 
   init(name: String) {
@@ -35,7 +32,6 @@ struct StoreOpenRequest: Request {
 struct StoreListRequest: Request {
   static let operation = Wire.Operation.storeList
   static let form = ReplyForm.body
-  static let isRead = true
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}
@@ -44,7 +40,6 @@ struct StoreListRequest: Request {
 struct SlowLogRequest: Request {
   static let operation = Wire.Operation.slowLog
   static let form = ReplyForm.body
-  static let isRead = true
 
   var measure: RequestMeasure { RequestMeasure() }
   func encode(into output: inout ByteBuffer) {}
@@ -53,7 +48,6 @@ struct SlowLogRequest: Request {
 struct ConnectionsRequest: Request {
   static let operation = Wire.Operation.connections
   static let form = ReplyForm.body
-  static let isRead = true
   private let limit: UInt32
 
   init(limit: UInt32) {
@@ -67,7 +61,6 @@ struct ConnectionsRequest: Request {
 struct StoreCreateRequest: Request {
   static let operation = Wire.Operation.storeCreate
   static let form = ReplyForm.empty
-  static let isRead = false
   private let creation: StoreCreation
 
   init(creation: StoreCreation) {
@@ -83,7 +76,6 @@ struct StoreCreateRequest: Request {
 struct StoreDropRequest: Request {
   static let operation = Wire.Operation.storeDrop
   static let form = ReplyForm.empty
-  static let isRead = false
   private let name: String
 
   init(name: String) {

@@ -5,8 +5,6 @@ import Wire
 struct UploadBeginRequest: Request {
   static let operation = Wire.Operation.uploadBegin
   static let form = ReplyForm.number
-  static let isRead = true
-  static let requiredFeatures = Features.uploads
   private let key: String
 
   /// - Parameter key: Not sent, but checked, because it is too late for that at the end.
@@ -26,8 +24,6 @@ struct UploadBeginRequest: Request {
 struct UploadPartRequest: Request {
   static let operation = Wire.Operation.uploadPart
   static let form = ReplyForm.empty
-  static let isRead = true
-  static let requiredFeatures = Features.uploads
   private let number: UInt64
   private let offset: Int
   private let bytes: [UInt8]
@@ -47,8 +43,6 @@ struct UploadPartRequest: Request {
 struct UploadPutRequest: Request {
   static let operation = Wire.Operation.uploadPut
   static let form = ReplyForm.number
-  static let isRead = false
-  static let requiredFeatures = Features.uploads
   private let number: UInt64
   private let byteCount: Int
   private let key: String
@@ -85,8 +79,6 @@ struct UploadPutRequest: Request {
 struct UploadDiscardRequest: Request {
   static let operation = Wire.Operation.uploadDiscard
   static let form = ReplyForm.empty
-  static let isRead = true
-  static let requiredFeatures = Features.uploads
   private let number: UInt64
 
   init(_ number: UInt64) {

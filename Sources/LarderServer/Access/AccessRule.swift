@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Wire
 
 /// A rule that grants a right to some clients. The grants of all rules add up; nothing takes away.
 package struct AccessRule: Equatable, Sendable {

@@ -20,7 +20,7 @@ struct OpenStores {
   /// Opens a store under the handle that its name has already, or else under the lowest free one.
   /// - Returns: nil if `limit` stores are open.
   mutating func open(_ store: Store, permitting right: Right, limit: Int) -> UInt16? {
-    let opened = Opened(store: store, permitted: OperationSet(right))
+    let opened = Opened(store: store, permitted: .onEntries(permittedBy: right))
     if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
       stores[index] = opened
       return UInt16(index + 1)
@@ -43,7 +43,7 @@ struct OpenStores {
   mutating func permit(_ grants: Grants) {
     for (index, opened) in stores.enumerated() {
       guard let store = opened?.store else { continue }
-      stores[index]?.permitted = OperationSet(grants.right(on: store.name))
+      stores[index]?.permitted = .onEntries(permittedBy: grants.right(on: store.name))
     }
   }
 }

@@ -63,10 +63,8 @@ extension RequestProcessor {
     if operation == .credit { return addCredit(header, body, &connection) }
     if operation == .cancel { return cancel(header, body, &connection, into: &replies) }
     guard header.flags == 0 else { return replies.fail(.malformed, id, "byte 5 of a request must be 0") }
-    let takesStore =
-      Self.isOnEntries(header.kind) || operation.isOnDocuments || operation == .storeClose
-      || operation == .uploadBegin
-      || (operation == .stats && header.detail != 0)
+    let descriptor = operation.descriptor
+    let takesStore = descriptor.takesStore || (descriptor.target == .storeOrServer && header.detail != 0)
     guard takesStore || header.detail == 0 else {
       return replies.fail(.malformed, id, "this operation takes no store handle")
     }
@@ -77,7 +75,7 @@ extension RequestProcessor {
       if !permits(operation, on: store.name, connection) {
         return refuse(Self.action(operation, on: store.name), id, &connection, into: &replies)
       }
-    } else if !operation.namesStoreInBody, connection.grants.onAll < operation.right {
+    } else if descriptor.target != .namedStore, connection.grants.onAll < descriptor.right {
       return refuse("ask the server for \(operation.name)", id, &connection, into: &replies)
     }
     do throws(StorageError) {
@@ -303,7 +301,7 @@ extension RequestProcessor {
 
   /// Whether a connection has the right to an operation on a store.
   private func permits(_ operation: Operation, on store: StoreName, _ connection: borrowing Connection) -> Bool {
-    connection.grants.right(on: store) >= operation.right
+    connection.grants.right(on: store) >= operation.descriptor.right
   }
 
   /// What an operation on a store does, as it reads after "may not".
@@ -313,7 +311,7 @@ extension RequestProcessor {
       case .storeCreate: "create"
       case .storeDrop: "drop"
       case .indexEnsure, .indexDelete: "change the indexes of"
-      default: operation.right == .read ? "read" : "write to"
+      default: operation.descriptor.right == .read ? "read" : "write to"
       }
     return "\(verb) store \(store)"
   }

@@ -266,7 +266,9 @@ extension RequestProcessor {
     for index in connection.streams.indices.reversed() {
       let stream = connection.streams[index]
       // A change that takes place before the rights change is told of.
-      if stream.operation.right <= connection.grants.right(on: stream.store.name) || !stream.tryCancel() { continue }
+      if stream.operation.descriptor.right <= connection.grants.right(on: stream.store.name) || !stream.tryCancel() {
+        continue
+      }
       let action = Self.action(stream.operation, on: stream.store.name)
       replies.appendError(.notPermitted, stream.id, server.accessControl.refuse(action, to: connection))
       recordEnd(of: stream, .notPermitted)

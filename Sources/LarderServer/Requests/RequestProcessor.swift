@@ -30,6 +30,9 @@ struct RequestProcessor: ~Copyable {
   private let metrics: WorkerMetrics
   private var counts = WakeupCounts()
   private var heldStore: HeldStore
+  private let operationsOnEntries = OperationSet.onEntries()
+  private let shortOperations = OperationSet { $0.isShort }
+  private let reportingOperations = OperationSet { $0.reportsShownRevision }
 
   /// The work after which the clock is read again, in bytes. Short requests of that size take less than 0.5 ms.
   private static let maxWork = 16 << 10
@@ -64,7 +67,7 @@ struct RequestProcessor: ~Copyable {
   /// for their size.
   @inline(__always)
   private mutating func countWork(_ byteCount: Int, of operation: UInt8) {
-    work = Self.isShort(operation) ? work &+ byteCount : Self.maxWork
+    work = shortOperations.contains(operation) ? work &+ byteCount : Self.maxWork
   }
 
   /// Reads the clock if much has been executed since, because an entry that has expired meanwhile is absent.
@@ -348,7 +351,7 @@ struct RequestProcessor: ~Copyable {
     }
     if let commitWriter = store.commitWriter {
       let shown = result?.shownRevision ?? 0
-      replies.require(Self.reportsShownRevision(header.kind) ? shown : map.revision, commitWriter)
+      replies.require(reportingOperations.contains(header.kind) ? shown : map.revision, commitWriter)
     }
     return result
   }
@@ -387,31 +390,6 @@ struct RequestProcessor: ~Copyable {
     }
   }
 
-  /// Whether an operation works on the entries of a store, and is executed under that store's lock.
-  @inline(__always)
-  static func isOnEntries(_ kind: UInt8) -> Bool {
-    kind >= Operation.getRange.rawValue && kind <= Operation.watch.rawValue || kind == Operation.apply.rawValue
-      || kind == Operation.uploadPut.rawValue
-  }
-
-  /// Whether a request takes little time for its size and that of its reply.
-  @inline(__always)
-  private static func isShort(_ kind: UInt8) -> Bool {
-    switch Operation(rawValue: kind) {
-    case .get, .getRange, .put, .delete, .count: true
-    default: false
-    }
-  }
-
-  /// Whether a request on entries changes nothing, or reports which commit its reply reveals, as an apply does.
-  @inline(__always)
-  private static func reportsShownRevision(_ kind: UInt8) -> Bool {
-    switch Operation(rawValue: kind) {
-    case .get, .getRange, .getMany, .count, .page, .all, .watch, .apply: true
-    default: false
-    }
-  }
-
   // MARK: Prefetching
 
   /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their
@@ -421,7 +399,7 @@ struct RequestProcessor: ~Copyable {
   mutating func prefetch(_ bytes: RawSpan, of connection: inout Connection) -> Int {
     guard connection.phase == .open,
       case .frame(let first) = FrameScan(bytes, at: 0, maxLength: limits.maxFrameBytes),
-      Self.isOnEntries(first.kind), let store = connection.stores[first.detail]?.store,
+      operationsOnEntries.contains(first.kind), let store = connection.stores[first.detail]?.store,
       heldStore.store == nil || heldStore.store === store
     else { return 0 }
     heldStore.lock(store)

@@ -2,6 +2,7 @@ import Basics
 import LarderServer
 import Platform
 import Storage
+import Wire
 
 // Parsers for the values of settings. Each throws a `Setting.ValueError` that says what a valid value looks like.
 

@@ -1,0 +1,21 @@
+import Wire
+
+/// A set of operations, so that a property of their descriptors is a bit test on the path of small requests.
+struct OperationSet: Equatable, Sendable {
+  private var bits: UInt64 = 0
+
+  init(where isIncluded: (OperationDescriptor) -> Bool) {
+    for operation in Operation.allCases where isIncluded(operation.descriptor) {
+      bits |= 1 << UInt64(operation.rawValue)
+    }
+  }
+
+  /// The operations on entries that a right to a store permits.
+  static func onEntries(permittedBy right: Right = .admin) -> OperationSet {
+    OperationSet { $0.target == .entries && $0.right <= right }
+  }
+
+  /// - Parameter kind: That of a request, which may be no operation.
+  @inline(__always)
+  func contains(_ kind: UInt8) -> Bool { bits >> UInt64(kind) & 1 != 0 }
+}
