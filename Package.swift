@@ -27,14 +27,17 @@ let settings: [SwiftSetting] =
   [.swiftLanguageMode(.v6), .strictMemorySafety()]
   + (Context.environment["LARDER_WARNINGS"] == "error" ? [.treatAllWarnings(as: .error)] : [])
 
-// Traits guard the dependencies of single products, so that packages that use other products need not fetch them. All
-// traits are enabled by default when this package is built itself, and none when it is a dependency. A package enables
-// the traits of the products that it uses: .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
-let commands = TargetDependencyCondition.when(traits: ["Commands"])
-let larderLifecycle = TargetDependencyCondition.when(traits: ["LarderLifecycle"])
-let larderObservability = TargetDependencyCondition.when(traits: ["LarderObservability"])
-let secretDataSource = TargetDependencyCondition.when(traits: ["SecretDataSource"])
-let sqliteDataSource = TargetDependencyCondition.when(traits: ["SQLiteDataSource"])
+// Traits guard the dependencies of single products, so that packages that use other products need not fetch them. None is
+// enabled when this package is a dependency. A package enables the traits of the products that it uses:
+// .package(url: "…", from: "…", traits: ["SQLiteDataSource"])
+//
+// When this package is built itself, `AllProducts` alone is enabled. SwiftPM passes the enabled traits to the compiler in
+// an order that changes from one build plan to the next; with several of them, each plan would compile everything again.
+let commands = TargetDependencyCondition.when(traits: ["AllProducts", "Commands"])
+let larderLifecycle = TargetDependencyCondition.when(traits: ["AllProducts", "LarderLifecycle"])
+let larderObservability = TargetDependencyCondition.when(traits: ["AllProducts", "LarderObservability"])
+let secretDataSource = TargetDependencyCondition.when(traits: ["AllProducts", "SecretDataSource"])
+let sqliteDataSource = TargetDependencyCondition.when(traits: ["AllProducts", "SQLiteDataSource"])
 
 let argumentParser: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: commands)
@@ -59,6 +62,7 @@ let package = Package(
     .executable(name: "bench-gets", targets: ["bench-gets"]),
   ],
   traits: [
+    .trait(name: "AllProducts", description: "All products"),
     .trait(name: "Commands", description: "larderd, larder and the benchmarks"),
     .trait(name: "LarderLifecycle", description: "The product LarderLifecycle, which needs swift-service-lifecycle"),
     .trait(
@@ -67,9 +71,7 @@ let package = Package(
     ),
     .trait(name: "SecretDataSource", description: "The product SecretDataSource, which needs swift-crypto"),
     .trait(name: "SQLiteDataSource", description: "The product SQLiteDataSource, which needs GRDB"),
-    .default(
-      enabledTraits: isDependency
-        ? [] : ["Commands", "LarderLifecycle", "LarderObservability", "SecretDataSource", "SQLiteDataSource"]),
+    .default(enabledTraits: isDependency ? [] : ["AllProducts"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),

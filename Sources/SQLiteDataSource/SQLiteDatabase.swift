@@ -2,7 +2,7 @@ import DataSources
 import Foundation
 import GRDB
 
-#if !SQLiteDataSource
+#if !AllProducts && !SQLiteDataSource
   #error("Enable the trait SQLiteDataSource: .package(…, traits: [\"SQLiteDataSource\"])")
 #endif
 

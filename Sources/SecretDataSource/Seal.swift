@@ -2,7 +2,7 @@ import Crypto
 import DataSources
 import Foundation
 
-#if !SecretDataSource
+#if !AllProducts && !SecretDataSource
   #error("Enable the trait SecretDataSource: .package(…, traits: [\"SecretDataSource\"])")
 #endif
 

@@ -18,7 +18,7 @@ protocol DocumentTable: AnyObject {
 enum DocumentTables {
   /// Returns an empty table of each contender, Larder's first.
   static func make() throws -> [any DocumentTable] {
-    #if SQLiteDataSource
+    #if AllProducts || SQLiteDataSource
       [try StoreTable(), try SQLiteDocuments()]
     #else
       [try StoreTable()]

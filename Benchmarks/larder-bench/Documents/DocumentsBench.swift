@@ -100,7 +100,7 @@ struct DocumentsBench {
   /// Returns the same work as an SQLite query, if SQLite is built in.
   /// - Parameter expected: The first column of the query's result.
   private func sqlite(_ texts: [[UInt8]], _ sql: String, _ expected: [String]?) throws -> [Pass] {
-    #if SQLiteDataSource
+    #if AllProducts || SQLiteDataSource
       let query = try SQLiteDocuments(texts).prepare(sql)
       if let expected, query.firstColumn() != expected { throw BenchError("SQLite finds other documents: \(sql)") }
       return [Pass(contender: DocumentsReport.sqlite) { keep(query.run()) }]

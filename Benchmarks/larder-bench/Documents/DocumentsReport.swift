@@ -80,7 +80,7 @@ extension DocumentsReport {
   }
 
   private var sqliteRemark: String {
-    #if SQLiteDataSource
+    #if AllProducts || SQLiteDataSource
       "- SQLite \(SQLiteDocuments.version) runs prepared queries of a table in memory, in this process."
     #else
       "- SQLite is not built in; the trait SQLiteDataSource enables it."

@@ -135,7 +135,7 @@ struct IndexedFindBench {
 
 /// The same finds by SQLite, which may not be built in.
 private final class SQLiteAnchor {
-  #if SQLiteDataSource
+  #if AllProducts || SQLiteDataSource
     private let table: SQLiteDocuments
     private var statements: [SQLiteStatement] = []
 

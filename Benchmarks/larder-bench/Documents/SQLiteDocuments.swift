@@ -1,4 +1,4 @@
-#if SQLiteDataSource
+#if AllProducts || SQLiteDataSource
   import GRDBSQLite
 
   /// A table of documents in an SQLite database in memory, with the columns `id` and `text`. Used by one thread.
