@@ -10,6 +10,6 @@ struct LarderBench: ParsableCommand {
       """,
     subcommands: [
       RunCommand.self, CompareCommand.self, DurableCommand.self, GateCommand.self, MicroCommand.self,
-      ClientCommand.self, DocumentsCommand.self, PausesCommand.self,
+      ClientCommand.self, DocumentsCommand.self, PausesCommand.self, PlotCommand.self,
     ])
 }

@@ -14,29 +14,55 @@ import Testing
     plan.connections = 5
     let contenders = try Contender.installed()
     let folder = try TemporaryFolder()
-    var comparison = Comparison(plan, contenders, in: folder, display: LiveProgress())
+    var comparison = try Comparison(plan, contenders, BenchRunner(plan))
     let report = try comparison.run()
+    try report.write(to: folder.path)
+    let results = "\(folder.path)/\(BenchResult.fileName)"
+    let result = try #require(try BenchResult.all(in: results)["compare"])
 
-    for work in plan.works {
-      let figure = try #require(report.figure(work.name, ComparisonReport.cpu, Contender.larder))
+    for work in ComparisonPlan.works {
+      let figure = try #require(report.figures.find(work.name, .cpu))
       #expect(figure.lowest > 0 && figure.lowest <= figure.median && figure.median <= figure.highest)
     }
     for contender in contenders {
-      #expect(report.figure("get, no pipelining", ComparisonReport.throughput, contender.name) != nil)
-      #expect(report.latencies[contender.name] != nil)
-      #expect(report.loadCurve.count { $0.contender == contender.name } == 2)
+      #expect(report.figures.find("get, no pipelining", .throughput, of: contender.name) != nil)
+      #expect(report.markdown.contains("\n| \(contender.name) | "))
+      let curves = result.curves.filter { $0.contender == contender.name }
+      #expect(curves.map(\.plot) == [Plots.percentiles, Plots.load])
+      #expect(curves[0].points.count > 3 && curves[1].points.count == 2)
       #expect(report.markdown.contains(contender.commandLine))
     }
-    let decoded = try JSONDecoder().decode(ComparisonReport.self, from: Data(try JSON.encode(report).utf8))
-    #expect(decoded.markdown == report.markdown)
+    expectEqual(result, report)
+    #expect(try String(contentsOfFile: "\(folder.path)/compare.md", encoding: .utf8) == report.markdown)
 
     if Plots.isPossible {
-      try Plots(report: report, folder: folder.path).write()
+      let drawn = try BenchProcess.run(["plot", results, "--output", folder.path])
+      #expect(drawn.status == 0, "\(drawn.errors)")
       for name in Plots.names {
         let plot = try String(contentsOfFile: "\(folder.path)/\(name)", encoding: .utf8)
         #expect(plot.contains("</svg>") && plot.contains("larder") && plot.contains("µs"))
       }
     }
+  }
+
+  @Test func `Results of several families share a file, in which each figure of a work takes a line`() throws {
+    let folder = try TemporaryFolder()
+    for (family, value) in [("one", 1.0), ("two", 2), ("one", 3)] {
+      var report = BenchReport(family, title: family)
+      report.figures.add("get", .cpu, of: "redis", [4, 6, 5])
+      report.figures.add("get", .cpu, [value])
+      report.finish([], sections: ["text"])
+      try report.write(to: folder.path)
+    }
+    let path = "\(folder.path)/\(BenchResult.fileName)"
+    let results = try BenchResult.all(in: path)
+    #expect(results.keys.sorted() == ["one", "two"])
+    #expect(results["one"]?.figures.find("get", .cpu)?.median == 3)
+    #expect(results["two"]?.figures.find("get", .cpu, of: "redis")?.cell() == "5.00 (4.00–6.00)")
+    let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+    #expect(lines.count { $0.contains("server CPU a request") && $0.contains("larder") } == 2)
+    let text = try String(contentsOfFile: "\(folder.path)/two.md", encoding: .utf8)
+    #expect(text.hasPrefix("# two\n\n") && text.hasSuffix("\n\ntext\n"))
   }
 
   @Test func `Larder and the echo are the first contenders`() throws {
@@ -50,13 +76,14 @@ import Testing
       "client", "--tasks", "1,16", "--turn", "50ms", "--repeat", "1", "--keys", "1000", "--results", folder.path,
     ])
     #expect(result.status == 0)
-    let report = try JSON.decode(ClientReport.self, from: "\(folder.path)/client.json")
-    #expect(report.figures.filter { $0.contender == Contender.larder }.count == 12)
+    let client = try #require(try BenchResult.all(in: "\(folder.path)/\(BenchResult.fileName)")["client"])
+    let figures = client.figures.all
+    #expect(figures.filter { $0.contender == Contender.larder }.count == 12)
     #expect(
-      report.figures.filter { $0.contender == BareClient.program && $0.figure == ClientReport.rate }.map(\.work)
+      figures.filter { $0.contender == BareClient.program && $0.quantity == ClientComparison.rate }.map(\.work)
         == ["1 connection, one call at a time", "16 connections"])
-    #expect(report.figures.filter { $0.figure == ClientReport.ratio }.count == 2)
-    #expect(report.figures.allSatisfy { $0.median > 0 })
+    #expect(figures.filter { $0.quantity == ClientComparison.ratio }.count == 2)
+    #expect(figures.allSatisfy { $0.median > 0 })
   }
 
   @Test func `With --target, the client needs no server beside the program`() throws {
@@ -82,4 +109,12 @@ import Testing
     #expect(result.status == 0 && result.errors.isEmpty)
     #expect(try BenchProcess.run(["micro", "--list"]).output.split(separator: "\n").count == MicroBenchmark.all.count)
   }
+}
+
+/// Expects that a result that was read from a file has what the report has.
+func expectEqual(_ result: BenchResult, _ report: BenchReport) {
+  #expect(result.figures.all.sorted { $0.name < $1.name } == report.figures.all.sorted { $0.name < $1.name })
+  #expect(result.goals.map(\.title) == report.rows.map(\.title))
+  #expect(result.goals.map(\.ratio) == report.rows.map(\.ratio))
+  #expect(result.goals.map(\.isReached) == report.rows.map(\.isReached))
 }

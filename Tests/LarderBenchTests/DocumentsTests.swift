@@ -29,14 +29,17 @@ import Testing
   }
 
   @Test func `The figures of indexes are in the JSON result`() throws {
-    let text = try JSON.encode(measure())
-    let figures = try JSONDecoder().decode(Result.self, from: Data(text.utf8)).figures
-    let names = Set(figures.map(\.figure))
-    for name in [
-      IndexFigure.buildTime, .memory, .firstGet, .complete, .completeAfterOpening, .findTime, .scanTime, .scanCPU,
+    let report = try measure()
+    let text = try JSON.encode(report.result)
+    let result = try JSONDecoder().decode(BenchResult.self, from: Data(text.utf8))
+    expectEqual(result, report)
+    let figures = result.figures.all
+    let quantities = figures.map(\.quantity)
+    for quantity in [
+      Quantity.buildTime, .memory, .firstGet, .complete, .completeAfterOpening, .findTime, .scanTime, .scanCPU,
       .pipelinedCPU, .singleCPU, .putTime, .p50, .p99,
     ] {
-      #expect(names.contains(name.rawValue), "\(name)")
+      #expect(quantities.contains(quantity), "\(quantity)")
     }
     for figure in figures { #expect(figure.lowest > 0 && figure.lowest <= figure.highest, "\(figure.name)") }
   }
@@ -58,16 +61,12 @@ import Testing
     }
   }
 
-  private struct Result: Decodable {
-    let figures: [MeasuredFigure]
-  }
-
-  private func measure() throws -> DocumentsReport {
+  private func measure() throws -> BenchReport {
     var plan = DocumentsPlan()
-    (plan.rounds, plan.longRounds) = (1, 1)
+    (plan.repeats, plan.longRepeats) = (1, 1)
     (plan.orders, plan.persons, plan.manyPersons) = (10, 1_000, 2_000)
     plan.indexedPersons = [100, 1_000]
-    plan.getTurn = .milliseconds(20)
-    return try DocumentsBench(plan, in: TemporaryFolder(), display: LiveProgress()).run()
+    plan.turn = .milliseconds(20)
+    return try DocumentsBench(plan, BenchRunner(plan)).run()
   }
 }

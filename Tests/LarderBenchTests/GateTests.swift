@@ -40,7 +40,7 @@ import Testing
     let folder = try TemporaryFolder()
     func file(_ name: String, _ figures: [MeasuredFigure]) throws -> String {
       let path = "\(folder.path)/\(name)"
-      try JSON.encode(["figures": figures]).write(toFile: path, atomically: true, encoding: .utf8)
+      try JSON.encode(["figures": Figures(figures)]).write(toFile: path, atomically: true, encoding: .utf8)
       return path
     }
     let (good, bad) = (try file("old.json", old), try file("new.json", [figure("cpu", 4), old[1]]))
@@ -52,13 +52,27 @@ import Testing
     #expect(try BenchProcess.run(["gate", good, "/nonexistent", "--threshold", "10%"]).status == 2)
   }
 
+  @Test func `Of files with several families, those count that both have`() throws {
+    let folder = try TemporaryFolder()
+    func file(_ name: String, _ families: [String: Double]) throws -> String {
+      let path = "\(folder.path)/\(name)"
+      let results = families.mapValues { ["figures": Figures([figure("cpu", $0)])] }
+      try JSON.encode(results).write(toFile: path, atomically: true, encoding: .utf8)
+      return path
+    }
+    let old = try file("old.json", ["compare": 2, "client": 2])
+    let (good, bad) = (try file("good.json", ["client": 2]), try file("bad.json", ["client": 3]))
+    #expect(try BenchProcess.run(["gate", old, good, "--threshold", "10%"]).status == 0)
+    #expect(try BenchProcess.run(["gate", old, bad, "--threshold", "10%"]).status == 1)
+  }
+
   private func gate(_ old: [MeasuredFigure], _ new: [MeasuredFigure], includesPeers: Bool = false) -> Gate {
-    Gate(old: Gate.Result(figures: old), new: Gate.Result(figures: new), threshold: 0.1, includesPeers: includesPeers)
+    Gate(old: Gate.Result(old), new: Gate.Result(new), threshold: 0.1, includesPeers: includesPeers)
   }
 }
 
 private func figure(
   _ name: String, _ value: Double, of contender: String = "larder", lower: Bool = true
 ) -> MeasuredFigure {
-  MeasuredFigure("get", name, of: contender, unit: "µs", isBetterLower: lower, [value])
+  MeasuredFigure("get", Quantity(name, "µs", isBetterLower: lower), of: contender, [value])
 }

@@ -6,8 +6,9 @@ struct GateCommand: ParsableCommand {
     commandName: "gate",
     abstract: "Compares two JSON results and fails if a figure got worse by more than the threshold.",
     discussion: """
-      Reads the results of run, compare, durable, client and documents, written with --json or --results. Of \
-      comparisons, it checks only Larder's figures unless --all is given. Exit status: 0 no figure exceeds the \
+      Reads what run, micro, compare, durable, client and documents print with --json or write with --results. Families of \
+      benchmarks that the new file lacks don't count. Of comparisons, it checks only Larder's figures unless --all is \
+      given. Exit status: 0 no figure exceeds the \
       threshold, 1 a figure does, 2 the files can't be compared.
       """)
 
@@ -60,7 +61,7 @@ struct Gate {
         return
       }
       let scale = max(abs(old.median), 1e-9)
-      regression = (old.isBetterLower ? new - old.median : old.median - new) / scale
+      regression = (old.quantity.isBetterLower ? new - old.median : old.median - new) / scale
       exceedsThreshold = regression > threshold
     }
 
@@ -68,13 +69,30 @@ struct Gate {
       let mark = exceedsThreshold ? "FAIL" : "ok  "
       guard let new else { return "\(mark)  \(old.name): missing from the new result" }
       let change = "\(regression > 0 ? "worse" : "better") by \(decimal(abs(regression) * 100, 1))%"
-      return "\(mark)  \(old.name): \(grouped(old.median)) → \(grouped(new)) \(old.unit), \(change)"
+      return "\(mark)  \(old.name): \(grouped(old.median)) → \(grouped(new)) \(old.quantity.unit), \(change)"
     }
   }
 
-  /// The part of a result file that all commands write.
+  /// The figures of a result file.
   struct Result: Decodable {
-    var figures: [MeasuredFigure]
+    /// By family; the key is empty if the file has a single result.
+    private let figures: [String: [MeasuredFigure]]
+
+    private struct Part: Decodable {
+      let figures: Figures
+    }
+
+    init(_ figures: [MeasuredFigure]) { self.figures = ["": figures] }
+
+    init(from decoder: any Decoder) throws {
+      let parts = (try? Part(from: decoder)).map { ["": $0] }
+      figures = try (parts ?? [String: Part](from: decoder)).mapValues(\.figures.all)
+    }
+
+    /// Returns the figures of the families that the other result has, too.
+    func figures(sharedWith other: Result) -> [MeasuredFigure] {
+      figures.filter { other.figures[$0.key] != nil }.sorted { $0.key < $1.key }.flatMap(\.value)
+    }
   }
 
   private let lines: [Line]
@@ -88,10 +106,11 @@ struct Gate {
   ///   - threshold: By how much a figure may get worse, as a fraction of the old value.
   ///   - includesPeers: Whether figures of peers count, too. They say more about the machine than about Larder.
   init(old: Result, new: Result, threshold: Double, includesPeers: Bool) {
-    let hasLarder = old.figures.contains { $0.contender == Contender.larder }
-    let relevant = old.figures.filter { includesPeers || !hasLarder || $0.contender == Contender.larder }
+    let (oldFigures, newFigures) = (old.figures(sharedWith: new), new.figures(sharedWith: old))
+    let hasLarder = oldFigures.contains { $0.contender == Contender.larder }
+    let relevant = oldFigures.filter { includesPeers || !hasLarder || $0.contender == Contender.larder }
     lines = relevant.map { old in
-      Line(old, new: new.figures.first { $0.name == old.name }?.median, threshold: threshold)
+      Line(old, new: newFigures.first { $0.name == old.name }?.median, threshold: threshold)
     }
     self.threshold = threshold
   }

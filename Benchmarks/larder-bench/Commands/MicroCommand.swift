@@ -41,7 +41,7 @@ struct MicroCommand: ParsableCommand {
     for benchmark in chosen {
       let times = try benchmark.time(settings)
       let figure = MeasuredFigure(
-        benchmark.name, "CPU time an operation", of: Contender.larder, unit: "ns", isBetterLower: true, times)
+        benchmark.name, Quantity("CPU time an operation", "ns"), of: Contender.larder, times)
       figures.append(figure)
       if !json {
         let name = benchmark.name.padded(to: 44)
@@ -58,11 +58,11 @@ struct MicroCommand: ParsableCommand {
 private struct MicroReport: Encodable {
   private let surroundings = Surroundings()
   private let entries: Int
-  private let figures: [MeasuredFigure]
+  private let figures: Figures
 
   init(entries: Int, figures: [MeasuredFigure]) {
     self.entries = entries
-    self.figures = figures
+    self.figures = Figures(figures)
   }
 }
 

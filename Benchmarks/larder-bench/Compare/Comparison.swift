@@ -1,143 +1,135 @@
-import Foundation
-import Platform
-
 /// A comparison, which runs the same work on every contender in turns, for several rounds.
 struct Comparison {
   private let plan: ComparisonPlan
   private let contenders: [Contender]
-  private let folder: TemporaryFolder
-  private let display: LiveProgress
-  private let start = Clocks.now()
-  /// The number of loads so far, which makes their random numbers differ.
-  private var loadCount = 0
+  /// Larder with other numbers of workers and stores.
+  private let workerSetups: [Contender]
+  private let runner: BenchRunner
+  private var report = BenchReport("compare", title: "Larder and its peers")
+  /// The best peer's gets per second without pipelining, to which the rates of the latencies are relative.
+  private var peakRate = 0.0
+  /// The latencies of each contender's turns at a constant rate, all together.
+  private var latencies: [LatencyReport] = []
   /// The numbers of turns measured, repeated because of other processes, and kept in spite of them.
   private var (measured, repeated, disturbed) = (0, 0, 0)
 
-  init(_ plan: ComparisonPlan, _ contenders: [Contender], in folder: TemporaryFolder, display: LiveProgress) {
+  static let cpuOfKey = Quantity("server CPU a key", "µs")
+  static let memory = Quantity("memory an entry beyond key and value", "bytes")
+  static let loading = "loading"
+  static let compared = "get, at a constant rate"
+
+  init(_ plan: ComparisonPlan, _ contenders: [Contender], _ runner: BenchRunner) throws {
     self.plan = plan
     self.contenders = contenders
-    self.folder = folder
-    self.display = display
+    self.runner = runner
+    workerSetups = try ComparisonPlan.workerSetups.map { try .larder(workers: $0.workers, stores: $0.stores) }
+    for contender in contenders { report.add(contender) }
   }
 
-  mutating func run() throws -> ComparisonReport {
-    // Processes inherit this thread's processors: the servers do, and the generator's threads set their own.
-    let all = try ProcessorSet.ofCurrentThread()
-    try plan.processors?.servers.restrictCurrentThread()
-    defer { try? all.restrictCurrentThread() }
-    let setups = try ComparisonPlan.workerSetups.map { try Contender.larder(workers: $0.workers, stores: $0.stores) }
-    var report = ComparisonReport(plan, contenders, workerSetups: setups)
-    for contender in contenders { try check(contender) }
-    try measureMemory(&report)
-
-    let servers = try start(contenders)
-    try measure(plan.works, servers, &report)
-    let peakRate = report.determinePeakRate()
-    try measureLatency(servers, peakRate: peakRate, &report)
-    try measureLoadCurve(servers, peakRate: peakRate, &report)
-    for server in servers { server.stop() }
-
-    try measure(plan.workerWorks, start(setups), &report)
-    report.finish(
-      turns: measured, retaken: repeated, disturbed: disturbed, seconds: Double(Clocks.now() - start) / 1e9)
+  mutating func run() throws -> BenchReport {
+    try runner.onServers { try measureAll() }
+    report.finish([], sections: sections)
     return report
   }
 
-  /// Checks a contender on a separate server, so that the written keys do not interfere with measurements.
-  private func check(_ contender: Contender) throws {
-    show("checking \(contender.name)")
-    let server = try RunningServer(contender, in: folder)
-    do { try TargetCheck(address: server.address).run(contender.protocolName) } catch {
-      throw BenchError("\(contender.name) does not answer correctly: \(error)")
-    }
-    server.stop()
+  private mutating func measureAll() throws {
+    for contender in contenders { try runner.check(contender) }
+    try measureMemory()
+    let servers = try start(contenders)
+    try measure(ComparisonPlan.works, servers)
+    let work = ComparisonPlan.works[0].name
+    peakRate = (bestPeer(work, .throughput) ?? report.figures.find(work, .throughput))?.median ?? 1
+    try measureLatency(servers)
+    try measureLoadCurve(servers)
+    runner.discard(servers)
+
+    let setups = try start(workerSetups)
+    defer { runner.discard(setups) }
+    try measure(ComparisonPlan.workerWorks, setups)
   }
 
-  private mutating func start(_ contenders: [Contender]) throws -> [RunningServer] {
-    try contenders.map { contender in
-      show("loading \(contender.name)")
-      let server = try RunningServer(contender, in: folder)
-      try load(plan.works[0], server).loadKeys()
-      return server
-    }
+  private func start(_ contenders: [Contender]) throws -> [RunningServer] {
+    try contenders.map { try runner.start($0) { try runner.load("get", $0) } }
   }
 
-  /// Measures each work on each server, in rounds that start with a different server each time.
-  private mutating func measure(
-    _ works: [ComparisonPlan.Work], _ servers: [RunningServer], _ report: inout ComparisonReport
-  ) throws {
-    var samples: [String: [String: [LoadOutcome]]] = [:]
-    for round in 0..<plan.repeats {
-      for work in works {
-        for server in servers.rotated(by: round) where try supports(work, server) {
-          show("round \(round + 1) of \(plan.repeats): \(work.name) on \(server.contender.name)")
-          let outcome = try runLoad(load(work, server), server)
-          samples[work.name, default: [:]][server.contender.name, default: []].append(outcome)
-        }
-      }
+  private mutating func measure(_ works: [ComparisonPlan.Work], _ servers: [RunningServer]) throws {
+    let turns = try runner.takeTurns(at: works, servers) {
+      "\($0.name) on \($1.contender.name)"
+    } _: { work, server in
+      try supports(work, server) ? try runLoad(load(work, server), server) : nil
     }
-    for work in works {
-      let keys = try Workload(work.workload).keysPerRequest
-      for server in servers {
-        guard let outcomes = samples[work.name]?[server.contender.name] else { continue }
-        report.add(work.name, server.contender.name, outcomes, keys: keys)
+    for (work, turns) in zip(works, turns) {
+      let keys = Double(try Workload(work.workload).keysPerRequest)
+      for (server, turns) in zip(servers, turns) {
+        let (name, outcomes) = (server.contender.name, turns.compactMap(\.self))
+        guard !outcomes.isEmpty else { continue }
+        report.add(work.name, name, outcomes)
+        guard keys > 1 else { continue }
+        let cpu = outcomes.compactMap { $0.server?.cpuMicroseconds(perRequestOf: $0.tally.answered) }
+        report.figures.add(work.name, Self.cpuOfKey, of: name, cpu.map { $0 / keys })
       }
     }
   }
 
   /// Measures latency percentiles at the same rate for all servers, below every peak.
-  private mutating func measureLatency(
-    _ servers: [RunningServer], peakRate: Double, _ report: inout ComparisonReport
-  ) throws {
-    let work = plan.works[0]
-    var tallies: [String: Tally] = [:]
-    var outcomes: [String: [LoadOutcome]] = [:]
-    for round in 0..<plan.repeats * ComparisonPlan.latencyTurns {
-      for server in servers.rotated(by: round) {
-        show("round \(round + 1) of \(plan.repeats * ComparisonPlan.latencyTurns): latency of \(server.contender.name)")
-        var load = try load(work, server)
-        load.rate = peakRate * ComparisonPlan.comparedLoad
-        load.duration = plan.turn / ComparisonPlan.latencyTurns
-        load.warmUp = min(load.warmUp, load.duration / 5)
-        let outcome = try runLoad(load, server)
-        tallies[server.contender.name, default: Tally()].add(outcome.tally)
-        outcomes[server.contender.name, default: []].append(outcome)
-      }
+  private mutating func measureLatency(_ servers: [RunningServer]) throws {
+    let rounds = plan.repeats * ComparisonPlan.latencyTurns
+    let turns = try runner.takeTurns(at: [Self.compared], servers, rounds: rounds) {
+      "\($0) on \($1.contender.name)"
+    } _: {
+      var load = try runner.load("get", $1)
+      load.rate = comparedRate
+      load.duration = plan.turn / ComparisonPlan.latencyTurns
+      load.warmUp = min(load.warmUp, load.duration / 5)
+      return try runLoad(load, $1)
     }
-    for contender in contenders {
-      guard let tally = tallies[contender.name], let outcomes = outcomes[contender.name] else { continue }
-      report.addLatency(contender.name, tally, outcomes)
+    for (server, outcomes) in zip(servers, turns[0]) {
+      let name = server.contender.name
+      var tally = Tally()
+      for outcome in outcomes { tally.add(outcome.tally) }
+      let latency = tally.latencyReport
+      latencies.append(latency)
+      report.curves.append(Curve(plot: Plots.percentiles, contender: name, points: latency.plotPoints))
+      for (quantity, percentile) in [(Quantity.p50, 50), (.p99, 99), (.p999, 99.9)] {
+        report.figures.add(Self.compared, quantity, of: name, outcomes.map { $0.tally.microseconds(percentile) })
+      }
     }
   }
 
   /// Measures latency at rates up to and beyond saturation.
-  private mutating func measureLoadCurve(
-    _ servers: [RunningServer], peakRate: Double, _ report: inout ComparisonReport
-  ) throws {
-    for fraction in plan.loadSteps {
-      var outcomes: [String: [LoadOutcome]] = [:]
-      for round in 0..<min(3, plan.repeats) {
-        for server in servers.rotated(by: round) {
-          show("load curve, \(percent(fraction)) of the best peer's peak: \(server.contender.name)")
-          var load = try load(plan.works[0], server)
-          load.rate = peakRate * fraction
-          load.duration = plan.turn / 2
-          outcomes[server.contender.name, default: []].append(try runLoad(load, server))
-        }
+  private mutating func measureLoadCurve(_ servers: [RunningServer]) throws {
+    func median(_ outcomes: [LoadOutcome], _ value: (LoadOutcome) -> Double) -> Double {
+      rounded(outcomes.map(value).sorted()[outcomes.count / 2])
+    }
+    let turns = try runner.takeTurns(at: plan.loadSteps, servers, rounds: min(3, plan.repeats)) {
+      "load curve, \(percent($0)) of the best peer's peak: \($1.contender.name)"
+    } _: {
+      var load = try runner.load("get", $1)
+      load.rate = peakRate * $0
+      load.duration = plan.turn / 2
+      return try runLoad(load, $1)
+    }
+    for (index, server) in servers.enumerated() {
+      // Thousands of requests scheduled per second, p99, p50, and thousands of requests answered.
+      let points = zip(plan.loadSteps, turns).map { step, turns in
+        let outcomes = turns[index]
+        return [
+          rounded(peakRate * step / 1_000), median(outcomes) { $0.tally.microseconds(99) },
+          median(outcomes) { $0.tally.microseconds(50) }, median(outcomes) { $0.rate / 1_000 },
+        ]
       }
-      for contender in contenders {
-        report.addLoadPoint(contender.name, planned: peakRate * fraction, outcomes[contender.name] ?? [])
-      }
+      report.curves.append(Curve(plot: Plots.load, contender: server.contender.name, points: points))
     }
   }
 
   /// Measures the memory per entry beyond key and value as growth of the resident set. The first entries do not count,
   /// because they include one-time allocations.
-  private mutating func measureMemory(_ report: inout ComparisonReport) throws {
+  private mutating func measureMemory() throws {
     for contender in contenders where contender.protocolName != .echo {
-      show("memory of \(plan.entriesInMemory) entries: \(contender.name)")
-      let server = try RunningServer(contender, in: folder)
-      var load = try load(plan.works[0], server)
+      runner.show("memory of \(plan.entriesInMemory) entries: \(contender.name)")
+      let server = try runner.start(contender)
+      defer { runner.discard([server]) }
+      var load = try runner.load("get", server)
       let first = plan.entriesInMemory / 100
       load.keys = first
       try load.loadKeys()
@@ -145,20 +137,21 @@ struct Comparison {
       load.keys = first + plan.entriesInMemory
       try load.loadKeys(from: first)
       let after = server.probe.sample()?.residentBytes ?? 0
-      server.stop()
       let each = Double(after - before) / Double(plan.entriesInMemory)
-      report.addMemory(contender.name, beyondKeyAndValue: each - Double(BenchKey.size + plan.valueSize))
+      report.figures.add(
+        Self.loading, Self.memory, of: contender.name, [each - Double(BenchKey.size + plan.valueSize)])
     }
   }
 
-  private mutating func load(_ work: ComparisonPlan.Work, _ server: RunningServer) throws -> LoadPlan {
-    loadCount += 1
-    return try plan.load(work, on: server.contender, at: server.address, number: loadCount)
+  private func load(_ work: ComparisonPlan.Work, _ server: RunningServer) throws -> LoadPlan {
+    var load = try runner.load(work.workload, server)
+    load.pipeline = work.pipeline
+    return load
   }
 
   /// Runs a load, and repeats it if other processes used much CPU time meanwhile, unless that happens all the time.
   private mutating func runLoad(_ load: LoadPlan, _ server: RunningServer) throws -> LoadOutcome {
-    var outcome = try load.run(probe: server.probe)
+    var outcome = try runner.run(load, server)
     measured += 1
     while let use = outcome.server, use.othersLoad > ServerUse.disturbanceThreshold {
       guard Double(repeated) < 10 + 0.25 * Double(measured) else {
@@ -166,10 +159,7 @@ struct Comparison {
         break
       }
       repeated += 1
-      outcome = try load.run(probe: server.probe)
-    }
-    guard !outcome.tally.hasFailures, outcome.tally.misses == 0 else {
-      throw BenchError("\(server.contender.name) failed in \(load.workload.name): \(outcome.tally.failures)")
+      outcome = try runner.run(load, server)
     }
     return outcome
   }
@@ -183,16 +173,87 @@ struct Comparison {
     }
   }
 
-  private func show(_ text: String) {
-    display.show("\(Int(Double(Clocks.now() - start) / 1e9)) s  \(text)")
+  private func bestPeer(_ work: String, _ quantity: Quantity) -> MeasuredFigure? {
+    report.figures.bestPeer(work, quantity, among: contenders.map(\.name))
   }
+
+  /// The requests per second at which latencies are compared.
+  private var comparedRate: Double { peakRate * ComparisonPlan.comparedLoad }
 }
 
-extension Array {
-  /// Returns the elements rotated to the left.
-  func rotated(by distance: Int) -> Self {
-    guard !isEmpty else { return [] }
-    let first = distance % count
-    return Array(self[first...] + self[..<first])
+// MARK: The report
+
+extension Comparison {
+  private var sections: [String] {
+    let works = ComparisonPlan.works.map(\.name)
+    return [
+      setting,
+      table("Server CPU per request, in µs", .cpu, works),
+      table("Server CPU per key, in µs", Self.cpuOfKey, works),
+      table("Requests per second in a closed loop", .throughput, works),
+      latencyTable,
+      workerTable,
+      table("Memory per entry beyond key and value, in bytes", Self.memory, [Self.loading]),
+    ]
+  }
+
+  private var setting: String {
+    """
+    \(plan.connections) connections over Unix sockets, \(grouped(Double(plan.keys))) uniform keys of \(BenchKey.size) \
+    bytes, values of \(plan.valueSize) bytes, one generator thread\(runner.isPinned ? " with its own processor" : ""). \
+    In each of \(plan.repeats) rounds, every contender had a turn of \(decimal(plan.turn.seconds, 2)) s at each work. \
+    Cells show the median of the rounds (lowest–highest). Of \(measured) turns, \(repeated) were repeated because other \
+    processes used more than \(percent(ServerUse.disturbanceThreshold)) of a core; \(disturbed) were kept in spite of that.
+    """
+  }
+
+  private func table(_ title: String, _ quantity: Quantity, _ works: [String]) -> String {
+    let names = contenders.map(\.name)
+    var rows = [["Work"] + names + ["Larder ÷ best peer", "Larder ÷ echo"]]
+    for work in works {
+      guard let larder = report.figures.find(work, quantity) else { continue }
+      rows.append(
+        [work] + names.map { cell(work, quantity, $0) } + [
+          ratio(larder, bestPeer(work, quantity)),
+          ratio(larder, report.figures.find(work, quantity, of: Contender.echo)),
+        ])
+    }
+    return "## \(title)\n\n" + MarkdownTable(rows).text
+  }
+
+  private var latencyTable: String {
+    let rows = zip(contenders.map(\.name), latencies).map { name, latency in
+      [name] + latency.cells + [cell(Self.compared, .p99, name)]
+    }
+    return """
+      ## Latency of get in µs, at \(percent(ComparisonPlan.comparedLoad)) of the best peer's peak: \
+      \(grouped(comparedRate)) requests per second
+
+      \(MarkdownTable([["Contender"] + LatencyReport.columns + ["p99 by turn"]] + rows).text)
+
+      Latency counts from the scheduled time of each request, so that stalls are not hidden. The columns cover all turns \
+      together, except the last one, which shows the median of the turns: a pause of the virtual machine for some \
+      milliseconds raises the maximum of every turn, and the p99 of some.
+      """
+  }
+
+  /// Server CPU per request and throughput with one and with two workers.
+  private var workerTable: String {
+    let names = workerSetups.map(\.name)
+    var rows = [["Work"] + names.map { "\($0): µs" } + names.map { "\($0): requests/s" }]
+    for work in ComparisonPlan.workerWorks.map(\.name) {
+      rows.append([work] + names.map { cell(work, .cpu, $0) } + names.map { cell(work, .throughput, $0) })
+    }
+    return "## More workers: server CPU per request, and requests per second\n\n" + MarkdownTable(rows).text
+  }
+
+  private func cell(_ work: String, _ quantity: Quantity, _ contender: String) -> String {
+    report.figures.find(work, quantity, of: contender)?.cell() ?? "–"
+  }
+
+  private func ratio(_ one: MeasuredFigure, _ other: MeasuredFigure?) -> String {
+    guard let other, other.median != 0 else { return "–" }
+    let name = other.contender == Contender.echo ? "" : " (\(other.contender))"
+    return decimal(one.median / other.median, 2) + name
   }
 }

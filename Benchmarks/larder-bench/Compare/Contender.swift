@@ -67,6 +67,9 @@ struct Contender: Sendable {
     return Contender(name: name, protocolName: protocolName, program: path, arguments: arguments, version: words)
   }
 
+  /// Whether the server keeps files.
+  var hasData: Bool { arguments.contains { $0.contains("$DATA") } }
+
   /// Whether the server listens on a TCP port rather than on a Unix socket.
   var usesTCP: Bool { arguments.contains { $0.contains("$PORT") } }
 
@@ -99,6 +102,9 @@ struct Contender: Sendable {
       .map { $0.isEmpty || $0.contains(" ") ? "'\($0)'" : $0 }
       .joined(separator: " ")
   }
+
+  /// A line of a list, with what a reader needs for repeating the measurement.
+  var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
 
   var isPeer: Bool { name != Self.larder && name != Self.echo }
 }

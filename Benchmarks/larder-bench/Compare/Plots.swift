@@ -2,12 +2,13 @@ import Foundation
 
 /// The plots of a comparison, which gnuplot draws.
 struct Plots {
-  private let report: ComparisonReport
+  private let result: BenchResult
   private let folder: String
-  static let names = ["percentiles.svg", "load.svg", "cpu.svg"]
+  static let (percentiles, load, cpu) = ("percentiles", "load", "cpu")
+  static let names = [percentiles, load, cpu].map { "\($0).svg" }
 
-  init(report: ComparisonReport, folder: String) {
-    self.report = report
+  init(_ result: BenchResult, folder: String) {
+    self.result = result
     self.folder = folder
   }
 
@@ -15,7 +16,8 @@ struct Plots {
   static var isPossible: Bool { Programs.find("gnuplot") != nil }
 
   func write() throws {
-    for (name, script) in zip(Self.names, [percentiles, load, cpu]) {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    for (name, script) in zip(Self.names, [percentilePlot, loadPlot, cpuPlot]) {
       let path = "\(NSTemporaryDirectory())larder-bench-\(UUID().uuidString.prefix(8)).gnuplot"
       let settings = """
         set terminal svg size 900,520 dynamic enhanced font "sans-serif,13" background "white"
@@ -30,7 +32,8 @@ struct Plots {
     }
   }
 
-  private var names: [String] { report.contenderNames }
+  /// The contenders, without Larder's other setups.
+  private var names: [String] { distinct(result.curves.map(\.contender)) }
 
   private func color(_ name: String) -> String {
     switch name {
@@ -43,9 +46,10 @@ struct Plots {
   }
 
   /// Returns a data block with the points of each contender.
-  private func data(_ points: (String) -> [(x: Double, y: Double)]) -> String {
+  private func data(_ plot: String) -> String {
     names.map { name in
-      "$\(name) << END\n" + points(name).map { "\($0.x) \($0.y)" }.joined(separator: "\n") + "\nEND"
+      let points = result.curves.first { $0.plot == plot && $0.contender == name }?.points ?? []
+      return "$\(name) << END\n" + points.map { "\($0[0]) \($0[1])" }.joined(separator: "\n") + "\nEND"
     }.joined(separator: "\n")
   }
 
@@ -57,49 +61,46 @@ struct Plots {
   }
 
   /// Latency by percentile, on an axis on which each nine takes the same space.
-  private var percentiles: String {
-    let data = data { report.latencies[$0]?.plotPoints ?? [] }
-    return """
-      \(data)
-      set title "Latency of get at \(grouped(report.comparedRate)) requests per second, from the scheduled time"
-      set logscale xy
-      set format y "%.0f"
-      set xlabel "percentile of requests"
-      set ylabel "latency (µs)"
-      set xtics ("0" 1, "90" 10, "99" 100, "99.9" 1000, "99.99" 10000, "99.999" 100000, "99.9999" 1000000)
-      set key top left
-      plot \(lines(pointSize: 0.3))
-      """
+  private var percentilePlot: String {
+    """
+    \(data(Self.percentiles))
+    set title "Latency of get at \(percent(ComparisonPlan.comparedLoad)) of the best peer's peak, from the scheduled time"
+    set logscale xy
+    set format y "%.0f"
+    set xlabel "percentile of requests"
+    set ylabel "latency (µs)"
+    set xtics ("0" 1, "90" 10, "99" 100, "99.9" 1000, "99.99" 10000, "99.999" 100000, "99.9999" 1000000)
+    set key top left
+    plot \(lines(pointSize: 0.3))
+    """
   }
 
   /// The 99th percentile by scheduled rate, even where that rate was not reached.
-  private var load: String {
-    let data = data { name in
-      report.loadCurve.filter { $0.contender == name }.map(\.plotPoint)
-    }
-    return """
-      \(data)
-      set title "Latency of get by scheduled rate: it rises where a server or the generator can't keep up"
-      set logscale y
-      set format y "%.0f"
-      set xlabel "scheduled requests per second (thousands)"
-      set ylabel "p99 latency from the scheduled time (µs)"
-      set xrange [0:*]
-      set key top left
-      plot \(lines(pointSize: 0.6))
-      """
+  private var loadPlot: String {
+    """
+    \(data(Self.load))
+    set title "Latency of get by scheduled rate: it rises where a server or the generator can't keep up"
+    set logscale y
+    set format y "%.0f"
+    set xlabel "scheduled requests per second (thousands)"
+    set ylabel "p99 latency from the scheduled time (µs)"
+    set xrange [0:*]
+    set key top left
+    plot \(lines(pointSize: 0.6))
+    """
   }
 
   /// CPU time per request as bars, with error bars from the lowest to the highest round.
-  private var cpu: String {
-    let works = ComparisonPlan().works.map(\.name).filter { work in
-      report.figure(work, ComparisonReport.cpu, Contender.larder) != nil
-        && report.bestPeer(work, ComparisonReport.cpu) != nil && !work.hasPrefix("get-many")
+  private var cpuPlot: String {
+    let figures = result.figures
+    let works = ComparisonPlan.works.map(\.name).filter { work in
+      figures.find(work, .cpu) != nil && figures.bestPeer(work, .cpu, among: names) != nil
+        && !work.hasPrefix("get-many")
     }
     let rows = works.map { work in
       "\"\(work)\" "
         + names.map { name in
-          guard let figure = report.figure(work, ComparisonReport.cpu, name) else { return "NaN NaN NaN" }
+          guard let figure = figures.find(work, .cpu, of: name) else { return "NaN NaN NaN" }
           return "\(figure.median) \(figure.lowest) \(figure.highest)"
         }.joined(separator: " ")
     }
@@ -112,7 +113,7 @@ struct Plots {
       $cpu << END
       \(rows.joined(separator: "\n"))
       END
-      set title "Server CPU per request: median, lowest and highest of \(report.rounds) rounds"
+      set title "Server CPU per request: median, lowest and highest of the rounds"
       set style data histograms
       set style histogram errorbars gap 1.5 lw 1.2
       set errorbars 1 lc rgb "#222222"

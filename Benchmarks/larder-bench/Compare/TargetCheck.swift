@@ -5,9 +5,10 @@ struct TargetCheck {
   private let address: Address
   private let sizes: [Int]
   private let keysPerSize: Int
+  static let sizes = [1, 17, 100, 5_000, 60_000]
 
   /// - Parameter sizes: The sizes of the values, in bytes.
-  init(address: Address, sizes: [Int] = [1, 17, 100, 5_000, 60_000], keysPerSize: Int = 10) {
+  init(address: Address, sizes: [Int] = Self.sizes, keysPerSize: Int = 10) {
     self.address = address
     self.sizes = sizes
     self.keysPerSize = keysPerSize

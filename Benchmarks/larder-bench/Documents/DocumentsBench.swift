@@ -4,9 +4,11 @@ import Foundation
 /// A measurement of documents: of each work, all contenders take turns.
 struct DocumentsBench {
   private let plan: DocumentsPlan
-  /// Where servers and logs have their files.
-  private let folder: TemporaryFolder
-  private let display: LiveProgress
+  private let runner: BenchRunner
+
+  static let decoder = "JSONDecoder"
+  static let serialization = "JSONSerialization"
+  static let sqlite = "SQLite"
 
   static let orders = 1_000
   static let persons = 100_000
@@ -22,32 +24,35 @@ struct DocumentsBench {
     let run: () throws -> Void
   }
 
-  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.folder = folder
-    self.display = display
+    self.runner = runner
   }
 
-  func run() throws -> DocumentsReport {
+  func run() throws -> BenchReport {
+    var report = BenchReport("documents", title: "Documents")
     var samples = DocumentSamples(seed: plan.seed)
     let orders = (0..<plan.orders).map { Array(samples.order($0).utf8) }
     let documents = NumberedDocument.all(samples.persons(plan.persons))
     let persons = documents.map(\.text)
-    var report = DocumentsReport(plan)
-    try measure(.validate, orders, validation(of: orders), &report)
-    try measure(.extract, orders, extraction(from: orders), &report)
-    try measure(.evaluate, persons, evaluation(of: persons), &report)
-    try measure(.sort, persons, sorting(of: persons), &report)
+    var figures = try measure(.validate, orders, validation(of: orders))
+    figures += try measure(.extract, orders, extraction(from: orders))
+    figures += try measure(.evaluate, persons, evaluation(of: persons))
+    figures += try measure(.sort, persons, sorting(of: persons))
 
-    let builds = IndexBuildBench(plan, display: display)
-    report.add(try builds.run(documents))
-    report.add(try IndexedPutBench(plan, display: display).run(documents))
-    report.add(try IndexedFindBench(plan, in: folder, display: display).run(documents))
-    display.show("making \(plan.manyPersons) documents")
+    let builds = IndexBuildBench(plan, runner)
+    figures += try builds.run(documents)
+    figures += try IndexedPutBench(plan, runner).run(documents)
+    figures += try IndexedFindBench(plan, runner).run(documents)
+    runner.show("making \(plan.manyPersons) documents")
     let many = NumberedDocument.all(samples.persons(plan.manyPersons))
-    report.add(try builds.runLarge(many))
-    report.add(try IndexReopenBench(plan, in: folder, display: display).run(many))
-    report.add(try GetsBesideFinds(plan, in: folder, display: display).run(many))
+    figures += try builds.runLarge(many)
+    figures += try IndexReopenBench(plan, runner).run(many)
+    figures += try GetsBesideFinds(plan, runner).run(many)
+    report.figures.add(figures)
+    let (documentsText, indexesText) = (DocumentsSection(plan, report.figures), IndexesSection(plan, report.figures))
+    report.finish(
+      documentsText.rows + indexesText.rows, sections: [documentsText.markdown, indexesText.markdown])
     return report
   }
 
@@ -56,10 +61,10 @@ struct DocumentsBench {
     let decoder = JSONDecoder()
     var passes = [
       Pass(contender: Contender.larder) { for text in texts { try Documents.JSON.validate(text.span) } },
-      Pass(contender: DocumentsReport.decoder) {
+      Pass(contender: Self.decoder) {
         for data in data { keep(try decoder.decode(DocumentOrder.self, from: data)) }
       },
-      Pass(contender: DocumentsReport.serialization) {
+      Pass(contender: Self.serialization) {
         for data in data { keep(try JSONSerialization.jsonObject(with: data)) }
       },
     ]
@@ -103,27 +108,23 @@ struct DocumentsBench {
     #if AllProducts || SQLiteDataSource
       let query = try SQLiteDocuments(texts).prepare(sql)
       if let expected, query.firstColumn() != expected { throw BenchError("SQLite finds other documents: \(sql)") }
-      return [Pass(contender: DocumentsReport.sqlite) { keep(query.run()) }]
+      return [Pass(contender: Self.sqlite) { keep(query.run()) }]
     #else
       return []
     #endif
   }
 
-  private func measure(
-    _ work: DocumentsWork, _ texts: [[UInt8]], _ passes: [Pass], _ report: inout DocumentsReport
-  ) throws {
+  private func measure(_ work: DocumentsWork, _ texts: [[UInt8]], _ passes: [Pass]) throws -> [MeasuredFigure] {
     let counts = try passes.map(repetitions)
-    var times = passes.map { _ in [Double]() }
-    for round in 0..<plan.rounds {
-      for (index, pass) in passes.enumerated() {
-        display.show("\(work.rawValue): round \(round + 1) of \(plan.rounds): \(pass.contender)")
-        let elapsed = try time(pass, counts[index])
-        times[index].append(Double(elapsed) / Double(counts[index] * texts.count))
-      }
+    let turns = try runner.takeTurns(at: [work], Array(passes.indices)) {
+      "\($0.rawValue): \(passes[$1].contender)"
+    } _: {
+      Double(try time(passes[$1], counts[$1])) / Double(counts[$1] * texts.count)
     }
-    let bytes = texts.reduce(0) { $0 + $1.count }
-    report.add(work, bytesPerDocument: Double(bytes) / Double(texts.count))
-    for (pass, times) in zip(passes, times) { report.add(work, pass.contender, times) }
+    let bytesPerDocument = Double(texts.reduce(0) { $0 + $1.count }) / Double(texts.count)
+    let rates = turns[0][0].map { bytesPerDocument / $0 * 1_000 }
+    return zip(passes, turns[0]).map { MeasuredFigure(work.rawValue, .documentTime, of: $0.contender, $1) }
+      + [MeasuredFigure(work.rawValue, .byteRate, of: Contender.larder, rates)]
   }
 
   /// Returns how many passes fill a turn.

@@ -1,9 +1,10 @@
 /// The sizes of the samples of `larder-bench documents`, and how often each work is repeated.
-struct DocumentsPlan: Sendable {
-  /// The number of rounds.
-  var rounds = 15
+struct DocumentsPlan: BenchPlan {
+  var repeats = 15
   /// The number of rounds of work that takes about a second or more.
-  var longRounds = 5
+  var longRepeats = 5
+  /// How long the latencies of gets are measured in each round.
+  var turn: Duration = .seconds(2)
   var seed: UInt64 = 1
   /// The number of documents of 1 KiB.
   var orders = DocumentsBench.orders
@@ -13,16 +14,13 @@ struct DocumentsPlan: Sendable {
   var indexedPersons = [1_000, 10_000, 50_000, 100_000]
   /// The number of small documents of a large store.
   var manyPersons = 1_000_000
-  /// How long the latencies of gets are measured in each round.
-  var getTurn: Duration = .seconds(2)
 
-  /// A plan for rough measurements in a fraction of the time.
   static var quick: DocumentsPlan {
     var plan = DocumentsPlan()
-    plan.rounds = 2
-    plan.longRounds = 1
+    plan.repeats = 2
+    plan.longRepeats = 1
     plan.manyPersons = 200_000
-    plan.getTurn = .milliseconds(500)
+    plan.turn = .milliseconds(500)
     return plan
   }
 }

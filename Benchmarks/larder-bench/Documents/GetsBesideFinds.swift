@@ -2,8 +2,7 @@
 /// put under indexes.
 struct GetsBesideFinds {
   private let plan: DocumentsPlan
-  private let folder: TemporaryFolder
-  private let display: LiveProgress
+  private let runner: BenchRunner
   static let findingConnections = 8
   /// The selector of the finds, which matches no document.
   static let selector = #"{"age": {"$gt": 1000}}"#
@@ -11,33 +10,32 @@ struct GetsBesideFinds {
   /// The number of keys to which large documents are put.
   private static let largeCount = 4
 
-  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.folder = folder
-    self.display = display
+    self.runner = runner
   }
 
   func run(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
-    display.show("loading \(documents.count) documents")
-    let server = try DocumentServer(documents, in: folder)
+    runner.show("loading \(documents.count) documents")
+    let server = try DocumentServer(documents, in: runner.sockets)
     let address = server.address
     var latencies: [IndexWork.Neighbor: [Tally]] = [:]
     func measure(_ neighbor: IndexWork.Neighbor, _ round: Int) throws {
-      display.show("gets beside \(neighbor.rawValue): round \(round + 1) of \(plan.longRounds)")
+      runner.show("gets beside \(neighbor.rawValue): round \(round + 1) of \(plan.longRepeats)")
       let seed = plan.seed &+ UInt64(round)
-      latencies[neighbor, default: []].append(try PacedGets(address, documents, seed: seed).run(for: plan.getTurn))
+      latencies[neighbor, default: []].append(try PacedGets(address, documents, seed: seed).run(for: plan.turn))
     }
 
-    for round in 0..<plan.longRounds {
+    for round in 0..<plan.longRepeats {
       try measure(.none, round)
       try during(BackgroundWork(threads: Self.findingConnections) { try Self.find(address, while: $0) }) {
         try measure(.finds, round)
       }
     }
-    display.show("indexing \(documents.count) documents")
+    runner.show("indexing \(documents.count) documents")
     try server.buildIndexes(IndexWork.indexes)
     let large = makeLargeDocuments(after: documents.count)
-    for round in 0..<plan.longRounds {
+    for round in 0..<plan.longRepeats {
       try measure(.noneWithIndexes, round)
       try during(BackgroundWork(threads: 1) { try Self.put(large, address, while: $0) }) {
         try measure(.largePuts, round)

@@ -1,23 +1,23 @@
 /// Measures how long an index takes from its creation until it is complete, and the memory that it uses.
 struct IndexBuildBench {
   private let plan: DocumentsPlan
-  private let display: LiveProgress
+  private let runner: BenchRunner
 
-  init(_ plan: DocumentsPlan, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.display = display
+    self.runner = runner
   }
 
   /// Builds indexes of documents in turns with SQLite.
   func run(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
     var figures: [MeasuredFigure] = []
     for count in plan.indexedPersons {
-      display.show("loading \(count) documents")
+      runner.show("loading \(count) documents")
       let tables = try DocumentTables.make()
       for table in tables { try table.put(Array(documents.prefix(count))) }
       for fields in [IndexWork.seedFields, IndexWork.seedField] {
         let work = IndexWork.build(fieldCount: fields.count, documents: count)
-        figures += try measure(work, tables, fields, rounds: plan.rounds) { round in
+        figures += try measure(work, tables, fields, rounds: plan.repeats) { round in
           if round == 0 { try DocumentTables.check(tables, fields, count: count) }
         }
       }
@@ -27,14 +27,14 @@ struct IndexBuildBench {
 
   /// Builds large indexes, without SQLite.
   func runLarge(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
-    display.show("loading \(documents.count) documents")
+    runner.show("loading \(documents.count) documents")
     let table = try StoreTable()
     try table.put(documents)
     var figures: [MeasuredFigure] = []
     for fields in [IndexWork.seedFields, ["name", "age", "docNumber"], IndexWork.seedField] {
       var bytes: [Double] = []
       let work = IndexWork.build(fieldCount: fields.count, documents: documents.count)
-      let times = try measure(work, [table], fields, rounds: plan.longRounds) { _ in
+      let times = try measure(work, [table], fields, rounds: plan.longRepeats) { _ in
         let report = try table.report(ofIndex: fields)
         guard report.documentCount == documents.count else { throw BenchError("an index lacks documents") }
         bytes.append(Double(report.memoryBytes) / Double(documents.count))
@@ -53,7 +53,7 @@ struct IndexBuildBench {
     var times = tables.map { _ in [Double]() }
     for round in 0..<rounds {
       for (index, table) in tables.enumerated() {
-        display.show("\(work.name): round \(round + 1) of \(rounds): \(table.contender)")
+        runner.show("\(work.name): round \(round + 1) of \(rounds): \(table.contender)")
         let start = Clocks.now()
         try table.buildIndex(fields)
         times[index].append(Double(Clocks.now() - start) / 1e6)

@@ -5,8 +5,7 @@ import Storage
 /// Measures how long a log store with indexes takes to open, and until its indexes are complete.
 struct IndexReopenBench {
   private let plan: DocumentsPlan
-  private let folder: TemporaryFolder
-  private let display: LiveProgress
+  private let runner: BenchRunner
   /// The number of documents that are put under one acquisition of the store's lock.
   private static let batchCount = 256
 
@@ -17,21 +16,20 @@ struct IndexReopenBench {
     let complete: Double
   }
 
-  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.folder = folder
-    self.display = display
+    self.runner = runner
   }
 
   func run(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
-    let data = try DataDirectory.open(folder.makePath("data"))
+    let data = try DataDirectory.open(runner.disk.makePath("data"))
     let name = try StoreName("documents")
-    display.show("writing a log of \(documents.count) documents")
+    runner.show("writing a log of \(documents.count) documents")
     try fill(data, name, documents)
     let indexes = try IndexWork.indexes.map { try DocumentIndex($0) }
     var (without, with): ([Opening], [Opening]) = ([], [])
-    for round in 0..<plan.longRounds {
-      display.show("open \(documents.count) documents: round \(round + 1) of \(plan.longRounds)")
+    for round in 0..<plan.longRepeats {
+      runner.show("open \(documents.count) documents: round \(round + 1) of \(plan.longRepeats)")
       try data.setIndexes([], of: name)
       without.append(try open(data, name, documents))
       try data.setIndexes(indexes, of: name)

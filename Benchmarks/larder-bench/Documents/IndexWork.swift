@@ -43,36 +43,23 @@ enum IndexWork: Sendable {
     }
   }
 
-  /// Returns a figure of the work that is better the lower it is.
-  func figure(_ name: IndexFigure, of contender: String = Contender.larder, _ values: [Double]) -> MeasuredFigure {
-    MeasuredFigure(self.name, name.rawValue, of: contender, unit: name.unit, isBetterLower: true, values)
+  func figure(_ quantity: Quantity, of contender: String = Contender.larder, _ values: [Double]) -> MeasuredFigure {
+    MeasuredFigure(name, quantity, of: contender, values)
   }
 
   private func number(_ count: Int) -> String { count < 100 ? "\(count)" : grouped(Double(count)) }
 }
 
-/// A figure of work on indexes. The raw values are the names in results.
-enum IndexFigure: String, Sendable {
-  case buildTime = "time until the index is complete"
-  case memory = "memory a document"
-  case firstGet = "time until the first get"
-  case complete = "time until the indexes are complete"
-  case completeAfterOpening = "time from the end of opening until the indexes are complete"
-  case findTime = "time a find"
-  case scanTime = "time a find of all documents"
-  case scanCPU = "server CPU a find of all documents"
-  case pipelinedCPU = "server CPU a find, 16 pipelined"
-  case singleCPU = "server CPU a find, one at a time"
-  case putTime = "time a put"
-  case p50 = "p50 latency"
-  case p99 = "p99 latency"
-
-  var unit: String {
-    switch self {
-    case .buildTime, .scanTime, .scanCPU: "ms"
-    case .memory: "bytes"
-    case .firstGet, .complete, .completeAfterOpening: "s"
-    case .findTime, .pipelinedCPU, .singleCPU, .putTime, .p50, .p99: "µs"
-    }
-  }
+extension Quantity {
+  static let buildTime = Quantity("time until the index is complete", "ms")
+  static let memory = Quantity("memory a document", "bytes")
+  static let firstGet = Quantity("time until the first get", "s")
+  static let complete = Quantity("time until the indexes are complete", "s")
+  static let completeAfterOpening = Quantity("time from the end of opening until the indexes are complete", "s")
+  static let findTime = Quantity("time a find", "µs")
+  static let scanTime = Quantity("time a find of all documents", "ms")
+  static let scanCPU = Quantity("server CPU a find of all documents", "ms")
+  static let pipelinedCPU = Quantity("server CPU a find, 16 pipelined", "µs")
+  static let singleCPU = Quantity("server CPU a find, one at a time", "µs")
+  static let putTime = Quantity("time a put", "µs")
 }

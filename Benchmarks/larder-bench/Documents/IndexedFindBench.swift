@@ -6,8 +6,7 @@ import Documents
 /// sending them. SQLite's is that of performing a prepared statement and reading the documents.
 struct IndexedFindBench {
   private let plan: DocumentsPlan
-  private let folder: TemporaryFolder
-  private let display: LiveProgress
+  private let runner: BenchRunner
   /// The number of finds that are sent at once, each for other values.
   static let pipeline = 16
   /// The fields of the index in whose order documents are found.
@@ -25,15 +24,14 @@ struct IndexedFindBench {
     let cpuNanoseconds: Double
   }
 
-  init(_ plan: DocumentsPlan, in folder: TemporaryFolder, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.folder = folder
-    self.display = display
+    self.runner = runner
   }
 
   func run(_ documents: [NumberedDocument]) throws -> [MeasuredFigure] {
-    display.show("loading \(documents.count) documents")
-    let server = try DocumentServer(documents, in: folder)
+    runner.show("loading \(documents.count) documents")
+    let server = try DocumentServer(documents, in: runner.sockets)
     let anchor = try SQLiteAnchor(documents)
     var figures = try measure(.scan(documents: documents.count), [scan], .scanTime, per: 1e6, server, anchor)
     let indexes = [IndexWork.seedFields, Self.orderFields]
@@ -85,7 +83,7 @@ struct IndexedFindBench {
   // MARK: Measuring
 
   private func measure(
-    _ work: IndexWork, _ queries: [Query], _ figure: IndexFigure, per unit: Double, _ server: DocumentServer,
+    _ work: IndexWork, _ queries: [Query], _ figure: Quantity, per unit: Double, _ server: DocumentServer,
     _ anchor: SQLiteAnchor?
   ) throws -> [MeasuredFigure] {
     let connection = try server.connect()
@@ -93,8 +91,8 @@ struct IndexedFindBench {
     let found = try requests.map { try connection.find($0, count: 1, withTexts: true)[0].texts }
     if let anchor { try anchor.prepare(queries.map(\.sql), finding: found) }
     var (larder, sqlite, cpu, singleCPU) = ([Double](), [Double](), [Double](), [Double]())
-    for round in 0..<plan.rounds {
-      display.show("\(work.name): round \(round + 1) of \(plan.rounds)")
+    for round in 0..<plan.repeats {
+      runner.show("\(work.name): round \(round + 1) of \(plan.repeats)")
       let turn = try takeTurn(connection, requests, pipelined: true, server)
       larder.append(turn.nanoseconds / unit)
       cpu.append(turn.cpuNanoseconds / unit)
@@ -104,7 +102,7 @@ struct IndexedFindBench {
       if let anchor { sqlite.append(anchor.takeTurn() / unit) }
     }
     var figures = [work.figure(figure, larder)]
-    if !sqlite.isEmpty { figures.append(work.figure(figure, of: DocumentsReport.sqlite, sqlite)) }
+    if !sqlite.isEmpty { figures.append(work.figure(figure, of: DocumentsBench.sqlite, sqlite)) }
     switch work {
     case .scan: figures.append(work.figure(.scanCPU, cpu))
     case .find: figures += [work.figure(.pipelinedCPU, cpu), work.figure(.singleCPU, singleCPU)]

@@ -1,11 +1,11 @@
 /// Measures puts of documents into a table with three indexes.
 struct IndexedPutBench {
   private let plan: DocumentsPlan
-  private let display: LiveProgress
+  private let runner: BenchRunner
 
-  init(_ plan: DocumentsPlan, display: LiveProgress) {
+  init(_ plan: DocumentsPlan, _ runner: BenchRunner) {
     self.plan = plan
-    self.display = display
+    self.runner = runner
   }
 
   /// Puts half of the documents first. Then measures the puts of the other half, and of all documents once more with
@@ -21,12 +21,12 @@ struct IndexedPutBench {
 
     var times: [[[Double]]] = [[], []]
     var contenders: [String] = []
-    for round in 0..<plan.longRounds {
+    for round in 0..<plan.longRepeats {
       let tables = try DocumentTables.make()
       contenders = tables.map(\.contender)
       if round == 0 { times = times.map { _ in tables.map { _ in [] } } }
       for (index, table) in tables.enumerated() {
-        display.show("put under 3 indexes: round \(round + 1) of \(plan.longRounds): \(table.contender)")
+        runner.show("put under 3 indexes: round \(round + 1) of \(plan.longRepeats): \(table.contender)")
         for fields in IndexWork.indexes { try table.buildIndex(fields) }
         try table.put(first)
         for (work, documents) in [inserted, replacing].enumerated() {

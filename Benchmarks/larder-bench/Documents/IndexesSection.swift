@@ -1,6 +1,8 @@
 /// The part of the documents' report about indexes and finds: it compares figures with SQLite's and with goals.
 struct IndexesSection: Sendable {
   private let plan: DocumentsPlan
+  /// The figures of the benchmarks of indexes, among others.
+  private let figures: Figures
 
   /// Seconds to build an index over one and over three fields on an iPhone 5, from the seed of this project: CDTDatastore
   /// on 21 October 2014.
@@ -8,143 +10,106 @@ struct IndexesSection: Sendable {
     1_000: (0.8, 0.8), 10_000: (6.9, 7.6), 50_000: (56.2, 60.7), 100_000: (169.2, 179.9),
   ]
 
-  /// What a row compares. A figure's best value counts.
-  private struct Row {
-    let work: String
-    let anchor: String
-    let larder: String
-    let ratio: Double?
-    let goal: String
-    let isReached: Bool?
-
-    var cells: [String] {
-      [
-        work, anchor, larder, ratio.map { decimal($0, 3) } ?? "–", goal,
-        isReached.map { $0 ? "yes" : "**no**" } ?? "–",
-      ]
-    }
+  init(_ plan: DocumentsPlan, _ figures: Figures) {
+    self.plan = plan
+    self.figures = figures
   }
 
-  init(_ plan: DocumentsPlan) { self.plan = plan }
-
-  // MARK: Tables
-
-  /// - Parameter figures: The figures of the benchmarks of indexes, among others.
-  func markdown(_ figures: [MeasuredFigure]) -> String {
+  var markdown: String {
     """
-    Cells show the best of \(plan.rounds) rounds (–worst), or of \(plan.longRounds) where a round takes long; ratios and \
+    ## Indexes and finds
+
+    Cells show the best of \(plan.repeats) rounds (–worst), or of \(plan.longRepeats) where a round takes long; ratios and \
     goals are of the best. The documents are as `{"name":"mike","age":34,"docNumber":0,"pet":"cat"}`, and SQLite has \
     indexes of `json_extract`, in memory. Before each measurement, both have found the same documents.
 
     The time to build an index, with the seed's measurements on a phone of 2014:
 
-    \(MarkdownTable([buildHeader] + buildRows(figures)).text)
+    \(MarkdownTable([buildHeader] + buildRows.map { $0.cells }).text)
 
     All else:
 
-    \(MarkdownTable([header] + rows(figures).map(\.cells)).text)
+    \(otherRows.table)
 
     \(remarks)
     """
   }
 
   private var buildHeader: [String] {
-    [
-      "Documents", "Fields of the index", "Seed in 2014, s", "SQLite, ms", "Larder, ms", "Larder ÷ SQLite", "Goal",
-      "Reached",
-    ]
+    ["Documents", "Fields of the index", "Seed in 2014, s", "SQLite, ms", "Larder, ms"] + GoalRow.verdictColumns
   }
 
-  private func buildRows(_ figures: [MeasuredFigure]) -> [[String]] {
+  /// The rows about building indexes, with their cells.
+  private var buildRows: [(row: GoalRow, cells: [String])] {
     (plan.indexedPersons + [plan.manyPersons]).flatMap { documents in
-      [1, 3].map { fields in
-        let work = IndexWork.build(fieldCount: fields, documents: documents)
-        let larder = figure(work, .buildTime, in: figures)
-        let sqlite = figure(work, .buildTime, of: DocumentsReport.sqlite, in: figures)
-        let ratio = larder.flatMap { larder in sqlite.map { larder.lowest / $0.lowest } }
+      [1, 3].compactMap { fields in
+        let work = IndexWork.build(fieldCount: fields, documents: documents).name
+        let sqlite = figures.find(work, .buildTime, of: DocumentsBench.sqlite)
+        guard let larder = figures.find(work, .buildTime) else { return nil }
+        let row = GoalRow(larder, against: sqlite, sqlite == nil ? nil : .atMost(1), by: .best)
         let seed = Self.seedTimes[documents].map { decimal(fields == 1 ? $0.one : $0.three, 1) }
-        return [
-          grouped(Double(documents)), "\(fields)", seed ?? "–", sqlite?.bestCell ?? "–", larder?.bestCell ?? "–",
-          ratio.map { decimal($0, 3) } ?? "–", ratio == nil ? "–" : "≤ 1.00 ×",
-          ratio.map { $0 <= 1 ? "yes" : "**no**" } ?? "–",
-        ]
+        let cells = [grouped(Double(documents)), "\(fields)", seed ?? "–", sqlite?.cell(.best) ?? "–", row.larderCell]
+        return (row, cells + row.verdictCells)
       }
     }
   }
 
-  private var header: [String] { ["Work", "Anchor", "Larder", "Larder ÷ anchor", "Goal", "Reached"] }
+  var rows: [GoalRow] { buildRows.map(\.row) + otherRows }
 
-  private func rows(_ figures: [MeasuredFigure]) -> [Row] {
+  private var otherRows: [GoalRow] {
     let (many, persons) = (plan.manyPersons, plan.persons)
     let open = IndexWork.open(indexCount: IndexWork.indexes.count, documents: many)
     func get(_ neighbor: IndexWork.Neighbor) -> IndexWork { .get(neighbor, documents: many) }
     return [
-      buildTimePerDocument(figures),
-      row(.memory(fields: IndexWork.seedFields, documents: many), .memory, atMost: 40, in: figures),
-      row(.memory(fields: ["name", "age", "docNumber"], documents: many), .memory, atMost: 40, in: figures),
-      row(.memory(fields: IndexWork.seedField, documents: many), .memory, in: figures),
-      row(open, .completeAfterOpening, atMost: 1.5, in: figures),
-      row(open, .complete, in: figures),
-      row(open, .firstGet, against: .open(indexCount: 0, documents: many), "no index", ratio: 1.1, in: figures),
-      row(.find(documents: persons), .findTime, atMost: 9, in: figures),
-      row(.find(documents: persons), .pipelinedCPU, atMost: 25, in: figures),
-      row(.find(documents: persons), .singleCPU, in: figures),
-      row(.scan(documents: persons), .scanTime, ratio: 0.25, in: figures),
-      row(.scan(documents: persons), .scanCPU, in: figures),
-      row(.insert, .putTime, ratio: 0.5, in: figures),
-      row(.replace, .putTime, ratio: 0.5, in: figures),
-      row(.sorted(skip: 0, documents: persons), .findTime, ratio: 1, in: figures),
-      row(.sorted(skip: persons / 2, documents: persons), .findTime, ratio: 1, in: figures),
-      row(get(.none), .p50, in: figures),
-      row(get(.finds), .p50, against: get(.none), "beside nothing else", in: figures),
-      row(get(.finds), .p99, against: get(.none), "beside nothing else", ratio: 2, in: figures),
-      row(get(.largePuts), .p99, against: get(.noneWithIndexes), "beside nothing else", atMost: 2_000, in: figures),
+      buildTimePerDocument,
+      row(.memory(fields: IndexWork.seedFields, documents: many), .memory, .atMost(figure: 40)),
+      row(.memory(fields: ["name", "age", "docNumber"], documents: many), .memory, .atMost(figure: 40)),
+      row(.memory(fields: IndexWork.seedField, documents: many), .memory),
+      row(open, .completeAfterOpening, .atMost(figure: 1.5)),
+      row(open, .complete),
+      row(open, .firstGet, against: .open(indexCount: 0, documents: many), named: "no index", .atMost(1.1)),
+      row(.find(documents: persons), .findTime, .atMost(figure: 9)),
+      row(.find(documents: persons), .pipelinedCPU, .atMost(figure: 25)),
+      row(.find(documents: persons), .singleCPU),
+      row(.scan(documents: persons), .scanTime, .atMost(0.25)),
+      row(.scan(documents: persons), .scanCPU),
+      row(.insert, .putTime, .atMost(0.5)),
+      row(.replace, .putTime, .atMost(0.5)),
+      row(.sorted(skip: 0, documents: persons), .findTime, .atMost(1)),
+      row(.sorted(skip: persons / 2, documents: persons), .findTime, .atMost(1)),
+      row(get(.none), .p50),
+      row(get(.finds), .p50, against: get(.none), named: "beside nothing else"),
+      row(get(.finds), .p99, against: get(.none), named: "beside nothing else", .atMost(2)),
+      row(get(.largePuts), .p99, against: get(.noneWithIndexes), named: "beside nothing else", .atMost(figure: 2_000)),
     ].compactMap(\.self)
   }
 
-  // MARK: Rows
-
-  private func buildTimePerDocument(_ figures: [MeasuredFigure]) -> Row? {
-    func time(_ documents: Int) -> Double? {
-      figure(.build(fieldCount: 3, documents: documents), .buildTime, in: figures).map {
-        $0.lowest * 1e6 / Double(documents)
+  private var buildTimePerDocument: GoalRow? {
+    func time(_ documents: Int) -> MeasuredFigure? {
+      let work = IndexWork.build(fieldCount: 3, documents: documents).name
+      return figures.find(work, .buildTime).map { time in
+        let values = [time.lowest, time.median, time.highest].map { $0 * 1e6 / Double(documents) }
+        return MeasuredFigure(work, .documentTime, of: Contender.larder, values)
       }
     }
     let few = 10_000
     guard let manyTime = time(plan.manyPersons), let fewTime = time(few) else { return nil }
-    let ratio = manyTime / fewTime
-    return Row(
-      work: "\(IndexWork.build(fieldCount: 3, documents: plan.manyPersons).name): ns a document",
-      anchor: "of \(grouped(Double(few))): \(grouped(fewTime))", larder: grouped(manyTime), ratio: ratio,
-      goal: "≤ 1.50 ×", isReached: ratio <= 1.5)
+    return GoalRow(manyTime, against: fewTime, named: "of \(grouped(Double(few)))", .atMost(1.5), by: .best)
   }
 
-  /// Returns a row that compares Larder's figure with SQLite's, or with its own of another work, and with a goal.
+  /// Returns a row that compares Larder's best value with SQLite's, or with its own of another work, and with a goal.
   /// - Parameters:
   ///   - other: The work to compare with; nil for the same by SQLite.
   ///   - otherName: What the other work is.
-  ///   - limit: The maximum of the figure.
-  ///   - maxRatio: The maximum of Larder ÷ anchor.
   private func row(
-    _ work: IndexWork, _ name: IndexFigure, against other: IndexWork? = nil, _ otherName: String? = nil,
-    atMost limit: Double? = nil, ratio maxRatio: Double? = nil, in figures: [MeasuredFigure]
-  ) -> Row? {
-    guard let larder = figure(work, name, in: figures) else { return nil }
-    let anchor =
-      other.map { figure($0, name, in: figures) } ?? figure(work, name, of: DocumentsReport.sqlite, in: figures)
-    let ratio = anchor.map { larder.lowest / $0.lowest }
-    return Row(
-      work: "\(work.name): \(name.rawValue), \(name.unit)",
-      anchor: anchor.map { "\(otherName ?? $0.contender): \($0.bestCell)" } ?? "–", larder: larder.bestCell,
-      ratio: ratio,
-      goal: maxRatio.map { "≤ \(decimal($0, 2)) ×" } ?? limit.map { "≤ \(grouped($0)) \(name.unit)" } ?? "–",
-      isReached: maxRatio.map { maxRatio in ratio.map { $0 <= maxRatio } } ?? limit.map { larder.lowest <= $0 })
-  }
-
-  private func figure(
-    _ work: IndexWork, _ name: IndexFigure, of contender: String = Contender.larder, in figures: [MeasuredFigure]
-  ) -> MeasuredFigure? {
-    figures.first { $0.work == work.name && $0.figure == name.rawValue && $0.contender == contender }
+    _ work: IndexWork, _ quantity: Quantity, against other: IndexWork? = nil, named otherName: String? = nil,
+    _ goal: Goal? = nil
+  ) -> GoalRow? {
+    figures.find(work.name, quantity).map { larder in
+      let anchor =
+        other.map { figures.find($0.name, quantity) } ?? figures.find(work.name, quantity, of: DocumentsBench.sqlite)
+      return GoalRow(larder, against: anchor, named: otherName, goal, by: .best)
+    }
   }
 
   // MARK: Remarks
@@ -166,7 +131,7 @@ struct IndexesSection: Sendable {
     - Put: Larder's store takes the lock for each document, SQLite has one transaction. Half of the documents are there \
     before; then the other half is put, and then all of them with the texts of others, in random order. The indexes are \
     those of opening.
-    - Gets: \(grouped(Double(PacedGets.rate))) a second on one connection, for \(decimal(plan.getTurn.seconds, 1)) s \
+    - Gets: \(grouped(Double(PacedGets.rate))) a second on one connection, for \(decimal(plan.turn.seconds, 1)) s \
     each, from a `larderd` with one worker; \(GetsBesideFinds.findingConnections) connections each find \
     `\(GetsBesideFinds.selector)` again and again, or one puts documents of 16 MiB.
     """

@@ -4,7 +4,7 @@
   /// A table of documents in an SQLite database in memory, with the columns `id` and `text`. Used by one thread.
   @safe
   final class SQLiteDocuments: DocumentTable {
-    let contender = DocumentsReport.sqlite
+    let contender = DocumentsBench.sqlite
     private var connection: OpaquePointer?
 
     init() throws {

@@ -1,10 +1,7 @@
-import Platform
-
 /// The parts of the durable benchmark, and their parameters.
-struct DurablePlan: Sendable {
+struct DurablePlan: BenchPlan {
   var parts = DurablePart.allCases
   var repeats = 5
-  /// The duration of each turn of a contender.
   var turn: Duration = .seconds(2)
   var keys = 200_000
   /// The number of keys of the store whose latencies are measured during compaction. Its values are large and the timed
@@ -14,23 +11,15 @@ struct DurablePlan: Sendable {
   var keysOfRestart = 1_000_000
   /// The number of keys of the directory store. Each key is a file.
   var keysOfDirectory = 1_000
-  var valueSize = 100
-  /// The separate processors of the generator and of the servers; nil on a machine with one processor.
-  var processors: ComparisonPlan.Processors?
   var seed: UInt64 = 1
 
   /// The numbers of clients that wait for each set before they send the next one.
   static let clientCounts = [1, 2, 4, 8, 16, 32, 64]
-  static let connections = 50
   static let pipeline = 16
   /// The rate of sets during compaction, as a fraction of the peak and as sets per key and turn, whichever is less.
   /// Below the latter, a store without garbage produces too little of it to start compaction.
   static let (latencyLoad, latencySetsOfKey) = (0.2, 0.4)
 
-  /// The start of each turn, in which latencies are ignored.
-  var warmUp: Duration { min(.milliseconds(100), turn / 5) }
-
-  /// A plan for rough measurements in a fraction of the time.
   static var quick: DurablePlan {
     var plan = DurablePlan()
     plan.repeats = 2
@@ -39,19 +28,6 @@ struct DurablePlan: Sendable {
     plan.keysOfCompaction = 50_000
     plan.keysOfRestart = 200_000
     plan.keysOfDirectory = 200
-    return plan
-  }
-
-  func load(_ workload: String, _ server: RunningServer, keys: Int, seed: UInt64) throws -> LoadPlan {
-    var plan = LoadPlan(
-      address: server.address, protocolName: server.contender.protocolName, workload: try Workload(workload))
-    plan.connections = Self.connections
-    plan.keys = keys
-    plan.valueSize = valueSize
-    plan.duration = turn
-    plan.warmUp = warmUp
-    plan.processors = processors?.generator
-    plan.seed = seed
     return plan
   }
 }

@@ -1,146 +1,3 @@
-/// The result of `larder-bench durable`, as written to JSON.
-struct DurableReport: Codable, Sendable {
-  private var surroundings = Surroundings()
-  private var settings: Settings
-  /// The file system of the servers' data.
-  private var fileSystem: String
-  private(set) var contenders: [ComparisonReport.Description] = []
-  /// The total duration, in seconds.
-  private var seconds = 0.0
-  /// The load by other processes in each turn, in cores, sorted. It includes the kernel threads that write to the disk.
-  private var othersLoads: [Double] = []
-  private var figures: [MeasuredFigure] = []
-  /// The figures that are compared or have goals.
-  private(set) var rows: [GoalRow] = []
-
-  private struct Settings: Codable, Sendable {
-    private let repeats: Int
-    private let isPinned: Bool
-    private let secondsOfATurn: Double
-    private let connections: Int
-    private let pipeline: Int
-    private let keys: Int
-    private let keysOfCompaction: Int
-    private let valueSizeOfCompaction: Int
-    private let keysOfRestart: Int
-    private let keysOfDirectory: Int
-    private let valueSize: Int
-    private let seed: UInt64
-
-    init(_ plan: DurablePlan) {
-      repeats = plan.repeats
-      isPinned = plan.processors != nil
-      secondsOfATurn = plan.turn.seconds
-      connections = DurablePlan.connections
-      pipeline = DurablePlan.pipeline
-      keys = plan.keys
-      keysOfCompaction = plan.keysOfCompaction
-      valueSizeOfCompaction = plan.valueSizeOfCompaction
-      keysOfRestart = plan.keysOfRestart
-      keysOfDirectory = plan.keysOfDirectory
-      valueSize = plan.valueSize
-      seed = plan.seed
-    }
-
-    var text: String {
-      """
-      50 × 16 means \(connections) connections over Unix sockets with \(pipeline) requests in flight on each. There are \
-      \(grouped(Double(keys))) keys of \(BenchKey.size) bytes with values of \(valueSize) bytes, and one generator \
-      thread\(isPinned ? " with its own processor" : ""). In each of \(repeats) rounds, every contender had a turn of \
-      \(decimal(secondsOfATurn, 2)) s. Cells show the median of the rounds (lowest–highest).
-      """
-    }
-
-    func compactionRemark(setsPerSecond: Double) -> String {
-      "- Compaction: \(grouped(setsPerSecond)) sets per second of random keys among \(grouped(Double(keysOfCompaction))), "
-        + "whose old values of \(grouped(Double(valueSizeOfCompaction))) bytes make much garbage."
-    }
-
-    var restartRemark: String {
-      "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(keysOfRestart))) "
-        + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
-    }
-
-    var directoryRemark: String { "- The directory store has \(grouped(Double(keysOfDirectory))) keys." }
-  }
-
-  static let bareAppending = "write and fdatasync, appending"
-  static let barePreallocated = "write and fdatasync, preallocated"
-  static let cpu = ComparisonReport.cpu
-  static let throughput = ComparisonReport.throughput
-  static let p50 = ComparisonReport.p50
-  static let p99 = ComparisonReport.p99
-  static let compactions = "compactions in a turn"
-  static let compactedBytes = "bytes compacted a second"
-  static let firstGet = "time until the first get"
-  static let writtenBytes = "bytes written a byte put"
-  static let writtenBytesObserved = "bytes written a byte put, as the system counts"
-  static let garbage = "garbage in the log"
-
-  init(_ plan: DurablePlan, fileSystem: String) {
-    settings = Settings(plan)
-    self.fileSystem = fileSystem
-  }
-
-  mutating func addContender(_ contender: Contender) {
-    guard !contenders.contains(where: { $0.commandLine == contender.commandLine }) else { return }
-    contenders.append(ComparisonReport.Description(contender))
-  }
-
-  mutating func add(_ work: DurableWork, _ contender: String, _ outcomes: [LoadOutcome]) {
-    add(work, Self.throughput, contender, "requests/s", lower: false, outcomes.map(\.rate))
-    othersLoads += outcomes.compactMap { $0.server.map { rounded($0.othersLoad) } }
-    let cpu = outcomes.compactMap { outcome in
-      outcome.server?.cpuMicroseconds(perRequestOf: outcome.tally.answered)
-    }
-    add(work, Self.cpu, contender, "µs", cpu)
-    for (name, percentile) in [(Self.p50, 50.0), (Self.p99, 99)] {
-      add(work, name, contender, "µs", outcomes.map { $0.tally.microseconds(percentile) })
-    }
-  }
-
-  mutating func add(_ work: DurableWork, _ turns: [LogTurn]) {
-    add(work, Contender.larder, turns.map(\.outcome))
-    add(work, Self.compactions, Contender.larder, "compactions", turns.map { Double($0.compactions) })
-    add(work, Self.compactedBytes, Contender.larder, "bytes/s", turns.map(\.compactedBytesPerSecond))
-  }
-
-  mutating func addBytes(reported: [Double], observed: [Double], garbage: [Double]) {
-    add(.garbage, Self.writtenBytes, Contender.larder, "bytes", reported)
-    add(.garbage, Self.writtenBytesObserved, Contender.larder, "bytes", observed)
-    add(.garbage, Self.garbage, Contender.larder, "part", garbage)
-  }
-
-  mutating func addRestart(_ work: DurableWork, _ contender: String, _ seconds: [Double]) {
-    add(work, Self.firstGet, contender, "s", seconds)
-  }
-
-  mutating func finish(seconds: Double) {
-    self.seconds = rounded(seconds)
-    othersLoads.sort()
-    rows = GoalRow.all(of: self)
-  }
-
-  func figure(_ work: DurableWork, _ figure: String, _ contender: String = Contender.larder) -> MeasuredFigure? {
-    figures.first { $0.work == work.name && $0.figure == figure && $0.contender == contender }
-  }
-
-  /// Whether compaction ran in all turns that should include it, and in no others.
-  var hasComparedCompaction: Bool {
-    guard let without = figure(.quiet, Self.compactions), let with = figure(.compacting, Self.compactions) else {
-      return false
-    }
-    return without.highest == 0 && with.lowest > 0
-  }
-
-  private mutating func add(
-    _ work: DurableWork, _ figure: String, _ contender: String, _ unit: String, lower: Bool = true, _ values: [Double]
-  ) {
-    guard !values.isEmpty else { return }
-    figures.append(MeasuredFigure(work.name, figure, of: contender, unit: unit, isBetterLower: lower, values))
-  }
-}
-
 /// A work of the durable benchmark.
 enum DurableWork: Hashable, Sendable {
   case always
@@ -173,35 +30,70 @@ enum DurableWork: Hashable, Sendable {
   }
 }
 
-extension DurableReport {
-  /// The report as Markdown.
-  var markdown: String {
-    let contenders = contenders.map(\.markdown).joined(separator: "\n")
-    return [heading, table, remarks, "## Contenders\n\n" + contenders].joined(separator: "\n\n") + "\n"
+extension DurableBench {
+  /// The rows whose figures were measured.
+  var rows: [GoalRow] {
+    let redis = Contender.redis
+    func row(
+      _ work: DurableWork, _ quantity: Quantity, of contender: String = Contender.larder, against anchor: String? = nil,
+      _ goal: Goal? = nil
+    ) -> GoalRow? {
+      report.figures.find(work.name, quantity, of: contender).map { measured in
+        GoalRow(measured, against: anchor.flatMap { report.figures.find(work.name, quantity, of: $0) }, goal)
+      }
+    }
+    let clients = DurablePlan.clientCounts.map { count in
+      row(.clients(count), .throughput, against: Contender.syncedEcho, .atLeast(0.9))
+    }
+    let compacting = report.figures.find(DurableWork.compacting.name, .p99).map { measured in
+      GoalRow(
+        measured, against: report.figures.find(DurableWork.quiet.name, .p99), named: "not compacting",
+        hasComparedCompaction ? .atMost(1.5) : nil)
+    }
+    let others = [
+      row(.always, .throughput, against: redis, .atLeast(1.5)),
+      row(.always, .cpu, against: redis, .atMost(0.6)),
+      row(.clients(1), .throughput, against: Self.barePreallocated),
+      row(.clients(1), .throughput, against: Self.bareAppending),
+      row(.clients(1), .throughput, against: redis),
+      row(.interval, .throughput, against: redis, .atLeast(2)),
+      row(.interval, .cpu, against: redis),
+      row(.get, .cpu, against: Contender.memoryStore, .atMost(1.1)),
+      row(.getPipelined, .cpu, against: Contender.memoryStore, .atMost(1.1)),
+      compacting,
+      row(.restart, Self.firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.restartKilled, Self.firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.garbage, Self.writtenBytes, .atMost(figure: 2.5)),
+      row(.garbage, Self.writtenBytesObserved),
+      row(.clients(1), .throughput, of: Contender.directoryStore),
+      row(.always, .throughput, of: Contender.directoryStore),
+    ]
+    return (clients + others).compactMap(\.self)
   }
 
-  private var heading: String {
+  /// Whether compaction ran in all turns that should include it, and in no others.
+  private var hasComparedCompaction: Bool {
+    guard let without = figure(.quiet, Self.compactions), let with = figure(.compacting, Self.compactions) else {
+      return false
+    }
+    return without.highest == 0 && with.lowest > 0
+  }
+
+  private func figure(_ work: DurableWork, _ quantity: Quantity) -> MeasuredFigure? {
+    report.figures.find(work.name, quantity)
+  }
+
+  // MARK: Markdown
+
+  var sections: [String] { ["\(setting)\(report.disturbance)", rows.table, remarks] }
+
+  private var setting: String {
     """
-    # Durable stores
-
-    \(surroundings.markdown(fileSystem: fileSystem)) · \(Int(seconds)) s in all
-
-    \(settings.text) \(disturbance)
+    50 × 16 means \(plan.connections) connections over Unix sockets with \(DurablePlan.pipeline) requests in flight on \
+    each. There are \(grouped(Double(plan.keys))) keys of \(BenchKey.size) bytes with values of \(plan.valueSize) bytes, \
+    and one generator thread\(runner.isPinned ? " with its own processor" : ""). In each of \(plan.repeats) rounds, every \
+    contender had a turn of \(decimal(plan.turn.seconds, 2)) s. Cells show the median of the rounds (lowest–highest).
     """
-  }
-
-  private var disturbance: String {
-    guard let maximum = othersLoads.last else { return "" }
-    let median = othersLoads[othersLoads.count / 2]
-    // The kernel's work for the disk takes far less than that.
-    let warning = median > 0.5 ? " **That is too much for meaningful figures.**" : ""
-    return
-      "Other processes, including kernel threads, used \(percent(median)) of a core in the median turn and at most "
-      + "\(percent(maximum)).\(warning)"
-  }
-
-  private var table: String {
-    rows.table { anchor, larder in anchor.contender == larder.contender ? "not compacting" : anchor.contender }
   }
 
   private var remarks: String {
@@ -217,22 +109,31 @@ extension DurableReport {
     if let garbage = figure(.garbage, Self.garbage) {
       lines.append(
         "- Bytes written: the bytes that the log wrote, including compaction, divided by the bytes of keys and values put; "
-          + "at full speed, while garbage was \(garbage.cell) of the log. The system counts whole pages, and each page every "
+          + "at full speed, while garbage was \(garbage.cell()) of the log. The system counts whole pages, and each page every "
           + "time that it is written to the disk."
       )
     }
-    if figure(.restart, Self.firstGet) != nil { lines.append(settings.restartRemark) }
-    if figure(.clients(1), Self.throughput, Contender.directoryStore) != nil { lines.append(settings.directoryRemark) }
+    if figure(.restart, Self.firstGet) != nil {
+      lines.append(
+        "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(plan.keysOfRestart))) "
+          + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
+      )
+    }
+    if report.figures.find(DurableWork.clients(1).name, .throughput, of: Contender.directoryStore) != nil {
+      lines.append("- The directory store has \(grouped(Double(plan.keysOfDirectory))) keys.")
+    }
     return lines.joined(separator: "\n")
   }
 
   private var compactionRemark: String? {
-    guard let rate = figure(.quiet, Self.throughput), let without = figure(.quiet, Self.compactions),
+    guard let rate = figure(.quiet, .throughput), let without = figure(.quiet, Self.compactions),
       let with = figure(.compacting, Self.compactions), let bytes = figure(.compacting, Self.compactedBytes)
     else { return nil }
     let outcome = hasComparedCompaction ? "" : " **So there is nothing to compare; try longer turns.**"
-    return settings.compactionRemark(setsPerSecond: rate.median)
-      + " Latencies count from the scheduled times. Turns without compaction had at most \(Int(without.highest)) "
+    return
+      "- Compaction: \(grouped(rate.median)) sets per second of random keys among "
+      + "\(grouped(Double(plan.keysOfCompaction))), whose old values of \(grouped(Double(plan.valueSizeOfCompaction))) "
+      + "bytes make much garbage. Latencies count from the scheduled times. Turns without compaction had at most \(Int(without.highest)) "
       + "compactions; turns with it had at least \(Int(with.lowest)), which rewrote "
       + "\(decimal(bytes.median / 1e6, 1)) MB per second.\(outcome)"
   }

@@ -1,15 +1,12 @@
-import Platform
-
 /// The parts of a comparison of large requests, and their parameters.
-struct LargePlan: Sendable {
+struct LargePlan: BenchPlan {
   var parts = LargePart.allCases
   /// Whether peers are measured, too.
   var includesPeers = true
   var repeats = 5
-  /// The duration of each turn of a contender.
   var turn: Duration = .seconds(1)
   /// The duration of each turn of gets at a constant rate.
-  var pacedTurn: Duration = .seconds(2)
+  var pacedTurn: Duration { turn * 2 }
   /// How long a server rests after a burst before its memory is measured.
   var rest: Duration = .seconds(10)
   var loads = [
@@ -19,8 +16,6 @@ struct LargePlan: Sendable {
   var bursts = LargeBursts()
   /// The size of the values that are got beside small ones, in bytes.
   var neighborSize = 10_000_000
-  /// The separate processors of the generator and of the servers; nil on a machine with one processor.
-  var processors: ComparisonPlan.Processors?
   var seed: UInt64 = 1
 
   /// The small values: their size in bytes, their keys, and the gets per second.
@@ -28,35 +23,17 @@ struct LargePlan: Sendable {
   /// The number of large values, and the gets of them per second.
   static let (neighborKeys, neighborRate) = (UInt64(4), 10)
 
-  /// The start of each turn of a closed loop, in which latencies are ignored.
-  var warmUp: Duration { min(.milliseconds(100), turn / 5) }
-
-  /// A plan for rough measurements in a fraction of the time.
   static var quick: LargePlan {
     var plan = LargePlan()
     plan.repeats = 2
     plan.turn = .milliseconds(250)
-    plan.pacedTurn = .milliseconds(500)
     plan.rest = .seconds(2)
-    return plan
-  }
-
-  func load(_ work: String, _ load: LargeLoad, _ server: RunningServer, seed: UInt64) throws -> LoadPlan {
-    var plan = LoadPlan(
-      address: server.address, protocolName: server.contender.protocolName, workload: try Workload(work))
-    plan.connections = load.connections
-    plan.keys = load.keys
-    plan.valueSize = load.valueSize
-    plan.duration = turn
-    plan.warmUp = warmUp
-    plan.processors = processors?.generator
-    plan.seed = seed
     return plan
   }
 }
 
 /// A part that can be measured on its own.
-enum LargePart: String, CaseIterable, Codable, Sendable {
+enum LargePart: String, CaseIterable, Sendable {
   /// Gets and puts of values of 64 KiB and 1 MiB.
   case large
   /// Small gets beside large ones over another connection.
@@ -68,17 +45,26 @@ enum LargePart: String, CaseIterable, Codable, Sendable {
 }
 
 /// The values and connections of a closed loop.
-struct LargeLoad: Codable, Sendable {
+struct LargeLoad: Sendable {
   /// In bytes.
   let valueSize: Int
   let keys: Int
   let connections: Int
 
   func name(_ workload: String) -> String { "\(workload) \(byteText(valueSize)), \(connections) connections" }
+
+  /// Returns a turn of the load.
+  func turn(_ workload: String, _ server: RunningServer, _ runner: BenchRunner) throws -> LoadPlan {
+    var load = try runner.load(workload, server)
+    load.connections = connections
+    load.keys = keys
+    load.valueSize = valueSize
+    return load
+  }
 }
 
 /// The bursts after which memory is measured.
-struct LargeBursts: Codable, Sendable {
+struct LargeBursts: Sendable {
   /// Large values that small ones then overwrite.
   var overwritten = LargeLoad(valueSize: 64 << 10, keys: 2_000, connections: 4)
   /// Frames that are sent without their last byte, each over its own connection, and their size in bytes.

@@ -6,21 +6,20 @@ import Wire
 struct MemoryBursts {
   private let plan: LargePlan
   private let bursts: LargeBursts
-  private let folder: TemporaryFolder
+  private let runner: BenchRunner
   /// The servers after their bursts.
   private var rested: [(work: String, server: RunningServer, residentBefore: Int)] = []
   private var figures: [MeasuredFigure] = []
 
-  static let afterRest = "resident after the burst and a rest"
-  static let peak = "resident at most"
-  static let unit = "MiB"
+  static let afterRest = Quantity("resident after the burst and a rest", "MiB")
+  static let peak = Quantity("resident at most", "MiB")
   /// How long the server may accept nothing, in nanoseconds, before the connections are closed.
   private static let patience: UInt64 = 500_000_000
 
-  init(_ plan: LargePlan, in folder: TemporaryFolder) {
+  init(_ plan: LargePlan, _ runner: BenchRunner) {
     self.plan = plan
     bursts = plan.bursts
-    self.folder = folder
+    self.runner = runner
   }
 
   static func overwriting(_ bursts: LargeBursts) -> String {
@@ -41,7 +40,7 @@ struct MemoryBursts {
   /// Puts large values and overwrites them with small ones.
   mutating func overwrite(_ contender: Contender) throws {
     let (server, before) = try start(contender)
-    var load = try plan.load("put", bursts.overwritten, server, seed: plan.seed)
+    var load = try bursts.overwritten.turn("put", server, runner)
     try load.loadKeys()
     load.valueSize = LargeBursts.smallSize
     try load.loadKeys()
@@ -73,7 +72,7 @@ struct MemoryBursts {
   /// after each request.
   mutating func leaveRepliesUnread(_ contender: Contender) throws {
     let (server, before) = try start(contender)
-    let load = try plan.load("put", bursts.unread, server, seed: plan.seed)
+    let load = try bursts.unread.turn("put", server, runner)
     try load.loadKeys()
     let connection = try SetupConnection(to: server.address)
     let target = LarderTarget(store: server.contender.stores[0], valueSize: 0, keysPerRequest: 1)
@@ -100,14 +99,13 @@ struct MemoryBursts {
   }
 
   private func start(_ contender: Contender) throws -> (RunningServer, Int) {
-    let server = try RunningServer(contender, in: folder)
+    let server = try runner.start(contender)
     return (server, server.residentBytes)
   }
 
-  private mutating func add(_ work: String, _ figure: String, _ contender: Contender, _ bytes: Int) {
+  private mutating func add(_ work: String, _ quantity: Quantity, _ contender: Contender, _ bytes: Int) {
     let mebibytes = Double(max(0, bytes)) / Double(1 << 20)
-    figures.append(
-      MeasuredFigure(work, figure, of: contender.name, unit: Self.unit, isBetterLower: true, [mebibytes]))
+    figures.append(MeasuredFigure(work, quantity, of: contender.name, [mebibytes]))
   }
 }
 

@@ -2,10 +2,24 @@ import Foundation
 
 /// JSON results, sorted and indented so that they can also be compared line by line.
 enum JSON {
-  static func encode(_ value: some Encodable) throws -> String {
+  /// - Parameter levels: The number of levels of objects and arrays that are indented. What is inside takes one line.
+  static func encode(_ value: some Encodable, levels: Int = 2) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return String(decoding: try encoder.encode(value), as: UTF8.self)
+    var lines: [String] = []
+    var isInside = false
+    for line in String(decoding: try encoder.encode(value), as: UTF8.self).split(separator: "\n") {
+      let text = line.drop { $0 == " " }
+      let level = (line.count - text.count) / 2
+      if level > levels || isInside && level == levels {
+        lines[lines.count - 1] += " " + text
+        isInside = level > levels
+      } else {
+        lines.append(String(line))
+      }
+      if level == levels, let last = text.last, "[{".contains(last) { isInside = true }
+    }
+    return lines.joined(separator: "\n")
   }
 
   static func decode<T: Decodable>(_ type: T.Type, from path: String) throws -> T {

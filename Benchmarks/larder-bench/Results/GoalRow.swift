@@ -1,45 +1,75 @@
 /// One of Larder's figures and the anchor that it is compared with.
-struct GoalRow: Codable, Sendable {
-  let title: String
+struct GoalRow: Sendable {
   let anchor: MeasuredFigure?
+  private let anchorName: String?
   let larder: MeasuredFigure
+  private let basis: MeasuredFigure.Basis
   let goal: Goal?
   /// Larder ÷ anchor.
   let ratio: Double?
   /// Whether the goal is reached; nil without a goal or its anchor.
   let isReached: Bool?
 
-  init(_ title: String, _ larder: MeasuredFigure, against anchor: MeasuredFigure?, _ goal: Goal?) {
-    self.title = title
+  /// - Parameters:
+  ///   - anchorName: The anchor's name in tables; nil for its contender's.
+  ///   - ratio: Larder ÷ anchor, if it is not that of the two figures.
+  init(
+    _ larder: MeasuredFigure, against anchor: MeasuredFigure?, named anchorName: String? = nil, _ goal: Goal?,
+    by basis: MeasuredFigure.Basis = .median, ratio: Double? = nil
+  ) {
     self.anchor = anchor
+    self.anchorName = anchorName ?? anchor?.contender
     self.larder = larder
+    self.basis = basis
     self.goal = goal
-    let ratio = anchor.flatMap { $0.median == 0 ? nil : rounded(larder.median / $0.median) }
-    self.ratio = ratio
-    isReached = goal.flatMap { goal in
-      goal.isReached(by: larder, ratio: ratio)
-    }
+    let value = larder.value(basis)
+    let quotient = anchor.map { $0.value(basis) }.flatMap { $0 == 0 ? nil : rounded(value / $0) }
+    self.ratio = ratio ?? quotient
+    isReached = goal?.isReached(by: value, ratio: self.ratio)
+  }
+
+  var title: String {
+    larder.work + (larder.contender == Contender.larder ? "" : " (\(larder.contender))") + ": " + larder.quantity.title
+  }
+
+  // MARK: The cells of tables
+
+  var anchorCell: String { anchor.map { "\(anchorName ?? $0.contender): \($0.cell(basis))" } ?? "–" }
+  var larderCell: String { larder.cell(basis) }
+  /// Larder ÷ anchor, the goal, and whether it is reached.
+  var verdictCells: [String] {
+    [
+      ratio.map { decimal($0, 3) } ?? "–", goal?.text(larder.quantity.unit) ?? "–",
+      isReached.map { $0 ? "yes" : "**no**" } ?? "–",
+    ]
+  }
+  static let verdictColumns = ["Larder ÷ anchor", "Goal", "Reached"]
+
+  /// The row in JSON, without the figures.
+  struct Verdict: Codable, Sendable {
+    let title: String
+    let anchor: String?
+    let ratio: Double?
+    let goal: String?
+    let isReached: Bool?
+  }
+
+  var verdict: Verdict {
+    Verdict(
+      title: title, anchor: anchorName, ratio: ratio, goal: goal?.text(larder.quantity.unit), isReached: isReached)
   }
 }
 
 extension [GoalRow] {
   /// The rows as a Markdown table.
-  /// - Parameter name: Returns the name of an anchor.
-  func table(name: (_ anchor: MeasuredFigure, _ larder: MeasuredFigure) -> String) -> String {
-    var lines = [["Work", "Anchor", "Larder", "Larder ÷ anchor", "Goal", "Reached"]]
-    for row in self {
-      lines.append([
-        row.title, row.anchor.map { "\(name($0, row.larder)): \($0.cell)" } ?? "–", row.larder.cell,
-        row.ratio.map { decimal($0, 3) } ?? "–", row.goal?.text ?? "–",
-        row.isReached.map { $0 ? "yes" : "**no**" } ?? "–",
-      ])
-    }
-    return MarkdownTable(lines).text
+  var table: String {
+    let rows = map { [$0.title, $0.anchorCell, $0.larderCell] + $0.verdictCells }
+    return MarkdownTable([["Work", "Anchor", "Larder"] + GoalRow.verdictColumns] + rows).text
   }
 }
 
 /// A goal for a figure.
-struct Goal: Codable, Sendable {
+struct Goal: Sendable {
   private let limit: Double
   /// Whether the limit applies to Larder ÷ anchor rather than to Larder's figure.
   private let isOfRatio: Bool
@@ -48,23 +78,17 @@ struct Goal: Codable, Sendable {
 
   static func atLeast(_ ratio: Double) -> Goal { Goal(limit: ratio, isOfRatio: true, isLeast: true) }
   static func atMost(_ ratio: Double) -> Goal { Goal(limit: ratio, isOfRatio: true, isLeast: false) }
+  static func atLeast(figure: Double) -> Goal { Goal(limit: figure, isOfRatio: false, isLeast: true) }
   static func atMost(figure: Double) -> Goal { Goal(limit: figure, isOfRatio: false, isLeast: false) }
 
   /// Returns nil if the goal is for a ratio and there is none.
-  func isReached(by figure: MeasuredFigure, ratio: Double?) -> Bool? {
-    (isOfRatio ? ratio : figure.median).map { isLeast ? $0 >= limit : $0 <= limit }
+  func isReached(by value: Double, ratio: Double?) -> Bool? {
+    (isOfRatio ? ratio : value).map { isLeast ? $0 >= limit : $0 <= limit }
   }
 
-  var text: String { (isLeast ? "≥ " : "≤ ") + decimal(limit, 2) + (isOfRatio ? " ×" : "") }
-}
-
-extension MeasuredFigure {
-  /// The title of the figure in a row, with its unit.
-  var title: String {
-    switch unit {
-    case "requests/s": "requests per second"
-    case "bytes": figure
-    default: "\(figure), \(unit)"
-    }
+  /// - Parameter unit: The unit of the figure.
+  func text(_ unit: String) -> String {
+    let number = isOfRatio ? "\(decimal(limit, 2)) ×" : grouped(limit) + (unit.isEmpty ? "" : " \(unit)")
+    return (isLeast ? "≥ " : "≤ ") + number
   }
 }

@@ -39,7 +39,7 @@ struct LatencyReport: Codable, Equatable, Sendable {
   }
 
   /// The percentile curve on an axis on which each nine takes the same space.
-  var plotPoints: [(x: Double, y: Double)] { curve.map { (100 / (100 - $0.percentile), $0.microseconds) } }
+  var plotPoints: [[Double]] { curve.map { [rounded(100 / (100 - $0.percentile)), $0.microseconds] } }
 
   /// The percentiles in the columns of a table.
   static let columns = ["p50", "p90", "p99", "p99.9", "p99.99", "max"]

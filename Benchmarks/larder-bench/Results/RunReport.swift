@@ -16,7 +16,7 @@ struct RunReport: Codable, Sendable {
   var server: ServerReport?
   var generator: GeneratorReport
   private var warnings: [String]
-  var figures: [MeasuredFigure]
+  var figures: Figures
 
   struct Settings: Codable, Sendable {
     private var connections: Int
@@ -152,23 +152,20 @@ extension RunReport {
     }
     generator = GeneratorReport(outcome)
     warnings = outcome.warnings(plan)
-    figures = []
-    figures = makeFigures(plan)
+    figures = Figures()
+    figures = Figures(makeFigures(plan))
   }
 
   private func makeFigures(_ plan: LoadPlan) -> [MeasuredFigure] {
     let work = "\(workload), pipeline \(plan.pipeline)" + (plan.rate.map { ", \(Int($0))/s" } ?? "")
     let name = plan.protocolName.rawValue
-    func figure(_ figure: String, _ unit: String, _ value: Double, lower: Bool = true) -> MeasuredFigure {
-      MeasuredFigure(work, figure, of: name, unit: unit, isBetterLower: lower, [value])
-    }
-    var figures = [
-      figure("throughput", "requests/s", requestsPerSecond, lower: false),
-      figure("p50 latency", "µs", latencyMicroseconds.p50),
-      figure("p99 latency", "µs", latencyMicroseconds.p99),
+    let values: [(Quantity, Double?)] = [
+      (.throughput, requestsPerSecond), (.p50, latencyMicroseconds.p50), (.p99, latencyMicroseconds.p99),
+      (.cpu, server?.cpuMicrosecondsPerRequest),
     ]
-    if let server { figures.append(figure("server CPU a request", "µs", server.cpuMicrosecondsPerRequest)) }
-    return figures
+    return values.compactMap { quantity, value in
+      value.map { MeasuredFigure(work, quantity, of: name, [$0]) }
+    }
   }
 }
 
