@@ -38,7 +38,7 @@ import Testing
   @Test func `Servers restart with their data`() throws {
     let report = try measure([.restart])
     for work in [DurableWork.restart, .restartKilled] {
-      let time = try #require(report.figures.find(work.name, DurableBench.firstGet))
+      let time = try #require(report.figures.find(work.name, .firstGet))
       #expect(time.lowest > 0.000_5 && time.highest < 60)
     }
   }

@@ -58,7 +58,7 @@ struct DocumentsSection: Sendable {
     - Validate and extract: \(grouped(Double(DocumentsBench.orders))) different orders of a web shop, with nested \
     objects and arrays, all kinds of values, a few escapes and characters beyond ASCII, and no white space. \
     JSONDecoder decodes three of their fields, JSONSerialization all. SQLite validates with `json_valid`.
-    - Extract: `\(DocumentOrder.selector)`, all of which exist, so that no condition ends the evaluation early. SQLite \
+    - Extract: `\(DocumentOrder.selector)`, whose fields all exist, so no condition ends the evaluation early. SQLite \
     extracts the three values with `json_extract`.
     - Evaluate: `\(DocumentsBench.ageAndPet)` over \(grouped(Double(DocumentsBench.persons))) documents such as \
     `{"name":"mike","age":34,"docNumber":0,"pet":"cat"}`. SQLite counts those for which `json_extract` says the same.

@@ -12,7 +12,6 @@ struct DurableBench {
   static let barePreallocated = "write and fdatasync, preallocated"
   static let compactions = Quantity("compactions in a turn", "compactions")
   static let compactedBytes = Quantity("bytes compacted a second", "bytes/s")
-  static let firstGet = Quantity("time until the first get", "s")
   static let writtenBytes = Quantity("bytes written a byte put", "")
   static let writtenBytesObserved = Quantity("bytes written a byte put, as the system counts", "")
   static let garbage = Quantity("garbage in the log", "part")
@@ -256,7 +255,7 @@ extension DurableBench {
         servers[index] = server
         return time
       }
-      for (name, times) in zip(names, turns[0]) { report.figures.add(work.name, Self.firstGet, of: name, times) }
+      for (name, times) in zip(names, turns[0]) { report.figures.add(work.name, .firstGet, of: name, times) }
     }
   }
 

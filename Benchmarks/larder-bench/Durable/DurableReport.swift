@@ -61,8 +61,8 @@ extension DurableBench {
       row(.get, .cpu, against: Contender.memoryStore, .atMost(1.1)),
       row(.getPipelined, .cpu, against: Contender.memoryStore, .atMost(1.1)),
       compacting,
-      row(.restart, Self.firstGet, against: redis, .atMost(figure: 0.35)),
-      row(.restartKilled, Self.firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.restart, .firstGet, against: redis, .atMost(figure: 0.35)),
+      row(.restartKilled, .firstGet, against: redis, .atMost(figure: 0.35)),
       row(.garbage, Self.writtenBytes, .atMost(figure: 2.5)),
       row(.garbage, Self.writtenBytesObserved),
       row(.clients(1), .throughput, of: Contender.directoryStore),
@@ -113,7 +113,7 @@ extension DurableBench {
           + "time that it is written to the disk."
       )
     }
-    if figure(.restart, Self.firstGet) != nil {
+    if figure(.restart, .firstGet) != nil {
       lines.append(
         "- Restart: from the start of the process to the reply to a get, with \(grouped(Double(plan.keysOfRestart))) "
           + "keys, all processors, and the files in the page cache. One percent of the keys was written just before the stop."
