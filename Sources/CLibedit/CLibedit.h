@@ -1,6 +1,9 @@
 // Libedit, and wrappers of its variadic functions, which Swift can't call.
 #pragma once
 
+#if !__has_include(<histedit.h>)
+#error "Libedit is missing: sudo apt-get install libedit-dev libsystemd-dev libyaml-dev libsqlite3-dev pkg-config"
+#endif
 #include <histedit.h>
 #include <stdio.h>
 

@@ -1,5 +1,8 @@
 // libsystemd, found by pkg-config.
 #pragma once
 
+#if !__has_include(<systemd/sd-daemon.h>)
+#error "libsystemd is missing: sudo apt-get install libedit-dev libsystemd-dev libyaml-dev libsqlite3-dev pkg-config"
+#endif
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>

@@ -35,27 +35,31 @@ public struct KeyList: Sendable {
   public let count: Int
   /// The number of keys that were not read.
   public var remaining: Int
-  @usableFromInline var offset: Int
+  /// The offset of the next key.
+  @usableFromInline var position: Int
+
+  /// The offset of the next key.
+  @inlinable public var offset: Int { position }
 
   @inlinable
   public init?(_ body: RawSpan) {
     guard let count = body.integer(at: 0, as: UInt32.self) else { return nil }
     self.count = Int(count)
     remaining = Int(count)
-    offset = 4
+    position = 4
   }
 
   /// Returns whether all keys were read and nothing follows them.
-  @inlinable public func isComplete(_ body: RawSpan) -> Bool { remaining == 0 && offset == body.byteCount }
+  @inlinable public func isComplete(_ body: RawSpan) -> Bool { remaining == 0 && position == body.byteCount }
 
   /// Returns the range of the next key, or nil at the end of the list or if it is malformed; check `isComplete`.
   @inlinable
   public mutating func next(_ body: RawSpan) -> Range<Int>? {
-    guard remaining > 0, let size = body.integer(at: offset, as: UInt16.self) else { return nil }
-    let start = offset &+ 2
+    guard remaining > 0, let size = body.integer(at: position, as: UInt16.self) else { return nil }
+    let start = position &+ 2
     let end = start &+ Int(size)
     guard end <= body.byteCount else { return nil }
-    offset = end
+    position = end
     remaining &-= 1
     return unsafe Range(uncheckedBounds: (start, end))
   }

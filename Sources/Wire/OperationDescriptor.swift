@@ -34,19 +34,14 @@ public struct OperationDescriptor: Sendable {
   public let isRead: Bool
   /// Whether a request takes little time for its size and that of its reply.
   public let isShort: Bool
-  /// Whether a request on entries reports which commit its reply reveals. The reply to any other reveals the newest one.
-  public let reportsShownRevision: Bool
-
   fileprivate init(
-    _ target: Target, _ right: Right, feature: UInt32 = 0, isRead: Bool = false, isShort: Bool = false,
-    reportsShownRevision: Bool? = nil
+    _ target: Target, _ right: Right, feature: UInt32 = 0, isRead: Bool = false, isShort: Bool = false
   ) {
     self.target = target
     self.right = right
     self.feature = feature
     self.isRead = isRead
     self.isShort = isShort
-    self.reportsShownRevision = reportsShownRevision ?? (isRead && target == .entries)
   }
 
   /// Whether a request names the store by its handle.
@@ -91,8 +86,7 @@ extension Operation {
     case .find: OperationDescriptor(.documents, .read, feature: Features.documents, isRead: true)
     case .aggregate: OperationDescriptor(.documents, .read, feature: Features.documents, isRead: true)
     case .changeMatching: OperationDescriptor(.documents, .write, feature: Features.documents)
-    case .apply:
-      OperationDescriptor(.entries, .write, feature: Features.documents, reportsShownRevision: true)
+    case .apply: OperationDescriptor(.entries, .write, feature: Features.documents)
     case .uploadBegin: OperationDescriptor(.store, .write, feature: Features.uploads, isRead: true)
     case .uploadPart: OperationDescriptor(.connection, .nothing, feature: Features.uploads, isRead: true)
     case .uploadPut: OperationDescriptor(.entries, .write, feature: Features.uploads)

@@ -72,6 +72,16 @@ public struct WriteRecord: Equatable, Sendable {
   /// The offset after the record, where the next one begins.
   @inlinable public var end: Int { value.upperBound }
 
+  /// A write without a condition, of which key and value are ranges of some span.
+  public init(kind: ValueKind, expiry: UInt64 = 0, key: Range<Int>, value: Range<Int>) {
+    self.kind = kind
+    flags = expiry == 0 ? 0 : RecordFlags.expiry
+    self.expiry = expiry
+    revision = 0
+    self.key = key
+    self.value = value
+  }
+
   /// Decodes the record at `offset`, or returns nil if it is malformed.
   @inlinable
   public init?(_ body: RawSpan, at offset: Int) {

@@ -16,6 +16,11 @@ public struct ScanRequest: Equatable, Sendable {
   public var isReverse: Bool { flags & Self.reverse != 0 }
   public var isKeysOnly: Bool { flags & Self.keysOnly != 0 }
 
+  /// A request for all entries with a prefix, which is a range of some span.
+  public init(prefix: Range<Int>) {
+    (flags, limit, offset, self.prefix, cursor) = (0, .max, 0, prefix, nil)
+  }
+
   /// Decodes the body of a request, or returns nil if it is malformed.
   /// - Parameter operation: `page` or `all`.
   public init?(_ body: RawSpan, of operation: Operation) {

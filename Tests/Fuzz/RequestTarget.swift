@@ -28,7 +28,8 @@ private struct Exchange: ~Copyable {
   private let server: ServerState
   private let right: Right
   private var connection: Connection
-  private var processor: RequestProcessor
+  private var executor: Executor
+  private let session = NativeSession()
   private var output = ReplyBuffer()
 
   /// The number of the upload that requests can name: that of the golden vectors.
@@ -52,18 +53,21 @@ private struct Exchange: ~Copyable {
     limits.findTime = .seconds(3_600)
     server = ServerState(limits: limits, workerCount: 1)
     server.accessControl.change(Self.policy)
-    processor = RequestProcessor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
-    processor.beginWakeup(now: 1_000)
+    executor = Executor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
+    executor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
+    let sharer = Sharer(.anonymous, connection: 1)
     connection = Connection(
-      Descriptor(owning: -1), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
-      now: 1_000)
+      Descriptor(owning: -1), token: ConnectionToken(0), session, listener: 0,
+      server.registry.add(.unknown, now: 1_000), sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
     // Its figures depend on time and chance, so they are not reported.
     server.registry.remove(connection.figures)
     connection.phase = .open
     connection.grants = Grants(onAll: right)
     connection.credit = 1_000
-    connection.uploads = [ValueUpload(server.buffers, number: Self.uploadNumber, now: 1_000)]
+    connection.uploads = Uploads([
+      ValueUpload(server.buffers, for: sharer, number: Self.uploadNumber, now: 1_000) {}
+    ])
     for (index, name) in ["a", "b"].enumerated() {
       guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),
         connection.stores.open(store, permitting: right, limit: 3) == UInt16(index + 1)
@@ -99,15 +103,15 @@ private struct Exchange: ~Copyable {
         }
         let before = bytes.count
         var consumed = 0
-        let prefetchEnd = unsafe processor.prefetch(bytes.span.bytes, of: connection)
-        processor.prefetchRecords()
-        unsafe consumed = processor.process(
-          bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, into: &output)
-        processor.unlockStore()
-        while connection.isPaused {
+        let prefetchEnd = unsafe session.prefetch(bytes.span.bytes, of: &connection, on: &executor)
+        executor.prefetchRecords()
+        unsafe consumed = session.process(
+          bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, on: &executor, into: &output)
+        executor.unlockStore()
+        while connection.waits.isPaused {
           // Another thread changes the stores.
-          if Self.mailbox.read().endedPauses.contains(where: { connection.isPaused(as: $0) }) {
-            processor.endPause(of: &connection, isOverdue: false, into: &output)
+          if Self.mailbox.read().endedPauses.contains(where: { connection.waits.isPaused(as: $0) }) {
+            session.endPause(of: &connection, isOverdue: false, on: &executor, into: &output)
           } else {
             sched_yield()
           }
@@ -177,7 +181,7 @@ private struct Exchange: ~Copyable {
     for index in connection.streams.indices.reversed() {
       guard let job = connection.streams[index].runningJob else { continue }
       while case .needsTurn = job.takeTurn(&batch) {}
-      processor.beginReply(to: job, of: &connection, into: &output)
+      session.beginReply(to: job, of: &connection, on: &executor, into: &output)
     }
     return takeOutput()
   }
@@ -187,7 +191,7 @@ private struct Exchange: ~Copyable {
     for index in connection.streams.indices.reversed() {
       connection.streams[index].addCredit(ReplyStream.maxCredit)
       while connection.streams[index].isReady,
-        case .unfinished = processor.continueStream(&connection.streams[index], into: &output)
+        case .unfinished = session.continueStream(&connection.streams[index], on: &executor, into: &output)
       {}
       connection.endStream(at: index)
       replies += takeOutput()
@@ -217,7 +221,7 @@ private struct Exchange: ~Copyable {
   /// Whether a body is the number of an upload that has begun, which is random.
   private func isUploadNumber(_ body: [UInt8]) -> Bool {
     guard body.count == 8, let number = body.span.bytes.integer(at: 0, as: UInt64.self) else { return false }
-    return number != Self.uploadNumber && connection.uploads.contains { $0.number == number }
+    return number != Self.uploadNumber && connection.uploads[number] != nil
   }
 
   private static let firstFigures = ["uptime_milliseconds", "entries"]

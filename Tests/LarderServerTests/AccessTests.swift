@@ -300,27 +300,31 @@ struct PausedRefusalTests {
     let server = ServerState(limits: ServerLimits(), workerCount: 1)
     server.accessControl.change(try AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]))
     let mailbox = try Mailbox()
-    var processor = RequestProcessor(server: server, metrics: server.workers[0], mailbox: mailbox)
-    processor.beginWakeup(now: 1_000)
+    var executor = Executor(server: server, metrics: server.workers[0], mailbox: mailbox)
+    executor.beginWakeup(now: 1_000)
+    let session = NativeSession()
     var ends: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { close(ends[1]) }
     let sharer = Sharer(.anonymous, connection: 1)
     var connection = Connection(
-      Descriptor(owning: ends[0]), token: ConnectionToken(0), listener: 0, server.registry.add(.unknown, now: 1_000),
+      Descriptor(owning: ends[0]), token: ConnectionToken(0), session, listener: 0,
+      server.registry.add(.unknown, now: 1_000),
       sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
     connection.phase = .open
     var replies = ReplyBuffer()
     let requests = Request.create("new", id: 7) + Request.create("newer", id: 8)
-    var consumed = unsafe processor.process(requests.span.bytes, of: &connection, into: &replies)
-    let (isPaused, isSilent) = (connection.isPaused, replies.isEmpty)
+    var consumed = unsafe session.process(
+      requests.span.bytes, of: &connection, prefetchEnd: 0, on: &executor, into: &replies)
+    let (isPaused, isSilent) = (connection.waits.isPaused, replies.isEmpty)
     #expect(consumed == 0 && isPaused && isSilent)
-    while connection.isPaused {
-      for pause in mailbox.read().endedPauses where connection.isPaused(as: pause) {
-        processor.endPause(of: &connection, isOverdue: false, into: &replies)
+    while connection.waits.isPaused {
+      for pause in mailbox.read().endedPauses where connection.waits.isPaused(as: pause) {
+        session.endPause(of: &connection, isOverdue: false, on: &executor, into: &replies)
       }
     }
-    consumed = unsafe processor.process(requests.span.bytes, of: &connection, into: &replies)
+    consumed = unsafe session.process(
+      requests.span.bytes, of: &connection, prefetchEnd: 0, on: &executor, into: &replies)
     #expect(consumed == requests.count)
     let text = String(decoding: replies.bytes.toArray(), as: UTF8.self)
     let name = userName(ofID: getuid()).map { "user \($0) (uid \(getuid()))" } ?? "uid \(getuid())"

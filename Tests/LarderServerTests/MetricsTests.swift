@@ -101,7 +101,7 @@ extension ServerTests {
 }
 
 /// A blocking connection that sends and receives text.
-private final class HTTPClient {
+final class HTTPClient {
   private let socket: Descriptor
 
   init(_ address: Address) throws {

@@ -27,16 +27,19 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
+  ///   - spoken: The protocol that clients speak.
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
     logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil,
-    rules: [AccessRule] = [], limits: (inout ServerLimits) -> Void = { _ in },
+    rules: [AccessRule] = [], speaking spoken: ListenerProtocol = .native,
+    limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
     folder = try TemporaryFolder()
     var configuration = ServerConfiguration(
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
+    configuration.protocols = [configuration.addresses[0]: spoken]
     configuration.workers = workers
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }

@@ -9,6 +9,8 @@ import Wire
 struct Connection: ~Copyable {
   let descriptor: Descriptor
   let token: ConnectionToken
+  /// What serves its requests.
+  let session: any Session
   /// The number of the listener that accepted it.
   let listener: Int
   let figures: ConnectionFigures
@@ -20,11 +22,9 @@ struct Connection: ~Copyable {
   var grants = Grants()
   var stores = OpenStores()
   var streams: [ReplyStream] = []
-  var uploads: [ValueUpload] = []
+  var uploads = Uploads()
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
-  /// Whether its next request, in the input, must be executed again: see `RequestResult.isDeferred`.
-  var isDeferred = false
   /// Whether it has ever had a watch.
   var hasWatched = false
 
@@ -40,23 +40,10 @@ struct Connection: ~Copyable {
   /// Whether its worker checks it when commits have become durable.
   private var isAwaitingDurability = false
 
-  /// Whether its next request waits: for the end of a pause, or of a change.
-  private(set) var mustWait = false
-  /// Whether its next request waits until a job has changed entries. Unlike a pause, it is read meanwhile, and its reply
-  /// streams go on.
-  private(set) var isAwaitingChange = false
-  /// Whether nothing more is read before the change, because enough input waits.
+  /// What its next request waits for.
+  var waits = Waits()
+  /// Whether nothing more is read before the stream has ended that the next request waits for, because enough input waits.
   private var isInputFull = false
-  /// What it waits for before any more of its requests are executed; nil if it need not wait.
-  private var pause: Pause?
-  /// The number of pauses so far.
-  private var pauseCount: UInt32 = 0
-  /// When the pause takes too long, in milliseconds; nil if it may take any time.
-  private(set) var pauseDeadline: UInt64?
-  /// The job that has executed its next request, whose reply has yet to be made; nil if there is none.
-  var endedWrite: WriteJob?
-  /// How many times its next request has waited for space.
-  var spaceWaitCount = 0
 
   /// What the poll reports for it.
   private var interest = Connection.initialInterest
@@ -88,15 +75,16 @@ struct Connection: ~Copyable {
   }
 
   init(
-    _ descriptor: consuming Descriptor, token: ConnectionToken, listener: Int, _ figures: ConnectionFigures,
-    _ sharer: Sharer, input memory: consuming InputMemory, now: UInt64
+    _ descriptor: consuming Descriptor, token: ConnectionToken, _ session: any Session, listener: Int,
+    _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory, now: UInt64
   ) {
     self.descriptor = descriptor
     self.token = token
+    self.session = session
     self.listener = listener
     self.figures = figures
     self.sharer = sharer
-    input = ConnectionInput(memory)
+    input = ConnectionInput(memory, session)
     opened = now
     lastRead = now
     frameBegan = now
@@ -104,6 +92,13 @@ struct Connection: ~Copyable {
   }
 
   // MARK: State
+
+  /// Begins to serve a client that need not introduce itself.
+  mutating func admit(_ grants: Grants) {
+    self.grants = grants
+    credit = ReplyStream.maxCredit
+    phase = .open
+  }
 
   /// Whether its requests are executed.
   var executes: Bool {
@@ -116,32 +111,38 @@ struct Connection: ~Copyable {
   /// Whether its socket is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open: outbox.isEmpty && !isBlockedByHeldReplies && !isDeferred && !isPaused && !isInputFull
+    case .greeting, .open:
+      outbox.isEmpty && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
     case .inputEnded, .closing, .closed: false
     case .lingering: true
     }
   }
 
   /// Whether something can be sent as soon as the socket accepts it.
-  private var sends: Bool { !outbox.isEmpty || (!isPaused && streams.contains { $0.isReady }) }
+  private var sends: Bool { !outbox.isEmpty || (!waits.isPaused && streams.contains { $0.isReady }) }
 
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
   /// to do. Inlined, because a call copies the connection.
   @inline(__always)
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && uploads.isEmpty && !mayHaveInput
-      && !isDeferred && !isPaused && interest == Self.initialInterest
+      && !waits.isDeferred && !waits.isPaused && interest == Self.initialInterest
   }
 
   /// Whether credit can arrive, if the client sends it.
-  var acceptsCredit: Bool { !isPaused && !isInputFull }
+  var acceptsCredit: Bool { !waits.isPaused && !isInputFull }
 
   /// Whether its next request was deferred, and can be executed again at any time.
-  var mustRetry: Bool { isDeferred && executes && outbox.isEmpty }
+  var mustRetry: Bool { waits.isDeferred && executes && outbox.isEmpty }
 
   /// The size of the replies that wait for the client or for commits.
   @inline(__always)
   var waitingReplyBytes: Int { outbox.count + heldReplies.count }
+
+  /// The size of further replies, in bytes, at which it has enough waiting to be sent, and none of its requests is executed
+  /// any more.
+  @inline(__always)
+  func maxReplyBytes(_ limits: borrowing ServerLimits) -> Int { limits.maxOutputBytes - waitingReplyBytes }
 
   var hasWaitingReplies: Bool { !outbox.isEmpty || !heldReplies.isEmpty }
 
@@ -155,10 +156,10 @@ struct Connection: ~Copyable {
     }
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
     // It is not read.
-    if isPaused { return nil }
+    if waits.isPaused { return nil }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
-    case .open where !heldReplies.isEmpty || isDeferred || isAwaitingChange: return nil
+    case .open where !heldReplies.isEmpty || waits.isDeferred || waits.isAwaitingStream: return nil
     case .open where hasInput:
       let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
       let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
@@ -199,7 +200,7 @@ struct Connection: ~Copyable {
 
   /// Whether it is read into its worker's batch.
   @inline(__always)
-  var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering && !isAwaitingChange }
+  var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering && !waits.isAwaitingStream }
 
   /// Reads the socket into `room`.
   @unsafe @inline(__always)
@@ -311,7 +312,7 @@ struct Connection: ~Copyable {
 
   /// Whether replies must wait for commits, or for replies that do.
   @inline(__always)
-  func mustHold(_ replies: borrowing ReplyBuffer) -> Bool { !replies.requiredCommits.isEmpty || !heldReplies.isEmpty }
+  func mustHold(_ replies: borrowing ReplyBuffer) -> Bool { replies.hasGates || !heldReplies.isEmpty }
 
   /// Whether an earlier reply shows a commit that is not durable, or a stream is going to.
   func showsUndurableCommits(_ replies: borrowing ReplyBuffer) -> Bool {
@@ -327,9 +328,9 @@ struct Connection: ~Copyable {
     _ replies: inout ReplyBuffer, maxHeldBytes: Int, notifying waiter: any DurabilityWaiter
   ) -> Bool {
     heldReplies.hold(&replies)
-    for id in heldReplies.release(into: &replies, notifying: waiter) {
-      // A stream that has failed has no further frames.
-      endStream(id: id)
+    for tag in heldReplies.release(into: &replies, session, notifying: waiter) {
+      // A stream that has failed has no further parts.
+      endStream(tag: tag)
     }
     isBlockedByHeldReplies = heldReplies.count >= maxHeldBytes
     guard !heldReplies.isEmpty, !isAwaitingDurability else { return false }
@@ -345,60 +346,40 @@ struct Connection: ~Copyable {
 
   // MARK: Pauses
 
-  /// Whether it waits before any more of its requests are executed.
-  @inline(__always)
-  var isPaused: Bool { pause != nil }
-
-  /// The token of the pause that is begun next.
-  var nextPauseToken: PauseToken { PauseToken(connection: token, number: pauseCount &+ 1) }
-
-  /// The large write that it waits for; nil if there is none.
-  var pausedWrite: WriteJob? { if case .write(let job)? = pause { job } else { nil } }
-
-  /// Whether this pause has not ended.
-  func isPaused(as token: PauseToken) -> Bool { isPaused && pauseCount == token.number }
-
   /// Begins a pause.
-  /// - Parameter deadline: when it takes too long, in milliseconds.
+  /// - Parameter deadline: When it takes too long, in milliseconds.
+  /// - Returns: What must be posted to the worker's mailbox when the wait is over.
+  @discardableResult
   mutating func begin(_ pause: Pause, deadline: UInt64? = nil) -> PauseToken {
-    precondition(!isPaused, "a paused connection executes nothing")
     let token = nextPauseToken
-    pauseCount = token.number
-    self.pause = pause
-    mustWait = true
-    pauseDeadline = deadline
+    waits.begin(pause, deadline: deadline)
     return token
   }
 
+  /// The token of the pause that is begun next.
+  var nextPauseToken: PauseToken { waits.nextToken(of: token) }
+
   /// Ends the pause. The connection was not read meanwhile, so its timeouts begin now.
-  /// - Returns: what it has waited for; nil if it is not paused.
+  /// - Returns: What it has waited for; nil if it is not paused.
   mutating func endPause(now: UInt64) -> Pause? {
-    guard let pause = pause.take() else { return nil }
-    mustWait = isAwaitingChange
-    pauseDeadline = nil
+    guard let pause = waits.endPause() else { return nil }
     readingDidResume(now: now)
     for index in streams.indices { streams[index].restartTimeout(now: now) }
     return pause
   }
 
-  // MARK: Changes by jobs
+  // MARK: Waits for streams
 
-  /// The size of the input that is read before a change, in bytes: it may have credit for other streams, and the change
-  /// may be canceled.
+  /// The size of the input that is read while a request waits for a stream, in bytes: it may have credit for other
+  /// streams, and the stream may be canceled.
   private static let maxWaitingInputBytes = 256 << 10
 
-  /// Begins to wait until the job of the newest stream has changed entries.
-  mutating func awaitChange() {
-    isAwaitingChange = true
-    mustWait = true
-  }
-
-  /// Stops reading before the change if enough input waits, or if there is no memory for more.
+  /// Stops reading while a request waits for a stream if enough input waits, or if there is no memory for more.
   mutating func limitWaitingInput(hasMemory: Bool = true) {
-    if isAwaitingChange, !hasMemory || input.byteCount >= Self.maxWaitingInputBytes { isInputFull = true }
+    if waits.isAwaitingStream, !hasMemory || input.byteCount >= Self.maxWaitingInputBytes { isInputFull = true }
   }
 
-  /// Continues to read after a change. The time when the connection was not read is not the client's.
+  /// Continues to read after the end of a stream. The time when the connection was not read is not the client's.
   mutating func resumeReading(now: UInt64) {
     guard isInputFull else { return }
     isInputFull = false
@@ -408,34 +389,53 @@ struct Connection: ~Copyable {
 
   // MARK: Streams
 
+  /// The earliest time, in milliseconds, at which a stream ends for lack of credit; nil if none lacks it. Watches don't
+  /// end.
+  func creditDeadline(_ limits: borrowing ServerLimits) -> UInt64? {
+    var earliest: UInt64?
+    for stream in streams where stream.credit <= 0 && !stream.isWatch {
+      earliest = min(earliest ?? .max, stream.lastSent + limits.streamTimeout.wholeMilliseconds)
+    }
+    return earliest
+  }
+
+  /// Gives its new jobs to the runner. Call it without a store's lock, because it may wake a thread.
+  func startJobs(on runner: JobRunner) {
+    for stream in streams { stream.runningJob?.start(on: runner) }
+  }
+
+  /// Opens a stream.
+  mutating func open(_ stream: ReplyStream) {
+    streams.append(stream)
+    guard stream.isAwaited else { return }
+    waits.awaitStream()
+  }
+
+  /// Whether it has a stream with a tag.
+  func hasStream(_ tag: UInt32) -> Bool { streams.contains { $0.tag == tag } }
+
+  /// The number of its jobs that have not ended.
+  var runningJobCount: Int { streams.count { $0.runningJob != nil } }
+
   /// Ends a stream.
-  /// - Returns: its id.
+  /// - Returns: its tag.
   @discardableResult
   mutating func endStream(at index: Int) -> UInt32 {
     let stream = streams.remove(at: index)
     stream.end()
-    if isAwaitingChange, !streams.contains(where: { $0.changesEntries }) { endChange() }
-    return stream.id
+    if waits.isAwaitingStream, !streams.contains(where: \.isAwaited) { waits.streamDidEnd() }
+    return stream.tag
   }
 
-  /// Ends the stream with an id, if there is one.
-  /// - Returns: whether there was one.
-  @discardableResult
-  mutating func endStream(id: UInt32) -> Bool {
-    guard let index = streams.firstIndex(where: { $0.id == id }) else { return false }
-    endStream(at: index)
-    return true
+  /// Ends the stream with a tag, if there is one.
+  mutating func endStream(tag: UInt32) {
+    if let index = streams.firstIndex(where: { $0.tag == tag }) { endStream(at: index) }
   }
 
   mutating func endAllStreams() {
     for stream in streams { stream.end() }
     streams = []
-    endChange()
-  }
-
-  private mutating func endChange() {
-    isAwaitingChange = false
-    mustWait = isPaused
+    waits.streamDidEnd()
   }
 
   /// Makes watches look for changes again.

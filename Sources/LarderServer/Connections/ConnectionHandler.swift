@@ -3,7 +3,7 @@ import Platform
 import Storage
 import Wire
 
-/// Serves one worker's connections, one at a time: reads them, passes their requests to the `RequestProcessor`, sends
+/// Serves one worker's connections, one at a time: reads them, passes their requests to their sessions, sends
 /// the replies, and ends the connections.
 ///
 /// In the common case, a connection takes one read and one write per wakeup. What does not fit is kept in the
@@ -15,7 +15,7 @@ struct ConnectionHandler: ~Copyable {
   private let server: ServerState
   private let poll: Poll
   private let mailbox: Mailbox
-  private var processor: RequestProcessor
+  private var executor: Executor
   private var buffers: BufferAccounting
   private var watchers: WatcherTable
   private var sweepTimer = SweepTimer()
@@ -43,13 +43,13 @@ struct ConnectionHandler: ~Copyable {
     self.server = server
     self.mailbox = mailbox
     self.poll = poll
-    processor = RequestProcessor(server: server, metrics: metrics, mailbox: mailbox)
+    executor = Executor(server: server, metrics: metrics, mailbox: mailbox)
     buffers = BufferAccounting(server.buffers)
     watchers = WatcherTable(mailbox)
     slowThreshold = server.limits.slowThreshold.wholeMilliseconds * 1_000_000
   }
 
-  private var now: UInt64 { @inline(__always) get { processor.now } }
+  private var now: UInt64 { @inline(__always) get { executor.now } }
 
   // MARK: Wakeups
 
@@ -60,18 +60,18 @@ struct ConnectionHandler: ~Copyable {
   @inline(__always)
   mutating func beginWakeup() {
     wakeupStart = monotonicNanoseconds()
-    processor.beginWakeup(now: wakeupStart / 1_000_000)
+    executor.beginWakeup(now: wakeupStart / 1_000_000)
   }
 
   @inline(__always)
-  mutating func endWakeup() { processor.endWakeup(start: wakeupStart, slowThreshold: slowThreshold) }
+  mutating func endWakeup() { executor.endWakeup(start: wakeupStart, slowThreshold: slowThreshold) }
 
   // MARK: Beginning and end
 
   /// Begins to serve a client that has connected.
   /// - Returns: nil if the system has no memory to poll it. The client sees its connection end, and tries again later.
   mutating func open(
-    _ socket: consuming Descriptor, token: ConnectionToken, listener: Int
+    _ socket: consuming Descriptor, token: ConnectionToken, from listener: Int, _ session: any Session
   ) -> Connection? {
     do throws(SystemError) {
       try poll.add(socket.number, Connection.initialInterest, token: token.number)
@@ -81,16 +81,19 @@ struct ConnectionHandler: ~Copyable {
     }
     let peer = Socket.peer(of: socket)
     let figures = server.registry.add(peer, now: now)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.helloTimeout.wholeMilliseconds)
+    sweepTimer.schedule(noLaterThan: now + executor.limits.helloTimeout.wholeMilliseconds)
     let sharer = Sharer(peer, connection: figures.number)
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
-    return Connection(socket, token: token, listener: listener, figures, sharer, input: memory, now: now)
+    var connection = Connection(
+      socket, token: token, session, listener: listener, figures, sharer, input: memory, now: now)
+    if !session.hasGreeting { connection.admit(server.accessControl.grants(for: connection)) }
+    return connection
   }
 
   /// Releases everything that a closed connection holds outside of itself.
   mutating func finish(_ connection: inout Connection) {
     connection.endAllStreams()
-    connection.pausedWrite?.cancel()
+    connection.waits.pausedWrite?.cancel()
     connection.input.removeAll()
     if connection.hasWatched { watchers.remove(connection.token) }
     server.registry.remove(connection.figures)
@@ -133,7 +136,7 @@ struct ConnectionHandler: ~Copyable {
       endInput(of: &connection, transfer, &spare)
       return false
     }
-    processor.countReceived(count)
+    executor.countReceived(count)
     batch.add(connection.token, byteCount: count)
     return true
   }
@@ -150,7 +153,7 @@ struct ConnectionHandler: ~Copyable {
     guard readIntoBatch(&connection, &batch, &spare) else { return false }
     let index = batch.count - 1
     execute(index, of: &batch, &connection)
-    processor.unlockStore()
+    executor.unlockStore()
     settle(&connection, &batch[index].replies)
     batch.removeLast()
     return true
@@ -173,18 +176,18 @@ struct ConnectionHandler: ~Copyable {
       endInput(of: &connection, transfer, &spare)
       return false
     }
-    processor.countReceived(count)
+    executor.countReceived(count)
     connection.limitWaitingInput()
-    if !connection.mustWait { executeInput(of: &connection, &spare) }
+    if !connection.waits.mustWait { executeInput(of: &connection, &spare) }
     settle(&connection, &spare)
     return true
   }
 
-  /// Stops reading, without memory for more, from a connection whose input waits for a change; ends any other.
+  /// Stops reading, without memory for more, from a connection whose input waits for a stream; ends any other.
   private mutating func refuseMoreInput(
     of connection: inout Connection, _ reason: String, _ replies: inout ReplyBuffer
   ) {
-    if connection.isAwaitingChange {
+    if connection.waits.isAwaitingStream {
       connection.limitWaitingInput(hasMemory: false)
       connection.updateInterest(in: poll)
     } else {
@@ -197,7 +200,7 @@ struct ConnectionHandler: ~Copyable {
   private mutating func refuseInput(
     of connection: inout Connection, _ reason: String, _ replies: inout ReplyBuffer
   ) {
-    processor.endConnection(&connection, .tooManyRequests, "\(reason); try again later", into: &replies)
+    end(&connection, .tooManyRequests, "\(reason); try again later", &replies)
     connection.input.removeAll()
     connection.inputWasLeft()
   }
@@ -209,8 +212,8 @@ struct ConnectionHandler: ~Copyable {
     switch transfer {
     case .moved:
       connection.phase = .inputEnded
-      // What waits for a change is still executed.
-      if !connection.isAwaitingChange { connection.input.removeAll() }
+      // What waits for a stream is still executed.
+      if !connection.waits.isAwaitingStream { connection.input.removeAll() }
       settle(&connection, &spare)
     case .wouldBlock: break
     case .failed(let error) where error.isOutOfMemory:
@@ -225,37 +228,39 @@ struct ConnectionHandler: ~Copyable {
   /// Prefetches the index for a connection's requests.
   @inline(__always)
   mutating func prefetch(_ index: Int, of batch: inout ReadBatch, _ connection: inout Connection) {
-    batch[index].prefetchEnd = unsafe processor.prefetch(RawSpan(_unsafeBytes: batch.bytes(index)), of: &connection)
+    let bytes = unsafe RawSpan(_unsafeBytes: batch.bytes(index))
+    batch[index].prefetchEnd = connection.session.prefetch(bytes, of: &connection, on: &executor)
   }
 
   /// Whether no more requests can be looked at before `prefetchRecords`.
   @inline(__always)
-  var hasPrefetchedEnough: Bool { processor.prefetcher.isFull }
+  var hasPrefetchedEnough: Bool { executor.hasPrefetchedEnough }
 
   @inline(__always)
-  mutating func prefetchRecords() { processor.prefetchRecords() }
+  mutating func prefetchRecords() { executor.prefetchRecords() }
 
   /// Executes what a connection sent. Its replies wait in the batch, and a store may stay locked.
   @inline(__always)
   mutating func execute(_ index: Int, of batch: inout ReadBatch, _ connection: inout Connection) {
     let bytes = unsafe RawSpan(_unsafeBytes: batch.bytes(index))
     let prefetchEnd = batch[index].prefetchEnd
-    let consumed = processor.process(bytes, of: &connection, prefetchEnd: prefetchEnd, into: &batch[index].replies)
+    let consumed = connection.session.process(
+      bytes, of: &connection, prefetchEnd: prefetchEnd, on: &executor, into: &batch[index].replies)
     if consumed < bytes.byteCount {
       keep(bytes.extracting(consumed..<bytes.byteCount), for: &connection, &batch[index].replies)
     }
   }
 
   @inline(__always)
-  mutating func unlockStore() { processor.unlockStore() }
+  mutating func unlockStore() { executor.unlockStore() }
 
   /// Wakes the commit threads that have something to write.
   @inline(__always)
-  mutating func wakeCommitWriters() { processor.wakeCommitWriters() }
+  mutating func wakeCommitWriters() { executor.wakeCommitWriters() }
 
   /// Notes that time has passed since the wakeup began.
   @inline(__always)
-  mutating func timeHasPassed() { processor.timeHasPassed() }
+  mutating func timeHasPassed() { executor.timeHasPassed() }
 
   /// Keeps input that was not consumed.
   private mutating func keep(_ rest: RawSpan, for connection: inout Connection, _ replies: inout ReplyBuffer) {
@@ -268,11 +273,12 @@ struct ConnectionHandler: ~Copyable {
 
   /// Before the hello, no frame is large. Behind a change, frames are kept together, because some need not wait.
   private func maxLargeFrameSize(of connection: borrowing Connection) -> Int {
-    connection.phase == .open && !connection.isAwaitingChange ? processor.limits.maxFrameBytes : 0
+    connection.phase == .open && !connection.waits.isAwaitingStream
+      ? connection.session.maxRequestSize(executor.limits, isGreeting: false) : 0
   }
 
   private mutating func scheduleFrameTimeout() {
-    let limit = min(processor.limits.frameTimeout, processor.limits.frameTime)
+    let limit = min(executor.limits.frameTimeout, executor.limits.frameTime)
     sweepTimer.schedule(noLaterThan: now + limit.wholeMilliseconds)
   }
 
@@ -281,8 +287,9 @@ struct ConnectionHandler: ~Copyable {
     connection.resumeReading(now: now)
     // Executing requests doesn't change the input, and keeps its memory if a store shares it.
     let bytes = unsafe RawSpan(_unsafeBytes: connection.input.bytes)
-    let consumed = processor.process(bytes, of: &connection, into: &replies)
-    processor.unlockStore()
+    let consumed = connection.session.process(
+      bytes, of: &connection, prefetchEnd: 0, on: &executor, into: &replies)
+    executor.unlockStore()
     switch connection.input.remove(consumed, maxFrameSize: maxLargeFrameSize(of: connection)) {
     case .nothing: break
     case .sameFrame: scheduleFrameTimeout()
@@ -292,7 +299,10 @@ struct ConnectionHandler: ~Copyable {
     case .refusedFrame(let shortage): refuseInput(of: &connection, shortage.reason, &replies)
     }
     connection.limitWaitingInput()
-    if connection.phase == .inputEnded, connection.input.isIncomplete(maxLength: processor.limits.maxFrameBytes) {
+    if connection.phase == .inputEnded,
+      connection.input.isIncomplete(
+        maxFrameSize: connection.session.maxRequestSize(executor.limits, isGreeting: false))
+    {
       // The rest of the frame never comes.
       connection.input.removeAll()
     }
@@ -307,17 +317,19 @@ struct ConnectionHandler: ~Copyable {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection)
       // If the output was full and has drained, the input may have whole frames.
-      guard connection.outbox.isEmpty, connection.executes, !connection.mustWait, connection.hasInput else { break }
+      guard connection.outbox.isEmpty, connection.executes, !connection.waits.mustWait, connection.hasInput else {
+        break
+      }
       executeInput(of: &connection, &replies)
-      // The frames behind a change may cancel it.
-      if replies.isEmpty, !connection.isAwaitingChange { break }
+      // What follows in the input may cancel the stream that it waits for.
+      if replies.isEmpty, !connection.waits.isAwaitingStream { break }
     }
     if connection.isQuiet, drainDeadline == nil { return }
     // If replies are in the way, sending them continues the requests.
     if connection.mustRetry, !deferred.contains(connection.token) { deferred.append(connection.token) }
-    if let deadline = connection.pauseDeadline { sweepTimer.schedule(noLaterThan: deadline) }
-    if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
-    processor.startJobs(of: &connection)
+    if let deadline = connection.waits.pauseDeadline { sweepTimer.schedule(noLaterThan: deadline) }
+    if let deadline = connection.uploads.deadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
+    connection.startJobs(on: server.jobs)
     endIfDone(&connection, &replies)
     connection.updateInterest(in: poll)
   }
@@ -326,32 +338,35 @@ struct ConnectionHandler: ~Copyable {
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
-    guard !connection.streams.isEmpty, !connection.isPaused else { return }
-    if connection.isAwaitingChange { processor.executeControlFrames(of: &connection, into: &replies) }
-    processor.continueStreams(of: &connection, notifying: &watchers, into: &replies)
-    if connection.phase == .inputEnded { _ = processor.endStreamsWithoutCredit(of: &connection, into: &replies) }
-    if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
+    let session = connection.session
+    if connection.waits.isAwaitingStream { session.executeAhead(of: &connection, on: &executor, into: &replies) }
+    session.continueStreams(of: &connection, notifying: &watchers, on: &executor, into: &replies)
+    if connection.phase == .inputEnded { _ = endStreams(of: &connection, .lackOfCredit, &replies) }
+    if let deadline = connection.creditDeadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
   private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
-    if connection.mustHold(replies),
-      connection.holdUntilDurable(&replies, maxHeldBytes: processor.limits.maxOutputBytes, notifying: mailbox)
+    if !connection.mustHold(replies) {
+      replies.removeGates()
+    } else if connection.holdUntilDurable(
+      &replies, maxHeldBytes: executor.limits.maxOutputBytes, notifying: mailbox)
     {
       awaitingDurability.append(connection.token)
     }
     guard !replies.isEmpty else { return }
     let (sent, queued) = connection.send(&replies, now: now)
-    processor.countSent(sent)
+    executor.countSent(sent)
     guard queued > 0 else { return }
     buffers.outboxDidChange(&connection, by: queued)
-    sweepTimer.schedule(noLaterThan: now + processor.limits.writeTimeout.wholeMilliseconds)
+    sweepTimer.schedule(noLaterThan: now + executor.limits.writeTimeout.wholeMilliseconds)
   }
 
   /// Sends the outbox, now that the socket accepts more, and then continues what had to wait for that.
   private mutating func flushOutbox(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
     if !connection.outbox.isEmpty {
       let sent = connection.flushOutbox(now: now)
-      processor.countSent(sent)
+      executor.countSent(sent)
       buffers.outboxDidChange(&connection, by: -sent)
       guard connection.outbox.isEmpty else { return connection.updateInterest(in: poll) }
     }
@@ -360,9 +375,9 @@ struct ConnectionHandler: ~Copyable {
 
   /// Closes a connection that has nothing left to do, or takes it a step closer to that.
   private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
-    guard !connection.hasWaitingReplies, !connection.mustRetry, !connection.isPaused else { return }
+    guard !connection.hasWaitingReplies, !connection.mustRetry, !connection.waits.isPaused else { return }
     if drainDeadline != nil, connection.executes, hasNothingToReport(connection) {
-      processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &replies)
+      end(&connection, .shuttingDown, "the server is shutting down", &replies)
       send(&replies, to: &connection)
       guard !connection.hasWaitingReplies else { return }
     }
@@ -373,6 +388,21 @@ struct ConnectionHandler: ~Copyable {
       sweepTimer.schedule(noLaterThan: now + ConnectionTimeout.lingerMilliseconds)
     default: break
     }
+  }
+
+  /// Ends a connection with a notice.
+  private mutating func end(
+    _ connection: inout Connection, _ code: ErrorCode, _ message: String, _ replies: inout ReplyBuffer
+  ) {
+    connection.session.end(&connection, code, message, on: &executor, into: &replies)
+  }
+
+  /// Ends the streams of a connection to which a cause applies.
+  /// - Returns: whether there were any.
+  private mutating func endStreams(
+    of connection: inout Connection, _ cause: StreamEndCause, _ replies: inout ReplyBuffer
+  ) -> Bool {
+    connection.session.endStreams(of: &connection, cause, on: &executor, into: &replies)
   }
 
   // MARK: Deferred requests
@@ -413,20 +443,20 @@ struct ConnectionHandler: ~Copyable {
 
   /// Ends a pause of a connection, unless it has ended already, and executes the requests that have waited.
   mutating func endPause(_ token: PauseToken, of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    if connection.isPaused(as: token) { endPause(of: &connection, isOverdue: false, &spare) }
+    if connection.waits.isPaused(as: token) { endPause(of: &connection, isOverdue: false, &spare) }
   }
 
   private mutating func endPause(of connection: inout Connection, isOverdue: Bool, _ spare: inout ReplyBuffer) {
-    processor.endPause(of: &connection, isOverdue: isOverdue, into: &spare)
+    connection.session.endPause(of: &connection, isOverdue: isOverdue, on: &executor, into: &spare)
     settle(&connection, &spare)
-    if !connection.isPaused { connection.spaceWaitCount = 0 }
+    if !connection.waits.isPaused { connection.waits.spaceWasFound() }
   }
 
   // MARK: Jobs
 
   /// Begins the reply to a job that has ended, unless the client has canceled it.
   mutating func beginReply(to job: DocumentJob, _ connection: inout Connection, _ spare: inout ReplyBuffer) {
-    processor.beginReply(to: job, of: &connection, into: &spare)
+    connection.session.beginReply(to: job, of: &connection, on: &executor, into: &spare)
     settle(&connection, &spare)
   }
 
@@ -454,19 +484,19 @@ struct ConnectionHandler: ~Copyable {
 
   /// Ends the streams of a connection whose stores were dropped.
   mutating func endStreamsOfDroppedStores(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    if processor.endStreamsOfDroppedStores(of: &connection, into: &spare) { settle(&connection, &spare) }
+    if endStreams(of: &connection, .droppedStore, &spare) { settle(&connection, &spare) }
   }
 
   // MARK: Revoked shares
 
   /// Ends what a connection has to give up to other clients.
   mutating func endRevokedShares(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    processor.discardRevokedUploads(of: &connection)
+    connection.uploads.discardRevoked()
     if connection.input.isRevoked, connection.executes {
       refuseInput(of: &connection, "other clients need the memory of this client's incomplete request", &spare)
       return settle(&connection, &spare)
     }
-    if processor.endRevokedStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
+    if endStreams(of: &connection, .lostMemory, &spare) { settle(&connection, &spare) }
   }
 
   // MARK: Timeouts
@@ -488,7 +518,7 @@ struct ConnectionHandler: ~Copyable {
   mutating func sweep(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
     if let drainDeadline, now >= drainDeadline {
       if connection.executes {
-        processor.endConnection(&connection, .shuttingDown, "the server is shutting down", into: &spare)
+        end(&connection, .shuttingDown, "the server is shutting down", &spare)
         settle(&connection, &spare)
       }
       connection.phase = .closed
@@ -498,26 +528,26 @@ struct ConnectionHandler: ~Copyable {
       resumeWatches(of: nil, &connection, &spare)
       sweepTimer.schedule(noLaterThan: now + Self.drainSweepInterval)
     }
-    if let deadline = connection.pauseDeadline {
+    if let deadline = connection.waits.pauseDeadline {
       if deadline <= now {
         endPause(of: &connection, isOverdue: true, &spare)
       } else {
         sweepTimer.schedule(noLaterThan: deadline)
       }
     }
-    processor.discardOverdueUploads(of: &connection)
-    if let deadline = processor.uploadDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+    connection.uploads.discardOverdue(executor.limits, now: now)
+    if let deadline = connection.uploads.deadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
     if connection.acceptsCredit {
-      if processor.endStreamsWithoutCredit(of: &connection, into: &spare) { settle(&connection, &spare) }
-      if let deadline = processor.creditDeadline(of: connection) { sweepTimer.schedule(noLaterThan: deadline) }
+      if endStreams(of: &connection, .lackOfCredit, &spare) { settle(&connection, &spare) }
+      if let deadline = connection.creditDeadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
     }
-    guard let timeout = connection.timeout(processor.limits) else { return }
+    guard let timeout = connection.timeout(executor.limits) else { return }
     guard timeout.deadline <= now else { return sweepTimer.schedule(noLaterThan: timeout.deadline) }
-    guard let message = timeout.message(processor.limits) else {
+    guard let message = timeout.message(executor.limits) else {
       connection.phase = .closed
       return
     }
-    processor.endConnection(&connection, .timedOut, message, into: &spare)
+    end(&connection, .timedOut, message, &spare)
     settle(&connection, &spare)
   }
 
@@ -525,8 +555,8 @@ struct ConnectionHandler: ~Copyable {
 
   /// Adopts the server's current limits, and checks all timeouts against them.
   mutating func updateLimits() {
-    processor.updateLimits()
-    slowThreshold = processor.limits.slowThreshold.wholeMilliseconds * 1_000_000
+    executor.updateLimits()
+    slowThreshold = executor.limits.slowThreshold.wholeMilliseconds * 1_000_000
     sweepTimer.schedule(noLaterThan: now)
   }
 
@@ -537,10 +567,10 @@ struct ConnectionHandler: ~Copyable {
     connection.stores.permit(connection.grants)
     if connection.grants.isNothing {
       let message = server.accessControl.refuse(AccessControl.useServer, to: connection)
-      processor.endConnection(&connection, .notPermitted, message, into: &spare)
+      end(&connection, .notPermitted, message, &spare)
       return settle(&connection, &spare)
     }
-    if processor.endForbiddenStreams(of: &connection, into: &spare) { settle(&connection, &spare) }
+    if endStreams(of: &connection, .lostRight, &spare) { settle(&connection, &spare) }
   }
 
   /// Reads and executes what has arrived at a connection, before the server stops.
@@ -554,7 +584,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Begins to end connections as soon as they have nothing left to send. The input of all of them must have been read.
   mutating func beginDrain() {
-    drainDeadline = now + processor.limits.shutdownTimeout.wholeMilliseconds
+    drainDeadline = now + executor.limits.shutdownTimeout.wholeMilliseconds
     server.workerBeganDraining()
     // Watches must learn that all workers have come this far.
     sweepTimer.schedule(noLaterThan: now)

@@ -24,10 +24,16 @@ struct ConnectionInput: ~Copyable {
   private var largeFrame: LargeFrame?
   /// The size of the large frame that is being received, or that probably comes next; 0 for none.
   private var largeFrameSize = 0
-  /// The size of the frames that `nextFrame` has returned, in bytes.
-  private var visitedByteCount = 0
+  /// The size of the requests that wait and have been looked at, in bytes.
+  private(set) var visitedByteCount = 0
+  /// Finds requests in the input.
+  private let session: any Session
 
-  init(_ memory: consuming InputMemory) { self.memory = memory }
+  /// - Parameter session: Finds requests in the input.
+  init(_ memory: consuming InputMemory, _ session: any Session) {
+    self.memory = memory
+    self.session = session
+  }
 
   var isEmpty: Bool { inbox.isEmpty && largeFrame == nil }
 
@@ -49,9 +55,10 @@ struct ConnectionInput: ~Copyable {
   var bytes: UnsafeRawBufferPointer { unsafe largeFrame?.bytes ?? inbox.bytes }
 
   /// Whether it has no whole frame.
-  func isIncomplete(maxLength: Int) -> Bool {
+  /// - Parameter maxFrameSize: The maximum size of a frame, as its protocol counts it.
+  func isIncomplete(maxFrameSize: Int) -> Bool {
     let bytes = unsafe RawSpan(_unsafeBytes: bytes)
-    return if case .partial = FrameScan(bytes, at: 0, maxLength: maxLength) { true } else { false }
+    return if case .partial = session.scan(bytes, maxSize: maxFrameSize) { true } else { false }
   }
 
   // MARK: Memory
@@ -136,7 +143,7 @@ struct ConnectionInput: ~Copyable {
 
   /// Puts input into the memory of a large frame if it is the beginning of one. Everything else is as it was if not.
   private mutating func beginLargeFrame(with bytes: RawSpan, maxFrameSize: Int) throws(InputShortage) -> Bool {
-    guard case .partial(let frameSize) = FrameScan(bytes, at: 0, maxLength: maxFrameSize),
+    guard case .partial(let frameSize) = session.scan(bytes, maxSize: maxFrameSize),
       frameSize >= LargeFrame.minSize
     else { return false }
     var frame = try makeLargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: bytes.byteCount))
@@ -185,12 +192,12 @@ struct ConnectionInput: ~Copyable {
     _ byteCount: Int, of frame: LargeFrame, maxFrameSize: Int
   ) throws(InputShortage) -> Rest {
     let bytes = unsafe RawSpan(_unsafeBytes: frame.bytes)
-    let scan = FrameScan(bytes, at: 0, maxLength: maxFrameSize)
+    let scan = session.scan(bytes, maxSize: maxFrameSize)
     if byteCount == 0 { return try keep(frame, scan, bytes, maxFrameSize: maxFrameSize) }
     (largeFrame, largeFrameSize) = (nil, 0)
     let rest = bytes.extracting(byteCount..<bytes.byteCount)
     // A client that sends a large frame probably sends others of this size.
-    if case .frame(let header) = scan, header.frameSize == byteCount, byteCount >= LargeFrame.minSize,
+    if case .whole(let size) = scan, size == byteCount, byteCount >= LargeFrame.minSize,
       rest.byteCount <= LargeFrame.spareSize
     {
       largeFrameSize = byteCount
@@ -208,7 +215,7 @@ struct ConnectionInput: ~Copyable {
 
   /// Keeps a large frame that was not executed.
   private mutating func keep(
-    _ frame: LargeFrame, _ scan: FrameScan, _ bytes: RawSpan, maxFrameSize: Int
+    _ frame: LargeFrame, _ scan: InputScan, _ bytes: RawSpan, maxFrameSize: Int
   ) throws(InputShortage) -> Rest {
     // A whole frame waits to be executed.
     guard case .partial(let frameSize) = scan else { return .sameFrame }
@@ -223,21 +230,18 @@ struct ConnectionInput: ~Copyable {
     return .sameFrame
   }
 
-  // MARK: Frames that wait
+  // MARK: Requests that wait
 
-  /// Returns the next whole frame that waits in the inbox, and where it begins. The frame stays there. After frames have
-  /// been removed, this begins with the first one again.
-  mutating func nextFrame(maxLength: Int) -> (header: FrameHeader, offset: Int)? {
-    let offset = visitedByteCount
-    guard case .frame(let header) = inbox.withSpan({ FrameScan($0, at: offset, maxLength: maxLength) }) else {
-      return nil
-    }
-    visitedByteCount += header.frameSize
-    return (header, offset)
-  }
+  /// The requests that wait for a stream. They stay where they are until this is changed.
+  @unsafe
+  var waitingBytes: UnsafeRawBufferPointer { unsafe inbox.bytes }
 
-  /// Makes a frame that waits in the inbox one without an effect. It must be a credit or cancel frame.
-  mutating func invalidateFrame(at offset: Int) { inbox.replace(at: offset + 5, with: UInt8(1)) }
+  /// Notes that the next of the requests that wait has been looked at. After requests have been removed, this begins with
+  /// the first one again.
+  mutating func visit(_ byteCount: Int) { visitedByteCount += byteCount }
+
+  /// Changes a request that waits.
+  mutating func replaceByte(at offset: Int, with byte: UInt8) { inbox.replace(at: offset, with: byte) }
 
   /// Discards everything.
   mutating func removeAll() {

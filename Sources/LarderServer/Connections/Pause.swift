@@ -8,15 +8,15 @@ import Wire
 /// worker's mailbox. Meanwhile the connection is not read, and its reply streams rest.
 ///
 /// Requests behind a job that changes entries wait, too, but the connection does not pause: see
-/// `Connection.isAwaitingChange`.
+/// `Waits`.
 enum Pause {
   /// Space for the commit of the next request.
   case space
   /// The name of the client's user, for the refusal of the next request.
   case userName
-  /// A frame with values in files.
-  case frame(ValueRead)
-  /// A document in a file, which the next frame of a stream has fields of.
+  /// A reply, or a part of one, with values in files.
+  case reply(ValueRead)
+  /// A document in a file, which the next part of a stream has fields of.
   case document(ValueRead, handle: UInt32)
   /// The next request, which is a large write. Its reply follows.
   case write(WriteJob)

@@ -9,7 +9,7 @@ final class AggregateTask: DocumentTask {
   private let maxKeptByteCount: Int
   private var aggregator: DocumentAggregator
 
-  init(_ request: AggregateRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
+  init(_ request: AggregateRequest, _ body: [UInt8], _ limits: ServerLimits) throws(CommandFailure) {
     isExplained = request.isExplained
     maxKeptByteCount = limits.findMemory
     let bytes = body.span
@@ -22,31 +22,31 @@ final class AggregateTask: DocumentTask {
       var aggregator = try DocumentAggregator(query.selector, aggregation)
       aggregator.maxKeptByteCount = limits.findMemory
       self.aggregator = aggregator
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
   }
 
   var keptByteCount: Int { aggregator.keptByteCount }
 
   func examine(
     _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> JobFailure? {
+  ) -> CommandFailure? {
     do throws(SelectorError) {
       _ = try aggregator.add(
         value, key: key, revision: entry.revision, documentCount: entry.documentCount, &budget)
       return nil
     } catch {
       // The job reports that the memory is used up.
-      return keptByteCount > maxKeptByteCount ? nil : JobFailure(.queryStopped, "\(error)")
+      return keptByteCount > maxKeptByteCount ? nil : CommandFailure(.queryStopped, "\(error)")
     }
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
     var rows = PackedRows()
-    var failure: JobFailure?
+    var failure: CommandFailure?
     aggregator.takeGroups(&budget) { group in
       let row = group.json.encoded()
-      if EntryRecord.headerSize + row.count > job.limits.maxFrameBytes - Frame.minLength {
-        failure = JobFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
+      if EntryRecord.headerSize + row.count > job.limits.maxBodyBytes {
+        failure = CommandFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
       } else {
         rows.append(row)
         if rows.byteCount > job.limits.findMemory {
@@ -60,7 +60,7 @@ final class AggregateTask: DocumentTask {
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
       examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime,
       text: isExplained ? job.explanation : "")
-    guard result.size <= job.limits.maxFrameBytes - Frame.minLength else {
+    guard result.size <= job.limits.maxBodyBytes else {
       throw job.stop("has an explanation larger than a frame (limits.frame-bytes)")
     }
     return .result(.rows(AggregatedRows(rows: isExplained ? PackedRows() : rows, result: result)))

@@ -149,7 +149,7 @@ struct ApplyChanges {
 
   /// Goes through the next operations up to an update.
   /// - Returns: false if there are no more.
-  mutating func applyNext(_ limits: JSONLimits) throws(JobFailure) -> Bool {
+  mutating func applyNext(_ limits: JSONLimits) throws(CommandFailure) -> Bool {
     while next < records.count {
       let number = next
       next += 1
@@ -175,7 +175,7 @@ struct ApplyChanges {
 
   private mutating func update(
     _ position: Int, _ record: ApplyRecord, _ number: Int, _ limits: JSONLimits
-  ) throws(JobFailure) {
+  ) throws(CommandFailure) {
     let document = try document(at: position, record, number)
     do throws(DocumentUpdateError) {
       if let changed = try parsedUpdate(record.value).change(of: document.span, limits: limits) {
@@ -198,7 +198,7 @@ struct ApplyChanges {
   /// Returns the document that an operation updates. An absent one is created if the operation says so.
   private mutating func document(
     at position: Int, _ record: ApplyRecord, _ number: Int
-  ) throws(JobFailure) -> [UInt8] {
+  ) throws(CommandFailure) -> [UInt8] {
     switch entries[position].contents {
     case .single(let value): return value
     case .list: throw failure(.illegalArgument, number, "the entry is a list, and only documents can be updated")
@@ -216,8 +216,8 @@ struct ApplyChanges {
     }
   }
 
-  private func failure(_ code: ErrorCode, _ number: Int, _ reason: String) -> JobFailure {
-    unsafe JobFailure(code, records[number].message(reason, number, in: body.span.bytes))
+  private func failure(_ code: ErrorCode, _ number: Int, _ reason: String) -> CommandFailure {
+    unsafe CommandFailure(code, records[number].message(reason, number, in: body.span.bytes))
   }
 
   // MARK: Writing
@@ -231,14 +231,14 @@ struct ApplyChanges {
   /// - Parameter operations: The positions of operations; nil for all.
   func failedCondition(
     ofOperations operations: Range<Int>? = nil, in map: inout EntryMap, now: UInt64
-  ) -> JobFailure? {
+  ) -> CommandFailure? {
     guard hasConditions else { return nil }
     for number in operations ?? records.indices where records[number].hasCondition {
       let record = records[number]
       let key = unsafe body.span.bytes.extracting(record.key)
       guard !map.satisfies(WriteCondition(record), key, now: now) else { continue }
       let revision = map.get(key, now: now)?.revision
-      return JobFailure(
+      return CommandFailure(
         .conditionFailed, unsafe record.conditionMessage(number, actual: revision, in: body.span.bytes),
         shownRevision: map.revision)
     }
@@ -394,7 +394,7 @@ extension ApplyRecord {
     if flags != 0 {
       let both = RecordFlags.ifAbsent | RecordFlags.ifRevision
       if flags & both == both || flags & RecordFlags.expiry != 0 && (expiry == 0 || expiry > 1 << 53) {
-        return (.illegalArgument, RequestProcessor.illegalArgument(flags: flags, expiry: expiry))
+        return (.illegalArgument, Executor.illegalArgument(flags: flags, expiry: expiry))
       }
     }
     return kind == .check && !hasCondition ? (.illegalArgument, "a check needs a condition") : nil

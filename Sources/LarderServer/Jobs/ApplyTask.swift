@@ -36,7 +36,7 @@ final class ApplyTask: CommittingTask {
 
   // The large commit, if there is one.
   private var commitEnd: LargeWriteEnd?
-  private var failure: JobFailure?
+  private var failure: CommandFailure?
   /// The number of operations and entries that have been checked, and then of operations that have been written.
   private var position = 0
   /// The entries that have been written meanwhile.
@@ -61,16 +61,16 @@ final class ApplyTask: CommittingTask {
 
   func examine(
     _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> JobFailure? {
+  ) -> CommandFailure? {
     guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
     unsafe changes.setValue(value.withUnsafeBufferPointer { unsafe Array($0) }, ofEntry: position)
     return nil
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
     if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard rounds > 0 else { return try begin(job) }
-    do throws(JobFailure) {
+    do throws(CommandFailure) {
       if try changes.applyNext(valueLimits) {
         guard changes.keptByteCount <= job.limits.findMemory else {
           throw job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
@@ -78,19 +78,19 @@ final class ApplyTask: CommittingTask {
         return .unfinished
       }
     } catch {
-      throw JobFailure(error.code, error.message, shownRevision: job.newestRevision)
+      throw CommandFailure(error.code, error.message, shownRevision: job.newestRevision)
     }
     return try commit(job)
   }
 
   // MARK: Under the lock
 
-  private func begin(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  private func begin(_ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     for start in stride(from: 0, to: changes.operationCount, by: Self.checksPerAccess) {
       let operations = start..<min(changes.operationCount, start + Self.checksPerAccess)
       let failure = job.store.accessInTurn { map in
         map.isDropped
-          ? JobFailure(.storeDropped)
+          ? CommandFailure(.storeDropped)
           : changes.failedCondition(ofOperations: operations, in: &map, now: monotonicMilliseconds())
       }
       if let failure { throw failure }
@@ -99,7 +99,7 @@ final class ApplyTask: CommittingTask {
   }
 
   /// Notes what entries are now, and asks for the values that are needed.
-  private func beginRound(with entries: [Int], _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  private func beginRound(with entries: [Int], _ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     rounds += 1
     positions = [:]
     let keys = entries.map { Array(body[changes.key(ofEntry: $0)]) }
@@ -120,19 +120,19 @@ final class ApplyTask: CommittingTask {
         }
       }
       return .needsDocuments(handles, snapshot)
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
   }
 
   private enum CommitEnd: Sendable {
     case committed(revision: UInt64, shownRevision: UInt64, [any ChangeWaiter])
-    case failed(JobFailure)
+    case failed(CommandFailure)
     case outdated([Int])
     case canceled
     /// The commit takes too long for one acquisition of the lock, or another large commit is being made.
     case large
   }
 
-  private func commit(_ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  private func commit(_ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     var isCommitting = false
     writeSize = changes.writeSize
     if changes.operationCount > Self.maxSmallCount || writeSize.byteCount > Self.maxSmallByteCount || rounds > 1 {
@@ -143,9 +143,9 @@ final class ApplyTask: CommittingTask {
       end = try job.store.accessInTurn { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
-      if isCommitting { throw JobFailure(.failed, "\(error)") }
+      if isCommitting { throw CommandFailure(.failed, "\(error)") }
       if error == .commitPending { return beginCommit() }
-      guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw JobFailure(error) }
+      guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw CommandFailure(error) }
       roomRetries += 1
       return .needsSpace
     }
@@ -232,16 +232,16 @@ final class ApplyTask: CommittingTask {
   }
 
   func compute(_ limits: ServerLimits) -> LargeWriteStep {
-    do throws(JobFailure) {
+    do throws(CommandFailure) {
       while try changes.applyNext(valueLimits) {
         guard changes.keptByteCount <= limits.findMemory else {
-          throw JobFailure(
+          throw CommandFailure(
             .queryStopped,
             "the apply needs more than \(limits.findMemory) bytes of memory (limits.find-memory); \(progress ?? "")")
         }
       }
     } catch {
-      failure = JobFailure(error.code, error.message, shownRevision: previousRevision)
+      failure = CommandFailure(error.code, error.message, shownRevision: previousRevision)
       return .stopped
     }
     writeSize = changes.writeSize
@@ -266,22 +266,22 @@ final class ApplyTask: CommittingTask {
 
   func didEnd(_ end: LargeWriteEnd) { commitEnd = end }
 
-  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     if let failure { throw failure }
     switch end {
     case .written(let revision):
       return .result(
         .applied(revision: revision > previousRevision ? revision : 0, shownRevision: revision))
-    case .failed(let error): throw JobFailure(.failed, "\(error)")
+    case .failed(let error): throw CommandFailure(.failed, "\(error)")
     case .refused(.diskTooSlow) where roomRetries < Self.maxRoomRetries:
       roomRetries += 1
       return .needsSpace
-    case .refused(let error): throw JobFailure(error)
+    case .refused(let error): throw CommandFailure(error)
     case .stopped: break
     }
     guard needsRound, !job.mustEnd else { return .canceled }
     guard rounds < Self.maxRounds else {
-      throw JobFailure(
+      throw CommandFailure(
         .tooManyRequests,
         "nothing was written: others have written some of the entries in each of \(rounds) rounds; try again later")
     }

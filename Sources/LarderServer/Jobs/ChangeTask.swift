@@ -62,17 +62,17 @@ final class ChangeTask: CommittingTask {
   /// The newest revision of a document that a commit has examined again.
   private var newestRevision: UInt64 = 0
 
-  init(_ request: ChangeMatchingRequest, _ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) {
+  init(_ request: ChangeMatchingRequest, _ body: [UInt8], _ limits: ServerLimits) throws(CommandFailure) {
     let bytes = body.span
     let none = [UInt8]()
     do throws(SelectorError) {
       query = try DocumentQuery(
         selector: bytes.extracting(request.selector), sort: none.span, fields: none.span, bookmark: none.span)
       selector = try EntrySelector(query.selector)
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
     do throws(DocumentUpdateError) {
       update = request.isDelete ? nil : try DocumentUpdate(parsing: bytes.extracting(request.update))
-    } catch { throw JobFailure(.illegalArgument, "\(error)") }
+    } catch { throw CommandFailure(.illegalArgument, "\(error)") }
     isDryRun = request.isDryRun
     valueLimits = JSONLimits(maxByteCount: limits.maxValueBytes)
   }
@@ -83,7 +83,7 @@ final class ChangeTask: CommittingTask {
 
   func examine(
     _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> JobFailure? {
+  ) -> CommandFailure? {
     guard selector.matches(value, key: key, revision: entry.revision, &budget), !budget.isExhausted else {
       return nil
     }
@@ -99,7 +99,7 @@ final class ChangeTask: CommittingTask {
       unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
     }
     guard changes.count < Self.maxChangeCount else {
-      return JobFailure(
+      return CommandFailure(
         .queryStopped,
         "more than \(Self.maxChangeCount) documents match, and one request changes no more; change them in batches, by "
           + "ranges of _id")
@@ -110,10 +110,10 @@ final class ChangeTask: CommittingTask {
     return nil
   }
 
-  private func failure(_ error: DocumentUpdateError, _ key: Span<UInt8>) -> JobFailure {
+  private func failure(_ error: DocumentUpdateError, _ key: Span<UInt8>) -> CommandFailure {
     let name = unsafe key.withUnsafeBufferPointer { unsafe String(decoding: $0.prefix(128), as: UTF8.self) }
     let code: ErrorCode = error.code == .resultTooLarge ? .valueTooLarge : .illegalArgument
-    return JobFailure(code, "the document \"\(name)\" can't be updated: \(error)")
+    return CommandFailure(code, "the document \"\(name)\" can't be updated: \(error)")
   }
 
   // MARK: Changing
@@ -129,7 +129,7 @@ final class ChangeTask: CommittingTask {
     case large
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
     if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard !isDryRun, !changes.isEmpty else { return .result(result(job, revision: 0)) }
     if changes.count > Self.maxSmallCount || bytes.count > Self.maxSmallByteCount || rounds > 0 { return beginCommit() }
@@ -139,9 +139,9 @@ final class ChangeTask: CommittingTask {
       end = try job.store.accessInTurn { map throws(StorageError) in try commit(job, to: &map, &isCommitting) }
     } catch {
       // Only a system without memory stops a commit that has begun: the client must not take it for "not executed".
-      if isCommitting { throw JobFailure(.failed, "\(error)") }
+      if isCommitting { throw CommandFailure(.failed, "\(error)") }
       if error == .commitPending { return beginCommit() }
-      guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw JobFailure(error) }
+      guard error == .diskTooSlow, roomRetries < Self.maxRoomRetries else { throw CommandFailure(error) }
       roomRetries += 1
       return .needsSpace
     }
@@ -246,8 +246,8 @@ final class ChangeTask: CommittingTask {
 
   // MARK: Large commits
 
-  private var outpacedFailure: JobFailure {
-    JobFailure(
+  private var outpacedFailure: CommandFailure {
+    CommandFailure(
       .conditionFailed,
       "nothing was changed: others have changed some of the documents \(Self.maxRounds) times meanwhile; try again")
   }
@@ -320,14 +320,14 @@ final class ChangeTask: CommittingTask {
   func didEnd(_ end: LargeWriteEnd) { commitEnd = end }
 
   /// Handles the end of a large commit.
-  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(JobFailure) -> TaskEnd {
+  private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     switch end {
     case .written(let revision): return .result(result(job, revision: revision))
-    case .failed(let error): throw JobFailure(.failed, "\(error)")
+    case .failed(let error): throw CommandFailure(.failed, "\(error)")
     case .refused(.diskTooSlow) where roomRetries < Self.maxRoomRetries:
       roomRetries += 1
       return .needsSpace
-    case .refused(let error): throw JobFailure(error)
+    case .refused(let error): throw CommandFailure(error)
     case .stopped: break
     }
     if job.mustEnd { return .canceled }
@@ -339,7 +339,7 @@ final class ChangeTask: CommittingTask {
       let (handles, snapshot) = try job.store.handles(
         ofKeys: outdatedKeys.map { unsafe bytes.span.bytes.extracting($0).toArray() }, now: monotonicMilliseconds())
       return .needsDocuments(handles, snapshot)
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
   }
 
   /// Removes changes that don't apply any more.

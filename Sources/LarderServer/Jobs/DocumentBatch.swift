@@ -122,7 +122,7 @@ struct DocumentBatch: ~Copyable {
   /// - Throws: If the value can't be read, or the snapshot has ended.
   mutating func withContents<Result>(
     of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
-  ) throws(JobFailure) -> Result {
+  ) throws(CommandFailure) -> Result {
     if case .copied(let range) = entries[index].value {
       return body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range))
     }
@@ -145,7 +145,7 @@ struct DocumentBatch: ~Copyable {
   /// - Throws: If the value can't be read, or the snapshot has ended.
   mutating func withCachedContents<Result>(
     of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
-  ) throws(JobFailure) -> CachedContents<Result> {
+  ) throws(CommandFailure) -> CachedContents<Result> {
     if case .copied(let range) = entries[index].value {
       return .result(body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range)))
     }
@@ -163,7 +163,7 @@ struct DocumentBatch: ~Copyable {
   /// - Returns: The value instead if it is in a file.
   private mutating func copyLarge(
     _ entry: Entry, _ store: Store, in snapshot: Snapshot
-  ) throws(JobFailure) -> SeparatedValue? {
+  ) throws(CommandFailure) -> SeparatedValue? {
     let byteCount: Int
     switch entry.value {
     case .copied: return nil
@@ -183,7 +183,7 @@ struct DocumentBatch: ~Copyable {
           unsafe readValue.append(UnsafeRawBufferPointer(rebasing: value[piece]))
           return nil
         }
-      } catch { throw JobFailure(error) }
+      } catch { throw CommandFailure(error) }
       if let separatedValue { return separatedValue }
     }
     return nil
@@ -192,7 +192,7 @@ struct DocumentBatch: ~Copyable {
   private mutating func read<Result>(
     _ value: SeparatedValue, of entry: Entry,
     _ read: (SeparatedValue, UnsafeMutableRawBufferPointer) throws(SeparatedValueError) -> Result
-  ) throws(JobFailure) -> Result {
+  ) throws(CommandFailure) -> Result {
     readValue.removeAll()
     let offset = readValue.extend(by: value.byteCount)
     do throws(SeparatedValueError) {
@@ -200,7 +200,7 @@ struct DocumentBatch: ~Copyable {
         (room) throws(SeparatedValueError) in unsafe try read(value, room)
       }
     } catch {
-      throw JobFailure(.valueDamaged, MissingValue(value: value, offset: 0, key: bytes[entry.key]).message(error))
+      throw CommandFailure(.valueDamaged, MissingValue(value: value, offset: 0, key: bytes[entry.key]).message(error))
     }
   }
 }

@@ -23,9 +23,9 @@ final class DocumentJob: @unchecked Sendable {
   /// When the request was executed, in nanoseconds.
   let startTime = monotonicNanoseconds()
   /// The size of the request, in bytes.
-  var requestByteCount: Int { body.count + Frame.headerSize }
+  let requestByteCount: Int
   /// The job's result, or why it has none. Set when the job is posted.
-  private(set) var outcome: Result<JobResult, JobFailure>?
+  private(set) var outcome: Result<JobResult, CommandFailure>?
 
   private enum Phase: UInt8, AtomicRepresentable {
     /// `displaced` means that another client's job has taken its place.
@@ -77,14 +77,17 @@ final class DocumentJob: @unchecked Sendable {
   private static let turnTime: UInt64 = 1_000_000
 
   /// - Parameters:
-  ///   - body: The body of the request.
+  ///   - body: The texts of the request.
+  ///   - byteCount: The size of the request, in bytes.
   ///   - snapshot: Where the documents are. The caller ends it, after it has canceled the job or got its outcome.
   init(
-    _ request: DocumentRequest, _ body: RawSpan, for token: ConnectionToken, _ sharer: Sharer, of store: Store,
+    _ request: DocumentRequest, _ body: RawSpan, byteCount: Int, for token: ConnectionToken, _ sharer: Sharer,
+    of store: Store,
     in snapshot: Snapshot, now: UInt64, limits: ServerLimits, _ mailbox: Mailbox
   ) {
     self.request = request
     self.body = body.toArray()
+    requestByteCount = byteCount
     self.token = token
     self.sharer = sharer
     self.store = store
@@ -150,9 +153,9 @@ final class DocumentJob: @unchecked Sendable {
   }
 
   /// Makes the error for a job that has reached a limit.
-  func stop(_ reason: String) -> JobFailure {
+  func stop(_ reason: String) -> CommandFailure {
     let progress = task?.progress ?? "it examined \(examinedDocuments) of \(snapshot.count) entries"
-    return JobFailure(.queryStopped, "the \(request.noun) \(reason); \(progress)")
+    return CommandFailure(.queryStopped, "the \(request.noun) \(reason); \(progress)")
   }
 
   // MARK: Turns
@@ -183,12 +186,12 @@ final class DocumentJob: @unchecked Sendable {
   private enum WorkEnd {
     case pause(TurnEnd)
     /// nil if the job was canceled.
-    case end(Result<JobResult, JobFailure>?)
+    case end(Result<JobResult, CommandFailure>?)
   }
 
   private func work(_ batch: inout DocumentBatch) -> WorkEnd {
     turnStart = monotonicNanoseconds()
-    do throws(JobFailure) {
+    do throws(CommandFailure) {
       var task = try preparedTask()
       var end = turnStart
       while end - turnStart < Self.turnTime {
@@ -240,11 +243,11 @@ final class DocumentJob: @unchecked Sendable {
   }
 
   /// - Throws: If the job must end in the middle of its work.
-  private func checkBudget() throws(JobFailure) {
+  private func checkBudget() throws(CommandFailure) {
     if budget.isExhausted { throw timeFailure }
   }
 
-  private var timeFailure: JobFailure { stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))") }
+  private var timeFailure: CommandFailure { stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))") }
 
   /// Releases what the task keeps: on another thread if that takes a while, as with a million groups.
   private func discardTask() {
@@ -272,7 +275,7 @@ final class DocumentJob: @unchecked Sendable {
     if isCanceled { return .end(nil) }
     return .end(
       .failure(
-        JobFailure(
+        CommandFailure(
           .tooManyRequests,
           """
           the \(request.noun) was ended for a request of another client: this client had more unfinished finds than \
@@ -301,7 +304,7 @@ final class DocumentJob: @unchecked Sendable {
   // MARK: Planning
 
   /// Returns the task, which has begun, with the documents that it must look at in `search`.
-  private func preparedTask() throws(JobFailure) -> any DocumentTask {
+  private func preparedTask() throws(CommandFailure) -> any DocumentTask {
     if let task { return task }
     guard let task = try prepareTask(maxRanges: .max) else { preconditionFailure("planning isn't limited") }
     return task
@@ -309,12 +312,12 @@ final class DocumentJob: @unchecked Sendable {
 
   /// - Parameter maxRanges: The number of ranges that may be read to choose a plan.
   /// - Returns: nil if choosing a plan takes more ranges.
-  private func prepareTask(maxRanges: Int) throws(JobFailure) -> (any DocumentTask)? {
+  private func prepareTask(maxRanges: Int) throws(CommandFailure) -> (any DocumentTask)? {
     let task = try request.makeTask(body, limits)
     let indexes: [IndexView]
     do throws(StorageError) {
       indexes = try store.accessInTurn { map throws(StorageError) in try map.indexes(in: snapshot) }
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
     let choice = try choosePlan(task, indexes, &ranks)
     guard !ranks.isExhausted else { return nil }
@@ -325,23 +328,23 @@ final class DocumentJob: @unchecked Sendable {
 
   private func choosePlan(
     _ task: any DocumentTask, _ indexes: [IndexView], _ ranks: inout RankReader
-  ) throws(JobFailure) -> PlanChoice {
+  ) throws(CommandFailure) -> PlanChoice {
     do throws(SelectorError) {
       let hint = request.hint.map { String(decoding: body[$0], as: UTF8.self) }
       var planner = try Planner(
         task.query, indexes: indexes.map(\.planned), entryCount: snapshot.count, ignoresOrder: task.ignoresOrder,
         grouping: task.grouping, hint: hint)
       return planner.plan(&ranks)
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
   }
 
   /// Begins a task with the documents of a plan.
   private func begin(
     _ task: any DocumentTask, _ plan: FindPlan, _ explanation: PlanExplanation, _ indexes: [IndexView],
     _ ranks: inout RankReader
-  ) throws(JobFailure) {
-    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw JobFailure(error) }
-    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw JobFailure(error) }
+  ) throws(CommandFailure) {
+    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw CommandFailure(error) }
+    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw CommandFailure(error) }
     if request.isExplained { self.explanation = explanation.json.description }
     if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
       // A scan, or what it has left behind the last page.
@@ -352,7 +355,7 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Starts over with another plan if this one has examined too many documents and isn't done.
   /// - Returns: The task that examines documents from now on.
-  private func continuedTask(after task: any DocumentTask) throws(JobFailure) -> any DocumentTask {
+  private func continuedTask(after task: any DocumentTask) throws(CommandFailure) -> any DocumentTask {
     guard let (other, indexes) = fallback, examinedDocuments >= other.examinedCount,
       !search.isAtEnd, !task.isFinished
     else { return task }
@@ -368,7 +371,7 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Gathers the next entries, or continues with those that have waited for a disk.
   /// - Returns: the values that must be read from a disk before the entries are examined; nil if there are none.
-  private func gatherBatch(_ batch: inout DocumentBatch) throws(JobFailure) -> [SeparatedValue]? {
+  private func gatherBatch(_ batch: inout DocumentBatch) throws(CommandFailure) -> [SeparatedValue]? {
     if let waiting = waitingBatch.take() {
       batch = waiting
       return nil
@@ -385,7 +388,7 @@ final class DocumentJob: @unchecked Sendable {
           }
         }
       }
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
     let values = batch.uncachedValues
     if values.isEmpty { return nil }
     var waiting = DocumentBatch()
@@ -395,7 +398,7 @@ final class DocumentJob: @unchecked Sendable {
   }
 
   /// Examines the entries that have been gathered.
-  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(JobFailure) {
+  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(CommandFailure) {
     let maxKeptByteCount = limits.findMemory - search.keptByteCount
     if maxKeptByteCount >= 0 {
       examinedDocuments += try task.examine(
@@ -423,7 +426,7 @@ final class DocumentJob: @unchecked Sendable {
   /// - Returns: Whether it has ended. If not, the runner continues it.
   func runBriefly() -> Bool {
     guard operation == .find, body.count <= Self.maxBriefBodyByteCount else { return false }
-    do throws(JobFailure) {
+    do throws(CommandFailure) {
       guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
       guard let count = search.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else { return false }
       var budget = WorkBudget(units: Self.maxBriefUnits)
@@ -454,8 +457,8 @@ final class DocumentJob: @unchecked Sendable {
   /// Examines a few entries under the store's lock.
   private func examineInPlace(
     _ task: any DocumentTask, _ budget: inout WorkBudget
-  ) throws(JobFailure) -> JobFailure? {
-    var (failure, byteCount, isRefused) = (JobFailure?.none, 0, false)
+  ) throws(CommandFailure) -> CommandFailure? {
+    var (failure, byteCount, isRefused) = (CommandFailure?.none, 0, false)
     let maxCount = min(Self.maxBriefCount, limits.findDocuments)
     // Of what is no document, there may be more.
     var visits = 0
@@ -480,11 +483,11 @@ final class DocumentJob: @unchecked Sendable {
           }
         }
       }
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
     return failure
   }
 }
 
-extension JobFailure {
+extension CommandFailure {
   init(_ error: SelectorError) { self.init(.illegalArgument, "\(error)") }
 }

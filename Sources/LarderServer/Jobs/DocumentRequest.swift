@@ -76,7 +76,7 @@ enum DocumentRequest: Sendable {
   }
 
   /// Reads the texts of the request.
-  func makeTask(_ body: [UInt8], _ limits: ServerLimits) throws(JobFailure) -> any DocumentTask {
+  func makeTask(_ body: [UInt8], _ limits: ServerLimits) throws(CommandFailure) -> any DocumentTask {
     switch self {
     case .find(let request): try FindTask(request, body)
     case .aggregate(let request): try AggregateTask(request, body, limits)

@@ -28,7 +28,8 @@ protocol DocumentTask: AnyObject {
   /// Examines the value of an entry, which may be no document.
   /// - Parameter budget: Once it is exhausted, the job ends.
   /// - Returns: Why the job fails; nil if it goes on.
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget) -> JobFailure?
+  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget)
+    -> CommandFailure?
 
   /// Examines the entries of a batch, until the task is finished or keeps more than that many bytes.
   /// - Parameter budget: Once it is exhausted, the job ends.
@@ -36,11 +37,11 @@ protocol DocumentTask: AnyObject {
   func examine(
     _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
     _ budget: inout WorkBudget
-  ) throws(JobFailure) -> Int
+  ) throws(CommandFailure) -> Int
 
   /// Makes the result, after the documents have been examined.
   /// - Parameter budget: Once it is exhausted, the job ends.
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd
 }
 
 extension DocumentTask {
@@ -54,7 +55,7 @@ extension DocumentTask {
   func examine(
     _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
     _ budget: inout WorkBudget
-  ) throws(JobFailure) -> Int {
+  ) throws(CommandFailure) -> Int {
     for index in 0..<batch.count {
       let head = batch[index].head
       let failure = try batch.withContents(of: index, store, in: snapshot) { examine($1, key: $0, of: head, &budget) }
@@ -162,20 +163,4 @@ struct PackedRows: Sendable {
     bytes += row
     ends.append(bytes.count)
   }
-}
-
-/// Why a job has no result: what its client is told.
-struct JobFailure: Error {
-  let code: ErrorCode
-  let message: String
-  /// The newest commit that the message reveals, which must be durable before it is sent; 0 for none.
-  let shownRevision: UInt64
-
-  init(_ code: ErrorCode, _ message: String, shownRevision: UInt64 = 0) {
-    self.code = code
-    self.message = message
-    self.shownRevision = shownRevision
-  }
-
-  init(_ error: StorageError) { self.init(ErrorCode(error), "\(error)") }
 }

@@ -14,7 +14,7 @@ final class FindTask: DocumentTask {
   /// The number of documents that were skipped without being examined.
   private var skippedCount = 0
 
-  init(_ request: FindRequest, _ body: [UInt8]) throws(JobFailure) {
+  init(_ request: FindRequest, _ body: [UInt8]) throws(CommandFailure) {
     self.request = request
     let bytes = body.span
     do throws(SelectorError) {
@@ -23,7 +23,7 @@ final class FindTask: DocumentTask {
         fields: bytes.extracting(request.fields), bookmark: bytes.extracting(request.bookmark))
       self.query = Self.query(query, request)
       projection = query.fields.isEmpty ? nil : EntryProjection(query.fields)
-    } catch { throw JobFailure(error) }
+    } catch { throw CommandFailure(error) }
   }
 
   private static func query(_ query: DocumentQuery, _ request: FindRequest) -> DocumentQuery {
@@ -63,7 +63,7 @@ final class FindTask: DocumentTask {
 
   func examine(
     _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> JobFailure? {
+  ) -> CommandFailure? {
     finder?.examine(value, key: key, revision: entry.revision, handle: entry.handle, &budget)
     return nil
   }
@@ -71,7 +71,7 @@ final class FindTask: DocumentTask {
   func examine(
     _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
     _ budget: inout WorkBudget
-  ) throws(JobFailure) -> Int {
+  ) throws(CommandFailure) -> Int {
     // Taken out of this object, whose properties are slower.
     guard var finder = finder.take() else { preconditionFailure("the find has begun") }
     var count = 0
@@ -86,7 +86,7 @@ final class FindTask: DocumentTask {
     return count
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(JobFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
     guard let finder = finder.take() else { preconditionFailure("the find has begun") }
     let matchCount = exactCount ?? finder.matchCount
     let page = finder.page(&budget)
@@ -96,7 +96,7 @@ final class FindTask: DocumentTask {
       examinedKeys: UInt64(job.examinedKeys),
       found: UInt64(request.isCountOnly ? matchCount : page.handles.count), nanoseconds: job.elapsedTime,
       text: text)
-    guard result.size <= job.limits.maxFrameBytes - Frame.minLength else {
+    guard result.size <= job.limits.maxBodyBytes else {
       throw job.stop(
         request.isExplained
           ? "has an explanation larger than a frame (limits.frame-bytes)"

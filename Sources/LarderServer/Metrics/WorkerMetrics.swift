@@ -57,7 +57,7 @@ final class WorkerMetrics: Sendable {
 }
 
 /// What a worker has counted in this wakeup: plain numbers, so that a request costs a few additions. At the end of the
-/// wakeup they move to the worker's metrics. Owned by a `RequestProcessor`.
+/// wakeup they move to the worker's metrics. Owned by an `Executor`.
 struct WakeupCounts: ~Copyable {
   private(set) var requests: UInt64 = 0
   /// A bit for each operation that was requested.

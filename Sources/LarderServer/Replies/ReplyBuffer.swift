@@ -4,19 +4,19 @@ import Wire
 /// The replies to one connection's requests that have not been sent yet, and the commits that must be durable before
 /// they are.
 ///
-/// Handlers append whole frames. Values that lie in files are left out at first (`lacksValues`): their room is filled
+/// Codecs append whole replies. Values that lie in files are left out at first (`lacksValues`): their room is filled
 /// after the store has been unlocked, by `readCachedValues`, or else by a `ValueRead`. Large values in memory are
 /// attached instead of copied: they belong between the bytes, and are sent from where they are. Owned by a worker: there
 /// is one for each slot of its `ReadBatch`, and a spare one in its `EventLoop`.
 struct ReplyBuffer: ~Copyable {
   var bytes = ByteBuffer()
-  private(set) var requiredCommits: [RequiredCommit] = []
+  /// The replies that must wait, and all parts of streams, in order.
+  private(set) var gates: [ReplyGate] = []
+  /// Whether a reply must wait.
+  private(set) var hasGates = false
   private var missingValues: [MissingValue] = []
   private var attachedValues: [AttachedValue] = []
   private var attachedByteCount = 0
-
-  /// The maximum size of an error's message, in bytes. A longer one is truncated.
-  private static let maxMessageSize = 1_024
 
   @inline(__always)
   var isEmpty: Bool { bytes.isEmpty }
@@ -33,85 +33,66 @@ struct ReplyBuffer: ~Copyable {
   mutating func reset(maxKeptBytes: Int) {
     bytes.removeAll()
     if hasAttachedValues { _ = takeAttachedValues() }
-    clearRequiredCommits()
+    removeGates()
     if bytes.capacity > maxKeptBytes { bytes.releaseStorage() }
   }
 
   // MARK: Durability
 
-  /// Requires that a commit is durable before the replies are sent, because one of them reveals or acknowledges it.
+  /// Requires that a commit is durable before the last reply, and whatever follows it, is sent.
+  /// - Parameters:
+  ///   - tag: That of the request.
+  ///   - start: Where the reply begins, as `count` was then.
+  ///   - reveals: Whether the reply reveals or acknowledges the commit, so that it becomes an error if the commit is never
+  ///     durable.
   @inline(__always)
-  mutating func require(_ revision: UInt64, _ commitWriter: CommitWriter) {
+  mutating func require(
+    _ revision: UInt64, _ commitWriter: CommitWriter, of tag: UInt32, from start: Int, reveals: Bool
+  ) {
     if !commitWriter.gatesReplies || commitWriter.isDurable(revision) { return }
-    if let last = requiredCommits.indices.last, requiredCommits[last].include(revision, commitWriter, end: count) {
-      return
-    }
-    requiredCommits.append(RequiredCommit(revision, commitWriter, end: count))
+    gates.append(
+      ReplyGate(
+        RequiredCommit(revision, commitWriter), tag: tag, range: start..<count, reveals: reveals,
+        isContinuation: false))
+    hasGates = true
+  }
+
+  /// Requires that a commit is durable before a part of a stream, which was appended last, is sent. The part is not sent if
+  /// an earlier one of the stream becomes an error.
+  mutating func requireForPart(_ revision: UInt64, _ commitWriter: CommitWriter, of tag: UInt32, from start: Int) {
+    guard commitWriter.gatesReplies else { return }
+    let commit = commitWriter.isDurable(revision) ? nil : RequiredCommit(revision, commitWriter)
+    gates.append(
+      ReplyGate(commit, tag: tag, range: start..<count, reveals: commit != nil, isContinuation: true))
+    if commit != nil { hasGates = true }
+  }
+
+  /// The commit that the last reply requires; 0 if it requires none.
+  var lastRequiredRevision: UInt64 {
+    guard let last = gates.last, last.range.upperBound == count, let commit = last.commit else { return 0 }
+    return commit.revision
   }
 
   @inline(__always)
-  mutating func clearRequiredCommits() {
-    if !requiredCommits.isEmpty { requiredCommits.removeAll(keepingCapacity: true) }
+  mutating func removeGates() {
+    if gates.isEmpty { return }
+    gates.removeAll(keepingCapacity: true)
+    hasGates = false
   }
 
-  // MARK: Entries
+  // MARK: Values
 
-  /// Appends the record of an entry. Expiry is sent as the remaining time.
-  @inline(__always)
-  mutating func appendEntry(_ entry: EntryView, withKey: Bool, withValue: Bool = true, now: UInt64) {
-    let nothing = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
-    let key = unsafe withKey ? entry.key : nothing
-    guard let value = unsafe withValue ? entry.value : nothing else {
-      return unsafe appendWithoutValue(entry, key: key, now: now)
-    }
-    unsafe bytes.appendEntry(
-      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
-      key: key, value: value)
-  }
-
-  /// Appends the record of an entry with a part of its value.
-  mutating func appendEntry(_ entry: EntryView, valueRange: Range<Int>, now: UInt64) {
-    unsafe bytes.appendEntryHeader(
-      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
-      key: UnsafeRawBufferPointer(start: nil, count: 0), valueSize: valueRange.count)
-    if let value = unsafe entry.value {
-      unsafe bytes.append(UnsafeRawBufferPointer(rebasing: value[valueRange]))
-    } else if !valueRange.isEmpty, let value = entry.separatedValue {
-      missingValues.append(
-        MissingValue(
-          value: value.part(valueRange), offset: bytes.extend(by: valueRange.count), key: unsafe ArraySlice(entry.key)))
-    }
-  }
-
-  /// Appends the record of an entry whose value is in a file, with room for the value.
-  private mutating func appendWithoutValue(_ entry: EntryView, key: UnsafeRawBufferPointer, now: UInt64) {
-    guard let value = entry.separatedValue else { preconditionFailure("a value is in memory or in a file") }
-    unsafe bytes.appendEntryHeader(
-      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
-      key: key, valueSize: entry.valueByteCount)
-    missingValues.append(
-      MissingValue(value: value, offset: bytes.extend(by: entry.valueByteCount), key: unsafe ArraySlice(entry.key)))
-  }
-
-  /// Appends a reply with an entry, whose key is not in it. A large value in memory is attached.
-  @inline(__always)
-  mutating func appendReply(_ id: UInt32, _ entry: EntryView, now: UInt64) {
-    let start = bytes.beginReply(id: id)
-    if entry.valueByteCount >= AttachedValue.minSize, let value = entry.largeValue {
-      attach(value, of: entry, toFrameAt: start, now: now)
-    } else {
-      appendEntry(entry, withKey: false, now: now)
-      bytes.endFrame(start)
-    }
-  }
-
-  private mutating func attach(_ value: LargeValue, of entry: EntryView, toFrameAt start: Int, now: UInt64) {
-    unsafe bytes.appendEntryHeader(
-      kind: ValueKind(entry.kind), revision: entry.revision, expiry: entry.expiry == 0 ? 0 : entry.expiry &- now,
-      key: UnsafeRawBufferPointer(start: nil, count: 0), valueSize: value.byteCount)
-    bytes.endFrame(start, followedBy: value.byteCount)
+  /// Attaches a large value: it belongs at the end of what has been appended.
+  mutating func attach(_ value: LargeValue) {
     attachedValues.append(AttachedValue(value: value, offset: bytes.count))
     attachedByteCount += value.byteCount
+  }
+
+  /// Leaves room for a value that is in a file.
+  /// - Parameter key: That of its entry, for messages.
+  mutating func leaveRoom(for value: SeparatedValue, key: UnsafeRawBufferPointer) {
+    missingValues.append(
+      MissingValue(value: value, offset: bytes.extend(by: value.byteCount), key: unsafe ArraySlice(key)))
   }
 
   /// Removes and returns the attached values.
@@ -136,83 +117,107 @@ struct ReplyBuffer: ~Copyable {
     swap(&bytes, &whole)
   }
 
-  /// Whether the last frame has room for values that must be read.
+  /// Whether the last reply has room for values that must be read.
   @inline(__always)
   var lacksValues: Bool { !missingValues.isEmpty }
 
   enum CachedValues {
     /// All values were read.
     case complete
-    /// One of them is damaged. An error has replaced the frame.
-    case failed(RequestResult)
-    /// The frame, which was removed, has values that only the disk has.
-    case onDisk(IncompleteFrame)
+    /// One of them is damaged. The reply, which was removed, must be this failure.
+    case failed(CommandFailure)
+    /// The reply, which was removed, has values that only the disk has.
+    case onDisk(IncompleteReply)
   }
 
-  /// Reads the values that the last frame lacks, as long as that takes no disk. Call it without the store's lock.
-  /// - Parameter mark: where the frame begins.
-  mutating func readCachedValues(of id: UInt32, from mark: Int) -> CachedValues {
+  /// Reads the values that the last reply lacks, as long as that takes no disk. Call it without the store's lock.
+  /// - Parameter mark: Where the reply begins in the bytes.
+  mutating func readCachedValues(from mark: Int) -> CachedValues {
     for missing in missingValues {
       do throws(SeparatedValueError) {
         let isRead = unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
           (room) throws(SeparatedValueError) in unsafe try missing.value.readFromCache(into: room)
         }
-        guard isRead else { return .onDisk(takeIncompleteFrame(from: mark)) }
+        guard isRead else { return .onDisk(takeIncompleteReply(from: mark)) }
       } catch {
         truncate(to: mark)
-        return .failed(fail(.valueDamaged, id, missing.message(error)))
+        return .failed(CommandFailure(.valueDamaged, missing.message(error)))
       }
     }
     missingValues.removeAll(keepingCapacity: true)
     return .complete
   }
 
-  private mutating func takeIncompleteFrame(from mark: Int) -> IncompleteFrame {
+  private mutating func takeIncompleteReply(from mark: Int) -> IncompleteReply {
     let values = missingValues
-    let frame = bytes.withSpan { bytes in
-      IncompleteFrame(bytes.extracting(mark..<bytes.byteCount), at: mark, lacking: values)
+    let reply = bytes.withSpan { bytes in
+      IncompleteReply(bytes.extracting(mark..<bytes.byteCount), at: mark, lacking: values)
     }
     truncate(to: mark)
-    return frame
+    return reply
   }
 
-  /// Appends a frame that was completed elsewhere, which empties its buffer.
-  mutating func append(_ frame: inout ByteBuffer) {
-    if bytes.isEmpty { swap(&bytes, &frame) } else { frame.withSpan { bytes.append($0) } }
-    frame.releaseStorage()
+  /// Appends a reply that was completed elsewhere, which empties its buffer.
+  mutating func append(_ reply: inout ByteBuffer) {
+    if bytes.isEmpty { swap(&bytes, &reply) } else { reply.withSpan { bytes.append($0) } }
+    reply.releaseStorage()
   }
 
-  /// Removes the frames after `mark`.
+  /// Removes the last reply, which has no attached value.
+  /// - Parameter mark: Where it begins in the bytes.
   mutating func truncate(to mark: Int) {
     bytes.truncate(to: mark)
     missingValues.removeAll()
+    while let last = gates.last, last.range.upperBound > count { gates.removeLast() }
+    hasGates = gates.contains { $0.commit != nil }
+  }
+}
+
+/// A reply, or a part of one, that may have to wait, or not be sent as it is.
+struct ReplyGate {
+  /// The commit that must be durable first; nil for a part of a stream that need not wait itself.
+  let commit: RequiredCommit?
+  /// That of the request.
+  let tag: UInt32
+  /// Where it is among the replies, in bytes, with attached values.
+  let range: Range<Int>
+  /// Whether it reveals or acknowledges the commit.
+  let reveals: Bool
+  /// Whether it is a part of a stream other than the first.
+  let isContinuation: Bool
+
+  fileprivate init(
+    _ commit: RequiredCommit?, tag: UInt32, range: Range<Int>, reveals: Bool, isContinuation: Bool
+  ) {
+    (self.commit, self.tag, self.range) = (commit, tag, range)
+    (self.reveals, self.isContinuation) = (reveals, isContinuation)
   }
 
-  /// Marks a frame as followed by more of the same reply.
-  mutating func markMore(frameAt start: Int) {
-    bytes.replace(at: start + 5, with: Frame.more)
+  /// The same reply behind `offset` more bytes.
+  func moved(by offset: Int) -> ReplyGate {
+    ReplyGate(
+      commit, tag: tag, range: range.lowerBound + offset..<range.upperBound + offset, reveals: reveals,
+      isContinuation: isContinuation)
+  }
+}
+
+/// A commit that must be durable before a reply is sent.
+struct RequiredCommit {
+  let revision: UInt64
+  private let commitWriter: CommitWriter
+
+  init(_ revision: UInt64, _ commitWriter: CommitWriter) {
+    self.commitWriter = commitWriter
+    self.revision = revision
   }
 
-  // MARK: Errors
+  /// Whether the reply need not wait any more: the commit is durable, or it never will be.
+  var isSettled: Bool { commitWriter.isDurable(revision) || commitWriter.failure != nil }
 
-  /// Appends an error. A long message is truncated: some repeat what the client sent, which may be as long as a frame,
-  /// and three times as long once it is UTF-8.
-  mutating func appendError(_ code: ErrorCode, _ id: UInt32, _ message: String = "") {
-    let isShort = message.utf8.count <= Self.maxMessageSize
-    bytes.appendError(
-      code, id: id, message: isShort ? message : String(message.prefix(Self.maxMessageSize / 4)) + " …")
-  }
+  /// Why the commit will never be durable; nil if it is.
+  var failure: StorageError? { commitWriter.isDurable(revision) ? nil : commitWriter.failure }
 
-  mutating func appendError(_ error: StorageError, _ id: UInt32) { appendError(ErrorCode(error), id, "\(error)") }
-
-  /// Appends an error as the reply to a request.
-  /// - Returns: the request's result.
-  mutating func fail(_ code: ErrorCode, _ id: UInt32, _ message: String = "") -> RequestResult {
-    appendError(code, id, message)
-    return RequestResult(outcome: code.outcome)
-  }
-
-  mutating func fail(_ error: StorageError, _ id: UInt32) -> RequestResult {
-    fail(ErrorCode(error), id, "\(error)")
-  }
+  /// Asks to be notified when the commit is settled.
+  /// - Returns: False if it is settled already.
+  func wait(notifying waiter: any DurabilityWaiter) -> Bool { commitWriter.wait(for: revision, waiter) }
 }

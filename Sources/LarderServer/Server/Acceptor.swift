@@ -8,6 +8,7 @@ import Wire
 final class Acceptor: @unchecked Sendable {
   let listener: Listener
   private let number: Int
+  private let session: any Session
   private var socket: ListeningSocket?
   private let closed = DispatchSemaphore(value: 0)
   private let source: any DispatchSourceRead
@@ -24,12 +25,15 @@ final class Acceptor: @unchecked Sendable {
   /// - Parameters:
   ///   - number: the number of the listener among the server's.
   ///   - name: the service manager's name for the socket; empty if it has none.
+  ///   - served: the protocol that its clients speak.
   init(
-    _ socket: consuming ListeningSocket, number: Int, name: String = "", server: ServerState, workers: [Worker]
+    _ socket: consuming ListeningSocket, number: Int, name: String = "", _ served: ListenerProtocol,
+    server: ServerState, workers: [Worker]
   ) {
     source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.number, queue: Self.queue)
     listener = Listener(name: name, address: socket.address)
     self.number = number
+    session = served.session
     self.socket = consume socket
     self.server = server
     self.workers = workers
@@ -78,14 +82,14 @@ final class Acceptor: @unchecked Sendable {
     let limit = server.limits.connections
     guard server.connectionCount.tryAdd(limit: limit) else {
       var notice = ByteBuffer()
-      notice.appendError(
-        .tooManyConnections, id: 0,
-        message: "the server has reached its limit of \(limit) connections; try again later")
+      let failure = CommandFailure(
+        .tooManyConnections, "the server has reached its limit of \(limit) connections; try again later")
+      session.append(failure, to: nil, into: &notice)
       _ = unsafe socket.send(notice.bytes)
       socket.shutdownSending()
       return
     }
-    workers[nextWorker].adopt(socket, from: number)
+    workers[nextWorker].adopt(socket, from: number, session)
     nextWorker = (nextWorker + 1) % workers.count
   }
 }

@@ -160,9 +160,11 @@ struct EventLoop: ~Copyable {
     return true
   }
 
-  private mutating func open(_ socket: consuming Descriptor, from listener: Int) {
+  private mutating func open(
+    _ socket: consuming Descriptor, from listener: Int, _ session: any Session
+  ) {
     let token = connections.makeToken()
-    guard let connection = handler.open(socket, token: token, listener: listener) else { return }
+    guard let connection = handler.open(socket, token: token, from: listener, session) else { return }
     connections.add(connection)
   }
 
@@ -189,7 +191,7 @@ struct EventLoop: ~Copyable {
       handler.updateLimits()
       forEachConnection { handler, connection, _, spare in handler.updateAccess(of: &connection, &spare) }
     }
-    for arrival in mail.arrivals { open(Descriptor(owning: arrival.socket), from: arrival.listener) }
+    for arrival in mail.arrivals { open(Descriptor(owning: arrival.socket), from: arrival.listener, arrival.session) }
     releaseHeldReplies()
     for pause in mail.endedPauses where connections.contains(pause.connection) {
       handler.endPause(pause, of: &connections[pause.connection.slot], &spareReplies)

@@ -17,8 +17,9 @@ final class Mailbox: Sendable {
 
   /// What has been posted.
   struct Contents {
-    /// The sockets that now belong to the reader, each with the number of the listener that accepted it.
-    fileprivate(set) var arrivals: [(socket: Int32, listener: Int)] = []
+    /// The sockets that now belong to the reader, each with the number of the listener that accepted it, and what serves
+    /// its requests.
+    fileprivate(set) var arrivals: [(socket: Int32, listener: Int, session: any Session)] = []
     /// What the reader must call.
     fileprivate(set) var probes: [@Sendable () -> Void] = []
     /// Whether the server's limits or access rules have changed.
@@ -49,9 +50,9 @@ final class Mailbox: Sendable {
   var descriptor: Int32 { wakeup.descriptor.number }
 
   /// Hands over a connected socket.
-  func post(_ socket: consuming Descriptor, from listener: Int) {
+  func post(_ socket: consuming Descriptor, from listener: Int, _ session: any Session) {
     let number = socket.release()
-    contents.withLock { $0.arrivals.append((number, listener)) }
+    contents.withLock { $0.arrivals.append((number, listener, session)) }
     wakeup.signal()
   }
 

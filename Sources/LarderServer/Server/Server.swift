@@ -60,11 +60,14 @@ package final class Server: Sendable {
       for socket in configuration.sockets {
         let listener = try configuration.adopt(socket)
         acceptors.append(
-          Acceptor(listener, number: acceptors.count, name: socket.name, server: state, workers: workers))
+          Acceptor(listener, number: acceptors.count, name: socket.name, .native, server: state, workers: workers))
       }
       for address in configuration.addresses {
         let listener = try configuration.listen(on: address)
-        acceptors.append(Acceptor(listener, number: acceptors.count, server: state, workers: workers))
+        acceptors.append(
+          Acceptor(
+            listener, number: acceptors.count, configuration.protocols[address] ?? .native, server: state,
+            workers: workers))
       }
       let policy = try AccessPolicy(configuration.accessRules, listeners: acceptors.map(\.listener))
       state.accessControl.change(policy)

@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Wire
 
 /// The configuration that a server starts with.
 package struct ServerConfiguration: Sendable {
@@ -20,6 +21,8 @@ package struct ServerConfiguration: Sendable {
   }
 
   package var addresses: [Address]
+  /// The protocols of those addresses whose clients don't speak Larder's own protocol.
+  package var protocols: [Address: ListenerProtocol] = [:]
   /// Inherited sockets that are listening already, to be served in addition to `addresses`.
   package var sockets: [InheritedSocket] = []
   /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.
@@ -152,6 +155,9 @@ package struct ServerLimits: Sendable {
     findTime < maxFindTime
       ? "limits.find-time; a request can ask for up to \(maxFindTime), limits.max-find-time" : "limits.max-find-time"
   }
+
+  /// The maximum size of the body of a frame, in bytes, and so of one record of a reply.
+  var maxBodyBytes: Int { maxFrameBytes - Frame.minLength }
 
   /// The maximum size of a value, in bytes: its entry record fits into the largest frame together with the longest key.
   var maxValueBytes: Int { maxFrameBytes - 8_192 }

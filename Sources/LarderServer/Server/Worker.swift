@@ -38,8 +38,8 @@ final class Worker: @unchecked Sendable {
   }
 
   /// Hands a connected socket to the worker. From any thread.
-  func adopt(_ socket: consuming Descriptor, from listener: Int) {
-    mailbox.post(socket, from: listener)
+  func adopt(_ socket: consuming Descriptor, from listener: Int, _ session: any Session) {
+    mailbox.post(socket, from: listener, session)
   }
 
   /// Makes the worker's thread call `respond` after what it is doing. From any thread.

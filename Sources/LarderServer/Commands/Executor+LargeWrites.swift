@@ -4,10 +4,7 @@ import Storage
 import Wire
 
 /// Writes that take too long for the store's lock: they become jobs, whose connections pause.
-///
-/// The request stays in the connection's input, where its memory is counted, and is executed again when its job has
-/// ended: then it makes the reply.
-extension RequestProcessor {
+extension Executor {
   /// The maximum number of entries, the size, and the number of keys in indexes of a write under the store's lock.
   private static let maxEntryCount = 1_024
   private static let maxByteCount = 1 << 20
@@ -36,45 +33,15 @@ extension RequestProcessor {
     }
   }
 
-  /// Leaves a write to a job, and pauses the connection until it has ended, or makes the reply of the job that has ended.
-  /// - Throws: `commitPending` if the connection has paused.
-  /// - Returns: nil if the write has updates.
-  mutating func writeLarge(
-    _ operation: Operation, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
-    into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult? {
-    if let job = connection.endedWrite.take() {
-      return try finish(job, id, into: &replies)
-    }
-    let request = PendingRequest(
-      operation: operation.rawValue, byteCount: body.byteCount + Frame.headerSize, store: store.name.text,
-      startTime: monotonicNanoseconds())
-    let token = connection.nextPauseToken
-    let job = try WriteJob(
-      operation, body, in: connection.input.valueMemory, of: store, request, limits
-    ) { [mailbox] in mailbox.post(endOf: token) }
-    _ = connection.begin(.write(job))
-    throw .commitPending
-  }
-
-  private mutating func finish(
-    _ job: WriteJob, _ id: UInt32, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult? {
-    var outcome = Outcome.done
-    var shownRevision: UInt64 = 0
+  /// Returns what has become of a write that a job has made.
+  mutating func execution(of job: WriteJob) throws(Detour) -> Execution {
     switch job.outcome {
-    case .number(let number, let revision):
-      replies.bytes.appendReply(id: id, number: number)
-      shownRevision = revision
-    case .failure(let code, let reason, let revision):
-      outcome = replies.fail(code, id, reason).outcome
-      shownRevision = revision
-    case .needsSpace: throw .diskTooSlow
-    case .needsUpdates: return nil
+    case .number(let number, let revision): return Execution(.number(number), revealing: revision)
+    case .failure(let code, let reason, let revision): throw .failure(code, reason, revealing: revision)
+    case .needsSpace: throw .needsSpace
+    case .needsUpdates: throw .needsDocumentJob
     case nil: preconditionFailure("a job that has ended has an outcome")
     }
-    record(outcome, of: job.request)
-    return RequestResult(shownRevision: shownRevision, isPending: true)
   }
 }
 

@@ -28,12 +28,22 @@ extension ErrorCode {
 
 extension EntryKind {
   @inline(__always)
-  init(_ kind: ValueKind) { self = kind == .list ? .list : .single }
+  init(_ kind: ValueKind) {
+    switch kind {
+    case .single: self = .single
+    case .list: self = .list
+    }
+  }
 }
 
 extension ValueKind {
   @inline(__always)
-  init(_ kind: EntryKind) { self = kind == .list ? .list : .single }
+  init(_ kind: EntryKind) {
+    switch kind {
+    case .single: self = .single
+    case .list: self = .list
+    }
+  }
 }
 
 extension ChangeKind {

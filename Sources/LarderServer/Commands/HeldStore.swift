@@ -4,7 +4,7 @@ import Storage
 ///
 /// At most one store is locked at a time. Its lock is held from one request to the next, and from one connection to the
 /// next, because taking a lock costs more than holding it; it is never held during a system call. Owned by the worker's
-/// `RequestProcessor`.
+/// `Executor`.
 struct HeldStore: ~Copyable {
   private(set) var store: Store?
   /// The store that was locked last in this wakeup.

@@ -4,7 +4,7 @@ import Wire
 
 /// Apply, several operations as one commit: `Protocol/wire.md` §6.11. It runs under the store's lock, except that
 /// updates that may take long are left to a `DocumentJob`.
-extension RequestProcessor {
+extension Executor {
   /// The maximum number of updates that are made under the store's lock, and the maximum sizes of their request and of
   /// their work (`ApplyChanges.workByteCount`), in bytes.
   private static let maxBriefUpdateCount = 64
@@ -22,37 +22,26 @@ extension RequestProcessor {
     var failed: (record: ApplyRecord, position: Int)?
   }
 
-  mutating func apply(
-    _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store, _ map: inout EntryMap,
-    into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
-    guard let count = body.integer(at: 0, as: UInt32.self) else {
-      return replies.fail(.malformed, id, BodyFlaw.ofInteger(body, byteCount: 4))
-    }
+  mutating func apply(_ count: Int, in bytes: RawSpan, _ map: inout EntryMap) throws(Detour) -> Execution {
     guard count <= limits.maxKeysPerRequest else {
-      return replies.fail(
-        .illegalArgument, id, "the request has \(count) operations; the limit is \(limits.maxKeysPerRequest)")
+      throw .failure(
+        .illegalArgument, "the request has \(count) operations; the limit is \(limits.maxKeysPerRequest)")
     }
-    if connection.endedWrite != nil || isLarge(count: Int(count), body, of: .apply, &map) {
-      guard let result = try writeLarge(.apply, body, id, &connection, store, into: &replies) else {
-        return startApply(body, id, &connection, store, &map, into: &replies).showing(map.revision)
-      }
-      return result
-    }
+    if isLarge(count: count, bytes, of: .apply, &map) { throw .needsWriteJob }
     var contents = Contents()
     var offset = 4
     var prefetchedCount = 0
-    for position in 0..<Int(count) {
-      guard let record = ApplyRecord(body, at: offset) else {
-        return replies.fail(.malformed, id, BodyFlaw.ofApply(body, at: offset))
+    for position in 0..<count {
+      guard let record = ApplyRecord(bytes, at: offset) else {
+        throw .failure(.malformed, BodyFlaw.ofApply(bytes, at: offset))
       }
-      if let (code, reason) = record.error(in: body, maxValueSize: maxValueSize) {
-        return replies.fail(code, id, record.message(reason, position, in: body))
+      if let (code, reason) = record.error(in: bytes, maxValueSize: limits.maxValueBytes) {
+        throw .failure(code, record.message(reason, position, in: bytes))
       }
-      if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetchOperations(in: body, at: offset, &map) }
+      if prefetchedCount == 0 { prefetchedCount = prefetchOperations(in: bytes, at: offset, &map) }
       prefetchedCount -= 1
       if record.hasCondition, contents.failed == nil,
-        unsafe !map.satisfies(WriteCondition(record), body.extracting(unchecked: record.key), now: now)
+        unsafe !map.satisfies(WriteCondition(record), bytes.extracting(unchecked: record.key), now: now)
       {
         contents.failed = (record, position)
       }
@@ -66,36 +55,29 @@ extension RequestProcessor {
       }
       offset = record.end
     }
-    guard offset == body.byteCount else {
-      return replies.fail(.malformed, id, BodyFlaw.trailing(body.byteCount - offset))
+    guard offset == bytes.byteCount else {
+      throw .failure(.malformed, BodyFlaw.trailing(bytes.byteCount - offset))
     }
     if let (record, position) = contents.failed {
-      let revision = map.get(body.extracting(record.key), now: now)?.revision
-      return replies.fail(.conditionFailed, id, record.conditionMessage(position, actual: revision, in: body))
-        .showing(map.revision)
+      let revision = map.get(bytes.extracting(record.key), now: now)?.revision
+      let reason = record.conditionMessage(position, actual: revision, in: bytes)
+      throw .failure(.conditionFailed, reason, revealing: map.revision)
     }
     if contents.size.isEmpty, contents.updateCount == 0 {
-      replies.bytes.appendReply(id: id, number: 0)
-      return RequestResult(shownRevision: contents.checkedRevision)
+      return Execution(.number(0), revealing: contents.checkedRevision)
     }
-    do throws(StorageError) {
-      if contents.updateCount > 0 {
-        return try applyUpdates(contents, body, id, &connection, store, &map, into: &replies).showing(map.revision)
-      }
-      try contents.size.reserve(in: &map)
-    } catch {
-      if error == .diskTooSlow || error == .commitPending { throw error }
-      return replies.fail(error, id).showing(map.revision)
+    if contents.updateCount > 0 { return try applyUpdates(contents, bytes, &map) }
+    do throws(StorageError) { try contents.size.reserve(in: &map) } catch {
+      throw Detour(error, revealing: map.revision)
     }
     let revision = map.revision + 1
     do throws(StorageError) {
-      try write(body, revision: revision, &map)
+      try write(bytes, revision: revision, &map)
     } catch {
       // As in put-many.
-      return replies.fail(.failed, id, "\(error)").showing(map.revision)
+      throw .failure(.failed, "\(error)", revealing: map.revision)
     }
-    replies.bytes.appendReply(id: id, number: map.revision == revision ? revision : 0)
-    return RequestResult(shownRevision: map.revision)
+    return Execution(.number(map.revision == revision ? revision : 0), revealing: map.revision)
   }
 
   /// Executes the puts and deletes of a request without updates.
@@ -114,25 +96,25 @@ extension RequestProcessor {
     }
   }
 
-  /// Executes a request with updates whose conditions hold, or starts a job that does.
+  /// Executes a request with updates whose conditions hold, unless a job has to do it.
   private mutating func applyUpdates(
-    _ contents: Contents, _ body: RawSpan, _ id: UInt32, _ connection: inout Connection, _ store: Store,
-    _ map: inout EntryMap, into replies: inout ReplyBuffer
-  ) throws(StorageError) -> RequestResult {
-    guard contents.updateCount <= Self.maxBriefUpdateCount, body.byteCount <= Self.maxBriefBodyByteCount,
-      var changes = briefChanges(body, &map)
-    else { return startApply(body, id, &connection, store, &map, into: &replies) }
-    do throws(JobFailure) {
-      let limits = JSONLimits(maxByteCount: maxValueSize)
+    _ contents: Contents, _ bytes: RawSpan, _ map: inout EntryMap
+  ) throws(Detour) -> Execution {
+    guard contents.updateCount <= Self.maxBriefUpdateCount, bytes.byteCount <= Self.maxBriefBodyByteCount,
+      var changes = briefChanges(bytes, &map)
+    else { throw .needsDocumentJob }
+    do throws(CommandFailure) {
+      let limits = JSONLimits(maxByteCount: limits.maxValueBytes)
       while try changes.applyNext(limits) {}
-    } catch { return replies.fail(error.code, id, error.message) }
-    try changes.writeSize.reserve(in: &map)
+    } catch { throw .failure(CommandFailure(error.code, error.message, shownRevision: map.revision)) }
+    do throws(StorageError) { try changes.writeSize.reserve(in: &map) } catch {
+      throw Detour(error, revealing: map.revision)
+    }
     let revision = map.revision + 1
     do throws(StorageError) {
       try changes.write(to: &map, revision: revision, now: now)
-    } catch { return replies.fail(.failed, id, "\(error)") }
-    replies.bytes.appendReply(id: id, number: map.revision == revision ? revision : 0)
-    return RequestResult()
+    } catch { throw .failure(.failed, "\(error)", revealing: map.revision) }
+    return Execution(.number(map.revision == revision ? revision : 0), revealing: map.revision)
   }
 
   /// Returns the changes of a request, with the current values of the entries that it updates, or nil if the values are

@@ -14,20 +14,16 @@ final class StoreChange: @unchecked Sendable {
     case deleteIndex(String, of: StoreName)
   }
 
-  enum Reply {
-    case done
-    case ensured(EnsuredIndex)
-  }
-
-  let id: UInt32
+  /// The tag of the request.
+  let tag: UInt32
   let request: PendingRequest
   private let operation: Operation
   /// Set when it has been run.
-  private(set) var result = Result<Reply, StorageError>.success(.done)
+  private(set) var outcome = LateOutcome.done
 
-  init(_ operation: Operation, id: UInt32, _ request: PendingRequest) {
+  init(_ operation: Operation, tag: UInt32, _ request: PendingRequest) {
     self.operation = operation
-    self.id = id
+    self.tag = tag
     self.request = request
   }
 
@@ -38,10 +34,10 @@ final class StoreChange: @unchecked Sendable {
 
   /// Changes the stores. Waits for the disk, and for other changes.
   func run(_ stores: StoreCatalog) {
-    do throws(StorageError) { result = .success(try change(stores)) } catch { result = .failure(error) }
+    do throws(StorageError) { outcome = try change(stores) } catch { outcome = .failure(CommandFailure(error)) }
   }
 
-  private func change(_ stores: StoreCatalog) throws(StorageError) -> Reply {
+  private func change(_ stores: StoreCatalog) throws(StorageError) -> LateOutcome {
     switch operation {
     case .create(let name, let specification): try stores.create(name, specification)
     case .drop(let name): try stores.drop(name)

@@ -6,7 +6,7 @@ import Wire
 ///
 /// Prefetching takes two steps: `add` prefetches the part of a store's index that a key belongs to, and
 /// `prefetchRecords` then prefetches the records of all keys that were added. Only speed depends on it. Every call
-/// needs the store's lock. Owned by a `RequestProcessor`.
+/// needs the store's lock. Owned by an `Executor`.
 struct Prefetcher: ~Copyable {
   private var keys = InlineArray<16, EntryMap.PrefetchedKey>(repeating: EntryMap.PrefetchedKey())
   private var count = 0
@@ -15,24 +15,11 @@ struct Prefetcher: ~Copyable {
   @inline(__always)
   var isFull: Bool { count == keys.count }
 
-  /// Adds the keys of the requests that begin at `start` and name the same store.
-  /// - Returns: where the first request begins that was not looked at.
-  mutating func addRequests(
-    in bytes: RawSpan, at start: Int, storeHandle: UInt16, maxFrameBytes: Int, _ map: inout EntryMap
-  ) -> Int {
-    var position = start
-    while !isFull, case .frame(let header) = FrameScan(bytes, at: position, maxLength: maxFrameBytes),
-      header.detail == storeHandle
-    {
-      let body = header.body(at: position)
-      if header.kind == Operation.get.rawValue, body.count <= Key.maxSize {
-        unsafe add(bytes.extracting(unchecked: body), &map)
-      } else if header.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: body.lowerBound) {
-        unsafe add(bytes.extracting(unchecked: write.key), &map)
-      }
-      position &+= header.frameSize
-    }
-    return position
+  /// Adds a key.
+  @inline(__always)
+  mutating func add(_ key: RawSpan, _ map: inout EntryMap) {
+    keys[count] = map.prefetchIndex(key)
+    count &+= 1
   }
 
   /// Prefetches everything that the next keys of a list need.
@@ -72,11 +59,5 @@ struct Prefetcher: ~Copyable {
     for index in 0..<count { map.prefetchRecord(keys[index]) }
     defer { count = 0 }
     return count
-  }
-
-  @inline(__always)
-  private mutating func add(_ key: RawSpan, _ map: inout EntryMap) {
-    keys[count] = map.prefetchIndex(key)
-    count &+= 1
   }
 }

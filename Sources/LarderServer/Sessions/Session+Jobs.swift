@@ -1,0 +1,213 @@
+import Documents
+import Storage
+import Wire
+
+/// Requests on all documents of a store that match: `Protocol/wire.md` §6.7 to §6.9, and applies with many updates.
+///
+/// A request opens a reply stream that waits for a `DocumentJob`. Once the job has found the documents' handles, the
+/// stream of a find sends the documents like any other entries.
+extension Session {
+  /// Starts a find, an aggregation or a change. No store is locked.
+  func startJob(
+    _ documentRequest: DocumentRequest, _ request: C.Request, _ body: RawSpan, of connection: inout Connection,
+    _ store: Store, on executor: inout Executor, into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    if let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) { return end }
+    let now = executor.now
+    if store.access({ $0.expireBriefly(now: now) }) { return .deferred }
+    if executor.server.memory.isExhausted {
+      return reply(.exhaustedMemory, to: request, store, into: &replies)
+    }
+    let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
+    guard let snapshot else {
+      let failure = CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+      return reply(failure, to: request, store, into: &replies)
+    }
+    let job = DocumentJob(
+      documentRequest, body, byteCount: request.size, for: connection.token, connection.sharer, of: store,
+      in: snapshot, now: now, limits: executor.limits, executor.mailbox)
+    let isPending = !job.runBriefly()
+    let share = isPending ? executor.openPlace(for: job, runningCount: connection.runningJobCount) : nil
+    var stream = ReplyStream(
+      tag: request.tag, operation: documentRequest.operation, isAwaited: C.isOrdered || job.changesEntries,
+      store: store, snapshot: snapshot,
+      remainder: .running(job), share: share,
+      credit: documentRequest.operation == .changeMatching ? ReplyStream.maxCredit : connection.credit, now: now)
+    if isPending, share == nil {
+      stream.end()
+      return reply(.tooManyJobs(executor.limits), to: request, store, into: &replies)
+    }
+    if !isPending {
+      executor.recordWork(of: job)
+      switch job.outcome {
+      case .success(.found(let found)): stream.remainder = .found(found, next: 0)
+      case .failure(let failure):
+        stream.end()
+        return reply(failure, to: request, store, into: &replies)
+      default: preconditionFailure("only finds run at once")
+      }
+    }
+    connection.open(stream)
+    return isPending ? .pending : .done
+  }
+
+  /// Starts an apply with updates, whose body is valid. Its store is locked.
+  func startApply(
+    _ request: C.Request, _ body: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    if let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) { return end }
+    if executor.server.memory.isExhausted {
+      return reply(.exhaustedMemory, to: request, store, into: &replies)
+    }
+    let snapshot = map.snapshot(now: executor.now)
+    let job = DocumentJob(
+      .apply, body, byteCount: request.size, for: connection.token, connection.sharer, of: store, in: snapshot,
+      now: executor.now, limits: executor.limits, executor.mailbox)
+    guard let share = executor.openPlace(for: job, runningCount: connection.runningJobCount) else {
+      map.end(snapshot)
+      return reply(.tooManyJobs(executor.limits), to: request, store, into: &replies)
+    }
+    connection.open(
+      ReplyStream(
+        tag: request.tag, operation: .apply, isAwaited: true, store: store, snapshot: snapshot,
+        remainder: .running(job), share: share, credit: ReplyStream.maxCredit, now: executor.now))
+    return .pending
+  }
+
+  // MARK: Results
+
+  func beginReply(
+    to job: DocumentJob, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
+  ) {
+    guard let index = connection.streams.firstIndex(where: { $0.runningJob === job }) else { return }
+    let outcome: LateOutcome
+    var shownRevision: UInt64 = 0
+    switch job.outcome {
+    case .success(.found(let found)):
+      guard keep(.found(found), at: index, of: &connection, on: &executor, into: &replies) else {
+        return executor.record(.tooManyRequests, of: job)
+      }
+      connection.streams[index].remainder = .found(found, next: 0)
+      return executor.record(nil, of: job)
+    case .success(.rows(let rows)):
+      guard keep(.rows(rows), at: index, of: &connection, on: &executor, into: &replies) else {
+        return executor.record(.tooManyRequests, of: job)
+      }
+      connection.streams[index].remainder = .rows(rows, next: 0)
+      return executor.record(nil, of: job)
+    case .success(.changed(let changes, let revision)): (outcome, shownRevision) = (.changed(changes), revision)
+    case .success(.applied(let number, let revision)): (outcome, shownRevision) = (.number(number), revision)
+    case .failure(let failure): (outcome, shownRevision) = (.failure(failure), failure.shownRevision)
+    case nil: preconditionFailure("a job that was posted has an outcome")
+    }
+    let start = replies.count
+    let tag = connection.endStream(at: index)
+    append(outcome, to: tag, into: &replies)
+    let code = outcome.errorCode
+    if shownRevision > 0, let commitWriter = job.store.commitWriter {
+      replies.require(shownRevision, commitWriter, of: tag, from: start, reveals: code?.revealsEntries ?? true)
+    }
+    executor.record(code, of: job)
+  }
+
+  /// Makes room for what a job has found. A stream that only waits for credit has no share of the jobs.
+  /// - Returns: False if there is no room, and the stream has ended with an error.
+  private func keep(
+    _ result: JobResult, at index: Int, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> Bool {
+    guard result.byteCount > 0 else {
+      connection.streams[index].exchangeShare(for: nil)
+      return true
+    }
+    let limit = executor.limits.maxResultBytes
+    let share = executor.server.results.take(result.byteCount, for: connection.sharer, limit: limit) {
+      [mailbox = executor.mailbox] in mailbox.postRevokedShare()
+    }
+    guard let share else {
+      let failure = CommandFailure(
+        .tooManyRequests,
+        """
+        what was found takes \(result.byteCount) bytes, and what clients have not read yet takes nearly \(limit) \
+        (limits.result-memory), no other client more than this one; read other replies first
+        """)
+      C.append(failure, to: connection.endStream(at: index), into: &replies.bytes)
+      return false
+    }
+    connection.streams[index].exchangeShare(for: share)
+    return true
+  }
+
+  // MARK: Parts
+
+  /// Appends the next part of an aggregation's reply.
+  func continueRows(
+    _ stream: inout ReplyStream, _ rows: AggregatedRows, from first: Int, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> StreamProgress {
+    let start = replies.count
+    let part = C.beginPart(of: stream.tag, through: nil, executor.limits, into: &replies)
+    var next = first
+    while next < rows.rows.count, C.append(.row(rows.rows[next]), to: part, into: &replies) {
+      next += 1
+    }
+    if next == rows.rows.count, C.append(.result(rows.result), to: part, into: &replies) {
+      next += 1
+    }
+    stream.remainder = .rows(rows, next: next)
+    let revision = stream.snapshot?.revision ?? 0
+    return finish(part, from: start, of: &stream, showing: revision, on: &executor, into: &replies)
+  }
+
+  /// Appends the next part of a find's reply.
+  func continueFind(
+    _ stream: inout ReplyStream, _ found: FoundDocuments, from first: Int, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> StreamProgress {
+    guard let snapshot = stream.snapshot else { preconditionFailure("a find has a snapshot") }
+    let start = replies.count
+    let part = C.beginPart(of: stream.tag, through: nil, executor.limits, into: &replies)
+    let now = executor.now
+    var next: Int
+    do throws(CommandFailure) {
+      let visited = try executor.visit(
+        found, from: first, of: stream.store, in: snapshot, read: stream.readDocument.take()
+      ) { document in
+        switch document {
+        case .entry(let entry): C.append(entry, hasKey: true, hasValue: true, to: part, now: now, into: &replies)
+        case .fields(let record): C.append(record, to: part, into: &replies)
+        }
+      }
+      switch visited {
+      case .upTo(let position): next = position
+      case .nothing(let value, let handle):
+        replies.truncate(to: part.start)
+        let read = ValueRead(IncompleteReply(value), of: stream.tag, stream.store, showing: 0)
+        return .waiting(read, .document(read, handle: handle))
+      }
+    } catch {
+      replies.truncate(to: part.start)
+      C.append(error, to: stream.tag, into: &replies.bytes)
+      return .ended
+    }
+    if next == found.handles.count, C.append(.result(found.result), to: part, into: &replies) { next += 1 }
+    stream.remainder = .found(found, next: next)
+    // Even what did not match reveals the snapshot.
+    return finish(part, from: start, of: &stream, showing: snapshot.revision, on: &executor, into: &replies)
+  }
+}
+
+extension CommandFailure {
+  static let exhaustedMemory = CommandFailure(
+    .tooManyRequests, "the server has reached its memory limit; try again later")
+
+  fileprivate static func tooManyJobs(_ limits: borrowing ServerLimits) -> CommandFailure {
+    CommandFailure(
+      .tooManyRequests,
+      """
+      there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds), and \
+      no other client has more than this one; wait for the replies to others first
+      """)
+  }
+}
