@@ -1,3 +1,15 @@
+// A selector in SQL:
+//
+// 1. `SQLSelector` walks the tree of a selector and makes a condition that holds for every document that matches, and
+//    perhaps for others. What SQL can't say is true in it, or false under a negation, where the bound is the other way
+//    around.
+// 2. `SQLField` makes the condition on a field: ranges of `json_extract`, which an index on the field serves, and which
+//    allow for what SQLite doesn't know, such as the elements of arrays.
+// 3. `SQLSelection` adds the order by key. If the other bound is the same condition, SQL is exact, and skips and
+//    limits, too.
+// 4. `SQLiteTables` passes the rows to a `DocumentFinder`, which evaluates the selector, sorts, and cuts the page, as
+//    for documents in memory.
+
 import Documents
 
 /// A selector as conditions in SQL on the columns `key` and `value`.

@@ -1,3 +1,11 @@
+// What happens to a disk that stalls:
+//
+// Requests that need it pause their connections; a commit holds the replies that reveal it. All other connections are
+// served as before, by the same workers, and so are finds on other stores. A paused connection is not read, and times
+// out only after its pause. Where it waits, and how it continues, is in `Session+Waits`. A store uses few of the
+// threads that read, so that others find one free. Dropping a store, and stopping the server, complete when the disk
+// does.
+
 import Platform
 
 /// Runs the reads of one store that have to wait for its disk, on threads that all stores share.

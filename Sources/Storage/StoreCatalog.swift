@@ -1,3 +1,9 @@
+// What happens to a damaged file:
+//
+// Opening refuses the store and says where the damage is. The catalog keeps its name and the reason (`openAll` in
+// `StoreCatalog`), requests get `storeDamaged`, and the other stores are served. `larder check` reports all damage, and
+// `--salvage` copies what is intact (`DataDirectoryCheck`).
+
 import Documents
 import Platform
 import Synchronization

@@ -1,3 +1,19 @@
+// A find over documents in memory:
+//
+// 1. `DocumentQuery+JSON` reads the query, and `SelectorParser` turns its selector into a tree (`SelectorTree`) or
+//    throws an error with its place. A selector built in Swift (`Selector+Condition`) becomes the same tree.
+// 2. `DocumentFinder` passes the documents to the core of all finders, `PageFinder`, which compiles the tree once, into
+//    objects that hold prepared operands (`Program`). All paths of selector and sort get numbers, and are laid out in
+//    one table (`PathTable`).
+// 3. For each document, `FieldValues` passes over the text once with `JSONText`, checks it, and notes where the value
+//    of each path is. Nothing is decoded.
+// 4. The program runs on these places: `SelectorTest` combines conditions, `ConditionTest` compares bytes with operands
+//    (`Operand`), and `ExpressionTest` computes `$expr`.
+// 5. Of a match, `SortOrder` makes a key whose bytes have the order of the result (`OrderKey`). With a limit, the
+//    finder drops documents that are behind the page, most of them by the first field.
+// 6. At the end, the page is cut, `Projection` copies its fields from the text as slices, and `Bookmark` encodes the
+//    last key.
+
 /// Finds the documents of a query among documents that are passed to it one by one.
 ///
 /// If the query has a limit, only as many documents are kept as can be in the result.

@@ -1,3 +1,14 @@
+// A read from a live cache:
+//
+// 1. `LiveCacheRepository` returns what `LiveCache` has for the key, if the cache is trusted at that moment. Otherwise
+//    `LiveCacheSource` reads the store, and the cache keeps the entry unless it knows of a newer change of the key:
+//    revisions decide.
+// 2. `LiveCacheFeed` watches the keys of the store, and removes what a commit contradicts. It sends pings over the
+//    connection of the watch. Each reply shows that all changes before it have arrived, so that the cache is trusted
+//    for a while longer.
+// 3. After a lost connection the watch continues, and the cache is trusted again once the changes up to then have
+//    arrived. If the store's `incarnation` is another one, or changes are lost, the cache begins empty.
+
 import Basics
 import DataSources
 

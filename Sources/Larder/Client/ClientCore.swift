@@ -1,3 +1,18 @@
+// A client's call:
+//
+// 1. `RemoteStore`: `get` makes a `GetRequest` (`EntryRequests`) and a deadline (`Call`).
+// 2. `ClientCore` finds the connection; `Connection` retries what is safe to retry, and suspends the task as a caller.
+// 3. `ConnectionState`, under the connection's lock: checks limits, finds the store's handle (`OpenStores`), takes a
+//    request id (`PendingTable`) and encodes the frame (`OutputQueue`). It returns what is to be done as one value,
+//    `ConnectionActions`; `Connection.perform` does it without the lock.
+// 4. One thread writes for all: that of the first caller, and that of the reading task (see 5) for the calls that
+//    follow. If there are several, they wait briefly so that one write serves all of them (`CallGathering`).
+// 5. While calls come, a task reads the replies on the threads that run the callers (`TaskReading`), otherwise the
+//    client's event loop (`ClientEventLoop`).
+// 6. `Receiver` finds the caller by the request's id, decodes the reply (`Reply`) and resumes the task.
+// 7. If the client has observers (`ClientObserver`), `Connection` tells its `ConnectionReporter` when the call begins
+//    and ends.
+
 import Platform
 import Synchronization
 

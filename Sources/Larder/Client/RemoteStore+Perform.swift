@@ -1,3 +1,17 @@
+// A transaction:
+//
+// 1. `RemoteStore+Perform` runs the closure with a new context. Each read of `TransactionContext` is a call of its own,
+//    and notes the revisions of what it returns; writes are kept.
+// 2. When the closure has returned, the context makes a batch (`WriteBatch`) of checks and writes, and sends it as one
+//    request (`ApplyRequest`).
+// 3. `Executor+Apply` checks all conditions and executes the puts and deletes under one acquisition of the store's
+//    lock. They have one revision, so they are one record of the commit.
+// 4. A batch of more than 1,024 operations or 1 MiB becomes a large commit; see the next walkthrough. If a batch has
+//    updates, `ApplyChanges` makes the new values first. Where that may take long, or values are only on the disk,
+//    `ApplyTask` does so in the turns of a job, without the lock, and commits if nobody has written the entries
+//    meanwhile.
+// 5. If a condition does not hold, nothing is written, and `perform` starts over or throws.
+
 extension RemoteStore {
   /// Runs a closure whose reads and writes of this store take effect together, as if nobody else used the store
   /// meanwhile.

@@ -1,3 +1,12 @@
+// An observation:
+//
+// 1. `ObservationFeed` begins a watch and then reads the documents that match with a find, so that every change that is
+//    newer than the find's snapshot arrives.
+// 2. `LiveDocuments` keeps the key, revision and expiry of each of them, evaluates the selector on each entry that is
+//    written, and turns commits, snapshots and expiries into changes of the set.
+// 3. A lost connection is the watch's business: it continues after the last commit. If changes are lost, the feed
+//    begins again, and the new snapshot is compared with what is known.
+
 import Documents
 import Platform
 import Wire

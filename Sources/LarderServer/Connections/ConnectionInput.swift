@@ -1,3 +1,17 @@
+// A large value:
+//
+// 1. When the beginning of a frame of 32 KiB or more has arrived, `ConnectionInput` makes a `LargeFrame`. The rest is
+//    received where it stays: into a `ValueMemory`, in slices of 256 KiB, between which other connections are served. A
+//    client that has sent one large frame is expected to send another of this size, which is received like that from
+//    its first byte.
+// 2. The complete frame is executed in its memory. `put` passes that on to `ExternalValues`, which shares the memory
+//    instead of copying the value if there is little beside it. In a store with a limit, entries are evicted in slices
+//    first (`EntryMap.evictBriefly`): the request is deferred until there is room.
+// 3. A `get` attaches the value to its reply. `Outbox` sends what is before it, the value from its memory, and what is
+//    behind it with one `sendmsg` for each slice of 512 KiB.
+// 4. The memory is freed when neither the store nor an outbox refers to it: a value that is overwritten or deleted
+//    while it is sent arrives whole. Until then it counts as a buffer.
+
 import Platform
 import Storage
 import Wire

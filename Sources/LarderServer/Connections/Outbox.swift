@@ -1,3 +1,13 @@
+// What happens to a client that doesn't read its replies:
+//
+// When the socket's buffer is full, `Connection.send` keeps the rest in the connection's outbox, and the server stops
+// reading from this client. Requests that have arrived are executed until `limits.output-bytes` of replies are waiting;
+// the others stay in the input. After `limits.write-timeout` without progress the connection is closed. If the outboxes
+// of a worker exceed its share of memory, the connection that has been stalled longest is closed first. A reply stream
+// needs the client's credit: without it nothing more is produced, and the stream ends with `answerExpired` after
+// `limits.answer-timeout`. No other client waits for any of this, and writes that were executed stay. See `Connection`,
+// `ConnectionHandler`, `ConnectionTimeout`, `BufferAccounting` and `Session+Streams`.
+
 import Platform
 import Storage
 import Wire

@@ -1,3 +1,10 @@
+// What happens to requests behind a long update:
+//
+// They wait in the connection's input, so that a connection's requests are executed in their order (`Waits`). Up to 256
+// KiB of input is read meanwhile, and `executeAhead` in `NativeCodec+Server` finds the credit and cancel frames in it.
+// The Swift client sends requests that may take long over a connection of their own (`ClientCore`), so that the calls
+// of other tasks don't wait.
+
 /// What keeps a connection from executing its next request, whatever that is. Owned by a `Connection`.
 ///
 /// - During a pause, the connection is not read, and its streams rest. When the wait is over, the pause's token goes to

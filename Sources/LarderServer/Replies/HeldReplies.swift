@@ -1,3 +1,25 @@
+// A durable put:
+//
+// 1. As above, up to `put` in `Executor+Entries`. A put for which the engine has no reserved space left wakes the
+//    commit thread and pauses its connection. It is executed again when there may be space; after a second in which the
+//    disk has accepted nothing, it fails with `storeFull` or `tooManyRequests` without having changed anything.
+// 2. `EntryMap+Writing` changes the map, and `ChangeRecorder` appends the change to the store's `CommitBuffer`, both
+//    under the store's lock. From here on, other requests see the new entry.
+// 3. The reply is written, and the buffer notes the commit that it requires, and where the reply begins and ends. When
+//    all requests of the wakeup are executed, `HeldStore` wakes the commit thread, so that they share a commit.
+// 4. `HeldReplies` holds the connection's replies, and all later replies on that connection, until the commit is
+//    durable. The worker goes on with other connections.
+// 5. `CommitWriter`, on the commit thread: takes the whole buffer under `Store.lock`, and calls `Engine.write` without
+//    it.
+// 6. **The put becomes durable here**: in `LogWriter` (`append`, with one system call that writes and syncs) or in
+//    `JournalWriter` (`append` and `sync`; the entry files follow on another thread, in `DirectorySettler`).
+// 7. The commit thread advances the durable revision and notifies `Mailbox`. If the worker is waiting and at most eight
+//    of its connections have held replies, the commit thread locks the worker's event loop and sends the replies itself
+//    (`Worker`), which spares a single client a wakeup of the worker. Otherwise the worker is woken, releases the held
+//    replies and sends them.
+// A store with `durability=interval` or `none` does not hold replies: step 4 is left out, and step 6 writes at once but
+// syncs by the interval or never.
+
 import Storage
 import Wire
 

@@ -1,3 +1,11 @@
+// What happens to 100,000 entries that expire at once:
+//
+// None is found anymore, because every look-up compares its expiry with the clock, which is read again when a batch
+// takes long (`Executor.updateClock`). Their memory follows at once: `ExpiryTimer` removes them in slices of a fraction
+// of a millisecond (`expireBriefly` in `ExpiryQueue`). A request that counts entries by their ranks, such as a page,
+// can't be executed before its store has none that are due. It removes a slice itself, and if that isn't enough, its
+// connection executes it again in the next wakeup (`RequestEnd.deferred`); all others go on.
+
 import Dispatch
 import Glibc
 import Platform

@@ -1,3 +1,24 @@
+// A find on the server:
+//
+// 1. `Session+Jobs` takes a snapshot, makes a job (`DocumentJob`) and opens a reply stream (`ReplyStream`) that waits
+//    for it. From here on, credit, cancellation, timeouts and the limit on requests in flight are those of every reply
+//    stream.
+// 2. The job asks `Planner` for the plan with the least work. For each index that helps, the planner turns conditions
+//    into ranges of keys (`Condition+Ranges`) and counts the keys in them, which takes O(log *n*) in a counted tree.
+// 3. `DocumentSearch` follows the plan: through ranges of an index (`EntryMap+Indexes`), through all entries, or to
+//    documents that several indexes have. If the ranges are exactly the result, it counts and skips by arithmetic. An
+//    aggregation that needs no more than counts and the values of an index's first fields looks at one document of each
+//    group: the ranks of the group's keys say how many there are, and where the next group begins.
+// 4. `JobRunner` gives each job a turn of about a millisecond, again and again. A turn can end in the middle of a
+//    document: evaluation spends units of a `WorkBudget` for all that it looks at, and asks the job for more, which
+//    then waits for its next turn, or ends at its limit. In the job's turns, `DocumentBatch` copies a few documents
+//    under the store's lock, and reads large values in files. The query is evaluated on the copies, without the lock,
+//    so what a selector costs delays no other client.
+// 5. `FindTask` keeps the handles of the documents that are on the page, in the core that all finders share; see the
+//    next walkthrough.
+// 6. The job goes to the worker through `Mailbox`. Frame by frame, the worker copies the documents, or fields of them,
+//    from the snapshot to the replies, and at the end the result. They are held until the snapshot is durable.
+
 import Documents
 import Storage
 import Wire

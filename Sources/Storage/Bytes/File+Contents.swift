@@ -1,3 +1,9 @@
+// What happens to a sync that fails:
+//
+// It is unknown which of the commits not yet durable are on disk. The store becomes read-only, and held replies that
+// reveal such commits are replaced with the error `failed`. The system may go on to show them and never write them, so
+// the next start writes them again before it serves them (`rewrite` in `File+Contents`).
+
 import Glibc
 import Platform
 

@@ -1,3 +1,10 @@
+// What happens to a full disk:
+//
+// Engines reserve space ahead of need (`Engine.reserveSpace`, on the commit thread), and a write is accepted only if
+// its record fits. On a full disk, reserving fails with `noSpace`, so writes fail with `storeFull` before they change
+// anything; reads go on. The commit thread tries again twice a second, and writes go on once there is space. A
+// directory store isn't full while its settling thread can still remove journals: until then, writes wait.
+
 import Basics
 import Platform
 

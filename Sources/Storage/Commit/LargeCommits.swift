@@ -1,3 +1,22 @@
+// A put-many of 65,536 entries:
+//
+// 1. `Executor+LargeWrites` estimates that the request takes too long for the store's lock: it has many entries, bytes
+//    or keys of indexes. The session makes a job (`WriteJob`) and pauses the connection. The frame stays in the
+//    connection's input.
+// 2. `LargeCommits`, on its thread: the job checks the request, and then `beginLargeCommit` (`LargeCommit`) takes a
+//    snapshot and diverts the map.
+// 3. In slices of about 0.3 ms, the conditions are checked, memory and space for the commit are reserved, and the
+//    entries are written. Nothing can be refused after the first entry. A document with many keys gets them index by
+//    index. Between two slices, those who wait for the lock get it (`Store.accessInTurn`).
+// 4. Between the slices, reads and new snapshots see the state before the commit. A write throws `commitPending` before
+//    it changes anything, and its connection pauses until the commit ends. Expired entries stay, nothing is evicted,
+//    and indexes are neither created nor deleted.
+// 5. `finishLargeCommit` shows the changes to everybody, hands their one record to the commit writer and their batch to
+//    the watches, and wakes the connections that wait. The job's connection executes its request again, which now makes
+//    the reply.
+// Changes of matching documents and applies with updates (`TaskCommit`) do the same. They examine again what others
+// have written meanwhile while nobody else writes, so that no writer can outpace them.
+
 import Dispatch
 import Glibc
 import Platform

@@ -1,3 +1,16 @@
+// An index, from its definition to its entries:
+//
+// 1. `StoreCatalog` writes the definition to the data directory and then adds the index to the map (`MapIndexes`). If
+//    the store has documents, the index is not complete yet, and no plan uses it.
+// 2. `IndexBuilder` takes a snapshot and copies its documents, a few at a time. `IndexKeyMaker` makes their keys for
+//    all new indexes in one pass. They are sorted (`SortedKeys`) and become a tree, all without the store's lock.
+// 3. Meanwhile, `MapIndex` notes what is written. The builder takes that over, a little at a time, until nothing is
+//    left: the index is complete.
+// 4. From then on, every change of a record passes `beginIndexChange` and `endIndexChange` (`EntryMap+Indexes`), which
+//    make the keys of the old and the new document and change the tree (`IndexTree`). A document of 32 KiB or more gets
+//    the overflow key first, and its own keys from the builder. A log store keeps those in a file (`KeptKeys`), so that
+//    the next opening need not read the document.
+
 import Dispatch
 import Documents
 import Platform

@@ -1,3 +1,10 @@
+// What happens to a file that was cut off:
+//
+// After each sync, an engine notes how far its files are on disk: the log in its manifest (`noteBriefly` in
+// `LogManifest`), the directory beside its list of journals (`SyncedPosition`). A note costs a write of a few bytes to
+// the page cache and no sync, so it survives a killed process. Files that end before it are damaged; what is missing
+// behind it was never acknowledged as durable.
+
 import Glibc
 import Platform
 

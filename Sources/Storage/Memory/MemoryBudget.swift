@@ -1,3 +1,13 @@
+// What happens to memory:
+//
+// Entries and order nodes are in chunks that return to the system when they are free; after a `delete-all`, a thread of
+// its own frees them and the indexes (`DiscardedContents`). Everything else is in one heap, which `MemoryMonitor` trims
+// once more is resident than is accounted for. What open replies keep of overwritten entries is limited
+// (`SnapshotBudget`): beyond it, the store that is written ends its oldest snapshots, whose readers get
+// `snapshotEnded`. With a memory limit, `MemoryBudget` counts what stores and buffers take between two measurements of
+// the resident memory. A put that needs a new chunk, or has a large value, fails with `memoryLimit` before it changes
+// anything, unless its store may evict entries instead.
+
 import Platform
 import Synchronization
 
