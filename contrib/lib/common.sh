@@ -42,7 +42,7 @@ with_progress() {
 }
 
 # show_progress NAME: reads the output of a command and shows, on standard error, the last [n/m] in the output, the time
-# so far and the name: on a terminal in one line, which it erases at the end; elsewhere in a line every 20 seconds, if
+# so far and the name: on a terminal in one line, which it erases at the end; elsewhere in a line every 10 seconds, if
 # there is an [n/m].
 show_progress() {
   local name=$1 start=$SECONDS shown=$SECONDS line='' position='' size columns text status
@@ -59,7 +59,7 @@ show_progress() {
       columns=${size#* }
       printf '\r%s\e[K' "${text:0:columns > 1 ? columns - 1 : 79}" >&2
     else
-      if ((SECONDS < shown + 20)) || [[ -z $position ]]; then continue; fi
+      if ((SECONDS < shown + 10)) || [[ -z $position ]]; then continue; fi
       printf '%s\n' "$text" >&2
     fi
     shown=$SECONDS
