@@ -38,6 +38,7 @@ extension Executor {
   ///   - snapshot: Where the entries are; nil for the current ones.
   ///   - append: Called with nil for a key that has no entry.
   /// - Returns: The newest commit that the entries, and the absence of others, reveal.
+  @inline(__always)
   mutating func visit(
     _ cursor: inout EntryCursor, of bytes: RawSpan, in snapshot: Snapshot?, _ map: inout EntryMap,
     _ append: (EntryView?) -> Bool
@@ -69,6 +70,7 @@ extension Executor {
     }
   }
 
+  @inline(__always)
   private mutating func visit(
     _ scan: inout EntryCursor.Scan, in snapshot: Snapshot?, _ map: inout EntryMap, _ append: (EntryView?) -> Bool
   ) throws(StorageError) -> UInt64 {
@@ -84,6 +86,7 @@ extension Executor {
     return newest
   }
 
+  @inline(__always)
   private mutating func visit(
     _ keys: inout KeyList, of bytes: RawSpan, _ map: inout EntryMap, _ append: (EntryView?) -> Bool
   ) -> UInt64 {

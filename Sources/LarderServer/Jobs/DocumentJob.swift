@@ -27,11 +27,6 @@ final class DocumentJob: @unchecked Sendable {
   /// The job's result, or why it has none. Set when the job is posted.
   private(set) var outcome: Result<JobResult, CommandFailure>?
 
-  private enum Phase: UInt8, AtomicRepresentable {
-    /// `displaced` means that another client's job has taken its place.
-    case running, canceled, displaced, committed
-  }
-
   private let request: DocumentRequest
   /// The body of the request, which has its texts.
   private let body: [UInt8]
@@ -41,40 +36,22 @@ final class DocumentJob: @unchecked Sendable {
   private var spaceChangeCount: UInt64 = 0
   /// When the request was executed, in milliseconds of the clock that expiries are measured with.
   private let now: UInt64
-  private let phase = Atomic(Phase.running)
+  private let phase = JobPhase()
   /// Whether the runner has the job. Used by the worker.
   private var isRunning = false
 
   /// nil before the first turn.
   private var task: (any DocumentTask)?
-  private var search: DocumentSearch
-  /// What is done instead if too many documents must be looked at.
-  private var fallback: (PlanChoice.Fallback, [IndexView])?
-  /// A snapshot that is newer than the request, and that the job must end.
-  private var newerSnapshot: Snapshot?
+  private var search: JobSearch
   /// The number of documents that were looked at.
   private(set) var examinedDocuments = 0
-  /// The number of keys of indexes that were looked at.
-  var examinedKeys: Int { previousKeys + search.examinedKeys }
-  /// Those of earlier searches.
-  private var previousKeys = 0
-  /// Whether the plan is to look at all entries.
-  private(set) var isScan = false
-  /// Why the plan was chosen, as JSON, if the request wants to know.
-  private(set) var explanation = ""
-  /// The time that its turns took, without the current one, in nanoseconds.
-  private var usedTime: UInt64 = 0
-  /// When the current turn began, in nanoseconds.
-  private var turnStart: UInt64 = 0
+  private var clock: JobClock
   /// The work that it may still do. Its thread asks for more again and again, in the middle of documents.
   private var budget = WorkBudget()
   /// The number of entries that are examined at a time, so that a turn ends in time whatever an entry takes.
   private var batchCount = 16
   /// A batch that has been gathered, while its values are read from a disk.
   private var waitingBatch: DocumentBatch?
-
-  /// How long a turn takes, in nanoseconds. A document that takes longer is continued in the next turn.
-  private static let turnTime: UInt64 = 1_000_000
 
   /// - Parameters:
   ///   - body: The texts of the request.
@@ -94,9 +71,10 @@ final class DocumentJob: @unchecked Sendable {
     self.snapshot = snapshot
     self.now = now
     self.limits = limits.withFindTime(request.time)
+    clock = JobClock(limit: self.limits.findTime)
     self.mailbox = mailbox
     operation = request.operation
-    search = DocumentSearch(all: snapshot)
+    search = JobSearch(all: snapshot)
   }
 
   /// Whether it may change entries. Later requests of its connection wait then.
@@ -106,7 +84,16 @@ final class DocumentJob: @unchecked Sendable {
   var snapshotRevision: UInt64 { snapshot.revision }
 
   /// The revision of the newest snapshot that documents were looked at in.
-  var newestRevision: UInt64 { search.snapshot.revision }
+  var newestRevision: UInt64 { search.documents.snapshot.revision }
+
+  /// The number of keys of indexes that were looked at.
+  var examinedKeys: Int { search.examinedKeys }
+
+  /// Whether the plan is to look at all entries.
+  var isScan: Bool { search.isScan }
+
+  /// Why the plan was chosen, as JSON, if the request wants to know; empty otherwise.
+  var explanation: String { request.isExplained ? search.explanation?.json.description ?? "" : "" }
 
   /// The time since the request was executed, in nanoseconds.
   var elapsedTime: UInt64 { monotonicNanoseconds() - startTime }
@@ -124,33 +111,23 @@ final class DocumentJob: @unchecked Sendable {
   /// Ends the job without an outcome, unless it has made its changes. From any thread.
   /// - Returns: Whether the job changes nothing. It may still be about to notice, until the store is locked once.
   @discardableResult
-  func cancel() -> Bool {
-    let (_, phase) = phase.compareExchange(expected: .running, desired: .canceled, ordering: .acquiringAndReleasing)
-    return phase != .committed
-  }
+  func cancel() -> Bool { phase.cancel() }
 
   /// Whether it has been canceled. From any thread.
-  var isCanceled: Bool { phase.load(ordering: .acquiring) == .canceled }
+  var isCanceled: Bool { phase.isCanceled }
 
   /// Ends the job with an error soon, unless it has made its changes, because another client's job has taken its place.
   /// From any thread.
-  func giveUpPlace() {
-    _ = phase.compareExchange(expected: .running, desired: .displaced, ordering: .acquiringAndReleasing)
-  }
+  func giveUpPlace() { phase.displace() }
 
   /// Whether it ends without a result. From any thread.
-  var mustEnd: Bool {
-    let phase = phase.load(ordering: .acquiring)
-    return phase == .canceled || phase == .displaced
-  }
+  var mustEnd: Bool { phase.mustEnd }
 
   // MARK: From the task
 
   /// Prevents that the job is canceled, because it is about to make its changes. Call it with the store locked.
   /// - Returns: false if it has been canceled, or has no place any more.
-  func beginCommit() -> Bool {
-    phase.compareExchange(expected: .running, desired: .committed, ordering: .acquiringAndReleasing).exchanged
-  }
+  func beginCommit() -> Bool { phase.beginCommit() }
 
   /// Makes the error for a job that has reached a limit.
   func stop(_ reason: String) -> CommandFailure {
@@ -174,7 +151,7 @@ final class DocumentJob: @unchecked Sendable {
     case .pause(let end): return end
     case .end(let outcome):
       discardTask()
-      if let newerSnapshot = newerSnapshot.take() { store.access { $0.end(newerSnapshot) } }
+      search.endNewerSnapshot(of: store)
       if let outcome {
         self.outcome = outcome
         mailbox.post(endedJob: self)
@@ -190,13 +167,12 @@ final class DocumentJob: @unchecked Sendable {
   }
 
   private func work(_ batch: inout DocumentBatch) -> WorkEnd {
-    turnStart = monotonicNanoseconds()
+    var end = clock.beginTurn()
     do throws(CommandFailure) {
       var task = try preparedTask()
-      var end = turnStart
-      while end - turnStart < Self.turnTime {
+      while !clock.isTurnOver(at: end) {
         if mustEnd { return endWithoutResult() }
-        if waitingBatch == nil, search.isAtEnd || task.isFinished {
+        if waitingBatch == nil, search.documents.isAtEnd || task.isFinished {
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
           let taskEnd = try task.end(self, &budget)
           try checkBudget()
@@ -204,15 +180,15 @@ final class DocumentJob: @unchecked Sendable {
           case .result(let result): return .end(.success(result))
           case .needsSpace: return .pause(.needsSpace)
           case .needsCommit(let task):
-            usedTime += monotonicNanoseconds() - turnStart
+            clock.endTurn()
             return .pause(.needsCommit(task))
           case .canceled: return endWithoutResult()
-          case .needsDocuments(let handles, let snapshot): examine(handles, in: snapshot)
+          case .needsDocuments(let handles, let snapshot): search.goOn(with: handles, in: snapshot, of: store)
           case .unfinished: break
           }
         } else {
           if let values = try gatherBatch(&batch) {
-            usedTime += monotonicNanoseconds() - turnStart
+            clock.endTurn()
             return .pause(.needsValues(values))
           }
           try examineBatch(&batch, task)
@@ -222,8 +198,8 @@ final class DocumentJob: @unchecked Sendable {
         adaptBatch(to: now - end)
         end = now
       }
-      usedTime += end - turnStart
-      guard Duration.nanoseconds(usedTime) <= limits.findTime else { throw timeFailure }
+      clock.endTurn(at: end)
+      guard !clock.isOverdue else { throw timeFailure }
       return .pause(.needsTurn)
     } catch { return mustEnd ? endWithoutResult() : .end(.failure(error)) }
   }
@@ -232,12 +208,11 @@ final class DocumentJob: @unchecked Sendable {
   /// - Returns: false if the job must end.
   private func mayContinue(on runner: JobRunner) -> Bool {
     let now = monotonicNanoseconds()
-    let turnTime = now - turnStart
-    guard !mustEnd, Duration.nanoseconds(usedTime + turnTime) <= limits.findTime else { return false }
-    if turnTime >= Self.turnTime {
-      usedTime += turnTime
+    guard !mustEnd, !clock.isOverdue(at: now) else { return false }
+    if clock.isTurnOver(at: now) {
+      clock.endTurn(at: now)
       runner.pause(sharer)
-      turnStart = monotonicNanoseconds()
+      _ = clock.beginTurn()
     }
     return true
   }
@@ -283,20 +258,11 @@ final class DocumentJob: @unchecked Sendable {
           """)))
   }
 
-  /// Goes on with other documents.
-  private func examine(_ handles: [UInt32], in snapshot: Snapshot) {
-    let previous = newerSnapshot
-    newerSnapshot = snapshot
-    previousKeys += search.examinedKeys
-    search = DocumentSearch(handles, in: snapshot)
-    if let previous { store.access { $0.end(previous) } }
-  }
-
   /// Makes the next batch smaller or larger so that it takes a fraction of a turn.
   private func adaptBatch(to nanoseconds: UInt64) {
-    if nanoseconds > Self.turnTime / 2 {
+    if nanoseconds > JobClock.turnTime / 2 {
       batchCount = max(1, batchCount / 2)
-    } else if nanoseconds < Self.turnTime / 8 {
+    } else if nanoseconds < JobClock.turnTime / 8 {
       batchCount = min(DocumentBatch.maxCount, batchCount * 2)
     }
   }
@@ -321,8 +287,8 @@ final class DocumentJob: @unchecked Sendable {
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
     let choice = try choosePlan(task, indexes, &ranks)
     guard !ranks.isExhausted else { return nil }
-    fallback = choice.fallback.map { ($0, indexes) }
-    try begin(task, choice.plan, choice.explanation, indexes, &ranks)
+    try search.begin(choice, task, indexes, &ranks)
+    self.task = task
     return task
   }
 
@@ -338,32 +304,13 @@ final class DocumentJob: @unchecked Sendable {
     } catch { throw CommandFailure(error) }
   }
 
-  /// Begins a task with the documents of a plan.
-  private func begin(
-    _ task: any DocumentTask, _ plan: FindPlan, _ explanation: PlanExplanation, _ indexes: [IndexView],
-    _ ranks: inout RankReader
-  ) throws(CommandFailure) {
-    do throws(StorageError) { search = try DocumentSearch(plan, indexes, &ranks) } catch { throw CommandFailure(error) }
-    do throws(SelectorError) { try task.begin(plan, &search) } catch { throw CommandFailure(error) }
-    if request.isExplained { self.explanation = explanation.json.description }
-    if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
-      // A scan, or what it has left behind the last page.
-      isScan = true
-    }
-    self.task = task
-  }
-
   /// Starts over with another plan if this one has examined too many documents and isn't done.
   /// - Returns: The task that examines documents from now on.
   private func continuedTask(after task: any DocumentTask) throws(CommandFailure) -> any DocumentTask {
-    guard let (other, indexes) = fallback, examinedDocuments >= other.examinedCount,
-      !search.isAtEnd, !task.isFinished
-    else { return task }
-    fallback = nil
+    guard search.mustFallBack(afterExamining: examinedDocuments), !task.isFinished else { return task }
     let task = try request.makeTask(body, limits)
-    var ranks = RankReader(store, indexes, in: snapshot, maxCount: .max)
-    previousKeys += search.examinedKeys
-    try begin(task, other.plan, other.explanation, indexes, &ranks)
+    try search.fallBack(task, of: store, in: snapshot)
+    self.task = task
     return task
   }
 
@@ -399,10 +346,10 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Examines the entries that have been gathered.
   private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(CommandFailure) {
-    let maxKeptByteCount = limits.findMemory - search.keptByteCount
+    let maxKeptByteCount = limits.findMemory - search.documents.keptByteCount
     if maxKeptByteCount >= 0 {
       examinedDocuments += try task.examine(
-        &batch, of: store, in: search.snapshot, maxKeptByteCount: maxKeptByteCount, &budget)
+        &batch, of: store, in: search.documents.snapshot, maxKeptByteCount: maxKeptByteCount, &budget)
       try checkBudget()
     }
     guard task.keptByteCount <= maxKeptByteCount else {
@@ -428,7 +375,9 @@ final class DocumentJob: @unchecked Sendable {
     guard operation == .find, body.count <= Self.maxBriefBodyByteCount else { return false }
     do throws(CommandFailure) {
       guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
-      guard let count = search.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else { return false }
+      guard let count = search.documents.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else {
+        return false
+      }
       var budget = WorkBudget(units: Self.maxBriefUnits)
       let failure = try examineInPlace(task, &budget)
       guard !budget.isExhausted else {
@@ -436,7 +385,7 @@ final class DocumentJob: @unchecked Sendable {
         return false
       }
       if let failure { throw failure }
-      guard search.isAtEnd || task.isFinished, case .result(let result) = try task.end(self, &budget) else {
+      guard search.documents.isAtEnd || task.isFinished, case .result(let result) = try task.end(self, &budget) else {
         return false
       }
       outcome = .success(result)
@@ -448,10 +397,8 @@ final class DocumentJob: @unchecked Sendable {
   /// Forgets what was examined, so that the runner examines it.
   private func startOver() {
     task = nil
-    search = DocumentSearch(all: snapshot)
-    fallback = nil
+    search = JobSearch(all: snapshot)
     examinedDocuments = 0
-    isScan = false
   }
 
   /// Examines a few entries under the store's lock.
@@ -464,7 +411,7 @@ final class DocumentJob: @unchecked Sendable {
     var visits = 0
     do throws(StorageError) {
       try store.accessInTurn { map throws(StorageError) in
-        while !search.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
+        while !search.documents.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
           visits < Self.maxBriefCount, !budget.isExhausted
         {
           visits += 1

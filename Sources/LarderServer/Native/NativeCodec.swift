@@ -38,13 +38,18 @@ enum NativeCodec: Codec {
   static func command(of request: FrameHeader, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     // The most frequent ones first.
     if request.kind == Operation.get.rawValue { return .get(key: 0..<bytes.byteCount) }
-    if request.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: 0), write.end == bytes.byteCount {
-      return .put(write)
-    }
     return try otherCommand(of: request, bytes)
   }
 
   private static func otherCommand(of request: FrameHeader, _ bytes: RawSpan) throws(CommandFailure) -> Command {
+    if request.kind == Operation.put.rawValue, let write = WriteRecord(bytes, at: 0), write.end == bytes.byteCount {
+      return .put(write)
+    }
+    return try rareCommand(of: request, bytes)
+  }
+
+  @inline(never)
+  private static func rareCommand(of request: FrameHeader, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     switch Operation(rawValue: request.kind) {
     case .put: throw malformed(BodyFlaw.ofWrite(bytes, at: 0))
     case .getRange:
