@@ -349,7 +349,7 @@ extension ServerTests {
     @Test func `credit that waits behind much other input arrives before its stream ends`() throws {
       let server = try TestServer {
         $0.findTime = .milliseconds(500)
-        $0.streamTimeout = .milliseconds(100)
+        $0.streamTimeout = .milliseconds(300)
       }
       let client = try server.connect(credit: 1)
       try client.putNumbered(10_000, size: 1_000)

@@ -51,6 +51,11 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
     state.withLock { $0.flights[key]?.waiters.count ?? 0 }
   }
 
+  /// The number of callers that wait for any call in progress.
+  var waiterCount: Int {
+    state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } }
+  }
+
   private func join(
     _ key: Key, _ waiter: UInt64, _ continuation: CheckedContinuation<Value, any Error>,
     _ call: @escaping @Sendable () async throws -> Value

@@ -40,6 +40,9 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   @usableFromInline let validity: Validation<T>
   @usableFromInline let defaultOperation: RepositoryOperation
 
+  /// The number of calls that wait for reads of the main source, which they share.
+  var sharedReadCount: Int { flights.waiterCount }
+
   /// - Parameters:
   ///   - validity: Accepts the cached values that are still valid. With `cacheSync`, others are read from the main
   ///     source; with `cache`, they are a `notValid` error.

@@ -22,8 +22,7 @@ import Testing
     main.pause(after: .get)
     let readers = (0..<20).map { _ in Task { try await repository.get("a") } }
     await main.waitForPaused(.get)
-    while cacheValues.calls.count < readers.count { await Task.yield() }
-    await letOthersRun()
+    while repository.sharedReadCount < readers.count { await Task.yield() }
     readers[0].cancel()
     await #expect(throws: CancellationError.self) { try await readers[0].value }
     main.resume(.get)
