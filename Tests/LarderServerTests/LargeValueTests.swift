@@ -199,5 +199,23 @@ extension ServerTests {
       let figures = try client.figures(store: 1)
       #expect(figures["evicted_total", default: 0] > 50_000 && figures["limited_bytes", default: .max] <= 32 << 20)
     }
+
+    @Test func `requests of every kind may follow the reply with a large value in one batch`() throws {
+      let server = try TestServer()
+      let client = try server.connect()
+      let value = Self.value(40_000)
+      #expect(try client.call(Request.put("large", value, id: 3)).isDone)
+      let others: [Wire.Operation] = [.stats, .ping, .storeList, .count, .all, .get]
+      for operation in others {
+        let store: UInt16 = operation == .ping || operation == .storeList ? 0 : 1
+        let request =
+          operation == .all
+          ? Request.all(id: 5) : Request.make(operation, store: store, id: 5, operation == .get ? [97] : [])
+        try client.send(Request.get("large", id: 4) + request + Request.get("large", id: 6))
+        #expect(try client.receive().entries.map(\.value) == [value])
+        #expect(try client.receive().id == 5)
+        #expect(try client.receive().entries.map(\.value) == [value])
+      }
+    }
   }
 }

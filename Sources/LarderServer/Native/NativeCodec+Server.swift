@@ -116,22 +116,29 @@ extension NativeCodec {
       return try executeOnStores(operation, request, bytes, of: &connection, on: &executor, into: &replies)
     default: break
     }
-    let start = replies.bytes.beginReply(id: request.id)
+    let (start, offset) = (replies.bytes.count, replies.count)
+    let frame = replies.bytes.beginReply(id: request.id)
+    let revealed: [(revision: UInt64, commitWriter: CommitWriter)]
     do throws(CommandFailure) {
-      try appendReply(to: operation, request, bytes, of: &connection, store, on: &executor, into: &replies)
+      revealed = try appendBody(
+        of: operation, request, bytes, of: &connection, store, on: &executor, into: &replies)
     } catch {
       replies.truncate(to: start)
       throw error
     }
+    replies.bytes.endFrame(frame)
+    for (revision, commitWriter) in revealed {
+      replies.require(revision, commitWriter, of: request.id, from: offset, reveals: true)
+    }
     return .done
   }
 
-  /// Appends the body of the reply to a request that is executed at once, and ends the reply.
-  private static func appendReply(
-    to operation: Operation, _ request: FrameHeader, _ bytes: RawSpan, of connection: inout Connection,
+  /// Appends the body of the reply to a request that is executed at once.
+  /// - Returns: The commits that the reply reveals.
+  private static func appendBody(
+    of operation: Operation, _ request: FrameHeader, _ bytes: RawSpan, of connection: inout Connection,
     _ store: Store?, on executor: inout Executor, into replies: inout ReplyBuffer
-  ) throws(CommandFailure) {
-    let start = replies.count - Frame.headerSize
+  ) throws(CommandFailure) -> [(revision: UInt64, commitWriter: CommitWriter)] {
     var revealed: [(revision: UInt64, commitWriter: CommitWriter)] = []
     switch operation {
     case .ping: try checkEmpty(bytes)
@@ -176,10 +183,7 @@ extension NativeCodec {
     // Only a second hello is left.
     default: throw malformed("this connection has had its hello")
     }
-    replies.bytes.endFrame(start)
-    for (revision, commitWriter) in revealed {
-      replies.require(revision, commitWriter, of: request.id, from: start, reveals: true)
-    }
+    return revealed
   }
 
   // MARK: Stores
