@@ -132,16 +132,22 @@ enum LogRecord {
   ///
   /// - Parameters:
   ///   - bytes: The bytes that were read, from the record's beginning on.
-  ///   - remaining: The number of bytes in the file from there on, or in the record's frame if those are fewer.
+  ///   - remaining: The number of bytes in the file from there on.
+  ///   - frameRemaining: The number of bytes in the record's frame from there on. A length of zero ends the records even
+  ///     where the frame has no room for one.
   ///   - previous: The revision of the previous record.
-  static func check(_ bytes: UnsafeRawBufferPointer, remaining: Int, after previous: UInt64) -> CheckResult {
+  static func check(
+    _ bytes: UnsafeRawBufferPointer, remaining: Int, frameRemaining: Int, after previous: UInt64
+  ) -> CheckResult {
     guard remaining >= 4 else { return remaining == 0 ? .end : .damaged("a record is truncated") }
     guard bytes.count >= 4 else { return .incomplete(byteCount: min(8, remaining)) }
     let length = unsafe Int(bytes.integer(at: 0, as: UInt32.self))
     if length == 0 { return .end }
     guard length >= minBodyByteCount else { return .damaged("a record has an impossible length") }
     let byteCount = CommitBuffer.recordHeaderByteCount + length
-    guard byteCount <= remaining else { return .damaged("a record extends beyond the end of its frame or file") }
+    guard byteCount <= min(remaining, frameRemaining) else {
+      return .damaged("a record extends beyond the end of its frame or file")
+    }
     // Only a body that is longer than this can have a separated value.
     if length >= CommitBuffer.separatedByteCount, let result = unsafe scan(bytes, byteCount: byteCount) {
       return result

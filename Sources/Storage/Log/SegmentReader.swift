@@ -141,10 +141,12 @@ struct SegmentReader: ~Copyable {
     while true {
       let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(end - start)...])
       let isFrame = end == frameEnd
+      let remaining = segment.byteCount - end
       let result =
         isFrame
-        ? unsafe LogFrame.check(rest, at: end, remaining: segment.byteCount - end, salt: segment.header.salt)
-        : unsafe LogRecord.check(rest, remaining: min(frameEnd, segment.byteCount) - end, after: lastRevision)
+        ? unsafe LogFrame.check(rest, at: end, remaining: remaining, salt: segment.header.salt)
+        : unsafe LogRecord.check(
+          rest, remaining: remaining, frameRemaining: frameEnd - end, after: lastRevision)
       switch result {
       case .intact(let recordByteCount) where isFrame:
         unsafe synced = max(synced, LogFrame.syncedByteCount(rest))

@@ -366,6 +366,23 @@ struct ForgeryTests {
       }
     }
   }
+
+  @Test(arguments: [true, false]) func `a frame that claims bytes after its records is judged alike`(
+    isClosed: Bool
+  ) throws {
+    let sample = try Self.log(isClosed: isClosed)
+    for frame in Self.logStructures(sample) where frame.range.count == LogFrame.byteCount {
+      let offset = frame.range.lowerBound
+      for extra in 1...UInt32(LogFrame.byteCount) {
+        var forged = sample.files[frame.name] ?? []
+        forged.replace(at: offset, littleEndian: forged.integer(at: offset, as: UInt32.self) + extra)
+        frame.correct(&forged)
+        let change = Change(
+          description: "\(frame.name): \(extra) more at byte \(offset)", name: frame.name, bytes: forged)
+        try Self.expectAgreement(sample, change)
+      }
+    }
+  }
 }
 
 /// A file system that expects nobody to read more than a file has, and one mebibyte.
