@@ -36,6 +36,15 @@ package struct Descriptor: ~Copyable, Sendable {
     return unsafe ppoll(&entry, 1, &time, nil) > 0
   }
 
+  /// Waits until one of the events is reported or the time is up. Blocks the thread.
+  /// - Returns: Whether the descriptor is ready.
+  package func wait(for events: Poll.Interest, milliseconds: Int32) -> Bool {
+    var entry = pollfd(fd: number, events: 0, revents: 0)
+    if events.contains(.reading) { entry.events |= Int16(POLLIN) }
+    if events.contains(.writing) { entry.events |= Int16(POLLOUT) }
+    return unsafe poll(&entry, 1, milliseconds) > 0
+  }
+
   /// Sends bytes to a socket: `send(2)`. Raises no signal if the peer is gone.
   @inline(__always)
   package func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {

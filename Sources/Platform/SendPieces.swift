@@ -7,7 +7,7 @@ package struct SendPieces: ~Copyable {
   private static let capacity = 16
 
   private var pieces = unsafe InlineArray<16, iovec>(repeating: iovec())
-  private var count = 0
+  private(set) var count = 0
   /// The total size of the pieces.
   package private(set) var byteCount = 0
 
@@ -21,6 +21,11 @@ package struct SendPieces: ~Copyable {
       iov_base: UnsafeMutableRawPointer(mutating: piece.baseAddress), iov_len: piece.count)
     count += 1
     byteCount += piece.count
+  }
+
+  subscript(index: Int) -> UnsafeRawBufferPointer {
+    precondition(index < count)
+    return unsafe UnsafeRawBufferPointer(start: pieces[index].iov_base, count: pieces[index].iov_len)
   }
 
   fileprivate mutating func withPieces<R>(_ body: (UnsafeMutablePointer<iovec>, Int) -> R) -> R {

@@ -58,7 +58,7 @@ private struct Exchange: ~Copyable {
     // The connection has no descriptor, because nothing here receives or sends.
     let sharer = Sharer(.anonymous, connection: 1)
     connection = Connection(
-      Descriptor(owning: -1), token: ConnectionToken(0), session, listener: 0,
+      ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: 1_000), sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
     // Its figures depend on time and chance, so they are not reported.
     server.registry.remove(connection.figures)

@@ -308,7 +308,7 @@ struct PausedRefusalTests {
     defer { close(ends[1]) }
     let sharer = Sharer(.anonymous, connection: 1)
     var connection = Connection(
-      Descriptor(owning: ends[0]), token: ConnectionToken(0), session, listener: 0,
+      ByteChannel(Descriptor(owning: ends[0])), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: 1_000),
       sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
     connection.phase = .open

@@ -20,7 +20,8 @@ import Testing
       return
     }
     machine.transportConnected()
-    machine.handshakeCompleted(now: 130)
+    machine.handshakeCompleted()
+    machine.helloReceived(now: 130)
     #expect(machine.isReady && machine.lastError == nil && machine.nextActionTime == .max)
   }
 

@@ -26,10 +26,13 @@ import Wire
     /// Connects, and returns the callers that are resumed by that.
     mutating func connect(now: UInt64) throws -> [Int] {
       guard case .connect(let incarnation, _) = state.nextAction(now: now) else { throw Unexpected() }
-      let socket = unsafe SharedSocket(Descriptor(owning: Glibc.open("/dev/null", O_RDWR)))
-      guard state.transport.attach(socket, incarnation: incarnation) else { throw Unexpected() }
+      let channel = unsafe SharedChannel(ByteChannel(Descriptor(owning: Glibc.open("/dev/null", O_RDWR))))
+      guard state.transport.attach(channel, incarnation: incarnation) else { throw Unexpected() }
       _ = state.transport.connected()
-      return state.handshakeCompleted(limits, serverName: "peer", now: now).resumptions.map(\.caller)
+      guard state.transport.sendHello(ClientHello(credit: 1, name: "test"), id: .max).flushIncarnation == incarnation,
+        sent().map(\.id) == [.max]
+      else { throw Unexpected() }
+      return state.helloReceived(limits, serverName: "peer", now: now).resumptions.map(\.caller)
     }
 
     /// Loses a connection that was stable, and returns the resumed callers.
@@ -72,7 +75,7 @@ import Wire
     mutating func sent() -> [FrameHeader] {
       var batch = ByteBuffer()
       var headers: [FrameHeader] = []
-      while state.nextBatch(&batch, incarnation: state.transport.incarnation).socket != nil {
+      while state.nextBatch(&batch, incarnation: state.transport.incarnation).channel != nil {
         batch.withSpan { bytes in
           var offset = 0
           while case .frame(let header) = FrameScan(bytes, at: offset, maxLength: 1 << 20) {
@@ -132,7 +135,7 @@ import Wire
     let current = peer.submit(PingRequest(), .server, as: 2, reservation: reservation)
     #expect(current.flushIncarnation != nil)
     var batch = ByteBuffer()
-    #expect(peer.state.nextBatch(&batch, incarnation: late).socket == nil)
+    #expect(peer.state.nextBatch(&batch, incarnation: late).channel == nil)
     #expect(batch.toArray().isEmpty)
     #expect(peer.sent().count == 1)
   }
@@ -210,17 +213,17 @@ import Wire
       if case .failed(let error, .connectionLost) = resumption.reply { error.outcome } else { nil }
     }
     #expect(outcomes == [.unknown, .notExecuted])
-    #expect(actions.interest != nil && actions.interest?.interest == nil)
-    let socket = peer.state.transport.socket
-    #expect(socket == nil)
+    #expect(actions.interest != nil && actions.interest?.use == nil)
+    let channel = peer.state.transport.channel
+    #expect(channel == nil)
   }
 
   @Test func `a reply that can't be decoded fails its call after the connection is closed`() throws {
     var peer = try Peer()
-    let current = peer.state.transport.socket
-    let socket = try #require(current)
+    let current = peer.state.transport.channel
+    let channel = try #require(current)
     let failure = ConnectionFailure(reason: .protocolViolation("test"), undecodable: [9])
-    #expect(peer.state.readingFailed(from: socket, failure).resumptions.isEmpty)
+    #expect(peer.state.readingFailed(from: channel, failure).resumptions.isEmpty)
     let actions = peer.state.connectionLost(ConnectionFailure(reason: .disconnected("test")), now: 5)
     #expect(actions.resumptions.map(\.caller) == [9])
   }

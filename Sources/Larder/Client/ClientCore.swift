@@ -26,12 +26,16 @@ final class ClientCore: Sendable {
   /// The numbers by which connections know the stores, by the stores' names. Names are never forgotten.
   private let storeNumbers = Lock<[String: UInt32]>([:])
 
-  init(_ address: Address, _ configuration: LarderClient.Configuration) throws(SystemError) {
+  /// - Parameter makeLayer: Makes the layer of each connection's channel; nil for plain connections.
+  init(
+    _ address: Address, _ configuration: LarderClient.Configuration, makeLayer: ChannelLayerFactory? = nil
+  ) throws(SystemError) {
     let eventLoop = try ClientEventLoop()
     self.eventLoop = eventLoop
     self.configuration = configuration
     connections = (0...configuration.connectionCount).map {
-      Connection(number: $0, address: address, configuration: configuration, eventLoop: eventLoop)
+      Connection(
+        number: $0, address: address, configuration: configuration, makeLayer: makeLayer, eventLoop: eventLoop)
     }
     eventLoop.serve(connections)
   }

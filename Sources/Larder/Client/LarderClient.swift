@@ -24,11 +24,19 @@ public struct LarderClient: Sendable {
   /// - Parameter address: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
   /// - Throws: `illegalArgument` if the text is not an address, `failed` if the process can't open more descriptors.
   public init(_ address: String, configuration: Configuration = Configuration()) throws(LarderError) {
+    try self.init(address, configuration: configuration, makeLayer: nil)
+  }
+
+  /// Creates a client whose connections have a layer between them and their sockets.
+  /// - Parameter makeLayer: Makes the layer of each connection's channel; nil for plain connections.
+  package init(
+    _ address: String, configuration: Configuration = Configuration(), makeLayer: ChannelLayerFactory?
+  ) throws(LarderError) {
     let parsed: Address
     do { parsed = try Address(address) } catch {
       throw LarderError(.illegalArgument, outcome: .rejected, error.description)
     }
-    do { core = try ClientCore(parsed, configuration) } catch {
+    do { core = try ClientCore(parsed, configuration, makeLayer: makeLayer) } catch {
       throw LarderError(.failed, outcome: .notExecuted, "can't create a client: \(error)")
     }
     timeout = configuration.timeout.wholeMilliseconds

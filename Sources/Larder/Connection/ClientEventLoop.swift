@@ -61,24 +61,24 @@ final class ClientEventLoop: Sendable {
     queue.async { for connection in connections { connection.terminate() } }
   }
 
-  // MARK: Sockets
+  // MARK: Channels
 
-  /// Adds the socket of a connection.
+  /// Adds the channel of a connection.
   func add(
-    _ socket: SharedSocket, _ interest: Poll.Interest, connection: Int, incarnation: UInt64
+    _ channel: SharedChannel, _ interest: Poll.Interest, connection: Int, incarnation: UInt64
   ) throws(SystemError) {
-    try poll.add(socket.descriptor.number, interest, token: Self.token(connection, incarnation))
+    try poll.add(channel.number, interest, token: Self.token(connection, incarnation))
   }
 
-  func change(_ socket: SharedSocket, _ interest: Poll.Interest, connection: Int, incarnation: UInt64) {
-    poll.change(socket.descriptor.number, interest, token: Self.token(connection, incarnation))
+  func change(_ channel: SharedChannel, _ interest: Poll.Interest, connection: Int, incarnation: UInt64) {
+    poll.change(channel.number, interest, token: Self.token(connection, incarnation))
   }
 
-  func remove(_ socket: SharedSocket) {
-    poll.remove(socket.descriptor.number)
+  func remove(_ channel: SharedChannel) {
+    poll.remove(channel.number)
   }
 
-  /// The token of a connection's events. Late events of an earlier socket carry an earlier incarnation.
+  /// The token of a connection's events. Late events of an earlier channel carry an earlier incarnation.
   private static func token(_ connection: Int, _ incarnation: UInt64) -> UInt64 {
     incarnation << 8 | UInt64(connection)
   }

@@ -84,6 +84,14 @@ extension LarderError {
       "the call's timeout passed while earlier requests to \(address) were unanswered")
   }
 
+  /// The error of a call whose deadline passed while the handshake of the connection's channel was not complete.
+  static func noHandshake(with address: Address) -> LarderError {
+    LarderError(
+      .timedOut, outcome: .notExecuted,
+      "\(address) accepted the connection, but did not complete the handshake within the call's timeout: it is busy, or "
+        + "it expects clients to connect in another way")
+  }
+
   /// The error of a call whose deadline passed while the server had not replied to the hello.
   static func noHello(from address: Address) -> LarderError {
     LarderError(

@@ -13,6 +13,8 @@ final class Connection: Sendable {
   private let number: Int
   private let address: Address
   private let configuration: LarderClient.Configuration
+  /// Makes the layer of each channel; nil for plain ones.
+  private let makeLayer: ChannelLayerFactory?
   private let eventLoop: ClientEventLoop
   private let state: Lock<ConnectionState<Caller>>
   private let receiver = Lock(Receiver())
@@ -31,10 +33,14 @@ final class Connection: Sendable {
   private static let coalescingThreshold = CallGathering.callCounts.upperBound
   private static let helloID = UInt32.max
 
-  init(number: Int, address: Address, configuration: LarderClient.Configuration, eventLoop: ClientEventLoop) {
+  init(
+    number: Int, address: Address, configuration: LarderClient.Configuration, makeLayer: ChannelLayerFactory?,
+    eventLoop: ClientEventLoop
+  ) {
     self.number = number
     self.address = address
     self.configuration = configuration
+    self.makeLayer = makeLayer
     self.eventLoop = eventLoop
     state = Lock(ConnectionState(address: address, configuration: configuration))
     reporter = ConnectionReporter(number: number, address: address, observers: configuration.observers)
@@ -205,9 +211,9 @@ final class Connection: Sendable {
     case .wakeBy(let time): eventLoop.wake(by: time)
     }
     for resumption in actions.resumptions { resumption.caller.resume(resumption.reply) }
-    if let socket = actions.reading {
+    if let channel = actions.reading {
       // With the caller's priority, it takes turns with the caller.
-      Task.detached(priority: Task.currentPriority) { await self.readReplies(from: socket) }
+      Task.detached(priority: Task.currentPriority) { await self.readReplies(from: channel) }
     }
   }
 
@@ -216,27 +222,38 @@ final class Connection: Sendable {
     interestVersion.withLock { version in
       guard change.version > version else { return }
       version = change.version
-      if let interest = change.interest {
-        eventLoop.change(change.socket, interest, connection: number, incarnation: change.incarnation)
-      } else {
-        eventLoop.remove(change.socket)
-      }
+      let channel = change.channel
+      guard let use = change.use else { return eventLoop.remove(channel) }
+      let interest = channel.interest(receives: use.receives, sends: use.sends)
+      eventLoop.change(channel, interest, connection: number, incarnation: change.incarnation)
+      if use.receives, channel.holdsInput { eventLoop.wake() }
     }
   }
 
-  /// Writes the output until there is no more or the socket is full.
+  /// Follows up on a use of a channel with a layer: makes epoll report what it waits for now, and the event loop read
+  /// what it holds.
+  private func followUp(on channel: SharedChannel) {
+    guard !channel.isPlain else { return }
+    if channel.hasNewEvents { perform(state.withLock { $0.transport.eventsChanged(of: channel) }) }
+    if channel.holdsInput { eventLoop.wake() }
+  }
+
+  /// Writes the output until there is no more or the channel is full.
   private func flush(_ incarnation: UInt64) {
     var batch = ByteBuffer()
+    var layered: SharedChannel?
+    defer { if let layered { followUp(on: layered) } }
     while true {
       let step = state.withLock { $0.nextBatch(&batch, incarnation: incarnation) }
-      guard let socket = step.socket else { return }
+      guard let channel = step.channel else { return }
+      if !channel.isPlain { layered = channel }
       for resumption in step.resumptions { resumption.caller.resume(resumption.reply) }
       while !batch.isEmpty {
-        let sent = unsafe socket.descriptor.send(batch.bytes)
+        let sent = unsafe channel.send(batch.bytes)
         switch sent {
         case .moved(let count): batch.consume(count)
         case .wouldBlock:
-          return perform(state.withLock { $0.transport.socketBlocked(&batch, incarnation: incarnation) })
+          return perform(state.withLock { $0.transport.channelBlocked(&batch, incarnation: incarnation) })
         case .failed(let error):
           return perform(state.withLock { $0.transport.writeFailed(error, incarnation: incarnation) })
         }
@@ -245,18 +262,19 @@ final class Connection: Sendable {
   }
 
   /// Writes requests and reads replies, until the state decides otherwise. Other tasks run between two looks at the
-  /// socket.
-  private func readReplies(from socket: SharedSocket) async {
+  /// channel.
+  private func readReplies(from channel: SharedChannel) async {
     while true {
       let now = monotonicNanoseconds()
       let (turn, actions) = state.withLock {
-        $0.readingTurn(from: socket, now: now, defersFlush: isCoalescing.load(ordering: .acquiring))
+        $0.readingTurn(from: channel, now: now, defersFlush: isCoalescing.load(ordering: .acquiring))
       }
       perform(actions)
       switch turn {
       case .read:
-        let failure = receiver.withLock { $0.receives(from: socket) ? receive(&$0) : nil }
-        if let failure { return perform(state.withLock { $0.readingFailed(from: socket, failure) }) }
+        let failure = receiver.withLock { $0.receives(from: channel) ? receive(&$0) : nil }
+        if let failure { return perform(state.withLock { $0.readingFailed(from: channel, failure) }) }
+        followUp(on: channel)
       case .wait: break
       case .end: return
       }
@@ -281,9 +299,9 @@ final class Connection: Sendable {
     // Bounded, so that one connection's stream does not keep the event loop from the others.
     for _ in 0..<16 {
       switch receiver.read() {
-      case .received(let filledBuffer):
+      case .received(let mayHaveMore):
         if let failure = process(&receiver) { return failure }
-        if !filledBuffer { return nil }
+        if !mayHaveMore { return nil }
       case .wouldBlock: return nil
       case .ended(let reason): return ConnectionFailure(reason: .disconnected(reason))
       }
@@ -300,7 +318,7 @@ final class Connection: Sendable {
         let limits = ServerLimits(
           hello, maxFrameSize: configuration.maxFrameSize, maxRequests: PendingTable<Caller>.maxCount)
         let now = monotonicMilliseconds()
-        let actions = state.withLock { $0.handshakeCompleted(limits, serverName: hello.name, now: now) }
+        let actions = state.withLock { $0.helloReceived(limits, serverName: hello.name, now: now) }
         reporter?.connectionOpened()
         perform(actions)
       }
@@ -325,23 +343,34 @@ final class Connection: Sendable {
   /// When `runTimers` has something to do, in milliseconds; `.max` for never.
   var nextTimer: UInt64 { state.withLock { $0.nextTimer } }
 
-  /// Handles an event of the socket.
+  /// Handles an event of the channel.
   func handle(_ event: Poll.Event, incarnation: UInt64) {
-    let (isConnecting, isCurrent) = state.withLock { state in
-      (state.transport.lifecycle.isConnecting, state.transport.incarnation == incarnation)
+    let (lifecycle, channel) = state.withLock { state in
+      (state.transport.lifecycle, state.transport.incarnation == incarnation ? state.transport.channel : nil)
     }
-    guard isCurrent else { return }
-    if isConnecting {
-      if event.writable || event.hasHungUp { finishConnecting() }
+    guard let channel else { return }
+    if lifecycle.isConnecting {
+      if event.writable || event.hasHungUp { finishConnecting(channel) }
       return
     }
-    if event.readable || event.hasHungUp, let failure = receive() { return close(failure) }
-    if event.writable { perform(state.withLock { $0.transport.socketWritable() }) }
+    if lifecycle.isHandshaking { return continueHandshake(of: channel) }
+    let ready = channel.readiness(for: event)
+    if ready.receives || event.hasHungUp, let failure = receive() { return close(failure) }
+    if ready.sends { perform(state.withLock { $0.transport.channelUnblocked() }) }
+    followUp(on: channel)
+  }
+
+  /// Reads what a channel with a layer holds, which epoll does not report.
+  private func receiveHeldInput() {
+    guard let channel = state.withLock({ $0.transport.channel }), channel.holdsInput else { return }
+    if let failure = receive() { return close(failure) }
+    followUp(on: channel)
   }
 
   /// Does what is due: closes a connection that has failed, ends calls whose deadlines have passed, and connects.
   func runTimers(now: UInt64) {
     closeIfFailed()
+    receiveHeldInput()
     perform(state.withLock { $0.expire(now: now) })
     closeIfFailed()
     if let result = state.withLock({ $0.transport.takeConnectResult() }) { continueConnecting(result) }
@@ -349,7 +378,9 @@ final class Connection: Sendable {
     case .none: break
     case .connect(let incarnation, let attempt): connect(incarnation, attempt: attempt)
     case .timeOut:
-      let missing = state.withLock { $0.transport.lifecycle.isHandshaking } ? "reply to the hello" : "connection"
+      let lifecycle = state.withLock { $0.transport.lifecycle }
+      let missing =
+        lifecycle.isGreeting ? "reply to the hello" : lifecycle.isHandshaking ? "complete handshake" : "connection"
       close(ConnectionFailure(reason: .disconnected("no \(missing) within \(configuration.connectTimeout)")))
     }
   }
@@ -378,78 +409,85 @@ final class Connection: Sendable {
   private func connect(_ incarnation: UInt64, attempt: Int) {
     reporter?.connectionRequested()
     if case .unix = address {
-      return continueConnecting(Self.dial(address, attempt: attempt, incarnation))
+      return continueConnecting(dial(attempt: attempt, incarnation))
     }
     // If a resolver hangs, later attempts wait for it until they time out, so that there is never more than one such
     // thread.
     guard state.withLock({ $0.transport.beginResolving() }) else { return }
     DispatchQueue.global().async { [self] in
-      let result = Self.dial(address, attempt: attempt, incarnation)
+      let result = dial(attempt: attempt, incarnation)
       state.withLock { $0.transport.resolvingFinished(result) }
       eventLoop.wake()
     }
   }
 
-  private static func dial(_ address: Address, attempt: Int, _ incarnation: UInt64) -> ConnectResult {
+  private func dial(attempt: Int, _ incarnation: UInt64) -> ConnectResult {
     do {
       switch try Socket.connect(to: address, attempt: attempt) {
       case .connected(let socket):
-        return ConnectResult(incarnation: incarnation, outcome: .connected(SharedSocket(socket)))
+        return ConnectResult(incarnation: incarnation, outcome: .connected(channel(over: socket)))
       case .pending(let socket):
-        return ConnectResult(incarnation: incarnation, outcome: .inProgress(SharedSocket(socket)))
+        return ConnectResult(incarnation: incarnation, outcome: .inProgress(channel(over: socket)))
       }
     } catch {
       return ConnectResult(incarnation: incarnation, outcome: .failed(error.reason))
     }
   }
 
-  /// Continues an attempt to connect that has a socket, or has failed. The socket of an attempt that was given up is
+  private func channel(over socket: consuming Descriptor) -> SharedChannel {
+    SharedChannel(ByteChannel(socket, layer: makeLayer?()))
+  }
+
+  /// Continues an attempt to connect that has a channel, or has failed. The channel of an attempt that was given up is
   /// closed.
   private func continueConnecting(_ result: ConnectResult) {
     guard state.withLock({ $0.transport.isCurrent(result.incarnation) }) else { return }
-    let socket: SharedSocket
+    let channel: SharedChannel
     let isConnected: Bool
     switch result.outcome {
     case .failed(let reason): return close(ConnectionFailure(reason: .disconnected(reason)))
-    case .connected(let connected): (socket, isConnected) = (connected, true)
-    case .inProgress(let pending): (socket, isConnected) = (pending, false)
+    case .connected(let connected): (channel, isConnected) = (connected, true)
+    case .inProgress(let pending): (channel, isConnected) = (pending, false)
     }
     do throws(SystemError) {
       try eventLoop.add(
-        socket, isConnected ? .reading : .writing, connection: number, incarnation: result.incarnation)
+        channel, isConnected ? .reading : .writing, connection: number, incarnation: result.incarnation)
     } catch { return close(ConnectionFailure(reason: .disconnected(error.description))) }
-    guard state.withLock({ $0.transport.attach(socket, incarnation: result.incarnation) }) else {
-      return eventLoop.remove(socket)
+    guard state.withLock({ $0.transport.attach(channel, incarnation: result.incarnation) }) else {
+      return eventLoop.remove(channel)
     }
-    if isConnected { sendHello() }
+    if isConnected { beginHandshake() }
   }
 
-  private func finishConnecting() {
-    guard let socket = state.withLock({ $0.transport.socket }) else { return }
-    if let error = Socket.connectionError(of: socket.descriptor) {
+  private func finishConnecting(_ channel: SharedChannel) {
+    if let error = channel.connectionError {
       close(ConnectionFailure(reason: .disconnected(error.description)))
     } else {
-      sendHello()
+      beginHandshake()
     }
   }
 
-  /// Sends the hello. It is small and the first to be sent, so the socket has room for it.
-  private func sendHello() {
-    let (socket, actions) = state.withLock { $0.transport.connected() }
+  /// Begins the handshake of the channel. That of a plain channel is done at once.
+  private func beginHandshake() {
+    let (channel, actions) = state.withLock { $0.transport.connected() }
     perform(actions)
-    guard let socket else { return }
-    receiver.withLock { $0.begin(socket) }
-    var hello = ByteBuffer()
-    hello.appendRequest(
-      ClientHello(
-        features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName),
-      id: Self.helloID)
-    let sent = unsafe socket.descriptor.send(hello.bytes)
-    switch sent {
-    case .moved(hello.count): break
+    if let channel { continueHandshake(of: channel) }
+  }
+
+  private func continueHandshake(of channel: SharedChannel) {
+    switch channel.continueHandshake() {
+    case .done: sendHello(to: channel)
+    case .waiting: followUp(on: channel)
     case .failed(let error): close(ConnectionFailure(reason: .disconnected(error.description)))
-    case .moved, .wouldBlock: close(ConnectionFailure(reason: .disconnected("the socket has no room for the hello")))
     }
+  }
+
+  private func sendHello(to channel: SharedChannel) {
+    receiver.withLock { $0.begin(channel) }
+    let hello = ClientHello(
+      features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName)
+    perform(state.withLock { $0.transport.sendHello(hello, id: Self.helloID) })
+    followUp(on: channel)
   }
 
   // MARK: Ending
@@ -462,8 +500,10 @@ final class Connection: Sendable {
   /// Ends everything for good. Runs on the event loop's queue.
   func terminate() {
     reporter?.clientClosed()
+    let channel = state.withLock { $0.transport.idleChannel }
     perform(state.withLock { $0.terminate() })
     receiver.withLock { $0.reset() }
+    channel?.shutDown()
   }
 
   /// Refuses new calls, and returns when those in progress are done.

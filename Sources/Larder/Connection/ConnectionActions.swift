@@ -3,15 +3,15 @@ import Platform
 /// What a thread that has reported an event to a connection's state does after it has released the lock, in the order
 /// of the properties.
 struct ConnectionActions<Caller: Sendable>: Sendable {
-  /// The change of the socket's epoll interest.
+  /// The change of the channel's epoll interest.
   var interest: InterestChange?
   /// The incarnation of the connection whose output this thread must write, because no other thread does; or nil.
   var flushIncarnation: UInt64?
   var eventLoop = EventLoopAction.none
   /// The callers to resume.
   var resumptions: [Resumption] = []
-  /// The socket that a new task must read the replies from.
-  var reading: SharedSocket?
+  /// The channel that a new task must read the replies from.
+  var reading: SharedChannel?
 
   struct Resumption: Sendable {
     let caller: Caller
@@ -48,11 +48,11 @@ enum EventLoopAction: Equatable, Sendable {
   case wakeBy(UInt64)
 }
 
-/// A change of the events that epoll reports for a socket. Of two changes, the one with the higher version wins.
+/// A change of the events that epoll reports for a channel. Of two changes, the one with the higher version wins.
 struct InterestChange: Sendable {
-  let socket: SharedSocket
+  let channel: SharedChannel
   let incarnation: UInt64
-  /// The new interest, or nil to remove the socket.
-  let interest: Poll.Interest?
+  /// What the event loop does when the channel is ready, or nil to remove the channel.
+  let use: (receives: Bool, sends: Bool)?
   let version: UInt64
 }

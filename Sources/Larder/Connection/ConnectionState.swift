@@ -14,7 +14,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private let address: Address
   private let configuration: LarderClient.Configuration
 
-  /// The socket, its life cycle, and what waits to be written to it. The event loop connects it and closes it.
+  /// The channel, its life cycle, and what waits to be written to it. The event loop connects it and closes it.
   var transport: Transport<Caller>
   private var pending: PendingTable<Caller>
   private var gathering = CallGathering()
@@ -196,7 +196,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private var timeoutBeforeSending: LarderError {
     let lifecycle = transport.lifecycle
     if let error = lifecycle.lastError { return error }
-    if lifecycle.isHandshaking { return .noHello(from: address) }
+    if lifecycle.isHandshaking { return .noHandshake(with: address) }
+    if lifecycle.isGreeting { return .noHello(from: address) }
     return lifecycle.isReady ? .notSent(to: address) : .noConnection(to: address)
   }
 
@@ -277,16 +278,16 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
 
   /// What the writer does next.
   struct WriteStep: Sendable {
-    /// The socket to write the batch to, or nil if there is nothing to write.
-    var socket: SharedSocket?
+    /// The channel to write the batch to, or nil if there is nothing to write.
+    var channel: SharedChannel?
     var resumptions: [Actions.Resumption] = []
   }
 
   /// Moves the output to the empty `batch`, or ends the writing. Calls that waited for room in the output can go on.
   /// - Parameter incarnation: The `flushIncarnation` of the actions that made the thread the writer.
   mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> WriteStep {
-    var step = WriteStep(socket: transport.nextBatch(&batch, incarnation: incarnation))
-    if step.socket != nil { admitWaiters(&step.resumptions) }
+    var step = WriteStep(channel: transport.nextBatch(&batch, incarnation: incarnation))
+    if step.channel != nil { admitWaiters(&step.resumptions) }
     return step
   }
 
@@ -338,26 +339,26 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     case end
   }
 
-  /// Begins a turn of the task that reads from `socket`, which also writes what calls have left for it.
+  /// Begins a turn of the task that reads from `channel`, which also writes what calls have left for it.
   /// - Parameters:
   ///   - now: In nanoseconds.
   ///   - defersFlush: Whether a call is about to write the output of all.
   mutating func readingTurn(
-    from socket: SharedSocket, now: UInt64, defersFlush: Bool
+    from channel: SharedChannel, now: UInt64, defersFlush: Bool
   ) -> (turn: ReadingTurn, actions: Actions) {
     var actions = Actions()
     if gathering.mustWait(inFlight: pending.waitingCalls) { return (.wait, actions) }
     let continues = transport.readingTurn(
-      from: socket, isAwaited: pending.waitingCalls > 0, hasStreams: pending.hasStreams, now: now, &actions)
+      from: channel, isAwaited: pending.waitingCalls > 0, hasStreams: pending.hasStreams, now: now, &actions)
     if !defersFlush || !continues { transport.flushIfNeeded(&actions) }
     return (continues ? .read : .end, actions)
   }
 
   /// Records that a task has found the end of the connection.
-  mutating func readingFailed(from socket: SharedSocket, _ failure: ConnectionFailure<Caller>) -> Actions {
+  mutating func readingFailed(from channel: SharedChannel, _ failure: ConnectionFailure<Caller>) -> Actions {
     // Only the event loop closes connections.
     var actions = Actions(eventLoop: .wake)
-    if transport.socket === socket {
+    if transport.channel === channel {
       transport.reportFailure(failure)
     } else {
       actions.resume(failure.undecodable, failure.reason.reply(from: address, wasSent: true, isPartial: true))
@@ -434,8 +435,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   }
 
   /// Records the server's hello, and lets the waiting calls begin.
-  mutating func handshakeCompleted(_ limits: ServerLimits, serverName: String, now: UInt64) -> Actions {
-    transport.handshakeCompleted(now: now)
+  mutating func helloReceived(_ limits: ServerLimits, serverName: String, now: UInt64) -> Actions {
+    transport.helloReceived(now: now)
     self.limits = limits
     self.serverName = serverName
     var actions = Actions()

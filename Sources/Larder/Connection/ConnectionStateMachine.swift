@@ -10,8 +10,10 @@ struct ConnectionStateMachine {
     case requested
     /// Resolving and connecting; given up at `deadline`.
     case connecting(deadline: UInt64)
-    /// The hello was sent; given up at `deadline`.
+    /// The channel's handshake is in progress; given up at `deadline`.
     case handshaking(deadline: UInt64)
+    /// The hello is being sent, or was sent; given up at `deadline`.
+    case greeting(deadline: UInt64)
     case ready
     /// The attempt failed; the next one begins at `retryTime`.
     case backingOff(retryTime: UInt64)
@@ -19,7 +21,7 @@ struct ConnectionStateMachine {
   }
 
   private var state = State.idle
-  /// Why the last attempt failed; nil after a successful handshake.
+  /// Why the last attempt failed; nil after the server's hello.
   private(set) var lastError: LarderError?
   private var failures = 0
   private var readySince: UInt64 = 0
@@ -31,7 +33,7 @@ struct ConnectionStateMachine {
   /// off as it does when the server accepts none.
   private static let stableMilliseconds: UInt64 = 1_000
 
-  /// - Parameter attemptMilliseconds: How long an attempt to connect may take, the handshake included.
+  /// - Parameter attemptMilliseconds: How long an attempt to connect may take, the server's hello included.
   init(backoff: Backoff, attemptMilliseconds: UInt64) {
     self.backoff = backoff
     self.attemptMilliseconds = attemptMilliseconds
@@ -41,6 +43,7 @@ struct ConnectionStateMachine {
   var isClosed: Bool { state == .closed }
   var isConnecting: Bool { if case .connecting = state { true } else { false } }
   var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
+  var isGreeting: Bool { if case .greeting = state { true } else { false } }
 
   /// Whether the connection needs the event loop.
   var needsEventLoop: Bool { state != .idle && state != .closed }
@@ -49,7 +52,7 @@ struct ConnectionStateMachine {
   var nextActionTime: UInt64 {
     switch state {
     case .requested: 0
-    case .connecting(let time), .handshaking(let time), .backingOff(let time): time
+    case .connecting(let time), .handshaking(let time), .greeting(let time), .backingOff(let time): time
     case .idle, .ready, .closed: .max
     }
   }
@@ -80,7 +83,8 @@ struct ConnectionStateMachine {
         return .none
       }
       return beginAttempt(now)
-    case .connecting(let deadline) where deadline <= now, .handshaking(let deadline) where deadline <= now:
+    case .connecting(let deadline) where deadline <= now, .handshaking(let deadline) where deadline <= now,
+      .greeting(let deadline) where deadline <= now:
       return .timeOut
     default: return .none
     }
@@ -92,14 +96,20 @@ struct ConnectionStateMachine {
     return .connect(incarnation: incarnation, attempt: failures)
   }
 
-  /// Records that the transport is connected and the handshake begins.
+  /// Records that the socket is connected, and the handshake of its channel begins.
   mutating func transportConnected() {
     guard case .connecting(let deadline) = state else { return }
     state = .handshaking(deadline: deadline)
   }
 
-  mutating func handshakeCompleted(now: UInt64) {
-    guard case .handshaking = state else { return }
+  /// Records that the handshake is done, and the hello is sent.
+  mutating func handshakeCompleted() {
+    guard case .handshaking(let deadline) = state else { return }
+    state = .greeting(deadline: deadline)
+  }
+
+  mutating func helloReceived(now: UInt64) {
+    guard case .greeting = state else { return }
     state = .ready
     readySince = now
     lastError = nil

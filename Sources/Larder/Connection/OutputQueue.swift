@@ -1,6 +1,6 @@
 import Wire
 
-/// The requests that wait to be written to the socket, and which thread writes them.
+/// The requests that wait to be written to the channel, and which thread writes them.
 ///
 /// One thread at a time writes: it takes everything that waits as one batch, and writes it without holding the lock,
 /// while further requests collect here. A plain value; the lock of the connection's state protects it.
@@ -9,7 +9,7 @@ struct OutputQueue: ~Copyable, Sendable {
   /// Memory for the next batch.
   private var spare = ByteBuffer()
   private var isWriting = false
-  /// Whether the socket takes nothing more for now. The event loop continues when it is writable.
+  /// Whether the channel takes nothing more for now. The event loop continues when it may.
   private(set) var isBlocked = false
   /// The bytes appended since the connection began.
   private var appendedBytes: UInt64 = 0
@@ -23,6 +23,9 @@ struct OutputQueue: ~Copyable, Sendable {
 
   var isEmpty: Bool { buffer.isEmpty }
   var isFull: Bool { buffer.count >= Self.limit }
+
+  /// Whether everything has been written.
+  var isIdle: Bool { buffer.isEmpty && !isWriting && !isBlocked }
 
   /// Whether there are bytes to write that no thread writes.
   var needsWriter: Bool { !buffer.isEmpty && !isWriting && !isBlocked }
@@ -39,6 +42,13 @@ struct OutputQueue: ~Copyable, Sendable {
     buffer.endFrame(start)
     appendedBytes &+= UInt64(buffer.count &- before)
     return appendedBytes
+  }
+
+  /// Appends the hello.
+  mutating func append(_ hello: ClientHello, id: UInt32) {
+    let before = buffer.count
+    buffer.appendRequest(hello, id: id)
+    appendedBytes &+= UInt64(buffer.count - before)
   }
 
   /// Appends a request without a body.
@@ -76,7 +86,7 @@ struct OutputQueue: ~Copyable, Sendable {
     if buffer.isEmpty, buffer.capacity > Self.maxIdleCapacity { buffer.releaseStorage() }
   }
 
-  /// Ends the writing because the socket is full, and puts the rest of `batch` back in front.
+  /// Ends the writing because the channel is full, and puts the rest of `batch` back in front.
   mutating func block(_ batch: inout ByteBuffer) {
     takenBytes &-= UInt64(batch.count)
     if !buffer.isEmpty { buffer.withSpan { batch.append($0) } }
@@ -85,13 +95,13 @@ struct OutputQueue: ~Copyable, Sendable {
     isBlocked = true
   }
 
-  /// Ends the writing because the socket failed. Nothing more is written.
+  /// Ends the writing because the channel failed. Nothing more is written.
   mutating func fail() {
     isWriting = false
     isBlocked = true
   }
 
-  /// Records that the socket is writable again.
+  /// Records that the channel may take more again.
   mutating func unblock() { isBlocked = false }
 
   /// Discards everything, because the connection is gone.

@@ -3,10 +3,10 @@ import Wire
 
 /// The receiving side of a connection: the bytes that have arrived and were not processed.
 ///
-/// The thread that reads from the socket holds the lock that protects this value, and takes that of the connection's
+/// The thread that reads from the channel holds the lock that protects this value, and takes that of the connection's
 /// state inside it.
 struct Receiver: ~Copyable, Sendable {
-  private var socket: SharedSocket?
+  private var channel: SharedChannel?
   private var input = ByteBuffer()
   /// The minimum size of the frame at the beginning of `input`.
   private var neededBytes = 0
@@ -25,16 +25,16 @@ struct Receiver: ~Copyable, Sendable {
   /// An input buffer above this size is released when it is empty.
   private static var maxIdleCapacity: Int { 1 << 20 }
 
-  /// Begins to receive from a new socket.
-  mutating func begin(_ socket: SharedSocket) {
+  /// Begins to receive from a new channel.
+  mutating func begin(_ channel: SharedChannel) {
     reset()
-    self.socket = socket
+    self.channel = channel
     isGreeted = false
   }
 
-  /// Forgets the socket and its bytes.
+  /// Forgets the channel and its bytes.
   mutating func reset() {
-    socket = nil
+    channel = nil
     neededBytes = 0
     input.removeAll()
     closeReason = nil
@@ -44,29 +44,29 @@ struct Receiver: ~Copyable, Sendable {
   /// the connection after the notice that says why.
   mutating func end(_ reason: CloseReason) { closeReason = reason }
 
-  /// Whether this receives from a socket, and not from that of another connection.
-  func receives(from socket: SharedSocket) -> Bool { self.socket === socket }
+  /// Whether this receives from a channel, and not from that of another connection.
+  func receives(from channel: SharedChannel) -> Bool { self.channel === channel }
 
-  /// The result of reading from the socket.
+  /// The result of reading from the channel.
   enum ReadResult {
-    /// Bytes arrived. There may be more if they filled the buffer.
-    case received(filledBuffer: Bool)
+    /// Bytes arrived. There may be more.
+    case received(mayHaveMore: Bool)
     case wouldBlock
     case ended(String)
   }
 
   mutating func read() -> ReadResult {
-    guard let socket else { return .wouldBlock }
+    guard let channel else { return .wouldBlock }
     // Memory grows with what has arrived, not with what a frame announces.
     let room = max(Self.chunkSize, min(neededBytes - input.count, input.count))
-    let transfer = unsafe input.fill(room) { buffer -> (written: Int, result: Transfer) in
-      let transfer = unsafe socket.descriptor.receive(into: buffer)
+    let transfer = unsafe input.fill(room) { buffer -> (written: Int, result: ChannelTransfer) in
+      let transfer = unsafe channel.receive(into: buffer)
       if case .moved(let count) = transfer { return (count, transfer) }
       return (0, transfer)
     }
     switch transfer {
     case .moved(0): return .ended("the server closed it")
-    case .moved(let count): return .received(filledBuffer: count == room)
+    case .moved(let count): return .received(mayHaveMore: count == room || channel.holdsInput)
     case .wouldBlock: return .wouldBlock
     case .failed(let error): return .ended(error.description)
     }

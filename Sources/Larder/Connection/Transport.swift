@@ -2,7 +2,7 @@ import Basics
 import Platform
 import Wire
 
-/// The socket of a connection, from the first attempt to connect to the end; what waits to be written to it, and which
+/// The channel of a connection, from the first attempt to connect to the end; what waits to be written to it, and which
 /// thread reads it.
 ///
 /// Any thread may find that the connection has failed, and host names are resolved on a thread of their own. Both
@@ -12,10 +12,10 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   typealias Actions = ConnectionActions<Caller>
 
   private(set) var lifecycle: ConnectionStateMachine
-  private(set) var socket: SharedSocket?
+  private(set) var channel: SharedChannel?
   var output = OutputQueue()
   private var taskReading = TaskReading()
-  /// Counts the changes of the socket's epoll interest.
+  /// Counts the changes of the channel's epoll interest.
   private var interestVersion: UInt64 = 0
   /// The end of the connection, for the event loop to act on.
   private(set) var failure: ConnectionFailure<Caller>?
@@ -64,64 +64,83 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   /// Whether an incarnation is that of the connection, or of the attempt to connect.
   func isCurrent(_ incarnation: UInt64) -> Bool { lifecycle.incarnation == incarnation && !lifecycle.isClosed }
 
-  /// Takes over the socket of an attempt to connect.
+  /// Takes over the channel of an attempt to connect.
   /// - Returns: False if the attempt was given up.
-  mutating func attach(_ socket: SharedSocket, incarnation: UInt64) -> Bool {
+  mutating func attach(_ channel: SharedChannel, incarnation: UInt64) -> Bool {
     guard isCurrent(incarnation) else { return false }
-    self.socket = socket
+    self.channel = channel
     return true
   }
 
-  /// Records that the socket is connected.
-  /// - Returns: The socket to send the hello to, or nil if the attempt was given up.
-  mutating func connected() -> (socket: SharedSocket?, actions: Actions) {
+  /// Records that the socket is connected, so that the handshake of the channel begins.
+  /// - Returns: The channel, or nil if the attempt was given up.
+  mutating func connected() -> (channel: SharedChannel?, actions: Actions) {
     var actions = Actions()
-    if socket != nil {
+    if channel != nil {
       lifecycle.transportConnected()
       changeInterest(&actions)
     }
-    return (socket, actions)
+    return (channel, actions)
   }
 
-  mutating func handshakeCompleted(now: UInt64) { lifecycle.handshakeCompleted(now: now) }
+  /// Records that the handshake of the channel is done, and sends the hello.
+  mutating func sendHello(_ hello: ClientHello, id: UInt32) -> Actions {
+    var actions = Actions()
+    guard channel != nil else { return actions }
+    lifecycle.handshakeCompleted()
+    output.append(hello, id: id)
+    flushIfNeeded(&actions)
+    return actions
+  }
+
+  mutating func helloReceived(now: UInt64) { lifecycle.helloReceived(now: now) }
+
+  /// Records that a channel waits for other events than before.
+  mutating func eventsChanged(of channel: SharedChannel) -> Actions {
+    var actions = Actions()
+    if self.channel === channel { changeInterest(&actions) }
+    return actions
+  }
 
   /// Makes epoll report what the connection waits for.
   private mutating func changeInterest(_ actions: inout Actions) {
-    guard let socket else { return }
+    guard let channel else { return }
     interestVersion += 1
-    var interest: Poll.Interest = taskReading.isActive ? [] : .reading
-    if output.isBlocked { interest.insert(.writing) }
     actions.interest = InterestChange(
-      socket: socket, incarnation: incarnation, interest: interest, version: interestVersion)
+      channel: channel, incarnation: incarnation,
+      use: (receives: !taskReading.isActive, sends: output.isBlocked), version: interestVersion)
   }
 
   // MARK: Writing
 
+  /// Whether the hello or requests may be written.
+  private var writes: Bool { lifecycle.isReady || lifecycle.isGreeting }
+
   /// Makes this thread the writer if there is output, and no other thread writes it.
   @inline(__always)
   mutating func flushIfNeeded(_ actions: inout Actions) {
-    guard output.needsWriter, lifecycle.isReady else { return }
+    guard output.needsWriter, writes else { return }
     output.beginWriting()
     actions.flushIncarnation = incarnation
   }
 
   /// Moves the output to the empty `batch`, or ends the writing.
   /// - Parameter incarnation: The `flushIncarnation` of the actions that made the thread the writer.
-  /// - Returns: The socket to write the batch to, or nil if there is nothing to write.
-  mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> SharedSocket? {
+  /// - Returns: The channel to write the batch to, or nil if there is nothing to write.
+  mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> SharedChannel? {
     // The writer of a lost connection has nothing to do with the next one, which may have another writer.
     guard incarnation == self.incarnation else { return nil }
-    guard !output.isEmpty, let socket else {
+    guard !output.isEmpty, let channel else {
       output.endWriting(&batch)
       return nil
     }
     output.takeBatch(&batch)
-    return socket
+    return channel
   }
 
-  /// Records that the socket is full: the rest of `batch` goes back to the output, which the event loop writes when it
+  /// Records that the channel is full: the rest of `batch` goes back to the output, which the event loop writes when it
   /// can.
-  mutating func socketBlocked(_ batch: inout ByteBuffer, incarnation: UInt64) -> Actions {
+  mutating func channelBlocked(_ batch: inout ByteBuffer, incarnation: UInt64) -> Actions {
     var actions = Actions()
     guard incarnation == self.incarnation else { return actions }
     output.block(&batch)
@@ -130,17 +149,17 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   }
 
   /// Records that writing failed. The event loop closes the connection, after it has read what the server sent before.
-  mutating func writeFailed(_ error: SystemError, incarnation: UInt64) -> Actions {
+  mutating func writeFailed(_ error: ChannelError, incarnation: UInt64) -> Actions {
     guard incarnation == self.incarnation else { return Actions() }
     output.fail()
     reportFailure(ConnectionFailure(reason: .disconnected(error.description)))
     return Actions(eventLoop: .wake)
   }
 
-  /// Records that the socket is writable again.
-  mutating func socketWritable() -> Actions {
+  /// Records that the channel may take more again.
+  mutating func channelUnblocked() -> Actions {
     var actions = Actions()
-    guard output.isBlocked, isUsable else { return actions }
+    guard output.isBlocked, writes, failure == nil else { return actions }
     output.unblock()
     changeInterest(&actions)
     flushIfNeeded(&actions)
@@ -155,7 +174,7 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   mutating func decideReader(_ actions: inout Actions) -> Bool {
     let decision = taskReading.requestSubmitted()
     guard decision != .none else { return false }
-    actions.reading = socket
+    actions.reading = channel
     guard decision == .takeOver else { return false }
     changeInterest(&actions)
     return true
@@ -167,17 +186,17 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   /// Whether a task reads now, and has another turn soon, in which it also writes.
   var hasReadingTask: Bool { taskReading.hasTurns }
 
-  /// Begins a turn of the task that reads from `socket`.
+  /// Begins a turn of the task that reads from `channel`.
   /// - Parameters:
   ///   - isAwaited: Whether a call waits for a reply.
   ///   - hasStreams: Whether there are reply streams.
   ///   - now: In nanoseconds.
   /// - Returns: Whether the task goes on.
   mutating func readingTurn(
-    from socket: SharedSocket, isAwaited: Bool, hasStreams: Bool, now: UInt64, _ actions: inout Actions
+    from channel: SharedChannel, isAwaited: Bool, hasStreams: Bool, now: UInt64, _ actions: inout Actions
   ) -> Bool {
     // The connection may have been replaced.
-    guard self.socket === socket else { return false }
+    guard self.channel === channel else { return false }
     let decision = taskReading.turn(isAwaited: isAwaited, hasStreams: hasStreams, now: now)
     if decision == .handBack { changeInterest(&actions) }
     return decision == .none
@@ -212,13 +231,16 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
 
   mutating func close() { lifecycle.close() }
 
-  /// Removes the socket, if there is one.
+  /// The channel, if nothing is left to be written to it.
+  var idleChannel: SharedChannel? { output.isIdle ? channel : nil }
+
+  /// Removes the channel, if there is one.
   /// - Returns: The change that removes it from epoll.
   mutating func detach() -> InterestChange? {
-    guard let socket else { return nil }
+    guard let channel else { return nil }
     interestVersion += 1
-    self.socket = nil
-    return InterestChange(socket: socket, incarnation: incarnation, interest: nil, version: interestVersion)
+    self.channel = nil
+    return InterestChange(channel: channel, incarnation: incarnation, use: nil, version: interestVersion)
   }
 
   /// Forgets the output of the connection that is gone, and who read it.
@@ -234,18 +256,9 @@ struct ConnectResult: Sendable {
   let outcome: Outcome
 
   enum Outcome: Sendable {
-    case connected(SharedSocket)
-    /// The socket is writable when the attempt is decided.
-    case inProgress(SharedSocket)
+    case connected(SharedChannel)
+    /// Its socket is writable when the attempt is decided.
+    case inProgress(SharedChannel)
     case failed(String)
-  }
-}
-
-/// A socket that several threads use, closed when the last of them releases it.
-final class SharedSocket: Sendable {
-  let descriptor: Descriptor
-
-  init(_ descriptor: consuming Descriptor) {
-    self.descriptor = descriptor
   }
 }

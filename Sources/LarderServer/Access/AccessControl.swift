@@ -24,7 +24,7 @@ final class AccessControl: Sendable {
   /// What a connection may do under the policy in force.
   func grants(for connection: borrowing Connection) -> Grants {
     let policy = policy
-    let peer = policy.isOpen ? nil : Socket.credentials(of: connection.descriptor)
+    let peer = policy.isOpen ? nil : Socket.credentials(of: connection.channel.socket)
     return policy.grants(peer, listener: connection.listener)
   }
 
@@ -36,13 +36,15 @@ final class AccessControl: Sendable {
   func refuse(
     _ action: String, to connection: borrowing Connection, answered: @escaping @Sendable () -> Void
   ) -> String? {
-    if let peer = Socket.credentials(of: connection.descriptor), userNames.ask(for: peer.user, answered) { return nil }
+    if let peer = Socket.credentials(of: connection.channel.socket), userNames.ask(for: peer.user, answered) {
+      return nil
+    }
     return refuse(action, to: connection)
   }
 
   /// Waits no longer for the name of a connection's user.
   func giveUpOnName(of connection: borrowing Connection) {
-    if let peer = Socket.credentials(of: connection.descriptor) { userNames.giveUp(on: peer.user) }
+    if let peer = Socket.credentials(of: connection.channel.socket) { userNames.giveUp(on: peer.user) }
   }
 
   /// Finds out the names of users for messages, as far as that takes no longer than `timeout`. Not for workers.
@@ -59,7 +61,7 @@ final class AccessControl: Sendable {
   /// - Parameter action: what the client asked for, as it reads after "may not".
   /// - Returns: the message to the client.
   func refuse(_ action: String, to connection: borrowing Connection) -> String {
-    let peer = Socket.credentials(of: connection.descriptor)
+    let peer = Socket.credentials(of: connection.channel.socket)
     let client = userNames.client(peer)
     refusalLog.report(
       Refusal(peer: peer, client: client, listener: policy.listeners[connection.listener], action: action))

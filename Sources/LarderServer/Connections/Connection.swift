@@ -7,7 +7,7 @@ import Wire
 /// Owned by one worker's connection table. An idle connection has no buffers: whole frames are executed where the
 /// worker read them, and only what is left over is kept here.
 struct Connection: ~Copyable {
-  let descriptor: Descriptor
+  let channel: ByteChannel
   let token: ConnectionToken
   /// What serves its requests.
   let session: any Session
@@ -17,7 +17,7 @@ struct Connection: ~Copyable {
   /// Who it counts as when the server's jobs and memory are shared.
   let sharer: Sharer
 
-  var phase = Phase.greeting
+  var phase: Phase
   /// What the client may do; nothing before the hello.
   var grants = Grants()
   var stores = OpenStores()
@@ -29,7 +29,7 @@ struct Connection: ~Copyable {
   var hasWatched = false
 
   var input: ConnectionInput
-  /// What the socket did not accept yet.
+  /// What the channel did not accept yet.
   private(set) var outbox = Outbox()
   /// The large values in the outbox that its worker's `BufferAccounting` has recorded, in bytes.
   var accountedValueBytes = 0
@@ -46,7 +46,7 @@ struct Connection: ~Copyable {
   private var isInputFull = false
 
   /// What the poll reports for it.
-  private var interest = Connection.initialInterest
+  private var interest: Poll.Interest
   /// Whether there may be more input than the last read brought, which the poll does not report again.
   private var mayHaveInput = false
 
@@ -57,9 +57,11 @@ struct Connection: ~Copyable {
   private var frameBegan: UInt64
   private var lastSent: UInt64
 
-  static let initialInterest: Poll.Interest = [.reading, .edgeTriggered]
+  private static let quietInterest: Poll.Interest = [.reading, .edgeTriggered]
 
   enum Phase {
+    /// The channel's handshake is not done.
+    case handshaking
     /// No hello has arrived.
     case greeting
     case open
@@ -67,6 +69,8 @@ struct Connection: ~Copyable {
     case inputEnded
     /// The last frame is in the outbox or sent. Nothing is executed any more.
     case closing
+    /// Everything has been sent. The channel is shutting down its sending side.
+    case endingOutput
     /// Everything has been sent. Input is discarded until the client closes the connection, so that it gets to read the
     /// last frame.
     case lingering
@@ -75,10 +79,12 @@ struct Connection: ~Copyable {
   }
 
   init(
-    _ descriptor: consuming Descriptor, token: ConnectionToken, _ session: any Session, listener: Int,
+    _ channel: consuming ByteChannel, token: ConnectionToken, _ session: any Session, listener: Int,
     _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory, now: UInt64
   ) {
-    self.descriptor = descriptor
+    phase = channel.isPlain ? .greeting : .handshaking
+    interest = Self.initialInterest(of: channel)
+    self.channel = channel
     self.token = token
     self.session = session
     self.listener = listener
@@ -97,28 +103,31 @@ struct Connection: ~Copyable {
   mutating func admit(_ grants: Grants) {
     self.grants = grants
     credit = ReplyStream.maxCredit
-    phase = .open
+    if phase == .greeting { phase = .open }
   }
 
   /// Whether its requests are executed.
   var executes: Bool {
     switch phase {
     case .greeting, .open, .inputEnded: true
-    case .closing, .lingering, .closed: false
+    case .handshaking, .closing, .endingOutput, .lingering, .closed: false
     }
   }
 
-  /// Whether its socket is read.
+  /// Whether its channel is in a phase of its own, in which it neither receives nor sends.
+  var isChannelBusy: Bool { phase == .handshaking || phase == .endingOutput }
+
+  /// Whether its channel is read.
   var reads: Bool {
     switch phase {
     case .greeting, .open:
       outbox.isEmpty && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
-    case .inputEnded, .closing, .closed: false
+    case .handshaking, .inputEnded, .closing, .endingOutput, .closed: false
     case .lingering: true
     }
   }
 
-  /// Whether something can be sent as soon as the socket accepts it.
+  /// Whether something can be sent as soon as the channel accepts it.
   private var sends: Bool { !outbox.isEmpty || (!waits.isPaused && streams.contains { $0.isReady }) }
 
   /// Whether it is in the state that most connections are in most of the time: polled for requests, with nothing left
@@ -126,7 +135,7 @@ struct Connection: ~Copyable {
   @inline(__always)
   var isQuiet: Bool {
     phase == .open && outbox.isEmpty && heldReplies.isEmpty && streams.isEmpty && uploads.isEmpty && !mayHaveInput
-      && !waits.isDeferred && !waits.isPaused && interest == Self.initialInterest
+      && !waits.isDeferred && !waits.isPaused && interest == Self.quietInterest && channel.isPlain
   }
 
   /// Whether credit can arrive, if the client sends it.
@@ -151,13 +160,14 @@ struct Connection: ~Copyable {
 
   /// The timeout that runs for it; nil if none does.
   func timeout(_ limits: borrowing ServerLimits) -> ConnectionTimeout? {
-    if phase == .lingering {
+    if phase == .lingering || phase == .endingOutput {
       return ConnectionTimeout(.lingering, since: lastSent, milliseconds: ConnectionTimeout.lingerMilliseconds)
     }
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
     // It is not read.
     if waits.isPaused { return nil }
     switch phase {
+    case .handshaking: return ConnectionTimeout(.handshakeIncomplete, since: opened, limits.helloTimeout)
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
     case .open where !heldReplies.isEmpty || waits.isDeferred || waits.isAwaitingStream: return nil
     case .open where hasInput:
@@ -172,6 +182,11 @@ struct Connection: ~Copyable {
 
   // MARK: The poll
 
+  /// What the poll reports for a connection at first.
+  static func initialInterest(of channel: borrowing ByteChannel) -> Poll.Interest {
+    channel.events.receiving.union(.edgeTriggered)
+  }
+
   /// Notes that the client has ended its side, so that the poll will not report input again.
   mutating func inputWillEnd() { mayHaveInput = true }
 
@@ -181,15 +196,14 @@ struct Connection: ~Copyable {
 
   mutating func updateInterest(in poll: borrowing Poll) {
     guard phase != .closed else { return }
-    var interest: Poll.Interest = reads ? .reading : []
-    if sends { interest.insert(.writing) }
+    var interest = channelEvents.interest(receives: reads || isChannelBusy, sends: sends)
     interest.insert(.edgeTriggered)
     // Events are edge-triggered: what is ready already is reported only after a change of interest.
     let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends) || outbox.hasSentSlice
     if interest != self.interest || isReady {
       mayHaveInput = false
       self.interest = interest
-      poll.change(descriptor.number, interest, token: token.number)
+      poll.change(channel.socket.number, interest, token: token.number)
     }
   }
 
@@ -202,18 +216,24 @@ struct Connection: ~Copyable {
   @inline(__always)
   var readsIntoBatch: Bool { !input.expectsMore && phase != .lingering && !waits.isAwaitingStream }
 
-  /// Reads the socket into `room`.
+  /// The events that its channel waits for. While it lingers, its socket is read without the channel's layer.
+  var channelEvents: ChannelEvents { phase == .lingering ? ChannelEvents() : channel.events }
+
+  /// Whether it is to be read, and its channel holds input, which the poll does not report.
+  var holdsUnreadInput: Bool { !channel.isPlain && phase != .lingering && reads && channel.holdsInput }
+
+  /// Reads the channel into `room`.
   @unsafe @inline(__always)
-  mutating func receive(into room: UnsafeMutableRawBufferPointer, now: UInt64) -> Transfer {
-    let transfer = unsafe descriptor.receive(into: room)
+  mutating func receive(into room: UnsafeMutableRawBufferPointer, now: UInt64) -> ChannelTransfer {
+    let transfer = unsafe channel.receive(into: room)
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: count == room.count, now: now) }
     return transfer
   }
 
-  /// Reads the socket into the input.
-  mutating func receiveIntoInput(now: UInt64) throws(InputShortage) -> Transfer {
+  /// Reads the channel into the input.
+  mutating func receiveIntoInput(now: UInt64) throws(InputShortage) -> ChannelTransfer {
     if input.isEmpty { frameDidBegin(now: now) }
-    let (transfer, fillsRoom) = try input.receive(from: descriptor)
+    let (transfer, fillsRoom) = try input.receive(from: channel)
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: fillsRoom, now: now) }
     return transfer
   }
@@ -238,7 +258,7 @@ struct Connection: ~Copyable {
   /// - Returns: whether there was any.
   @unsafe
   mutating func discardInput(using room: UnsafeMutableRawBufferPointer) -> Bool {
-    switch unsafe descriptor.receive(into: room) {
+    switch unsafe channel.discard(using: room) {
     case .moved(0), .failed:
       phase = .closed
       return false
@@ -251,7 +271,7 @@ struct Connection: ~Copyable {
 
   // MARK: Sending
 
-  /// Sends replies and empties their buffer. What the socket does not accept goes to the outbox, and so does what
+  /// Sends replies and empties their buffer. What the channel does not accept goes to the outbox, and so does what
   /// exceeds a slice.
   /// - Returns: the number of bytes that were sent, and of those that were added to the outbox.
   mutating func send(_ replies: inout ReplyBuffer, now: UInt64) -> (sent: Int, queued: Int) {
@@ -263,7 +283,7 @@ struct Connection: ~Copyable {
       return (sent, byteCount - sent)
     }
     var sent = 0
-    switch unsafe descriptor.send(replies.bytes.bytes) {
+    switch unsafe channel.send(replies.bytes.bytes) {
     case .moved(let count):
       sent = count
       figures.sentBytes.increment(by: count)
@@ -284,12 +304,12 @@ struct Connection: ~Copyable {
     return byteCount
   }
 
-  /// Sends the outbox, because the socket may accept more.
+  /// Sends the outbox, because the channel may accept more.
   /// - Returns: the number of bytes that were sent.
   mutating func flushOutbox(now: UInt64) -> Int {
     guard !outbox.isEmpty else { return 0 }
     var sent = 0
-    switch outbox.send(to: descriptor) {
+    switch outbox.send(to: channel) {
     case .moved(let count):
       sent = count
       figures.sentBytes.increment(by: count)
@@ -301,11 +321,29 @@ struct Connection: ~Copyable {
     return sent
   }
 
-  /// Ends the sending side after the last frame, and waits for the client to close the connection.
-  mutating func beginLingering(now: UInt64) {
-    descriptor.shutdownSending()
-    phase = .lingering
-    lastSent = now
+  // MARK: Phases of the channel
+
+  /// Continues the handshake. If it fails, the client gets to read what the channel has sent about that.
+  mutating func continueHandshake(now: UInt64) {
+    switch channel.continueHandshake() {
+    case .done:
+      phase = session.hasGreeting ? .greeting : .open
+      mayHaveInput = true
+    case .waiting: break
+    case .failed: endOutput(now: now)
+    }
+  }
+
+  /// Ends the sending side after the last frame, and then waits for the client to close the connection.
+  mutating func endOutput(now: UInt64) {
+    if phase != .endingOutput { lastSent = now }
+    switch channel.shutdownSending() {
+    case .waiting: phase = .endingOutput
+    case .done, .failed:
+      phase = .lingering
+      if !channel.isPlain { mayHaveInput = true }
+      lastSent = now
+    }
   }
 
   // MARK: Durability

@@ -21,7 +21,8 @@ struct ConnectionHandler: ~Copyable {
   private var sweepTimer = SweepTimer()
   /// The connections whose replies are held until commits are durable.
   private var awaitingDurability: [ConnectionToken] = []
-  /// The connections whose next request is deferred.
+  /// The connections that are served again without an event: their next request is deferred, or their channels hold
+  /// input.
   private var deferred: [ConnectionToken] = []
   /// When this wakeup began, in nanoseconds.
   private var wakeupStart: UInt64 = 0
@@ -32,7 +33,7 @@ struct ConnectionHandler: ~Copyable {
   /// Whether all workers have stopped executing requests, so that a watch that is at its end has reported everything.
   private var watchesMayEnd = false
 
-  /// The number of connections whose deferred requests are tried in one wakeup.
+  /// The number of connections that are served again without an event in one wakeup.
   private static let maxDeferredPerWakeup = 4
   /// How often watches are checked for their end while the server stops, in milliseconds.
   private static let drainSweepInterval: UInt64 = 5
@@ -71,21 +72,21 @@ struct ConnectionHandler: ~Copyable {
   /// Begins to serve a client that has connected.
   /// - Returns: nil if the system has no memory to poll it. The client sees its connection end, and tries again later.
   mutating func open(
-    _ socket: consuming Descriptor, token: ConnectionToken, from listener: Int, _ session: any Session
+    _ channel: consuming ByteChannel, token: ConnectionToken, from listener: Int, _ session: any Session
   ) -> Connection? {
     do throws(SystemError) {
-      try poll.add(socket.number, Connection.initialInterest, token: token.number)
+      try poll.add(channel.socket.number, Connection.initialInterest(of: channel), token: token.number)
     } catch {
       server.connectionCount.remove()
       return nil
     }
-    let peer = Socket.peer(of: socket)
+    let peer = Socket.peer(of: channel.socket)
     let figures = server.registry.add(peer, now: now)
     sweepTimer.schedule(noLaterThan: now + executor.limits.helloTimeout.wholeMilliseconds)
     let sharer = Sharer(peer, connection: figures.number)
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
     var connection = Connection(
-      socket, token: token, session, listener: listener, figures, sharer, input: memory, now: now)
+      channel, token: token, session, listener: listener, figures, sharer, input: memory, now: now)
     if !session.hasGreeting { connection.admit(server.accessControl.grants(for: connection)) }
     return connection
   }
@@ -98,7 +99,7 @@ struct ConnectionHandler: ~Copyable {
     if connection.hasWatched { watchers.remove(connection.token) }
     server.registry.remove(connection.figures)
     buffers.remove(connection)
-    poll.remove(connection.descriptor.number)
+    poll.remove(connection.channel.socket.number)
     server.connectionCount.remove()
   }
 
@@ -113,17 +114,50 @@ struct ConnectionHandler: ~Copyable {
     _ event: Poll.Event, _ connection: inout Connection, into batch: inout ReadBatch, spare: inout ReplyBuffer
   ) {
     if event.hasEndedSending { connection.inputWillEnd() }
-    if event.writable { flushOutbox(&connection, &spare) }
-    if event.readable, connection.reads {
+    let ready = readiness(of: connection, event)
+    if ready.sends { flushOutbox(&connection, &spare) }
+    if ready.receives, connection.reads {
       if connection.readsIntoBatch {
         readIntoBatch(&connection, &batch, &spare)
       } else {
         read(&connection, &batch, &spare)
       }
+    } else if connection.isChannelBusy {
+      advanceChannel(of: &connection, hasHungUp: event.hasHungUp, &spare)
     } else if event.hasHungUp {
       // Nobody is left to send to, and all input has been handled or can't be answered.
       connection.phase = .closed
     }
+  }
+
+  /// What can be tried after an event.
+  @inline(__always)
+  private func readiness(
+    of connection: borrowing Connection, _ event: Poll.Event
+  ) -> (receives: Bool, sends: Bool) {
+    if connection.channel.isPlain { return (event.readable, event.writable) }
+    return connection.channelEvents.readiness(for: event)
+  }
+
+  /// Continues the handshake or the shutdown of a connection's channel.
+  @inline(never)
+  private mutating func advanceChannel(
+    of connection: inout Connection, hasHungUp: Bool, _ spare: inout ReplyBuffer
+  ) {
+    if connection.phase == .handshaking {
+      connection.continueHandshake(now: now)
+    } else {
+      connection.endOutput(now: now)
+    }
+    if hasHungUp, connection.isChannelBusy { connection.phase = .closed }
+    scheduleLingerTimeout(of: connection)
+    settle(&connection, &spare)
+  }
+
+  /// Schedules the end of a connection that has begun to end its output.
+  private mutating func scheduleLingerTimeout(of connection: borrowing Connection) {
+    guard connection.phase == .endingOutput || connection.phase == .lingering else { return }
+    sweepTimer.schedule(noLaterThan: now + ConnectionTimeout.lingerMilliseconds)
   }
 
   /// - Returns: whether anything was read.
@@ -165,7 +199,7 @@ struct ConnectionHandler: ~Copyable {
       refuseMoreInput(of: &connection, "the server has reached its memory limit", &spare)
       return false
     }
-    let transfer: Transfer
+    let transfer: ChannelTransfer
     do throws(InputShortage) {
       transfer = try connection.receiveIntoInput(now: now)
     } catch {
@@ -207,7 +241,7 @@ struct ConnectionHandler: ~Copyable {
 
   /// Handles a read that brought nothing.
   private mutating func endInput(
-    of connection: inout Connection, _ transfer: Transfer, _ spare: inout ReplyBuffer
+    of connection: inout Connection, _ transfer: ChannelTransfer, _ spare: inout ReplyBuffer
   ) {
     switch transfer {
     case .moved:
@@ -215,7 +249,9 @@ struct ConnectionHandler: ~Copyable {
       // What waits for a stream is still executed.
       if !connection.waits.isAwaitingStream { connection.input.removeAll() }
       settle(&connection, &spare)
-    case .wouldBlock: break
+    case .wouldBlock:
+      // It may wait for other events than before.
+      if !connection.channel.isPlain { connection.updateInterest(in: poll) }
     case .failed(let error) where error.isOutOfMemory:
       refuseInput(of: &connection, InputShortage.system.reason, &spare)
       settle(&connection, &spare)
@@ -326,7 +362,9 @@ struct ConnectionHandler: ~Copyable {
     }
     if connection.isQuiet, drainDeadline == nil { return }
     // If replies are in the way, sending them continues the requests.
-    if connection.mustRetry, !deferred.contains(connection.token) { deferred.append(connection.token) }
+    if connection.mustRetry || connection.holdsUnreadInput, !deferred.contains(connection.token) {
+      deferred.append(connection.token)
+    }
     if let deadline = connection.waits.pauseDeadline { sweepTimer.schedule(noLaterThan: deadline) }
     if let deadline = connection.uploads.deadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
     connection.startJobs(on: server.jobs)
@@ -382,10 +420,11 @@ struct ConnectionHandler: ~Copyable {
       guard !connection.hasWaitingReplies else { return }
     }
     switch connection.phase {
-    case .inputEnded where connection.streams.isEmpty: connection.phase = .closed
-    case .closing:
-      connection.beginLingering(now: now)
-      sweepTimer.schedule(noLaterThan: now + ConnectionTimeout.lingerMilliseconds)
+    case .handshaking where drainDeadline != nil: connection.phase = .closed
+    case .inputEnded where connection.streams.isEmpty && connection.channel.isPlain: connection.phase = .closed
+    case .inputEnded where connection.streams.isEmpty, .closing:
+      connection.endOutput(now: now)
+      scheduleLingerTimeout(of: connection)
     default: break
     }
   }
@@ -405,21 +444,28 @@ struct ConnectionHandler: ~Copyable {
     connection.session.endStreams(of: &connection, cause, on: &executor, into: &replies)
   }
 
-  // MARK: Deferred requests
+  // MARK: Deferred requests and held input
 
-  /// Whether requests wait to be executed again.
+  /// Whether connections are to be served again without an event.
   @inline(__always)
   var hasDeferred: Bool { !deferred.isEmpty }
 
-  /// Removes and returns some of the connections whose next request is deferred.
+  /// Removes and returns some of the connections to serve again without an event.
   mutating func takeDeferred() -> [ConnectionToken] {
     defer { deferred.removeFirst(min(deferred.count, Self.maxDeferredPerWakeup)) }
     return Array(deferred.prefix(Self.maxDeferredPerWakeup))
   }
 
-  /// Executes the deferred request of a connection, and those after it, unless it must wait longer.
-  mutating func executeDeferred(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    settle(&connection, &spare)
+  /// Executes the deferred request of a connection, and those after it, unless it must wait longer; or reads what its
+  /// channel holds. The batch must be empty.
+  mutating func executeDeferred(
+    of connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
+  ) {
+    if connection.holdsUnreadInput {
+      read(&connection, &batch, &spare)
+    } else {
+      settle(&connection, &spare)
+    }
   }
 
   // MARK: Durability

@@ -111,28 +111,30 @@ struct ConnectionInput: ~Copyable {
 
   // MARK: Receiving
 
-  /// Reads more from a socket.
+  /// Reads more from a channel.
   /// - Returns: The result, and whether there may be more.
-  mutating func receive(from socket: borrowing Descriptor) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
-    try largeFrameSize > 0 ? receiveIntoLargeFrame(from: socket) : receiveIntoInbox(from: socket)
+  mutating func receive(
+    from channel: borrowing ByteChannel
+  ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
+    try largeFrameSize > 0 ? receiveIntoLargeFrame(from: channel) : receiveIntoInbox(from: channel)
   }
 
   private mutating func receiveIntoInbox(
-    from socket: borrowing Descriptor
-  ) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
+    from channel: borrowing ByteChannel
+  ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
     // The room grows with what has arrived, not with what a frame announces.
     let roomSize = max(ReadBatch.maxInputBytes, inbox.count)
     try reserve(roomSize)
     return unsafe inbox.fill(roomSize) { room in
-      let transfer = unsafe socket.receive(into: room)
+      let transfer = unsafe channel.receive(into: room)
       guard case .moved(let count) = transfer else { return (0, (transfer, false)) }
       return (count, (transfer, count == room.count))
     }
   }
 
   private mutating func receiveIntoLargeFrame(
-    from socket: borrowing Descriptor
-  ) throws(InputShortage) -> (Transfer, fillsRoom: Bool) {
+    from channel: borrowing ByteChannel
+  ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
     var frame: LargeFrame
     if let largeFrame = largeFrame.take() {
       frame = largeFrame
@@ -140,9 +142,9 @@ struct ConnectionInput: ~Copyable {
       frame = likely
     } else {
       largeFrameSize = 0
-      return try receiveIntoInbox(from: socket)
+      return try receiveIntoInbox(from: channel)
     }
-    let result = frame.receive(from: socket)
+    let result = frame.receive(from: channel)
     if frame.count > 0 { largeFrame = frame } else { memoryMayHaveShrunk() }
     return result
   }

@@ -6,7 +6,7 @@ import Basics
 /// the first of them can time out.
 struct ConnectionTimeout {
   enum Reason {
-    case helloMissing, frameStalled, frameTooSlow, repliesUnread, idle, lingering
+    case handshakeIncomplete, helloMissing, frameStalled, frameTooSlow, repliesUnread, idle, lingering
   }
 
   /// In milliseconds.
@@ -26,14 +26,14 @@ struct ConnectionTimeout {
     self.init(reason, since: start, milliseconds: duration.wholeMilliseconds)
   }
 
-  /// What the client is told; nil if it is told nothing because it doesn't read.
+  /// What the client is told; nil if it is told nothing because it doesn't read, or can't.
   func message(_ limits: borrowing ServerLimits) -> String? {
     switch reason {
     case .helloMissing: "no hello arrived within \(limits.helloTimeout)"
     case .frameStalled: "the connection stalled in the middle of a frame for \(limits.frameTimeout)"
     case .frameTooSlow: "a frame was not complete after \(limits.frameTime) (limits.frame-time)"
     case .idle: "the connection was idle for \(limits.idleTimeout)"
-    case .repliesUnread, .lingering: nil
+    case .handshakeIncomplete, .repliesUnread, .lingering: nil
     }
   }
 }

@@ -8,7 +8,7 @@ import Wire
 struct LargeFrame {
   /// The minimum size of such a frame, in bytes.
   static let minSize = 32 << 10
-  /// The size of the room after an expected frame, in bytes. It shows whether the socket has more than the frame.
+  /// The size of the room after an expected frame, in bytes. It shows whether the channel has more than the frame.
   static let spareSize = 1
   /// The maximum that is read at a time, in bytes. It takes about 0.1 ms.
   private static let maxSliceBytes = 256 << 10
@@ -46,12 +46,12 @@ struct LargeFrame {
     count += bytes.byteCount
   }
 
-  /// Reads more from a socket.
+  /// Reads more from a channel.
   /// - Returns: The result, and whether there may be more.
-  mutating func receive(from socket: borrowing Descriptor) -> (Transfer, fillsRoom: Bool) {
+  mutating func receive(from channel: borrowing ByteChannel) -> (ChannelTransfer, fillsRoom: Bool) {
     let room = unsafe UnsafeMutableRawBufferPointer(rebasing: memory.room[count...].prefix(Self.maxSliceBytes))
     precondition(room.count > 0, "a whole frame waits to be executed")
-    let transfer = unsafe socket.receive(into: room)
+    let transfer = unsafe channel.receive(into: room)
     guard case .moved(let received) = transfer else { return (transfer, false) }
     count += received
     return (transfer, received == room.count)

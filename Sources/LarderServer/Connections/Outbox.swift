@@ -12,7 +12,7 @@ import Platform
 import Storage
 import Wire
 
-/// The replies of a connection that its socket did not accept yet: bytes, and large values between them, which are sent
+/// The replies of a connection that its channel did not accept yet: bytes, and large values between them, which are sent
 /// from where they are.
 ///
 /// They are sent in slices, so that a large reply does not delay other connections. A value stays in memory until it
@@ -35,7 +35,7 @@ struct Outbox: ~Copyable {
   private(set) var count = 0
   /// How much of that are large values, in bytes.
   private(set) var valueByteCount = 0
-  /// Whether the socket has accepted the last slice completely, so that it may accept another one at once.
+  /// Whether the channel has accepted the last slice completely, so that it may accept another one at once.
   private(set) var hasSentSlice = false
 
   var isEmpty: Bool { count == 0 }
@@ -65,11 +65,11 @@ struct Outbox: ~Copyable {
   }
 
   /// Sends a slice.
-  mutating func send(to socket: borrowing Descriptor) -> Transfer {
+  mutating func send(to channel: borrowing ByteChannel) -> ChannelTransfer {
     hasSentSlice = false
     var pieces = SendPieces()
     addPieces(to: &pieces)
-    let transfer = socket.send(&pieces)
+    let transfer = channel.send(&pieces)
     if case .moved(let sentCount) = transfer {
       consume(sentCount)
       hasSentSlice = sentCount == pieces.byteCount && !isEmpty

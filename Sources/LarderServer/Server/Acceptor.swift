@@ -8,7 +8,7 @@ import Wire
 final class Acceptor: @unchecked Sendable {
   let listener: Listener
   private let number: Int
-  private let session: any Session
+  private let served: ListenerProtocol
   private var socket: ListeningSocket?
   private let closed = DispatchSemaphore(value: 0)
   private let source: any DispatchSourceRead
@@ -33,7 +33,7 @@ final class Acceptor: @unchecked Sendable {
     source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.number, queue: Self.queue)
     listener = Listener(name: name, address: socket.address)
     self.number = number
-    session = served.session
+    self.served = served
     self.socket = consume socket
     self.server = server
     self.workers = workers
@@ -81,15 +81,17 @@ final class Acceptor: @unchecked Sendable {
   private func hand(_ socket: consuming Descriptor) {
     let limit = server.limits.connections
     guard server.connectionCount.tryAdd(limit: limit) else {
+      // A client whose channel has a layer would not understand the notice.
+      guard !served.hasLayer else { return }
       var notice = ByteBuffer()
       let failure = CommandFailure(
         .tooManyConnections, "the server has reached its limit of \(limit) connections; try again later")
-      session.append(failure, to: nil, into: &notice)
+      served.session.append(failure, to: nil, into: &notice)
       _ = unsafe socket.send(notice.bytes)
       socket.shutdownSending()
       return
     }
-    workers[nextWorker].adopt(socket, from: number, session)
+    workers[nextWorker].adopt(socket, from: number, served)
     nextWorker = (nextWorker + 1) % workers.count
   }
 }

@@ -109,10 +109,10 @@ struct EventLoop: ~Copyable {
     handler.timeHasPassed()
   }
 
-  /// Tries to execute requests that were deferred.
+  /// Tries to execute requests that were deferred, and reads input that channels hold.
   private mutating func executeDeferred() {
     for token in handler.takeDeferred() where connections.contains(token) {
-      handler.executeDeferred(of: &connections[token.slot], &spareReplies)
+      handler.executeDeferred(of: &connections[token.slot], &batch, &spareReplies)
       didServe(token.slot)
     }
   }
@@ -160,11 +160,12 @@ struct EventLoop: ~Copyable {
     return true
   }
 
-  private mutating func open(
-    _ socket: consuming Descriptor, from listener: Int, _ session: any Session
-  ) {
+  private mutating func open(_ arrival: Mailbox.Arrival) {
     let token = connections.makeToken()
-    guard let connection = handler.open(socket, token: token, from: listener, session) else { return }
+    guard
+      let connection = handler.open(
+        arrival.makeChannel(), token: token, from: arrival.listener, arrival.served.session)
+    else { return }
     connections.add(connection)
   }
 
@@ -191,7 +192,7 @@ struct EventLoop: ~Copyable {
       handler.updateLimits()
       forEachConnection { handler, connection, _, spare in handler.updateAccess(of: &connection, &spare) }
     }
-    for arrival in mail.arrivals { open(Descriptor(owning: arrival.socket), from: arrival.listener, arrival.session) }
+    for arrival in mail.arrivals { open(arrival) }
     releaseHeldReplies()
     for pause in mail.endedPauses where connections.contains(pause.connection) {
       handler.endPause(pause, of: &connections[pause.connection.slot], &spareReplies)

@@ -15,11 +15,21 @@ final class Mailbox: Sendable {
     weak var sender: (any HeldReplySender)?
   }
 
+  /// A connected socket. Whoever reads it from the mailbox makes its channel, once, and owns that.
+  struct Arrival {
+    /// The number of the listener that accepted it.
+    let listener: Int
+    /// The protocol that the client speaks.
+    let served: ListenerProtocol
+    fileprivate let socket: Int32
+
+    func makeChannel() -> ByteChannel { ByteChannel(Descriptor(owning: socket), layer: served.makeLayer()) }
+  }
+
   /// What has been posted.
   struct Contents {
-    /// The sockets that now belong to the reader, each with the number of the listener that accepted it, and what serves
-    /// its requests.
-    fileprivate(set) var arrivals: [(socket: Int32, listener: Int, session: any Session)] = []
+    /// The sockets that now belong to the reader.
+    fileprivate(set) var arrivals: [Arrival] = []
     /// What the reader must call.
     fileprivate(set) var probes: [@Sendable () -> Void] = []
     /// Whether the server's limits or access rules have changed.
@@ -50,9 +60,9 @@ final class Mailbox: Sendable {
   var descriptor: Int32 { wakeup.descriptor.number }
 
   /// Hands over a connected socket.
-  func post(_ socket: consuming Descriptor, from listener: Int, _ session: any Session) {
-    let number = socket.release()
-    contents.withLock { $0.arrivals.append((number, listener, session)) }
+  func post(_ socket: consuming Descriptor, from listener: Int, _ served: ListenerProtocol) {
+    let arrival = Arrival(listener: listener, served: served, socket: socket.release())
+    contents.withLock { $0.arrivals.append(arrival) }
     wakeup.signal()
   }
 

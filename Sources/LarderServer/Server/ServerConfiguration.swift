@@ -21,7 +21,7 @@ package struct ServerConfiguration: Sendable {
   }
 
   package var addresses: [Address]
-  /// The protocols of those addresses whose clients don't speak Larder's own protocol.
+  /// The protocols of those addresses whose clients don't just speak Larder's own protocol.
   package var protocols: [Address: ListenerProtocol] = [:]
   /// Inherited sockets that are listening already, to be served in addition to `addresses`.
   package var sockets: [InheritedSocket] = []

@@ -38,8 +38,8 @@ final class Worker: @unchecked Sendable {
   }
 
   /// Hands a connected socket to the worker. From any thread.
-  func adopt(_ socket: consuming Descriptor, from listener: Int, _ session: any Session) {
-    mailbox.post(socket, from: listener, session)
+  func adopt(_ socket: consuming Descriptor, from listener: Int, _ served: ListenerProtocol) {
+    mailbox.post(socket, from: listener, served)
   }
 
   /// Makes the worker's thread call `respond` after what it is doing. From any thread.
