@@ -5,7 +5,7 @@ import Testing
 
 /// Every part of `larder-bench durable` on real servers, with few keys and short turns.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct DurableTests {
-  @Test func `All works are measured, and all rows have their anchors`() throws {
+  @Test func `All durable workloads are measured, and all rows have their anchors`() throws {
     let report = try measure(DurablePart.allCases)
     let hasRedis = Contender.redis(fsync: "always") != nil
     #expect(report.rows.count >= 15)
@@ -73,7 +73,7 @@ import Testing
     #expect(contents.count == 64 << 20)
   }
 
-  @Test func `A goal includes its limit`() {
+  @Test func `A goal is met at exactly its limit`() {
     func row(_ larder: Double, _ anchor: Double?, _ goal: Goal?) -> GoalRow {
       func figure(_ value: Double) -> MeasuredFigure {
         MeasuredFigure("set", .throughput, of: Contender.larder, [value])

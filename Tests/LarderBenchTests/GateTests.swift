@@ -8,7 +8,7 @@ import Testing
     figure("cpu", 2.0), figure("throughput", 1_000, lower: false), figure("cpu", 3.0, of: "redis"),
   ]
 
-  @Test func `Equal results pass`() {
+  @Test func `Equal results pass the gate`() {
     #expect(!gate(old, old).hasFailed)
   }
 
@@ -18,7 +18,7 @@ import Testing
     #expect(gate.text.contains("FAIL  larder: get: cpu: 2.00 → 2.30 µs, worse by 15.0%"))
   }
 
-  @Test func `Figures within the threshold or better pass`() {
+  @Test func `Figures within the threshold or better pass the gate`() {
     #expect(!gate(old, [figure("cpu", 2.19), figure("throughput", 5_000, lower: false), old[2]]).hasFailed)
   }
 
@@ -26,7 +26,7 @@ import Testing
     #expect(gate(old, [old[0], figure("throughput", 899, lower: false), old[2]]).hasFailed)
   }
 
-  @Test func `A missing figure fails`() {
+  @Test func `A missing figure fails the gate`() {
     #expect(gate(old, [old[0], old[2]]).hasFailed)
   }
 
@@ -52,7 +52,7 @@ import Testing
     #expect(try BenchProcess.run(["gate", good, "/nonexistent", "--threshold", "10%"]).status == 2)
   }
 
-  @Test func `Of files with several families, those count that both have`() throws {
+  @Test func `Only families that both files have are compared`() throws {
     let folder = try TemporaryFolder()
     func file(_ name: String, _ families: [String: Double]) throws -> String {
       let path = "\(folder.path)/\(name)"

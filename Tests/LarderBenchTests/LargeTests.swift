@@ -5,7 +5,7 @@ import Testing
 
 /// Every part of `larder-bench compare` with large requests, on real servers, with few values and short turns.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct LargeTests {
-  @Test func `All works are measured, and all rows have their anchors`() throws {
+  @Test func `All large-value workloads are measured, and all rows have their anchors`() throws {
     var plan = LargePlan()
     (plan.repeats, plan.turn, plan.rest) = (1, .milliseconds(200), .milliseconds(10))
     plan.loads = [

@@ -1,7 +1,7 @@
 import Testing
 
 @Suite struct `Applying operations` {
-  @Test func `executes all lines in one step and prints the revision`() throws {
+  @Test func `apply executes all lines in one step and prints the revision`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "mike12", #"{"age":12,"pet":"cat"}"#).text == "1\n")
     #expect(try server.larder("put", "items", "old", "x").text == "2\n")
@@ -26,7 +26,7 @@ import Testing
     #expect(try server.larder("apply", "items", "-").text == "0\n")
   }
 
-  @Test func `changes nothing if a condition does not hold or an operation is impossible`() throws {
+  @Test func `apply changes nothing if a condition fails or an operation is impossible`() throws {
     let server = try RunningServer()
     _ = try server.larder("put", "items", "a", "1")
     let failures = [
@@ -62,7 +62,7 @@ import Testing
     (#"{"check":"a","ifRevision":-1}"#, "'ifRevision' is not a whole number"),
     (#"{"check":"a","ifRevision":1,"ifRevision":2}"#, "the member 'ifRevision' occurs twice"),
     (#"{"update":"a","set":{},"create":1}"#, "'create' is neither true nor false"),
-  ]) func `refuses a bad line, with its number, before anything is sent`(
+  ]) func `apply refuses an invalid line, with its number, before sending anything`(
     line: String, message: String
   ) throws {
     let input = "{\"put\":\"a\",\"value\":\"b\"}\n\n\(line)\n{\"put\":\"c\",\"value\":\"d\"}\n"
@@ -73,7 +73,7 @@ import Testing
     #expect(command.error.hasSuffix("; nothing was sent; correct the line and try again\n"), "\(command.error)")
   }
 
-  @Test func `needs a store and a file`() throws {
+  @Test func `apply requires a store and a file`() throws {
     let server = try RunningServer()
     let noStore = try server.larder("apply", "none", "-", input: #"{"delete":"a"}"#)
     #expect(noStore.status == 3 && noStore.error.contains("larder create"))

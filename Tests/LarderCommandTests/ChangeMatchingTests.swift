@@ -11,7 +11,7 @@ import Testing
     return server
   }
 
-  @Test func `updates them and prints their number`() throws {
+  @Test func `update changes the matching documents and prints their count`() throws {
     let server = try makeServer()
     let update = ["update", "people", #"{"name":"mike"}"#, "--set", #"{"$inc":{"age":1},"$push":{"tags":"x"}}"#]
     let before = try server.larder("dump", "people").text
@@ -29,7 +29,7 @@ import Testing
     #expect(try server.larder("get", "people", "text").text == "mike")
   }
 
-  @Test func `changes all of them or none`() throws {
+  @Test func `update changes all matching documents or none`() throws {
     let server = try makeServer()
     _ = try server.larder("put", "people", "zoe", #"{"age":"old"}"#)
     let before = try server.larder("dump", "people").text
@@ -39,7 +39,7 @@ import Testing
     #expect(try server.larder("dump", "people").text == before)
   }
 
-  @Test func `deletes them and prints their number`() throws {
+  @Test func `delete removes the matching documents and prints their count`() throws {
     let server = try makeServer()
     let delete = ["delete", "people", "--where", #"{"name":"mike"}"#]
     #expect(try server.larder(delete + ["--dry-run"], input: []).text == "2\n")
@@ -62,7 +62,7 @@ import Testing
     (["delete", "people"], "--where"), (["delete", "people", "a", "--where", "{}"], "--where"),
     (["delete", "people", "a", "--dry-run"], "--dry-run can't be combined with keys"),
     (["delete", "people", "--where", "{"], "bad selector at $: "), (["delete", "people", "--where"], "--where"),
-  ]) func `is refused before the server is asked if something is wrong`(arguments: [String], message: String) throws {
+  ]) func `an invalid update or delete of matching documents isn't sent`(arguments: [String], message: String) throws {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock"] + arguments)
     #expect(command.status == 2 && command.output.isEmpty)
     #expect(command.error.hasPrefix("larder: ") && command.error.contains(message), "\(command.error)")
@@ -70,7 +70,7 @@ import Testing
     #expect(command.error.split(separator: "\n").count == 1)
   }
 
-  @Test func `says in the console what was changed`() throws {
+  @Test func `the console prints how many matching documents were changed`() throws {
     let server = try makeServer()
     let console = try ConsoleProcess(server.address)
     #expect(
@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: [["update", "none", "{}", "--set", "{}"], ["delete", "none", "--where", "{}"]])
-  func `needs a store`(arguments: [String]) throws {
+  func `a change of matching documents in a missing store suggests larder create`(arguments: [String]) throws {
     let command = try makeServer().larder(arguments, input: [])
     #expect(command.status == 3 && command.error.contains("larder create") && command.output.isEmpty)
   }

@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `can be backed up since a revision, and applied to a restored backup`() throws {
+  @Test func `changes since a revision are backed up and applied to a restored backup`() throws {
     let server = try RunningServer(stores: ["items=memory"])
     let folder = try TemporaryFolder()
     let (full, changes) = (folder.file("full").path, folder.file("changes").path)
@@ -55,7 +55,7 @@ import Testing
     #expect(try server.larder("backup", "items", "-", "--since", revision).text == "{\"through\":\(revision)}\n")
   }
 
-  @Test func `are no backup if some of them are missing`() throws {
+  @Test func `a backup of changes is refused if some of them are gone`() throws {
     let server = try RunningServer()
     _ = try server.larder("put", "items", "a", "0")
     _ = try server.larder("put", "items", "a", "1")
@@ -65,7 +65,7 @@ import Testing
     #expect(try server.shell("ls \(folder.path)").text.isEmpty)
   }
 
-  @Test func `go from a watch to another store as they are made, a commit in one step`() throws {
+  @Test func `apply copies watched changes to another store, each commit in one step`() throws {
     let server = try RunningServer(stores: ["items=memory", "copy=memory"])
     let watching = try server.shell(
       """
@@ -102,7 +102,7 @@ import Testing
       #"{"key":"a","value":"1","revision":7}|{"key":"b","value":"#, "expected",
       "up to revision 7 are made; to go on, watch from 8"
     ),
-  ]) func `that are invalid end the work, and the error says how far it came`(
+  ]) func `an invalid change ends apply, and the error says how far it got`(
     lines: String, message: String, progress: String
   ) throws {
     let server = try RunningServer()

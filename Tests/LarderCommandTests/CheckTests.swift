@@ -82,7 +82,7 @@ import Testing
       uniqueKeysWithValues: paths.map { ($0, (try? Data(contentsOf: data.appending(path: $0))) ?? Data()) })
   }
 
-  @Test func `finds the files of a stopped server intact, and changes nothing`() throws {
+  @Test func `check finds the files of a stopped server intact and changes nothing`() throws {
     try make()
     let before = try contents()
     let (reports, command) = try check(data.path)
@@ -94,7 +94,7 @@ import Testing
     #expect(try Command.larder(["check", "."], input: []).status == 2)
   }
 
-  @Test func `is refused while a server uses it, and names the process`() throws {
+  @Test func `check refuses a data directory in use and names the process`() throws {
     let server = try RunningServer(data: data, stores: ["items=log"])
     for arguments in [[data.path], [data.path, "--salvage", out]] {
       let command = try Command.larder(["check"] + arguments)
@@ -104,7 +104,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: out))
   }
 
-  @Test func `reports the segment and offset of a flipped bit, and salvages the rest`() throws {
+  @Test func `check reports the segment and offset of a flipped bit and salvages the rest`() throws {
     try make()
     let segment = file("items", try #require(try segments().first))
     let bytes = [UInt8](try Data(contentsOf: segment))
@@ -145,7 +145,7 @@ import Testing
     #expect(next > UInt64(revision) + (1 << 32))
   }
 
-  @Test func `reports a segment that is cut off or missing`() throws {
+  @Test func `check reports a truncated or missing segment`() throws {
     // Large enough for several segments.
     try make(entries: 8_000, valueSize: 1_000)
     let names = try segments()
@@ -166,7 +166,7 @@ import Testing
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("get", "items", "k0").status == 0)
   }
 
-  @Test func `counts the indexes of a store, and names a file of definitions that is damaged`() throws {
+  @Test func `check counts the indexes of a store and names a damaged file of definitions`() throws {
     try make(entries: 20)
     let definitions = data.appending(path: "stores/files/indexes")
     let text = "larder indexes 1 228e0d48\n" + #"{"name":"byAge","fields":[{"age":"desc"}]}"# + "\n"
@@ -188,7 +188,7 @@ import Testing
     #expect(try server.larder("get", "files", "b").text == "value of b")
   }
 
-  @Test func `does not report what a crash leaves at the end of a log as damage`() throws {
+  @Test func `check doesn't report the torn end of a log after a crash as damage`() throws {
     let server = try RunningServer(data: data, stores: ["items=log"])
     for key in ["a", "b"] { _ = try server.larder("put", "items", key, "1") }
     kill(server.process.processIdentifier, SIGKILL)
@@ -203,7 +203,7 @@ import Testing
     #expect(try RunningServer(data: data, stores: []).larder("count", "items").text == "2\n")
   }
 
-  @Test func `reports edited files of a directory store, and a damaged journal`() throws {
+  @Test func `check reports edited files and a damaged journal of a directory store`() throws {
     try make(entries: 20)
     let names = try FileManager.default.contentsOfDirectory(atPath: file("files", "").path)
     let edited = file("files", try #require(names.first { $0.hasPrefix("b@") }))
@@ -224,7 +224,7 @@ import Testing
     #expect(next > 1 << 32)
   }
 
-  @Test func `checks a store whose description is lost, and names what is not a store`() throws {
+  @Test func `check reads a store without its description, and names folders that aren't stores`() throws {
     try make(entries: 20)
     try Data("nonsense".utf8).write(to: data.appending(path: "stores/items/store"))
     try Data().write(to: data.appending(path: "stores/stray"))
@@ -237,7 +237,7 @@ import Testing
     #expect(try RunningServer(data: URL(filePath: out), stores: []).larder("count", "items").text == "20\n")
   }
 
-  @Test func `salvages only to a new directory`() throws {
+  @Test func `check salvages only to a new directory`() throws {
     try make(entries: 5)
     for place in [data.path, data.appending(path: "x").path, folder.path, "/nowhere/x"] {
       #expect(try check(data.path, "--salvage", place).command.status == 2)

@@ -15,7 +15,7 @@ import Testing
     ["json", "check", "/tmp"], ["json", "check", "--lines", "/tmp"], ["json", "check", "-x", "-"],
     ["index"], ["index", "creat"], ["index", "list"], ["index", "delete", "items"], ["update", "items"],
     ["get", "items", String(repeating: "k", count: 4_097)],
-  ]) func `is refused with status 2 if it is invalid`(arguments: [String]) throws {
+  ]) func `an invalid command line is refused with status 2`(arguments: [String]) throws {
     let command = try Command.larder(arguments)
     #expect(command.status == 2)
     #expect(command.output.isEmpty)
@@ -23,14 +23,14 @@ import Testing
     #expect(arguments.isEmpty || command.error.split(separator: "\n").count == 1)
   }
 
-  @Test func `names the command that prints the help`() throws {
+  @Test func `an invalid command line names the command that prints the help`() throws {
     #expect(try Command.larder(["get", "items"]).error.hasSuffix("see 'larder get --help'\n"))
     #expect(try Command.larder(["json", "check"]).error.hasSuffix("see 'larder json check --help'\n"))
     #expect(try Command.larder(["json", "check", "a", "-h"]).error.hasSuffix("see 'larder json check --help'\n"))
     #expect(try Command.larder(["put", "items", "-5", "x"]).error.contains("put -- before"))
   }
 
-  @Test func `says which number is wrong`() throws {
+  @Test func `an invalid number on the command line is named`() throws {
     for (arguments, option) in [
       (["page", "items", "--limit", "-1"], "limit"), (["page", "items", "--offset", "-1"], "offset"),
       (["find", "items", "--limit", "x"], "limit"), (["find", "items", "--skip", "1e3"], "skip"),
@@ -49,13 +49,13 @@ import Testing
     (["gte", "items", "a"], "there is no command 'gte'; did you mean 'get'? see 'larder --help'"),
     (["--timeout", "5s", "frobnicate"], "there is no command 'frobnicate'; see 'larder --help'"),
     (["index", "creat", "items"], "there is no command 'creat'; did you mean 'create'? see 'larder index --help'"),
-  ]) func `suggests a command for an unknown one`(arguments: [String], message: String) throws {
+  ]) func `an unknown command on the command line gets a suggestion`(arguments: [String], message: String) throws {
     let command = try Command.larder(arguments)
     #expect(command.status == 2 && command.output.isEmpty)
     #expect(command.error == "larder: \(message)\n")
   }
 
-  @Test func `takes two dashes before a command, too`() throws {
+  @Test func `two dashes are accepted before a command, too`() throws {
     let server = try RunningServer()
     #expect(try server.larder("--", "put", "items", "--", "-h", "--").text == "1\n")
     #expect(try server.larder("--timeout", "5s", "--", "get", "--", "items", "-h").text == "--")
@@ -68,13 +68,13 @@ import Testing
     #expect(try server.larder([], input: Array("-- count -- items\n".utf8)).text == "1\n")
   }
 
-  @Test func `says which duration is wrong`() throws {
+  @Test func `an invalid duration on the command line is named`() throws {
     for arguments in [["put", "items", "k", "v", "--expire", "-1"], ["ping", "--timeout", "-1"]] {
       #expect(try Command.larder(arguments).error.contains("'-1' is invalid for '\(arguments[arguments.count - 2]) <"))
     }
   }
 
-  @Test func `has help with an example for every command`() throws {
+  @Test func `every command has help with an example`() throws {
     for name in [
       "ping", "stats", "stores", "create", "drop", "put", "get", "get-many", "delete", "count", "page", "increment",
       "touch", "persist",
@@ -89,7 +89,7 @@ import Testing
     #expect(try Command.larder(["--version"]).text.split(separator: ".").count == 3)
   }
 
-  @Test func `accepts only UTF-8 arguments`() throws {
+  @Test func `arguments that aren't UTF-8 are refused`() throws {
     let command = try Command.shell(#"larder get items $'a\xff'"#)
     #expect(command.status == 2)
     #expect(
@@ -98,7 +98,7 @@ import Testing
     )
   }
 
-  @Test func `accepts the address before and after the command, and from the environment`() throws {
+  @Test func `the address is accepted before and after the command and from the environment`() throws {
     let server = try RunningServer()
     let address = server.address
     #expect(try Command.larder(["--server", address, "--timeout", "2s", "count", "items"]).text == "0\n")
@@ -109,7 +109,7 @@ import Testing
     #expect(try Command.larder(["ping"], environment: ["LARDER_SERVER": "nowhere"]).status == 2)
   }
 
-  @Test func `completes the names of stores`() throws {
+  @Test func `shell completion offers the names of stores`() throws {
     let server = try RunningServer()
     for shell in ["bash", "zsh", "fish"] {
       #expect(try Command.larder(["--generate-completion-script", shell]).status == 0)
@@ -124,7 +124,7 @@ import Testing
 }
 
 @Suite struct `Without a server` {
-  @Test func `commands end with status 4`() throws {
+  @Test func `commands end with status 4 if there is no server`() throws {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock", "get", "items", "a"])
     #expect(command.status == 4)
     #expect(command.error.contains("is larderd running there?"))

@@ -19,11 +19,11 @@ import Testing
     (#"["a", {"b": 1}] c"#, [#"["a", {"b": 1}]"#, "c"]), (#"[ [ "a" ] ]"#, [#"[ [ "a" ] ]"#]),
     ("[a-z]* [1 {a b} x{\"y\"}", ["[a-z]*", "[1", "{a", "b}", "x{y}"]),
     (#"'{"a": 1}' "{ }" \{ }"#, [#"{"a": 1}"#, "{ }", "{", "}"]),
-  ]) func `are split as in a shell`(line: String, words: [String]) throws {
+  ]) func `a line is split into words as in a shell`(line: String, words: [String]) throws {
     #expect(try CommandWords.split(line) == words)
   }
 
-  @Test func `are JSON on several lines until its last bracket`() throws {
+  @Test func `JSON on several lines is one word up to its last bracket`() throws {
     var words = CommandWords("put j {")
     #expect(words.isUnfinished)
     words.continueLine("  \"a\": \"}\\\"\"")
@@ -34,13 +34,13 @@ import Testing
   }
 
   @Test(arguments: ["'a", "\"a", "a 'b\" c", #"a\"#, #""a\""#, #"'it\'s'"#])
-  func `are refused if a quote is not closed`(
+  func `a line with an open quote is refused`(
     line: String
   ) {
     #expect(throws: CommandFailure.self) { try CommandWords.split(line) }
   }
 
-  @Test func `are the same after quoting`() throws {
+  @Test func `words are the same after quoting`() throws {
     let pieces = ["a", " ", "'", "\"", "\\", "{", "[", "}", "$", "`", "é", "漢", "-", "👩‍👩‍👧", "\t"]
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `are known up to the cursor`() {
+  @Test func `the words up to the cursor are known, and an open quote with them`() {
     let line = "get 'my store' \"ke"
     let words = CommandWords(line)
     #expect(words.words == ["get", "my store"])
@@ -69,11 +69,12 @@ import Testing
   @Test(arguments: [
     ("pagee", "page"), ("gte", "get"), ("Stores", "stores"), ("storse", "stores"), ("dele", "delete"),
     ("get_many", "get-many"),
-  ]) func `is similar to a known one`(word: String, similar: String) {
+  ]) func `an unknown command is similar to a known one`(word: String, similar: String) {
     #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == similar)
   }
 
-  @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)]) func `is not similar to any`(
+  @Test(arguments: ["frobnicate", "", "xyz", String(repeating: "page", count: 10_000)])
+  func `an unknown command without a similar one gets no suggestion`(
     word: String
   ) {
     #expect(SpellingSuggestion.nearest(to: word, of: CommandSyntax.larder.commands.map(\.commandName)) == nil)

@@ -41,14 +41,14 @@ import Testing
       ([".read"], "", .file), ([".read", "a"], "", .unknown),
       (["create"], "", .unknown), (["put", "items", "k"], "", .unknown), (["ping", "--"], "-", .unknown),
       (["format"], "", .choice(["table", "json", "csv"])), (["format", "json"], "", .unknown), (["quit"], "", .unknown),
-    ] as [([String], String, Completer.WordKind)]) func `knows the kind of a word`(
+    ] as [([String], String, Completer.WordKind)]) func `completion recognizes the kind of a word`(
       words: [String], prefix: String, kind: Completer.WordKind
     ) throws
   {
     #expect(try makeCompleter().wordKind(after: words, prefix: prefix) == kind)
   }
 
-  @Test func `offers commands, options and choices`() async throws {
+  @Test func `completion offers commands, options and choices`() async throws {
     let completer = try makeCompleter()
     #expect(await completer.candidates(after: [], prefix: "st") == ["stats", "stores"])
     #expect(await completer.candidates(after: [], prefix: "q") == ["quit"])
@@ -64,7 +64,7 @@ import Testing
     #expect(await completer.candidates(after: ["format"], prefix: "j") == ["json"])
   }
 
-  @Test func `offers stores and keys from the server`() async throws {
+  @Test func `completion offers stores and keys from the server`() async throws {
     let server = try RunningServer(stores: ["items=memory", "item-list=memory"])
     let completer = try makeCompleter(server.address)
     let client = try LarderClient(server.address)
@@ -80,7 +80,7 @@ import Testing
     await client.shutdown()
   }
 
-  @Test func `offers fields and operators from a sample of the documents`() async throws {
+  @Test func `completion offers fields and operators from a sample of the documents`() async throws {
     let server = try RunningServer()
     let client = try LarderClient(server.address)
     let (documents, completer) = (client.store("items"), try makeCompleter(server.address))
@@ -123,7 +123,7 @@ import Testing
     await client.shutdown()
   }
 
-  @Test func `offers the names of indexes`() async throws {
+  @Test func `completion offers the names of indexes`() async throws {
     let server = try RunningServer()
     let completer = try makeCompleter(server.address)
     for name in ["by-name", "by-age", "two words"] {
@@ -134,7 +134,7 @@ import Testing
     #expect(await completer.candidates(after: ["index", "delete", "none"], prefix: "") == [])
   }
 
-  @Test func `looks only at a small part of a store for fields`() async throws {
+  @Test func `completion of fields reads only a small part of a store`() async throws {
     let server = try RunningServer()
     let client = try LarderClient(server.address)
     let completer = try makeCompleter(server.address)
@@ -148,7 +148,7 @@ import Testing
     await client.shutdown()
   }
 
-  @Test func `does not wait for a server`() async throws {
+  @Test func `completion doesn't wait for a server`() async throws {
     #expect(try await makeCompleter().candidates(after: ["count"], prefix: "") == [])
     let folder = try TemporaryFolder()
     let silent = try ListeningSocket.open(Address("unix:\(folder.path)/silent.sock"))
@@ -162,7 +162,7 @@ import Testing
     withExtendedLifetime(silent) {}
   }
 
-  @Test func `offers files and folders`() async throws {
+  @Test func `completion offers files and folders`() async throws {
     let folder = try TemporaryFolder()
     try Data().write(to: folder.file("one.jsonl"))
     try Data().write(to: folder.file(".hidden"))
@@ -183,7 +183,7 @@ import Testing
     Completion(of: CommandWords(line).last, in: line, to: candidates, width: 40)
   }
 
-  @Test func `extends the word inside its quotes`() {
+  @Test func `completion extends a word inside its quotes`() {
     #expect(completion("pa", ["page"]) == .replace(scalars: 2, by: "page "))
     #expect(completion("get ", ["items", "item-list"]) == .replace(scalars: 0, by: "item"))
     #expect(completion("get items tw", ["two words"]) == .replace(scalars: 2, by: "'two words' "))
@@ -198,7 +198,7 @@ import Testing
     #expect(completion("get items e\u{301}", ["e\u{301}t"]) == .replace(scalars: 2, by: "e\u{301}t "))
   }
 
-  @Test func `shows only what differs`() {
+  @Test func `completion shows only the part in which candidates differ`() {
     func shown(_ line: String, _ candidates: [String], after start: String) -> Completion {
       Completion(of: CommandWords(line).last, in: line, to: candidates, after: start, width: 40)
     }
@@ -208,7 +208,7 @@ import Testing
     #expect(shown("find x '{\"", [#"{"a":"#, #"{"b":"#], after: "{") == .show(#""a":  "b":"#))
   }
 
-  @Test func `shows names in columns, up to a maximum`() {
+  @Test func `completion shows candidates in columns, up to a maximum`() {
     #expect(Completion.columns(["a", "bb", "ccc", "dd"], width: 11) == "a    ccc\nbb   dd")
     let many = Completion.columns((0..<500).map { "name-\($0)" }, width: 80).split(separator: "\n")
     #expect(many.count < 40 && many.last == "… and more")

@@ -16,7 +16,7 @@ import Testing
     return (bytes, (0...3).map { first + $0 * size })
   }
 
-  @Test func `is reported with the offset, wherever a bit is flipped`() throws {
+  @Test func `every flipped bit in a backup is reported with its offset`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     let intact = try server.larder("verify", file.path)
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: ["x", "{\"key\":\"a\",\"value\":\"b\"}\n", "LARDRLOG", "LARDRBAQ and more than a header has"])
-  func `is not what another file is`(text: String) throws {
+  func `a file that isn't a backup is refused as such, not as damaged`(text: String) throws {
     let server = try RunningServer()
     try Data(text.utf8).write(to: file)
     for arguments in [["verify", file.path], ["restore", "items", file.path], ["restore", "new", "-"]] {
@@ -48,7 +48,7 @@ import Testing
     #expect(try server.larder("stores").lines.count == 1)
   }
 
-  @Test func `is reported wherever it is cut off, and if something follows it`() throws {
+  @Test func `a truncated backup and bytes after its end are reported`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     for count in [0, 3, 24, places[0], places[0] + 7, places[1], places[3] - 1, places[3], bytes.count - 1] {
@@ -63,7 +63,7 @@ import Testing
     #expect(try server.larder("verify", file.path).error.contains("at byte \(bytes.count): something follows"))
   }
 
-  @Test func `changes nothing as a file, and restores the intact part from a pipe`() throws {
+  @Test func `a damaged backup changes nothing from a file, and restores the intact part from a pipe`() throws {
     let server = try RunningServer()
     let (bytes, places) = try sample(server)
     var flipped = bytes

@@ -21,7 +21,8 @@ import Testing
     return (server, try server.larder("dump", "items").text)
   }
 
-  @Test(arguments: builtIn + unknown + known) func `is stored and found after two dashes`(word: String) throws {
+  @Test(arguments: builtIn + unknown + known)
+  func `a key that begins with a dash is stored and found after two dashes`(word: String) throws {
     let (server, contents) = try makeServer()
     #expect(try server.larder("put", "items", "--", word, word).text == "2\n")
     #expect(try server.larder("get", "items", "--", word).text == word)
@@ -39,7 +40,8 @@ import Testing
     #expect(try server.larder("dump", "items").text == contents)
   }
 
-  @Test(arguments: builtIn + unknown) func `is a usage error without them, and nothing changes`(word: String) throws {
+  @Test(arguments: builtIn + unknown)
+  func `an argument that begins with a dash is a usage error without two dashes before it`(word: String) throws {
     let (server, contents) = try makeServer()
     var commands = [["put", "items", "k", word], ["put", "items", word], ["get", "items", word]]
     if ["-h", "-5"].contains(word) {
@@ -62,7 +64,7 @@ import Testing
     #expect(try server.larder("stores").lines.count == 1)
   }
 
-  @Test func `never prints a completion script`() throws {
+  @Test func `a key or value that begins with a dash never prints a completion script`() throws {
     let (server, contents) = try makeServer()
     let word = "--generate-completion-script"
     for arguments in [
@@ -76,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: (builtIn + unknown).filter { !$0.contains("completion") })
-  func `is the value of the option before it`(word: String) throws {
+  func `a word that begins with a dash can be the value of an option`(word: String) throws {
     let server = try RunningServer()
     for key in ["+", word, word + "1", "a"] { #expect(try server.larder("put", "items", "--", key, "1").status == 0) }
     func keys(_ arguments: String...) throws -> [Substring] {
@@ -102,7 +104,7 @@ import Testing
     #expect(watch.lines.suffix(2).first == "status 0" && watch.text.contains(#"{"key":"\#(word)","value":"2","#))
   }
 
-  @Test func `does not affect options after the arguments`() throws {
+  @Test func `options are accepted after the arguments`() throws {
     let (server, contents) = try makeServer()
     #expect(try server.larder("put", "items", "k", "v", "--expire", "1h").text == "2\n")
     #expect(try server.larder("get-many", "items", "k").text.contains("expiresInMilliseconds"))
@@ -120,7 +122,7 @@ import Testing
     ["put", "-h", "items", "k", "v"], ["--timeout", "5s", "put", "-h"], ["put", "--timeout=5s", "--help"],
     ["help", "put"],
     ["--help", "put", "items", "k"],
-  ]) func `does not affect help before the arguments`(arguments: [String]) throws {
+  ]) func `help options are accepted before the arguments`(arguments: [String]) throws {
     let (server, contents) = try makeServer()
     let command = try server.larder(arguments, input: [])
     #expect(command.status == 0 && command.error.isEmpty)
@@ -129,7 +131,7 @@ import Testing
     #expect(try server.larder("put", "--version").text == server.larder("--version").text)
   }
 
-  @Test func `is treated the same in the console`() throws {
+  @Test func `the console treats arguments that begin with a dash like the command line`() throws {
     let (server, contents) = try makeServer()
     let console = try ConsoleProcess(server.address)
     for line in [

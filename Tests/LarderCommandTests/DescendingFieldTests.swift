@@ -17,7 +17,7 @@ import Testing
     ),
     (create + ["-age", "--where=x"], ["index", "create", "--where=x", "--", "people", "by-age", "-age"]),
     (create + ["-wage", "--wheer"], ["index", "create", "--wheer", "--", "people", "by-age", "-wage"]),
-  ]) func `is an argument`(words: [String], separated: [String]) {
+  ]) func `a descending field is read as an argument of index create`(words: [String], separated: [String]) {
     #expect(CommandLinePosition.separatingFields(in: words) == separated)
   }
 
@@ -25,7 +25,7 @@ import Testing
     create + ["age"], create + ["-h"], create + ["--", "-age"], create + ["age", "--where", "-age"],
     ["index", "create", "people", "-age"], ["index", "create", "-x"], ["put", "items", "k", "-5"],
     ["delete", "items", "-5"], ["index", "delete", "people", "-x"], ["find", "people", "--sort", "-age"], ["-x"], [],
-  ]) func `is nothing else`(words: [String]) {
+  ]) func `a word that isn't a descending field is left where it is`(words: [String]) {
     #expect(CommandLinePosition.separatingFields(in: words) == words)
   }
 }

@@ -149,7 +149,7 @@ import Testing
     #expect(try server.larder("watch", "nothing").status == 3)
   }
 
-  @Test func `a write has a condition and an expiry`() throws {
+  @Test func `put accepts a condition and an expiry`() throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "a", "1", "--if-absent").text == "1\n")
     #expect(try server.larder("put", "items", "a", "2", "--if-absent").status == 3)
@@ -175,7 +175,7 @@ import Testing
       ])
   }
 
-  @Test func `a page is the requested range`() throws {
+  @Test func `page prints the requested range`() throws {
     let server = try RunningServer()
     let lines = (0..<300).map { #"{"key":"k\#($0 + 100)","value":"\#($0)"}"# }
     #expect(try server.larder("load", "items", "-", input: lines.joined(separator: "\n")).status == 0)
@@ -198,7 +198,7 @@ import Testing
   @Test(arguments: [
     ["get", "none", "a"], ["count", "none"], ["page", "none"], ["dump", "none"], ["delete", "none", "a"],
   ])
-  func `a missing store is status 3`(arguments: [String]) throws {
+  func `a command on a missing store ends with status 3`(arguments: [String]) throws {
     let command = try RunningServer().larder(arguments, input: [])
     #expect(command.status == 3)
     #expect(command.error.contains("larder create"))

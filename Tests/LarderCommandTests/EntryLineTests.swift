@@ -26,7 +26,7 @@ import Testing
     return try parse(line) == Write(entry.key, entry.value, expiresIn: entry.expiresIn)
   }
 
-  @Test func `is parsed byte for byte, whatever the entry contains`() throws {
+  @Test func `an entry's line is parsed byte for byte, whatever the entry contains`() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
     let pieces = [
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `contains values up to the maximum depth`() throws {
+  @Test func `an entry's line contains values up to the maximum depth`() throws {
     for depth in [511, 512, 513, 2_000] {
       let value = [UInt8](repeating: 0x5B, count: depth) + [UInt8](repeating: 0x5D, count: depth)
       let single = Entry(key: "a", value: .single(value), revision: 1)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `names the form of its value`() {
+  @Test func `an entry's line says in which form it has the value`() {
     func text(_ value: EntryValue) -> String {
       String(decoding: line(Entry(key: "k", value: value, revision: 3)), as: UTF8.self)
     }
@@ -79,7 +79,7 @@ import Testing
       text(.list([[0x80], Array("a".utf8)])) == #"{"key":"k","valuesBase64":["gA==","YQ=="],"revision":3}"# + "\n")
   }
 
-  @Test func `has standard Base64`() {
+  @Test func `Base64 in an entry's line is the standard one`() {
     for count in 0..<70 {
       let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
       var text: [UInt8] = []
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `has durations in milliseconds`() throws {
+  @Test func `an entry's line has durations in milliseconds`() throws {
     #expect(
       try ["500ms", "5s", "2m", "1h"].map { try DurationArgument($0).milliseconds } == [500, 5_000, 120_000, 3_600_000])
     for text in ["", "5", "s", "0s", "-1s", "1.5s", " 1s", "1 s", "1d", "9999999999999999h", "٣s"] {

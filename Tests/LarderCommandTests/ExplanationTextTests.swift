@@ -12,7 +12,7 @@ import Testing
       .map(String.init)
   }
 
-  @Test func `shows the plan, what lost against it and what was examined`() throws {
+  @Test func `an explanation shows the plan, the rejected ones and how much was examined`() throws {
     let lines = try text(
       """
       {"selector": {"age": {"$gt": 12}, "name": "mike"}, "plan": {"kind": "index", "index": "by-name-age",
@@ -33,7 +33,7 @@ import Testing
       ])
   }
 
-  @Test func `shows the plan that was given up`() throws {
+  @Test func `an explanation shows a plan that was abandoned`() throws {
     let lines = try text(
       """
       {"selector": {}, "plan": {"kind": "index", "index": "a", "estimatedKeys": 10, "insteadOf": {"kind": "scan"}},
@@ -46,7 +46,7 @@ import Testing
       ])
   }
 
-  @Test func `shows the parts of a plan, and only the first ranges`() throws {
+  @Test func `an explanation shows the parts of a plan, and only the first ranges`() throws {
     let ranges = (0..<20).map { #"{"a": {"$eq": \#($0)}}"# }.joined(separator: ",")
     let lines = try text(
       """
@@ -64,7 +64,7 @@ import Testing
       ])
   }
 
-  @Test func `ends with the command that creates the index that would help`() throws {
+  @Test func `an explanation ends with the command that creates a helpful index`() throws {
     func command(_ fields: String, store: String = "people", existing: String = "") throws -> String? {
       let explanation = try text(
         #"{"plan": {"kind": "scan"}, "candidates": [\#(existing)], "suggestion": {"fields": \#(fields)}}"#,
@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: ["{}", "[]", #"{"plan":7,"candidates":{"a":1},"suggestion":[]}"#, #"{"suggestion":{"fields":[]}}"#])
-  func `survives other JSON`(json: String) throws {
+  func `an explanation of an unexpected form still says how much was examined`(json: String) throws {
     #expect(try text(json).contains("Examined    12 keys and 3 documents in 1.5 ms"))
   }
 }

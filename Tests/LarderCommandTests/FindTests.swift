@@ -69,7 +69,7 @@ import Testing
       ])
   }
 
-  @Test func `a page is a part of the result`() throws {
+  @Test func `find prints the requested page of the result`() throws {
     let server = try makeServer()
     func ages(_ arguments: String...) throws -> [String] {
       try server.larder(["find", "people", "--sort", "age", "--fields", "age"] + arguments, input: []).lines
@@ -158,7 +158,7 @@ import Testing
     #expect(command.error.split(separator: "\n").count == 1)
   }
 
-  @Test func `a missing store is status 3`() throws {
+  @Test func `find in a missing store ends with status 3`() throws {
     let command = try makeServer().larder("find", "none", "{}")
     #expect(command.status == 3 && command.error.contains("larder create") && command.output.isEmpty)
   }

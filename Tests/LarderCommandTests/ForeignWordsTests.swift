@@ -10,7 +10,10 @@ import Testing
     (["put", "items", "a", "b", "--ttl=5s"], "Unknown option '--ttl'; did you mean '--expire'?"),
     (["find", "items", "--filter", "a = 1"], "did you mean '--where'?"),
     (["index", "ls"], "there is no command 'ls'; see"),
-  ]) func `are answered with those of larder`(arguments: [String], message: String) throws {
+  ])
+  func `a command of another database gets the equivalent of larder as a hint`(arguments: [String], message: String)
+    throws
+  {
     let command = try Command.larder(["--server", "unix:/tmp/larder-nobody.sock"] + arguments)
     #expect(command.status == 2 && command.error.contains(message), "\(command.error)")
     let script = arguments.joined(separator: " ").replacing("a = 1", with: "'a = 1'")
@@ -18,7 +21,7 @@ import Testing
     #expect(line.status == 2 && line.error.contains(message), "\(line.error)")
   }
 
-  @Test func `are recognized before the timeout`() throws {
+  @Test func `a server that isn't larderd is recognized before the timeout`() throws {
     let server = try RunningServer()
     let run = try server.shell(
       """
@@ -31,7 +34,8 @@ import Testing
     #expect(run.text == "4\n" && run.error.contains("/metrics is an HTTP server, and not larderd; "), "\(run)")
   }
 
-  @Test(arguments: ["[{\"a\":1},{\"a\":2}]", " [\n{\"a\":1}]"]) func `are lines of JSON and not an array`(text: String)
+  @Test(arguments: ["[{\"a\":1},{\"a\":2}]", " [\n{\"a\":1}]"])
+  func `load refuses a JSON array and suggests JSON lines`(text: String)
     throws
   {
     let load = try RunningServer().larder("load", "items", "-", "--key", "a", input: text)
@@ -39,7 +43,7 @@ import Testing
     #expect(load.error.contains("jq -c '.[]' FILE"))
   }
 
-  @Test func `are refused the folders of others`() throws {
+  @Test func `larderd refuses a folder with files of another program`() throws {
     let run = try Command.shell(
       """
       cd "$(mktemp -d)"; mkdir foreign empty; touch foreign/notes; chmod 755 empty

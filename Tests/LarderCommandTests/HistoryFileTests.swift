@@ -8,7 +8,7 @@ import Testing
     try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
   }
 
-  @Test func `keeps typed lines, for its owner only`() throws {
+  @Test func `the console's history keeps typed lines, readable only by their owner`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/state/larder/history"
     var history = HistoryFile(path: path)
@@ -26,7 +26,7 @@ import Testing
     #expect(other.add(#"get a b\ "#) == nil)
   }
 
-  @Test func `is limited, and ignores lines that it would not have written`() throws {
+  @Test func `the console's history is limited, and ignores lines it couldn't have written`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/history"
     let lines = (0..<5 * HistoryFile.maxLineCount).map { "count items-\($0)" }
@@ -39,7 +39,7 @@ import Testing
     #expect(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count == HistoryFile.maxLineCount)
   }
 
-  @Test func `works without a file if it can't be created`() throws {
+  @Test func `the console's history works without a file if none can be created`() throws {
     for path in [nil, "/proc/nowhere/history", "/dev/null"] {
       var history = HistoryFile(path: path)
       #expect(history.load() == [])

@@ -26,7 +26,7 @@ import Testing
     try await client.store(store).indexes().map { "\($0.index)" }
   }
 
-  @Test func `carries their definitions, which are verified and restored`() async throws {
+  @Test func `a backup has the definitions of indexes, which are verified and restored`() async throws {
     let server = try RunningServer(data: folder.file("data"), stores: ["items=log"])
     let client = try LarderClient(server.address)
     try await backUp(server, client)
@@ -47,7 +47,7 @@ import Testing
     await client.shutdown()
   }
 
-  @Test func `is restored into a store that has the same indexes, but not others with their names`() async throws {
+  @Test func `restore refuses a store that has other indexes under the names in the backup`() async throws {
     let server = try RunningServer()
     let client = try LarderClient(server.address)
     try await backUp(server, client)
@@ -72,7 +72,7 @@ import Testing
     await client.shutdown()
   }
 
-  @Test func `of version 2 is verified without a server`() throws {
+  @Test func `a backup of version 2 is verified without a server`() throws {
     let vectors = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../Protocol/vectors/backup/backups.json")
     let backups = try JSONSerialization.jsonObject(with: Data(contentsOf: vectors)) as? [[String: Any]] ?? []

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `are created, listed and deleted`() throws {
+  @Test func `indexes are created, listed and deleted on the command line`() throws {
     let server = try makeServer()
     #expect(try list(on: server).isEmpty)
     let create = ["index", "create", "people", "by-age", "-age", "name"]
@@ -51,14 +51,14 @@ import Testing
     (["a", "-h-e.b", "--", "-h", "c"], #"["a",{"h-e.b":"desc"},{"h":"desc"},"c"]"#),
     (["-help-x,-age", "_id"], #"[{"help-x":"desc"},{"age":"desc"},"_id"]"#), (["-age"], #"[{"age":"desc"}]"#),
     ([#"["a,b",{"c":"desc"}]"#, #"\-x"#], #"["a,b",{"c":"desc"},"-x"]"#),
-  ]) func `take fields with a dash as descending`(fields: [String], json: String) throws {
+  ]) func `index create reads a field that begins with a dash as descending`(fields: [String], json: String) throws {
     let server = try makeServer()
     #expect(
       try server.larder(["index", "create", "people", "i", "--background"] + fields, input: []).error.isEmpty)
     #expect(try server.larder("index", "list", "people").text.hasPrefix(#"{"name":"i","fields":\#(json),"#))
   }
 
-  @Test func `can be partial`() throws {
+  @Test func `an index can cover a part of the documents`() throws {
     let server = try makeServer()
     let selector = #"{"age":{"$gt":149}}"#
     #expect(try server.larder("index", "create", "people", "old", "--where", selector, "-age").status == 0)
@@ -72,7 +72,7 @@ import Testing
     (["by-age", "age", "--where", "[]"], "bad selector at $: "), (["by-age", "age", "-h"], "-h"),
     (["by-age", "--agee"], "--agee"), (["-x", "age"], "-x"),
     (["by-age", "age", "--where", #"{"$text":"cat"}"#], "bad index at $.where: "),
-  ]) func `are refused with status 2 if their definition is wrong`(arguments: [String], message: String) throws {
+  ]) func `an invalid definition of an index is refused with status 2`(arguments: [String], message: String) throws {
     let command = try Command.larder(
       ["--server", "unix:/tmp/larder-nobody.sock", "index", "create", "people"] + arguments)
     #expect(command.status == 2 && command.output.isEmpty)
@@ -82,12 +82,12 @@ import Testing
   }
 
   @Test(arguments: [["create", "none", "i", "a"], ["list", "none"], ["delete", "none", "i"]])
-  func `need a store`(arguments: [String]) throws {
+  func `index commands on a missing store suggest larder create`(arguments: [String]) throws {
     let command = try makeServer().larder(["index"] + arguments, input: [])
     #expect(command.status == 3 && command.error.contains("larder create") && command.output.isEmpty)
   }
 
-  @Test func `are used by finds, which say so`() throws {
+  @Test func `find uses an index, and its statistics say so`() throws {
     let server = try makeServer()
     let find = ["find", "people", #"{"age":{"$gte":190}}"#, "--fields", "age"]
     func explanation(_ arguments: String...) throws -> [String: Any] {
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: [["--group-by", "name", "--compute", "count,max:name"], ["--distinct", "name"]])
-  func `count groups, which explanations say`(arguments: [String]) throws {
+  func `an index counts groups, and the explanation says so`(arguments: [String]) throws {
     let server = try makeServer()
     func explanation() throws -> [String: Any] {
       let command = try server.larder(["find", "people", "--explain"] + arguments, input: [])
@@ -139,7 +139,7 @@ import Testing
     #expect(text.contains(" with one document of each group (about "), "\(text)")
   }
 
-  @Test func `are shown in the console`() throws {
+  @Test func `the console shows the indexes of a store`() throws {
     let server = try makeServer()
     let console = try ConsoleProcess(server.address)
     #expect(

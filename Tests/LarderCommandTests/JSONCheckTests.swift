@@ -18,7 +18,7 @@ import Testing
     command.text.replacing(folder.file("file.json").path, with: "FILE")
   }
 
-  @Test func `is silent if it is JSON`() throws {
+  @Test func `json check prints nothing for valid JSON`() throws {
     for text in ["{}", " [1, 2]\n", "null", "\"é\""] {
       let command = try check(text.utf8)
       #expect(command.status == 0 && command.output.isEmpty && command.error.isEmpty, "\(text)")
@@ -28,7 +28,7 @@ import Testing
     #expect(try check([], "--lines").status == 0)
   }
 
-  @Test func `shows the place of the error`() throws {
+  @Test func `json check shows the position of an error`() throws {
     let command = try check("{\n  \"name\": \"mike\"\n  \"age\": 12\n}\n".utf8)
     #expect(command.status == 5)
     #expect(output(command) == "FILE:3:3: expected a comma or }\n  \"age\": 12\n  ^\n")
@@ -43,17 +43,17 @@ import Testing
     ("[\"a\u{1B}[2J\"]", "FILE:1:4: expected an escape in place of a control character\n  [\"a\\u001b[2J\"]\n     ^\n"),
     ("\u{FEFF}{}", "FILE:1:1: expected no byte order mark\n  \u{FEFF}{}\n  ^\n"),
     ("[1,\r\n x]\r\n", "FILE:2:2: expected a value\n  x]\n  ^\n"),
-  ]) func `aligns the caret with the error`(text: String, expected: String) throws {
+  ]) func `json check aligns the caret with the error`(text: String, expected: String) throws {
     let command = try check(text.utf8)
     #expect(command.status == 5 && output(command) == expected)
   }
 
-  @Test func `shows bytes that are not UTF-8`() throws {
+  @Test func `json check shows bytes that aren't UTF-8`() throws {
     let command = try check(Array("[\"a".utf8) + [0xFF] + Array("\"]".utf8))
     #expect(output(command) == "FILE:1:4: expected valid UTF-8\n  [\"a\\xff\"]\n     ^\n")
   }
 
-  @Test func `shows a part of a long line`() throws {
+  @Test func `json check shows a part of a long line`() throws {
     let command = try check(
       ("[" + String(repeating: "1, ", count: 100_000) + "x" + String(repeating: ", 2", count: 100_000)).utf8)
     let lines = output(command).split(separator: "\n")
@@ -65,7 +65,7 @@ import Testing
         == "x")
   }
 
-  @Test func `lists the invalid lines, up to ten`() throws {
+  @Test func `json check lists up to ten invalid lines`() throws {
     let command = try check("{}\n{\"a\" 1}\n\n[1]]\r\n7".utf8, "--lines")
     #expect(command.status == 5)
     #expect(
@@ -85,11 +85,11 @@ import Testing
     #expect(many.error.hasSuffix("1,500 of 3,000 lines are not JSON; correct them and check again\n"))
   }
 
-  @Test func `suggests to check line by line`() throws {
+  @Test func `json check suggests checking line by line`() throws {
     #expect(try check("{}\n{}\n".utf8).error.contains("--lines"))
   }
 
-  @Test func `reads standard input`() throws {
+  @Test func `json check reads standard input`() throws {
     #expect(try Command.larder(["json", "check", "-"], input: Array("[1]".utf8)).status == 0)
     let command = try Command.larder(["json", "check", "-"], input: Array("[1".utf8))
     #expect(command.status == 5 && command.text == "standard input:1:3: expected a comma or ]\n  [1\n    ^\n")
@@ -97,7 +97,7 @@ import Testing
       try Command.shell("(echo '{}'; echo '[') | larder json check --lines -").text.hasPrefix("standard input:2:2: "))
   }
 
-  @Test func `says on a terminal that all is well`() throws {
+  @Test func `json check confirms valid JSON on a terminal`() throws {
     let server = try RunningServer()
     let console = try ConsoleProcess(server.address)
     try Data("{}\n[]\n".utf8).write(to: folder.file("lines"))
@@ -114,7 +114,7 @@ import Testing
     LineExcerpt(Array(line.utf8)[...], at: position, width: width).text
   }
 
-  @Test func `fits the width at any position`() {
+  @Test func `an excerpt of a line fits the width at any position`() {
     let line = String(repeating: "aé漢😀\t\u{1}", count: 200)
     let count = line.utf8.count
     for position in [0, 1, 2, 3, 5, 100, 1_001, 1_002, 1_003, count / 2, count - 1, count] {
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `omits the indentation and empty lines`() {
+  @Test func `an excerpt of a line omits indentation and empty lines`() {
     #expect(excerpt("\t  abc", at: 4, width: 80) == "  abc\n   ^\n")
     #expect(excerpt("    abc", at: 1, width: 80) == "     abc\n  ^\n")
     #expect(excerpt("", at: 0, width: 80).isEmpty)

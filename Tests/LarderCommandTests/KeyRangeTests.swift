@@ -10,27 +10,28 @@ import Testing
     ("[a-c]x", "bx", true), ("[a-c]x", "dx", false), ("[^a-c]x", "dx", true), ("[!a]", "a", false), ("[]]", "]", true),
     ("[a-]", "-", true), (#"\*"#, "*", true), (#"\*"#, "a", false), (#"[\]-_]"#, "^", true), ("a*", "b", false),
     ("*.jpg", "a.b.jpg", true), ("*a", "aab", false),
-  ]) func `matches as in a shell`(pattern: String, key: String, isMatch: Bool) throws {
+  ]) func `a key pattern matches as in a shell`(pattern: String, key: String, isMatch: Bool) throws {
     #expect(try KeyPattern(pattern).matches(key) == isMatch)
   }
 
-  @Test(arguments: ["[a", #"a\"#, "[z-a]", "[", "[^", #"[\"#]) func `is refused if it is unfinished`(pattern: String) {
+  @Test(arguments: ["[a", #"a\"#, "[z-a]", "[", "[^", #"[\"#])
+  func `an unfinished key pattern is refused`(pattern: String) {
     #expect(throws: (any Error).self) { try KeyPattern(pattern) }
   }
 
   @Test(arguments: [("user:*", "user:"), ("*", ""), (#"a\*b?"#, "a*b"), ("abc", "abc"), ("[a]", "")])
-  func `has the prefix of all keys that match`(pattern: String, prefix: String) throws {
+  func `a key pattern has the common prefix of the keys it matches`(pattern: String, prefix: String) throws {
     #expect(try KeyPattern(pattern).prefix == prefix)
   }
 
-  @Test func `takes no exponential time`() throws {
+  @Test func `matching a key pattern never takes exponential time`() throws {
     let pattern = try KeyPattern(String(repeating: "*a", count: 30) + "b")
     #expect(!pattern.matches(String(repeating: "a", count: 3_000)))
   }
 }
 
 @Suite struct `A range of keys` {
-  @Test func `begins right after the greatest key before it`() {
+  @Test func `a range of keys begins right after the greatest key before it`() {
     #expect(KeyRangeOptions.predecessor(of: "\0") == nil)
     #expect(KeyRangeOptions.predecessor(of: "a\0") == "a")
     let seed = UInt64.random(in: 0 ... .max)
@@ -68,7 +69,7 @@ import Testing
     (["--from", "z", "--to", "a"], []), (["--prefix", "user:"], Array(keys[3...5])),
   ]
 
-  @Test func `limits page, dump and count`() throws {
+  @Test func `a range of keys limits page, dump and count`() throws {
     let server = try makeServer()
     func keys(_ arguments: [String]) throws -> [String] {
       let run = try server.larder(arguments, input: [])
@@ -89,7 +90,7 @@ import Testing
     #expect(try keys(["page", "items", "--limit", "0", "--from", "a"]) == [])
   }
 
-  @Test func `can be deleted`() throws {
+  @Test func `delete removes a range of keys`() throws {
     for (range, expected) in Self.ranges {
       let server = try makeServer()
       #expect(try server.larder(["delete", "items", "--dry-run"] + range, input: []).text == "\(expected.count)\n")
@@ -99,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `is deleted only after a confirmation`() throws {
+  @Test func `delete asks for confirmation before it removes a range of keys`() throws {
     let server = try makeServer()
     for choice in [["--all"], ["--prefix", "user:"], ["--match", "*"]] {
       let run = try server.larder(["delete", "items"] + choice, input: Array("yes\n".utf8))
@@ -119,7 +120,7 @@ import Testing
     #expect(try server.larder("delete", "items", "--all", "--yes").text == "6\n")
   }
 
-  @Test func `can't be combined with keys`() throws {
+  @Test func `a range of keys can't be combined with keys`() throws {
     for choice in [
       ["a", "--prefix", "b"], ["--all", "--prefix", "b"], ["a", "--all"], ["--all", "--where", "{}"], ["--prefix", ""],
       ["a", "--dry-run"], ["--yes"],

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `the expiry is preserved`() throws {
+  @Test func `dump and load preserve the expiry`() throws {
     let server = try RunningServer()
     _ = try server.larder("create", "copy", "memory")
     _ = try server.larder("put", "items", "a", "1", "--expire", "1h")
@@ -55,7 +55,7 @@ import Testing
     #expect((3_500_000...3_600_000).contains(left))
   }
 
-  @Test func `any objects are loaded with one of their members as the key`() throws {
+  @Test func `load takes any objects, with one of their members as the key`() throws {
     let server = try RunningServer()
     let input = """
       {"id":12,"name":"a"}
@@ -99,7 +99,7 @@ import Testing
     (#"{"key":"b","missing":true}"#, "missing"), (#"{"key":"b","key":"c","value":1}"#, "twice"),
   ]
 
-  @Test func `an invalid line stops the command and is named`() throws {
+  @Test func `load stops at an invalid line and names it`() throws {
     let server = try RunningServer()
     for (line, reason) in Self.wrong {
       let input = #"{"key":"a","value":"1"}"# + "\n\n" + line + "\n" + #"{"key":"z","value":"1"}"#
@@ -142,7 +142,7 @@ import Testing
     ("key,value\n,b\n", "line 2: the key has 0 bytes"), ("key,value,x\na,b,c\n", "line 2: an entry has no field 'x'"),
     ("key,value,expiresInMilliseconds\na,b,0\n", "line 2: 'expiresInMilliseconds' is not"),
   ])
-  func `invalid CSV is named`(input: String, message: String) throws {
+  func `load names an invalid line of CSV`(input: String, message: String) throws {
     let server = try RunningServer()
     let run = try server.larder("load", "items", "-", "--format", "csv", input: input)
     #expect(run.status == 2 && run.error.hasPrefix("larder: " + message), "\(run.error)")
@@ -191,7 +191,7 @@ import Testing
     #expect(run.lines == ["3"])
   }
 
-  @Test func `a line whose value is too large is named`() throws {
+  @Test func `load names a line whose value is too large`() throws {
     let server = try RunningServer()
     let large = String(repeating: "x", count: 17_000_000)
     let command = try server.larder(
@@ -230,7 +230,7 @@ import Testing
     #expect(try server.shell(script).error == "1")
   }
 
-  @Test func `a file that can't be read or written is status 2`() throws {
+  @Test func `load and dump end with status 2 if the file can't be read or written`() throws {
     let server = try RunningServer()
     #expect(try server.larder("load", "items", "/nowhere").status == 2)
     #expect(try server.larder("load", "items", "/tmp").status == 2)

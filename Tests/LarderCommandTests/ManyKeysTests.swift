@@ -11,7 +11,7 @@ import Testing
     return server
   }
 
-  @Test func `takes all that fit on a command line`() throws {
+  @Test func `a command accepts as many keys as fit on a command line`() throws {
     let server = try makeServer(keyCount: 20_000)
     let run = try server.shell("seq -f key-%.0f 0 19998 | xargs larder delete items | paste -sd+ | bc")
     #expect(run.text == "19999\n", "\(run.error)")
@@ -22,7 +22,7 @@ import Testing
     #expect(found.lines.last?.hasPrefix(#"{"key":"key-19999","value":"""#) == true)
   }
 
-  @Test func `reports an invalid one like a command with few`() throws {
+  @Test func `an invalid key among many is reported as among few`() throws {
     let keys = (0..<1_000).map { "k\($0)" }
     for word in ["", String(repeating: "k", count: 4_097), "-x", "--unknown", "-h", "--help"] {
       let few = try Command.larder(["delete", "items", "k", word])
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `keeps the keys' order, and takes options and two dashes between them`() {
+  @Test func `many keys keep their order, with options and two dashes between them`() {
     let keys = (0..<1_000).map { "k\($0)" }
     let (words, taken) = CommandLinePosition.separatingKeys(
       in: ["--timeout", "5s", "delete", "items"] + keys + ["--server", "tcp:h:1", "last", "--", "--where", "-h", "--"])
@@ -42,7 +42,7 @@ import Testing
     #expect(CommandLinePosition.separatingKeys(in: fields) == (fields, []))
   }
 
-  @Test func `reads them from a file, or from standard input`() throws {
+  @Test func `a command reads keys from a file or from standard input`() throws {
     let server = try makeServer(keyCount: 25_000)
     let keys = (0..<24_998).map { "key-\($0)\n" }.joined()
     #expect(try server.larder("delete", "items", "--keys-from", "-", input: keys).text == "24998\n")
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: ["a\n{\"k\":1}\n", "a\n{\"key\":1}\n", "a\n{\n", "a\n" + String(repeating: "k", count: 4_097)])
-  func `changes nothing if a line has no key`(lines: String) throws {
+  func `a command that reads keys changes nothing if a line has no key`(lines: String) throws {
     let server = try RunningServer()
     #expect(try server.larder("put", "items", "a", "1").status == 0)
     let run = try server.larder("delete", "items", "--keys-from", "-", input: lines)
@@ -63,7 +63,7 @@ import Testing
     #expect(try server.larder("count", "items").text == "1\n")
   }
 
-  @Test func `takes them from one place only`() throws {
+  @Test func `keys, --keys-from and --where are mutually exclusive`() throws {
     for arguments in [["a", "--keys-from", "-"], ["--keys-from", "-", "--where", "{}"], [], ["--keys-from"]] {
       #expect(try Command.larder(["delete", "items"] + arguments).status == 2)
     }

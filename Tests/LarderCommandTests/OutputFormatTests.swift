@@ -12,7 +12,7 @@ import Testing
     return server
   }
 
-  @Test func `is CSV if it is asked for`() throws {
+  @Test func `results are printed as CSV on request`() throws {
     let server = try makeServer()
     let entries =
       "key,value,revision,expiresInMilliseconds\na,1,1,\n\"b,\"\"c\"\"\",\"two\nlines\",2,\n"
@@ -39,7 +39,7 @@ import Testing
     #expect(binary.status == 2 && binary.error.contains("'bytes' has bytes that are not UTF-8"))
   }
 
-  @Test func `is a table without a terminal, with whole cells`() throws {
+  @Test func `results are printed as a table without a terminal, with whole cells`() throws {
     let server = try makeServer()
     let long = String(repeating: "x", count: 300)
     #expect(try server.larder("put", "items", "long", long).status == 0)
@@ -55,7 +55,7 @@ import Testing
     #expect(try server.larder("page", "items", "--format", "tabel").error.contains("'tabel' is invalid"))
   }
 
-  @Test func `of a script is what the script sets`() throws {
+  @Test func `a script sets the format of its results`() throws {
     let server = try makeServer()
     let run = try server.larder(
       [],
@@ -65,7 +65,7 @@ import Testing
 }
 
 @Suite struct `A misspelled name` {
-  @Test func `of a store, an index, an engine or a unit is corrected`() throws {
+  @Test func `a misspelled store, index, engine or unit gets a suggestion`() throws {
     let server = try RunningServer()
     #expect(try server.larder("count", "itmes").error.contains("did you mean 'items'? 'larder stores'"))
     #expect(try server.larder("page", "--limit", "1", "item").error.contains("did you mean 'items'?"))

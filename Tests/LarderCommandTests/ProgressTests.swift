@@ -7,7 +7,7 @@ import Testing
     Progress.line(count, "entries", done: done, total: total, milliseconds: 60_000, width: width)
   }
 
-  @Test func `the line shows what fits the terminal`() {
+  @Test func `the progress line shows what fits the terminal`() {
     #expect(line(80) == "████████████░░░░░░░░░░░░ 50%  123,456 entries, 2,057/s, 1m 00s left")
     #expect(line(40) == "██████░░░░░░░ 50%  2,057/s, 1m 00s left")
     #expect(line(24) == "███░░░ 50%  1m 00s left")
@@ -20,7 +20,7 @@ import Testing
     #expect(line(80, count: nil, total: nil) == "")
   }
 
-  @Test func `the line always fits`() {
+  @Test func `the progress line always fits the terminal`() {
     for width in 1...200 {
       for (count, done) in [(nil, 0), (0, 0), (Int.max / 1_000, 1), (7, 100), (7, 101)] {
         for total in [nil, 100] { #expect(line(width, count: count, done: done, total: total).count < max(1, width)) }

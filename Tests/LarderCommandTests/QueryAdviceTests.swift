@@ -31,7 +31,9 @@ import Testing
       ["--fields", "_id,items.sku"],
       "--fields items.sku leads into an array, and such fields are not printed; print items"
     ),
-  ]) func `gets a warning with the right form`(arguments: [String], warning: String) throws {
+  ])
+  func `a query that is probably wrong gets a warning with the right form`(arguments: [String], warning: String) throws
+  {
     let find = try makeServer().larder(["find", "people"] + arguments, input: [])
     #expect(find.status == 0 && find.error.hasPrefix("larder: warning: "), "\(find)")
     #expect(find.error.contains(warning) && find.error.split(separator: "\n").count == 1, "\(find.error)")
@@ -43,19 +45,19 @@ import Testing
     [#"{"$nor":[{"none":1}]}"#], ["--fields", "age,pet.species,items.0.sku,_rev"], ["--sort", "_id,pet.species"],
     ["--group-by", "pet.species"], ["--where", "pet.@count = 7"], [#"{"_id":"nobody"}"#],
     ["--where", "age - Installed\\-Size > 1000"],
-  ]) func `is not one that only finds nothing, or has a field that few documents have`(arguments: [String]) throws {
+  ]) func `a query that finds nothing or has a rare field gets no warning`(arguments: [String]) throws {
     let find = try makeServer().larder(["find", "people"] + arguments, input: [])
     #expect(find.status == 0 && find.error.isEmpty, "\(find.error)")
   }
 
-  @Test func `can't be told in a store without documents`() throws {
+  @Test func `a query of a store without documents gets no warning`() throws {
     let server = try makeServer()
     for store in ["empty", "text"] {
       #expect(try server.larder("find", store, #"{"age":{"gt":1}}"#, "--sort", "name").error.isEmpty)
     }
   }
 
-  @Test func `gets its warnings in the line of statistics that a script reads`() throws {
+  @Test func `a script finds the warnings about a query in the line of statistics`() throws {
     let server = try makeServer()
     let find = try server.larder("find", "people", #"{"nmae":1}"#, "--stats")
     #expect(find.error.hasPrefix("{") && find.error.split(separator: "\n").count == 1, "\(find.error)")
@@ -63,7 +65,7 @@ import Testing
     #expect(try !server.larder("find", "people", "{}", "--stats").error.contains("warnings"))
   }
 
-  @Test func `gets the warning where documents are to be changed or deleted, too`() throws {
+  @Test func `update and delete warn about a query that is probably wrong`() throws {
     let server = try makeServer()
     let update = try server.larder("update", "people", #"{"age":{"gt":12}}"#, "--set", "{}")
     #expect(update.text == "0\n" && update.error.contains("begin with $"), "\(update.error)")
@@ -80,12 +82,12 @@ import Testing
     ),
     (["index", "create", "people", "i", "size desc"], "write -size"),
     (["find", "people", "age > 3"], "; give a predicate with --where"),
-  ]) func `is an error where it can't be meant`(arguments: [String], message: String) throws {
+  ]) func `a query that can't be intended is an error`(arguments: [String], message: String) throws {
     let command = try makeServer().larder(arguments, input: [])
     #expect(command.status == 2 && command.error.contains(message), "\(command.error)")
   }
 
-  @Test func `is none if the names between commas have spaces around them`() throws {
+  @Test func `spaces around the names between commas are accepted`() throws {
     let server = try makeServer()
     let find = try server.larder("find", "people", "--sort", "name, -age", "--fields", "name, age")
     #expect(find.lines == [#"{"name":"fred","age":23}"#, #"{"name":"mike","age":12}"#] && find.error.isEmpty)
@@ -105,7 +107,7 @@ import Testing
     return server
   }
 
-  @Test(arguments: conditions) func `match a selector or a predicate, in all commands that have it`(
+  @Test(arguments: conditions) func `every command with --where accepts a selector or a predicate`(
     condition: String
   ) throws {
     let server = try makeServer()
@@ -118,7 +120,7 @@ import Testing
     #expect(try server.larder("page", "people", "--keys-only").lines.count == 1)
   }
 
-  @Test func `are required in an update`() throws {
+  @Test func `update requires a selector or --where`() throws {
     let command = try makeServer().larder("update", "people", "--set", "{}")
     #expect(command.status == 2 && command.error.contains("'<selector>', or --where"), "\(command.error)")
   }

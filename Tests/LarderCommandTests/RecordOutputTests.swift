@@ -14,7 +14,7 @@ import Testing
     return try server.shell(script).lines
   }
 
-  @Test func `of stats have a member or column for each statistic`() throws {
+  @Test func `stats prints a member or column for each statistic`() throws {
     let server = try RunningServer()
     let json = try server.larder("stats", "items", "--format", "json")
     #expect(try server.larder("stats", "items").text == json.text)
@@ -27,7 +27,7 @@ import Testing
     #expect(table[0].hasPrefix("\u{1B}[1mSTATISTIC  ") && table.count == 1 + found.count)
   }
 
-  @Test func `of top are connections`() throws {
+  @Test func `top prints a record for each connection`() throws {
     let server = try RunningServer()
     let names = [
       "connection", "requestsPerSecond", "requests", "receivedBytes", "sentBytes", "waitingBytes", "ageMilliseconds",
@@ -41,7 +41,7 @@ import Testing
     #expect(try server.larder("top", "--format", "table").lines.first?.hasPrefix("NR  REQ/S") == true)
   }
 
-  @Test func `of slowlog have a header even if there are none`() throws {
+  @Test func `slowlog prints a header for an empty log`() throws {
     let server = try RunningServer()
     #expect(
       try server.larder("slowlog", "--format", "csv").text
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: ["stats", "stats items", "top"])
-  func `that are watched follow one header in CSV`(command: String) throws {
+  func `watched records in CSV follow one header`(command: String) throws {
     let server = try RunningServer()
     let csv = try watched(server, "\(command) --format csv", lines: 4)
     try #require(csv.count == 4)
@@ -60,7 +60,7 @@ import Testing
     #expect(try watched(server, command, lines: 3).filter { $0.hasPrefix("{\"") }.count == 3)
   }
 
-  @Test func `are a table each time if tables are watched without a terminal`() throws {
+  @Test func `watched tables without a terminal are printed whole each time`() throws {
     let server = try RunningServer()
     let lines = try watched(server, "top --format table", lines: 4)
     #expect(lines.count == 4 && lines[0].hasPrefix("NR") && lines[2].hasPrefix("NR"))

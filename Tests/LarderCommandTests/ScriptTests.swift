@@ -3,7 +3,7 @@ import Testing
 
 /// `larder` without a command, whose standard input is not a terminal.
 @Suite struct `Commands from standard input` {
-  @Test func `run line by line, with one connection`() throws {
+  @Test func `commands from standard input run line by line on one connection`() throws {
     let server = try RunningServer()
     let script = """
       # A comment, and a blank line.
@@ -20,13 +20,13 @@ import Testing
     #expect(try server.larder("get", "items", "two words").text == "a\"b")
   }
 
-  @Test func `continue on the next line while a quote is open, or after a backslash`() throws {
+  @Test func `a command continues on the next line in an open quote or after a backslash`() throws {
     let server = try RunningServer()
     let script = "put items \\\n  k '{\"a\":\n1}'\nget items k\nput items 'a\\\nb' x\\\n\\\ny\nget items 'a\\\nb'\n"
     #expect(try server.larder([], input: Array(script.utf8)).text == "1\n{\"a\":\n1}\n2\nxy\n")
   }
 
-  @Test func `have the values of JSON as they are typed`() throws {
+  @Test func `JSON in a script needs no quotes`() throws {
     let server = try RunningServer()
     let script = """
       put items a {"a":1, "b": [1, "it's \\" {"]}
@@ -57,7 +57,7 @@ import Testing
     #expect(try server.larder([], input: Array("put items c {\"a\":1\n".utf8)).error.contains("a bracket of a JSON"))
   }
 
-  @Test func `print values on lines of their own, unlike a single command`() throws {
+  @Test func `a script prints each value on its own line, unlike a single command`() throws {
     let server = try RunningServer()
     for (key, value) in [("a", "1"), ("b", "2\n"), ("c", "")] { _ = try server.larder("put", "items", key, value) }
     #expect(
@@ -66,7 +66,7 @@ import Testing
     #expect(try server.larder("get", "items", "a").text == "1" && server.larder("get", "items", "c").text == "")
   }
 
-  @Test func `stop at the first that fails, with its line and status`() throws {
+  @Test func `a script stops at the first failing command, with its line and status`() throws {
     let server = try RunningServer()
     for (line, status) in [("get items none", 1), ("get items", 2), ("count nothing", 3), ("put items 'a", 2)] {
       let run = try server.larder([], input: Array("ping\n\n\(line)\ndrop items\n".utf8))
@@ -78,28 +78,28 @@ import Testing
     #expect(invalid.status == 2 && invalid.error == "larder: line 2: it is not valid UTF-8\n")
   }
 
-  @Test func `continue with --keep-going, and the first failure decides the status`() throws {
+  @Test func `with --keep-going, a script continues, and its first failure decides the status`() throws {
     let server = try RunningServer()
     let run = try server.larder(["--keep-going"], input: Array("get items none\nget items\nput items a 1".utf8))
     #expect(run.status == 1 && run.text == "1\n")
     #expect(run.lines == ["1"] && run.error.split(separator: "\n").count == 2)
   }
 
-  @Test func `end at quit`() throws {
+  @Test func `a script ends at quit`() throws {
     let server = try RunningServer()
     #expect(try server.larder([], input: Array("put items a 1\nquit\ndrop items\n".utf8)).text == "1\n")
     #expect(try server.larder("count", "items").text == "1\n")
   }
 
   @Test(arguments: ["put items k", "load items -", "apply items -", "delete items --keys-from -", ".read -"])
-  func `can't read values from standard input, too`(line: String) throws {
+  func `commands of a script can't read values from standard input`(line: String) throws {
     let server = try RunningServer()
     let run = try server.larder([], input: Array("\(line)\nput items a 1\n".utf8))
     #expect(run.status == 2 && run.output.isEmpty)
     #expect(run.error.contains("standard input has the commands") || line == ".read -", "\(run.error)")
   }
 
-  @Test func `can run those of a file`() throws {
+  @Test func `.read runs the commands in a file`() throws {
     let server = try RunningServer()
     let folder = try TemporaryFolder()
     try Data("put items a 1\nget items none\nput items b 1\n".utf8).write(to: folder.file("commands"))
@@ -115,7 +115,7 @@ import Testing
 
   /// No letter is an option in the place of an argument, and none makes a command that did nothing succeed. With
   /// `LARDER_SEEDS`, each word is tried in every place of every command.
-  @Test func `fail if they have any option letter in the place of an argument`() throws {
+  @Test func `a script's command with an option in the place of an argument fails`() throws {
     let server = try RunningServer()
     let isThorough = ProcessInfo.processInfo.environment["LARDER_SEEDS"] != nil
     #expect(try server.larder("put", "items", "a", "1").status == 0)

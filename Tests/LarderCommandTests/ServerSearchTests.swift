@@ -5,7 +5,7 @@ import Testing
 @testable import larder
 
 @Suite struct `The search for a server` {
-  @Test func `finds the first socket that accepts a connection`() throws {
+  @Test func `the search for a server finds the first socket that accepts a connection`() throws {
     let folder = try TemporaryFolder()
     let addresses = try (0..<3).map { try Address("unix:\(folder.path)/\($0).sock") }
     // The first has a file, but no server.
@@ -18,13 +18,13 @@ import Testing
     withExtendedLifetime(third) {}
   }
 
-  @Test func `includes the socket of the packaged service`() {
+  @Test func `the search for a server includes the socket of the packaged service`() {
     let paths = ServerSearch.candidates.map(\.description)
     #expect(paths.suffix(2) == ["unix:/run/larder/larder.sock", "unix:/run/larder.sock"])
     #expect(ServerSearch.candidates.contains(.default))
   }
 
-  @Test func `begins in the user's runtime directory`() throws {
+  @Test func `the search for a server begins in the user's runtime directory`() throws {
     let server = try RunningServer()
     let folder = String(server.address.dropFirst("unix:".count).dropLast("/larder.sock".count))
     let count = ["count", "items"]
@@ -34,7 +34,7 @@ import Testing
         .text == "0\n")
   }
 
-  @Test func `names what it tried`() throws {
+  @Test func `a search without a server names the sockets it tried`() throws {
     let folder = try TemporaryFolder()
     let address = try Address("unix:\(folder.path)/none.sock")
     do {

@@ -94,7 +94,7 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("log_compaction_by…") })
   }
 
-  @Test func `a restarted server has no rates from before`() {
+  @Test func `rates on the stats page start over when the server restarts`() {
     var page = StatsPage(address: "unix:/a")
     page.add(sample(10, requests: 1_000, uptime: 60_000))
     page.add(sample(11, requests: 10, uptime: 500))

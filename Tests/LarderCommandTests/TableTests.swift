@@ -7,12 +7,12 @@ import Testing
     ("plain größe 漢字 👩‍👩‍👧", "plain größe 漢字 👩‍👩‍👧"), ("\u{1B}[2J", #"\u001b[2J"#), ("a\nb\tc\r", #"a\nb\tc\r"#),
     ("\u{9B}31m\u{7F}\0", #"\u009b31m\u007f\u0000"#), ("\u{202E}evil\u{2066}\u{2028}", #"\u202eevil\u2066\u2028"#),
     ("", ""),
-  ]) func `contains no control characters`(text: String, visible: String) {
+  ]) func `text on a terminal contains no control characters`(text: String, visible: String) {
     #expect(EscapedText.line(text) == visible)
     #expect(EscapedText.line(visible) == visible)
   }
 
-  @Test func `shows invalid bytes`() {
+  @Test func `text on a terminal shows invalid bytes`() {
     #expect(EscapedText.line([0x89, 0x50, 0x4E]) == #"\x89PN"#)
     #expect(EscapedText.line([0x9B, 0x33]) == #"\x9b3"#)
     #expect(EscapedText.line([0xE6, 0xBC]) == #"\xe6\xbc"#)
@@ -20,7 +20,7 @@ import Testing
     #expect(EscapedText.line([0x61, 0xC2]) == #"a\xc2"#)
   }
 
-  @Test func `is harmless and complete for any bytes`() {
+  @Test func `text on a terminal is harmless and complete for any bytes`() {
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)
     for _ in 0..<1_000 {
@@ -37,7 +37,7 @@ import Testing
   @Test(arguments: [
     ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("漢字漢字", 8, "漢字漢字"), ("漢字漢字", 7, "漢字漢…"),
     ("漢字漢字", 6, "漢字…"), ("e\u{301}e\u{301}e\u{301}", 3, "e\u{301}e\u{301}e\u{301}"), ("abc", 1, "…"), ("abc", 0, ""),
-  ]) func `is cut to a width`(text: String, columns: Int, cut: String) {
+  ]) func `text on a terminal is cut to a width`(text: String, columns: Int, cut: String) {
     #expect(EscapedText.cut(text, to: columns) == cut)
     #expect(EscapedText.width(cut) <= columns)
   }
@@ -50,7 +50,7 @@ import Testing
     return table
   }
 
-  @Test func `has aligned columns, with numbers on the right`() {
+  @Test func `a table has aligned columns, with numbers on the right`() {
     #expect(
       table([["a", "7", "x"], ["漢字", "12", "y"]]).text(width: 80) == """
         KEY   REVISION  VALUE
@@ -59,7 +59,7 @@ import Testing
         """)
   }
 
-  @Test func `shrinks its widest column`() {
+  @Test func `a table shrinks its widest column`() {
     let text = table([["short", "1", String(repeating: "v", count: 100)]]).text(width: 40)
     #expect(text.hasSuffix("\nshort         1  \(String(repeating: "v", count: 22))…"))
     let both = table([[String(repeating: "k", count: 100), "1", String(repeating: "v", count: 100)]]).text(width: 40)
@@ -67,7 +67,7 @@ import Testing
     #expect(both.contains("kkkk…  ") && both.contains("vvvv…"))
   }
 
-  @Test func `is taken in parts with the same columns`() {
+  @Test func `a table printed in parts keeps its columns`() {
     var table = table([["a", "7", "x"], ["bcd", "12", "y"]])
     #expect(
       table.takeText(width: 80) == """
@@ -87,7 +87,7 @@ import Testing
     #expect(table.takeText(width: 80) == "")
   }
 
-  @Test func `cuts text before numbers`() {
+  @Test func `a table cuts text before numbers`() {
     var table = Table("NAME", "MEMORY", "LOG")
     table.add("a-long-name", "1023.9 MiB", "12.5 KiB")
     table.add("b", "–", "")
@@ -99,7 +99,7 @@ import Testing
         """)
   }
 
-  @Test func `omits its least important columns before it cuts numbers`() {
+  @Test func `a table omits its least important columns before it cuts numbers`() {
     var table = Table(header: ["NAME", "READS", "WRITES", "LOG"], omissible: ["LOG", "READS", "WRITES"])
     table.add("a-long-name", "1234567", "2345678", "3456789")
     func lines(_ width: Int) -> [String] { table.text(width: width).split(separator: "\n").map(String.init) }
@@ -111,7 +111,7 @@ import Testing
     #expect(lines(5) == ["NAME", "a-lo…"])
   }
 
-  @Test(arguments: [20, 40, 80, 200]) func `fits the terminal whatever it contains`(width: Int) {
+  @Test(arguments: [20, 40, 80, 200]) func `a table fits the terminal whatever it contains`(width: Int) {
     let pieces = ["\u{1B}[1m", "漢", "a", "\n", "\u{9B}", "e\u{301}", "👩‍👩‍👧", "\u{202E}", "\0", "word "]
     let seed = UInt64.random(in: 0 ... .max)
     var random = Shuffle(state: seed)

@@ -24,7 +24,7 @@ import Testing
     try await server.client.ping()
   }
 
-  @Test func `an observer of one's own learns of slow calls`() async throws {
+  @Test func `a custom observer reports slow calls`() async throws {
     struct SlowCalls: ClientObserver {
       let limit: Duration
       let report: @Sendable (String) -> Void

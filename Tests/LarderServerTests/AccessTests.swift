@@ -235,7 +235,7 @@ struct RefusalLogTests {
     #expect(logged == ten + ["left out 50"] + ten + ["left out 50"] + ten)
   }
 
-  @Test func `one user does not hide another, and the total is limited`() {
+  @Test func `refusals of one user don't hide those of another, and their log is limited`() {
     let logged = events { log in
       for _ in 0..<1_000 { log.report(refusal(1), now: 5) }
       log.report(refusal(2), now: 5)
@@ -270,7 +270,7 @@ struct UserNamesTests {
     #expect(lookups.withLock { $0 } == 2)
   }
 
-  @Test func `a lookup that hangs blocks no client, and starts no other lookups`() {
+  @Test func `a user lookup that hangs doesn't block clients or start other lookups`() {
     let finish = DispatchSemaphore(value: 0)
     let lookups = Lock<[UInt32]>([])
     let names = UserNames { user in

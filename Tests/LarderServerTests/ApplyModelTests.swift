@@ -9,7 +9,7 @@ import Wire
 
 extension ServerTests {
   struct ApplyModelTests {
-    @Test func `random applies do on every engine what their model does`() throws {
+    @Test func `random applies have the same results on every engine as in the model`() throws {
       for seed in SeededGenerator.seeds(1) {
         let opened = try StoresOfAllEngines()
         let server = try TestServer(serving: opened.stores) { $0.findTime = .seconds(60) }

@@ -48,7 +48,8 @@ extension ServerTests {
     ]
 
     /// - Parameter isLarge: Whether the request is so large that a job makes its updates.
-    @Test(arguments: [false, true]) func `a watch gets what section 6.5 says, also of updates by a job`(isLarge: Bool)
+    @Test(arguments: [false, true])
+    func `a watch reports applies as section 6.5 specifies, also updates made by a job`(isLarge: Bool)
       throws
     {
       let filler = isLarge ? [TestOperation.put("filler", ApplyTests.document(0, size: 8_000))] : []

@@ -39,7 +39,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `an apply makes again only what another client has written`() throws {
+    @Test func `an apply recomputes only the entries that another client has written`() throws {
       let server = try TestServer(workers: 2) { $0.findTime = .seconds(60) }
       let (client, writer) = (try server.connect(), try server.connect())
       let count = 5_000

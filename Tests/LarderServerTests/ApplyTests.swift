@@ -100,7 +100,7 @@ extension ServerTests {
       #expect(try client.call(Request.get("p", id: 5)).entries[0].value == [3])
     }
 
-    @Test func `what makes no difference takes no revision`() throws {
+    @Test func `an apply that changes nothing doesn't use a revision`() throws {
       let server = try TestServer()
       let client = try server.connect()
       #expect(try client.call(Request.put("a", Self.document(1), id: 3)).number == 1)
@@ -134,7 +134,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `indexes have what was applied, on every engine`() throws {
+    @Test func `on every engine, indexes reflect what was applied`() throws {
       let opened = try StoresOfAllEngines()
       let server = try TestServer(serving: opened.stores)
       for store in opened.stores {
@@ -301,7 +301,8 @@ extension ServerTests {
 
     // MARK: Durability and rights
 
-    @Test(arguments: [0, largeSize]) func `the reply waits until what it reveals is on the disk`(size: Int) throws {
+    @Test(arguments: [0, largeSize])
+    func `the reply to an apply waits until what it reveals is on the disk`(size: Int) throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
@@ -366,7 +367,7 @@ extension ServerTests {
     // MARK: Concurrency
 
     @Test(arguments: [0, largeSize])
-    func `no update of several clients is lost, and none sees half of another`(size: Int) throws {
+    func `concurrent updates of several clients are neither lost nor seen half-done`(size: Int) throws {
       let opened = try StoresOfAllEngines()
       let server = try TestServer(workers: 2, serving: opened.stores) { $0.findTime = .seconds(60) }
       for store in opened.stores {

@@ -197,7 +197,8 @@ extension ServerTests {
       #expect(try client.figures(store: 1)["snapshots"] == 0)
     }
 
-    @Test(arguments: [1, 2]) func `the reply waits until the change is on the disk`(workers: Int) throws {
+    @Test(arguments: [1, 2])
+    func `the reply to a change of matching documents waits until it is on the disk`(workers: Int) throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
@@ -305,7 +306,7 @@ extension ServerTests {
 
   /// Groups of documents that match: `Protocol/wire.md` §6.8.
   struct AggregateTests {
-    @Test func `on every engine, the server computes what Documents does`() throws {
+    @Test func `on every engine, the server computes the same aggregations as Documents`() throws {
       var random = RandomQueries(.announced())
       let opened = try StoresOfAllEngines()
       let server = try TestServer(serving: opened.stores)

@@ -56,7 +56,7 @@ extension ServerTests {
       for reader in readers { #expect(try reader.receive().id == 31) }
     }
 
-    @Test func `figures tell what is on the disk, and don't wait for it`() throws {
+    @Test func `statistics report only what is on the disk, without waiting for it`() throws {
       let server = try makeServer()
       let (writer, reader) = (try server.connect(store: "durable"), try server.connect(store: "durable"))
       #expect(try writer.call(Request.put("old", [1], id: 10)).isDone)

@@ -11,7 +11,7 @@ import Wire
 struct FairShareTests {
   private func sharer(_ user: UInt32, _ connection: UInt64) -> Sharer { Sharer(.user(user), connection: connection) }
 
-  @Test func `one client gets everything, and gives it up to others until all have the same`() {
+  @Test func `a lone client gets all shares, and later clients take theirs until all have the same`() {
     let shares = FairShares()
     let hoard = (0..<8).map { _ in shares.take(1, for: sharer(1, 1), limit: 8) {} }
     #expect(hoard.allSatisfy { $0 != nil } && shares.take(1, for: sharer(1, 1), limit: 8) {} == nil)
@@ -23,7 +23,7 @@ struct FairShareTests {
     #expect(shares.amount == 8)
   }
 
-  @Test func `an equal newcomer replaces an old share if that is wanted`() {
+  @Test func `a newcomer of equal size replaces an old share only if configured`() {
     for replacesEqual in [false, true] {
       let shares = FairShares(replacesEqual: replacesEqual)
       let old = shares.take(10, for: sharer(1, 1), limit: 10) {}
@@ -32,7 +32,7 @@ struct FairShareTests {
     }
   }
 
-  @Test func `nobody is refused who would not have most, and only who has most loses`() {
+  @Test func `only a client that would have the most is refused, and only the largest share is revoked`() {
     var random = SeededGenerator.announced()
     for _ in 0..<50 {
       let shares = FairShares()
@@ -85,7 +85,7 @@ struct FairShareTests {
     }
   }
 
-  @Test func `turns go to principals, then to connections, then to what they have waiting`() {
+  @Test func `turns rotate among principals, then their connections, then the requests in order`() {
     var queue = TurnQueue<String>()
     for number in 1...3 { queue.append("a\(number)", for: sharer(1, 1)) }
     for number in 1...2 { queue.append("b\(number)", for: sharer(1, 2)) }
@@ -104,7 +104,7 @@ struct FairShareTests {
 extension ServerTests {
   /// Clients that take as much as they can of what all clients share.
   struct GreedyClientTests {
-    @Test func `finds that nobody reads keep no place from others`() throws {
+    @Test func `unread finds don't keep their places from others`() throws {
       let server = try TestServer { $0.findTime = .seconds(60) }
       let witness = try server.connect(credit: 1 << 30)
       try witness.putNumbered(2_000, size: 100)
@@ -174,7 +174,7 @@ extension ServerTests {
       limits.maxTotalInputBytes = 8 << 20
     }
 
-    @Test func `a client that fills the memory for uploads keeps no other client from uploading`() throws {
+    @Test func `a client that fills the memory for uploads doesn't keep others from uploading`() throws {
       let server = try TestServer(limits: limit)
       let (hoarder, other) = (try server.connect(), try server.connect())
       let bytes = [UInt8](repeating: 1, count: 1_000_000)
@@ -197,7 +197,7 @@ extension ServerTests {
       #expect(try hoarder.pings())
     }
 
-    @Test func `neither empty parts nor a steady trickle keep an upload for ever`() throws {
+    @Test func `neither empty parts nor a steady trickle keep an upload open forever`() throws {
       for (frameTime, uploadTime, bytes) in [(200, 60_000, []), (60_000, 400, [1])] as [(Int, Int, [UInt8])] {
         let server = try TestServer {
           $0.frameTime = .milliseconds(frameTime)
@@ -218,7 +218,7 @@ extension ServerTests {
     }
 
     @Test(arguments: [1, 2])
-    func `a flood of half frames stays within the limit, and stops nobody's large frames`(workers: Int) throws {
+    func `a flood of half frames stays within the limit and doesn't block large frames of others`(workers: Int) throws {
       let server = try TestServer(workers: workers, limits: limit)
       let witness = try server.connect()
       let value = [UInt8](repeating: 1, count: 900_000)

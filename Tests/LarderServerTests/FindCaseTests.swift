@@ -43,7 +43,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `every case finds the documents that it should, on every engine, by a scan and by indexes`() throws {
+    @Test func `on every engine, every selector case finds the expected documents by scan and by index`() throws {
       let file = ProjectFiles.url("Protocol/vectors/documents/selectors.json")
       let json = try JSONValue(parsing: Array(Data(contentsOf: file)).span)
       guard case .object(let sets)? = json["sets"] else { throw TestClient.Failure.timedOut }

@@ -176,7 +176,7 @@ extension ServerTests {
       #expect(try client.isClosed())
     }
 
-    @Test func `a client that shuts down its sending side still gets what it wants to find`() throws {
+    @Test func `a client that shuts down its sending side still gets the documents of its find`() throws {
       let server = try makeServer()
       let client = try server.connect(credit: 1 << 30)
       try client.putNumbered(2_000, size: 100)
@@ -186,7 +186,7 @@ extension ServerTests {
       #expect(try client.isClosed())
     }
 
-    @Test func `stopping the server gives finds their time, and no more`() throws {
+    @Test func `stopping the server lets finds run until the shutdown timeout`() throws {
       let server = try makeServer { $0.shutdownTimeout = .milliseconds(300) }
       let (client, witness) = (try server.connect(credit: 1 << 30), try server.connect())
       try client.putNumbered(20_000, size: 100)
@@ -215,7 +215,7 @@ extension ServerTests {
       #expect(try client.find(limit: 1, countOnly: true).result.found == 3_000)
     }
 
-    @Test func `what is evicted or expires while a find runs is in its snapshot, and is sent unless it has expired`()
+    @Test func `a find sends entries evicted while it runs, but not expired ones`()
       throws
     {
       let store = Store(name: try StoreName("small"), engine: .memory, limit: MemoryLimit("1MiB"))
@@ -335,7 +335,8 @@ extension ServerTests {
 
     // MARK: Durability
 
-    @Test(arguments: [1, 2]) func `no find shows, or leaves out, what is not on the disk`(workers: Int) throws {
+    @Test(arguments: [1, 2])
+    func `a find never shows writes or deletions that are not on the disk`(workers: Int) throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)

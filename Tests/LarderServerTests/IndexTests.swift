@@ -346,7 +346,7 @@ extension ServerTests {
       while try client.figures(store: 1)["snapshots"] != 0 { usleep(1_000) }
     }
 
-    @Test func `what an index has of a find is on the disk before the reply`() throws {
+    @Test func `a find by an index replies once the documents it found are on the disk`() throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)

@@ -30,7 +30,7 @@ extension ServerTests {
       return after.keys.count
     }
 
-    @Test func `an index has what eviction leaves`() throws {
+    @Test func `an index has only the documents that eviction leaves`() throws {
       var random = SeededGenerator.announced()
       let server = try TestServer(serving: [Self.makeLimitedStore()]) { $0.findTime = .seconds(60) }
       let client = try server.connect(credit: 1 << 30, store: "small")

@@ -202,7 +202,7 @@ extension ServerTests {
 
     // MARK: Indexes
 
-    @Test func `indexes have what large writes leave, also of documents with many keys`() throws {
+    @Test func `indexes are correct after large writes, also of documents with many keys`() throws {
       let server = try TestServer { $0.findTime = .seconds(60) }
       let client = try server.connect(credit: 1 << 30)
       for field in ["a", "b", "c"] { #expect(try client.ensureIndex(#"{"fields":["\#(field)"]}"#).isCreated) }
@@ -235,7 +235,7 @@ extension ServerTests {
       #expect(try client.indexes().allSatisfy { $0["entries"] == 0 })
     }
 
-    @Test func `entries of a large write expire`() throws {
+    @Test func `entries of a large write expire on time`() throws {
       let server = try TestServer()
       let client = try server.connect()
       #expect(try client.call(Request.putMany(Self.documents(1), id: 3, expiry: 100)).isDone)

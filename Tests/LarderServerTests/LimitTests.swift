@@ -185,7 +185,7 @@ extension ServerTests {
 extension ServerTests {
   /// The real `larderd` in a process with a low descriptor limit.
   struct DescriptorLimitTests {
-    @Test func `out of descriptors, the server does not spin, serves connected clients, and recovers`() throws {
+    @Test func `without free descriptors, the server serves connected clients, doesn't spin, and recovers`() throws {
       let daemon = try Daemon(descriptorLimit: 40)
       defer { daemon.stop() }
       let first = try TestClient(daemon.address)
@@ -212,7 +212,7 @@ extension ServerTests {
     }
 
     @Test(arguments: ["log", "directory"])
-    func `out of descriptors, a durable store refuses writes that do not fit, and recovers`(
+    func `without free descriptors, a durable store refuses writes that don't fit, and recovers`(
       engine: String
     ) throws {
       let daemon = try Daemon(descriptorLimit: 40, engine: engine)

@@ -19,7 +19,7 @@ extension ServerTests {
         .isLinearizable(from: History.State(revision: 0))
     }
 
-    @Test func `the checker accepts histories that have an order`() {
+    @Test func `the linearizability checker accepts linearizable histories`() {
       #expect(isLinearizable([]))
       // Gets that overlap a put see it or not, and what one has seen, a later one sees.
       #expect(
@@ -45,7 +45,7 @@ extension ServerTests {
         ]))
     }
 
-    @Test func `the checker rejects histories that have none`() {
+    @Test func `the linearizability checker rejects histories that aren't linearizable`() {
       // A get that misses a put that has ended.
       #expect(!isLinearizable([(1, 2, .put("a", 1), .written(revision: 1)), (3, 4, .get("a"), .absent)]))
       // A value that disappears again.

@@ -29,7 +29,7 @@ extension ServerTests {
       #expect(replies.contains { $0.id == 5 && $0.isDone })
     }
 
-    @Test func `the parts of the memory are figures`() throws {
+    @Test func `statistics have the parts of the memory`() throws {
       let server = try TestServer()
       let client = try server.connect()
       #expect(try client.call(Request.put("key", [UInt8](repeating: 1, count: 5_000_000), id: 3)).isDone)

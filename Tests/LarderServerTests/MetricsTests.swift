@@ -60,7 +60,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `health and readiness are served, and nothing else is`() throws {
+    @Test func `only metrics, health and readiness are served`() throws {
       try withMetrics { _, address in
         #expect(try get(address, "/healthz").hasSuffix("\r\n\r\nok\n"))
         #expect(try get(address, "/readyz").hasSuffix("\r\n\r\nok\n"))
@@ -150,7 +150,7 @@ final class HTTPClient {
     #expect(step("GET /a HTTP/1.1\r\nContent-Length: 0\r\n\r\nwhatever follows") == .get("/a"))
   }
 
-  @Test func `any other request is refused`() {
+  @Test func `any other HTTP request is refused`() {
     let refused: [(request: String, status: HTTPExchange.Status)] = [
       ("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", .notAllowed),
       ("OPTIONS / HTTP/1.1\r\n\r\n", .notAllowed), ("get / HTTP/1.1\r\n\r\n", .notAllowed),

@@ -203,7 +203,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `figures behind a find tell no older state than the find`() throws {
+    @Test func `statistics requested after a find are no older than the find`() throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)
@@ -363,7 +363,7 @@ extension ServerTests {
       #expect(frames.allSatisfy { $0.isDone } && frames.flatMap(\.entries).count == 100)
     }
 
-    @Test func `what a client has sent is executed although it sends no more`() throws {
+    @Test func `requests are executed after the client has shut down its sending side`() throws {
       let server = try TestServer()
       let client = try server.connect()
       try client.putNumbered(70)

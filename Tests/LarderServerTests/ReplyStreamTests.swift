@@ -165,7 +165,7 @@ extension ServerTests {
       #expect(try other.call(Request.get("key0", id: 13)).isError(.storeUnknown, id: 13))
     }
 
-    @Test func `a client that sends no more receives what its credit allows, and then an error`() throws {
+    @Test func `a client that shuts down its sending side receives what its credit allows, then an error`() throws {
       let server = try TestServer()
       let client = try server.connect(credit: 50_000)
       try putEntries(client, 5)

@@ -130,7 +130,7 @@ extension ServerTests {
       return try client.call(Request.make(.getRange, id: 5, body.toArray()))
     }
 
-    @Test func `no range of a damaged value is returned, and every range of others is`() throws {
+    @Test func `only ranges of undamaged values are returned`() throws {
       let log = try LargeValues()
       let client = log.client
       try log.damage("c")

@@ -59,7 +59,7 @@ extension ServerTests {
         + Array("\"}".utf8)
     }
 
-    @Test func `gets of values on a disk that stalls keep nobody else waiting`() throws {
+    @Test func `gets from a stalled disk don't keep other clients waiting`() throws {
       let stores = try Stores()
       stores.stall()
       try stores.slow.send(Request.get("a", id: 10) + Request.put("e", [1], id: 11) + Request.ping(12))
@@ -70,7 +70,7 @@ extension ServerTests {
       #expect(try [stores.slow.receive().id, stores.slow.receive().id] == [11, 12])
     }
 
-    @Test func `reply streams with values on a disk that stalls keep nobody else waiting`() throws {
+    @Test func `reply streams from a stalled disk don't keep other clients waiting`() throws {
       let stores = try Stores()
       let requests: [(UInt32) -> [UInt8]] = [
         { Request.all(id: $0) }, { Request.page(id: $0, limit: 3, after: "a") },
@@ -136,7 +136,7 @@ extension ServerTests {
       for client in clients { #expect(try client.receive().isDone) }
     }
 
-    @Test func `finds on a disk that stalls keep no other find waiting, and none hangs for the watchdog`() throws {
+    @Test func `finds on a stalled disk don't keep other finds waiting or trip the watchdog`() throws {
       let stores = try Stores()
       let silent = Mutex<Set<String>>([])
       let watchdog = Watchdog(stores.server.server, every: .milliseconds(20)) {
@@ -181,7 +181,7 @@ extension ServerTests {
       try stopping.wait()
     }
 
-    @Test func `writes to a log that has no space keep nobody else waiting`() throws {
+    @Test func `writes to a log without space don't keep other clients waiting`() throws {
       let stores = try Stores()
       let clients = try (0..<20).map { _ in try stores.server.connect(store: "slow") }
       stores.stall()
@@ -222,7 +222,7 @@ extension ServerTests {
       #expect(server.stop() != nil)
     }
 
-    @Test func `changes of stores and indexes on a disk that stalls keep nobody else waiting`() throws {
+    @Test func `changes of stores and indexes on a stalled disk don't keep other clients waiting`() throws {
       let stores = try Stores()
       let clients = try (0..<3).map { _ in try stores.server.connect(store: "slow") }
       stores.files.stall(stores.server.folder(of: ""))

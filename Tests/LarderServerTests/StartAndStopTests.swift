@@ -26,7 +26,7 @@ extension ServerTests {
     }
 
     @Test(arguments: [1, 2])
-    func `every request that has reached the server gets its reply, then come the notice and the end`(_ workers: Int)
+    func `a stopping server replies to every received request, then sends a notice and closes`(_ workers: Int)
       throws
     {
       let server = try TestServer(workers: workers)

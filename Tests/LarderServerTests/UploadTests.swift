@@ -32,7 +32,7 @@ extension ServerTests {
       Request.make(.uploadDiscard, store: 0, id: 8, Request.bytes(upload))
     }
 
-    @Test func `a value is there when it is complete, and not before`() throws {
+    @Test func `an uploaded value appears when it is complete, and not before`() throws {
       let server = try TestServer()
       let (client, other) = (try server.connect(), try server.connect())
       let value = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 9) }
@@ -124,7 +124,7 @@ extension ServerTests {
       #expect(try eventually { try other.figures()["input_bytes"]! < 1 << 20 })
     }
 
-    @Test func `a discarded upload is gone, and so is one that is idle for too long`() throws {
+    @Test func `an upload ends when it is discarded or idle for too long`() throws {
       let server = try TestServer(limits: { $0.frameTime = .milliseconds(200) })
       let client = try server.connect()
       let discarded = try begin(client)

@@ -209,7 +209,7 @@ extension ServerTests {
       #expect(seen == 20)
     }
 
-    @Test func `changes that were never kept or never made are lost`() throws {
+    @Test func `a watch from a revision that wasn't kept or doesn't exist reports lost changes`() throws {
       let server = try TestServer()
       let client = try server.connect()
       for _ in 0..<5 { #expect(try client.call(Request.put("a", [1], id: 3)).isDone) }
@@ -245,7 +245,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `a watch follows the incarnation of a store that it asks for, and no other`() throws {
+    @Test func `a watch follows only the requested incarnation of a store`() throws {
       let server = try TestServer()
       let client = try server.connect()
       #expect(try client.call(Request.put("a", [1], id: 3)).isDone)

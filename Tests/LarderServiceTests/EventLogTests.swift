@@ -47,12 +47,12 @@ struct EventLogTests {
     #expect(Timestamp(timespec(tv_sec: 1_792_569_005, tv_nsec: 7_999_999)).date == "2026-10-21T07:50:05.007Z")
   }
 
-  @Test func `no value can add a line or a field`() {
+  @Test func `a value can't add a line or a field to the log`() {
     let text = lines { $0.info("read\nit", ["path": "/a b\n\"x\"=\u{1B}[2J", "empty": ""]) }
     #expect(text == "larderd: read\\u{a}it path=\"/a b\\u{a}\\\"x\\\"=\\u{1b}[2J\" empty=\"\"\n")
   }
 
-  @Test func `no value can look like another one on a terminal`() {
+  @Test func `characters that could disguise a value on a terminal are escaped in the log`() {
     let text = lines { $0.info("a", ["x": #"C:\"a"#, "y": "1\u{202E}2\u{2066}3"]) }
     #expect(text == #"larderd: a x="C:\\\"a" y=1\u{202e}2\u{2066}3"# + "\n")
   }

@@ -150,7 +150,7 @@ struct SettingsTests {
     #expect(try problems(text) == [problem])
   }
 
-  @Test func `one run reports everything, from top to bottom`() throws {
+  @Test func `all errors in a configuration file are reported at once, from top to bottom`() throws {
     let text = """
       workers: none
       stores:
@@ -229,7 +229,7 @@ struct SettingsTests {
     #expect(problems.count == 1 && problems[0].hasPrefix(beginning), "\(problems)")
   }
 
-  @Test func `a folder and a missing file are no configuration`() {
+  @Test func `a folder or a missing file can't be the configuration file`() {
     func problems(_ path: String) -> [String] {
       do throws(SettingsError) {
         _ = try SettingsLoader(path: path).load()

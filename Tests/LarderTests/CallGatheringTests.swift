@@ -17,7 +17,7 @@ import Testing
     #expect(gathering.mustWait(inFlight: 8) == false)
   }
 
-  @Test func `it doesn't wait long for callers that don't call again`() {
+  @Test func `the reading task doesn't wait long for callers that don't call again`() {
     var gathering = CallGathering()
     gathering.received(replies: 8)
     for _ in 0..<CallGathering.maxTurns { #expect(gathering.mustWait(inFlight: 0) == true) }
@@ -28,7 +28,7 @@ import Testing
     #expect(gathering.mustWait(inFlight: 1) == false)
   }
 
-  @Test func `it doesn't wait for few callers`() {
+  @Test func `the reading task doesn't wait for only a few callers`() {
     var gathering = CallGathering()
     gathering.received(replies: 1)
     #expect(gathering.mustWait(inFlight: 2) == false)

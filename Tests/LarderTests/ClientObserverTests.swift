@@ -53,7 +53,7 @@ import Wire
     return configuration
   }
 
-  @Test func `an observer learns of each call and its result`() async throws {
+  @Test func `an observer is notified of each call and its result`() async throws {
     let server = try TestServer.start(stores: ["items": "memory"], client: configuration)
     let client = server.client
     let items = client.store("items")
@@ -79,7 +79,7 @@ import Wire
     #expect(record.results[1].responseBytes == 3)
   }
 
-  @Test func `an observer learns of connections and of repeated calls`() async throws {
+  @Test func `an observer is notified of connections and repeated calls`() async throws {
     let server = try FakeServer { $0.operation == .get && $0.count == 1 ? .hangUp([]) : .answer }
     server.put("key", [1])
     let client = try LarderClient(server.address, configuration: configuration)
@@ -91,7 +91,7 @@ import Wire
     #expect(recorder.record.events.last == "closed")
   }
 
-  @Test func `an observer learns of failed attempts to connect`() async throws {
+  @Test func `an observer is notified of failed attempts to connect`() async throws {
     var configuration = configuration
     configuration.waitsForConnection = false
     let client = try LarderClient("unix:\(FakeServer.freshPath())", configuration: configuration)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct ConnectionStateMachineTests {
   private let error = LarderError(.connectFailed, outcome: .notExecuted, "no")
 
-  @Test func `a requested connection is made, and given up in time`() {
+  @Test func `an attempt to connect is made on request and ends at its deadline`() {
     var machine = ConnectionStateMachine(backoff: Backoff(), attemptMilliseconds: 100)
     #expect(machine.nextAction(now: 0, hasWaiters: true) == .none)
     #expect(machine.requestConnection() && !machine.requestConnection())

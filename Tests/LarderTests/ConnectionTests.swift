@@ -5,7 +5,7 @@ import Wire
 @testable import Larder
 
 @Suite(.serialized) struct ConnectionTests {
-  @Test func `get returns what was put`() async throws {
+  @Test func `a get through a connection returns the value that was put`() async throws {
     let server = try FakeServer()
     let store = try LarderClient(server.address).store("items")
     #expect(try await store.get("key") == nil)
@@ -103,7 +103,7 @@ import Wire
     ("-ERR unknown command 'x'\r\n", "it is a Redis server"),
     ("HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
     ("\u{1}\u{0}\u{0}\u{0}", "its first frame has the length 1"),
-  ]) func `another server is named if its reply to the hello tells what it is`(_ reply: String, _ name: String)
+  ]) func `another kind of server is named if its reply to the hello identifies it`(_ reply: String, _ name: String)
     async throws
   {
     let server = try FakeServer { $0.operation == .hello ? .send(Array(reply.utf8)) : .answer }
@@ -127,7 +127,7 @@ import Wire
     #expect(try await store.get("key") == nil)
   }
 
-  @Test func `a server with another protocol is distinguished from one that is away`() async throws {
+  @Test func `a server with another protocol is distinguished from an unreachable one`() async throws {
     let server = try FakeServer { _ in .send(Array("-ERR unknown command\r\n".utf8)) }
     let client = try LarderClient(server.address)
     let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }

@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: Work.allCases)
-  private func `a request has the time that it asks for, up to the server's limit`(_ work: Work) async throws {
+  private func `a find runs for the requested time, up to the server's limit`(_ work: Work) async throws {
     for isAllowed in [true, false] {
       try await withServer { configuration in
         configuration.limits.findTime = .milliseconds(1)

@@ -33,7 +33,7 @@ import Wire
 
   // MARK: Requests
 
-  @Test func `the hello and the request have what the query says`() async throws {
+  @Test func `the hello and the request of a find match the query`() async throws {
     let bodies = Lock<[Wire.Operation: [[UInt8]]]>([:])
     let server = try FakeServer { request in
       bodies.withLock { $0[request.operation, default: []].append(request.body) }

@@ -123,7 +123,7 @@ import Wire
 
   // MARK: Deleting
 
-  @Test func `deleting says whether there was such an index`() async throws {
+  @Test func `deleting an index returns whether it existed`() async throws {
     let server = try FakeServer { request in
       guard request.operation == .indexDelete else { return .answer }
       return request.body == Array("größe".utf8) ? request.reply([[]]) : request.error(.indexUnknown)

@@ -60,7 +60,7 @@ import Testing
 
   private static func path(_ server: String) -> String { String(server.dropFirst("unix:".count)) }
 
-  @Test func `a value comes from memory until another client changes it`() async throws {
+  @Test func `a live cache returns a value from memory until another client changes it`() async throws {
     let server = try TestServer.start(stores: ["items": "memory"], client: Self.configuration)
     let cached = Cached(server.client)
     let items = try LarderClient(server.address, configuration: Self.configuration).store("items")
@@ -81,7 +81,7 @@ import Testing
     try await eventually("the deletion of everything isn't seen") { try await cached.read("b").value == nil }
   }
 
-  @Test func `that there is no value is cached, too`() async throws {
+  @Test func `a live cache remembers that a value is absent`() async throws {
     let server = try TestServer.start(stores: ["items": "memory"], client: Self.configuration)
     let cached = Cached(server.client)
     try await cached.live()
@@ -205,8 +205,7 @@ import Testing
     }
   }
 
-  @Test func `a server that hangs is not trusted for long, and what was cached is right once it goes on`() async throws
-  {
+  @Test func `a live cache doesn't trust a server that hangs, and is correct once it continues`() async throws {
     let folder = try TemporaryFolder()
     let address = "unix:\(folder.path)/larder.sock"
     let server = try ServerProcess(address: address, store: "items")
@@ -280,7 +279,7 @@ import Testing
     await #expect(throws: DataSourceError.illegalArgument) { try await books.get("") }
   }
 
-  @Test func `with concurrent writers and lost connections, writers see their writes, and caches end up right`()
+  @Test func `live caches end up correct despite concurrent writers and lost connections`()
     async throws
   {
     let seed = SeededGenerator.seeds(1).lowerBound

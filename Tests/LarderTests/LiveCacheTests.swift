@@ -59,7 +59,7 @@ import Testing
     #expect(text("a", in: cache) == "six")
   }
 
-  @Test func `that there is no entry is kept until there is one`() {
+  @Test func `an absent entry is cached until it is written`() {
     let cache = liveCache()
     let slow = cache.begin(["a"])
     end("a", "none", 0, cache.begin(["a"]), in: cache)
@@ -108,7 +108,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func `nothing that was read before a track is stored on it`() {
+  @Test func `a value read before the watch caught up isn't cached`() {
     let cache = LiveCache(prefix: "", limit: 100)
     end("a", "early", 1, cache.begin(["a"]), in: cache)
     let before = cache.begin(["a"])
@@ -144,7 +144,7 @@ import Testing
     #expect(text("a", in: cache) == nil && cache.content(of: "a") == nil && cache.count == 0)
   }
 
-  @Test func `keys that are not used make room for others`() {
+  @Test func `the cache evicts keys that aren't used`() {
     var slots = CacheSlots(limit: 3)
     func entry(_ revision: UInt64) -> CacheSlots.Entry { .init(revision: revision, expiry: .max, content: Text("")) }
     for number in 1...3 as ClosedRange<UInt64> { slots.insert(entry(number), for: EntryKey("k\(number)")) }

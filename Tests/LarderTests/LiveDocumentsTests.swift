@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `a second snapshot makes the differences to the first`() throws {
+  @Test func `a second snapshot yields the differences from the first`() throws {
     var documents = try LiveDocuments(.all)
     let first = snapshot(4, [("a", 1, "{}"), ("b", 2, "{}"), ("c", 3, "{}"), ("d", 4, "{}")])
     #expect(describe(documents.replace(by: first)) == ["initial 4"])

@@ -15,7 +15,7 @@ import Wire
 
   // MARK: Changes
 
-  @Test func `an update and a deletion have the selector and what to do`() async throws {
+  @Test func `the requests of an update and a deletion have all their parts`() async throws {
     let bodies = Lock<[[UInt8]]>([])
     let server = try FakeServer { request in
       guard request.operation == .changeMatching else { return .answer }
@@ -64,7 +64,7 @@ import Wire
     #expect(error?.kind == .protocolViolation)
   }
 
-  @Test func `a server that can't change documents says so`() async throws {
+  @Test func `a change of documents fails on a server without support for it`() async throws {
     let server = try FakeServer(features: 0)
     let store = try store(server)
     let (error, _) = await failure { () async throws(LarderError) in try await store.delete(where: .all) }
@@ -109,7 +109,7 @@ import Wire
     #expect(bodies.withLock { $0 } == [expected])
   }
 
-  @Test func `different values are those of the groups`() async throws {
+  @Test func `distinct values are read from groups`() async throws {
     let frame = ["[]", "[null]", "[\"cat\"]"].flatMap { Self.row(#"{"by":[\#($0)],"values":[]}"#) } + Self.result
     let server = try FakeServer { $0.operation == .aggregate ? $0.reply([frame]) : .answer }
     #expect(try await store(server).distinct("pet.species") == [.null, "cat"])

@@ -128,7 +128,7 @@ import Testing
 
   private struct Unexpected: Error {}
 
-  @Test func `a document is removed once it has expired, also without a connection`() async throws {
+  @Test func `an observed document is removed once it expires, even without a connection`() async throws {
     let server = try TestServer.start(stores: ["items": "log"])
     let items = server.client.store("items")
     try await items.put("a", Self.text(20), expiresIn: .milliseconds(300))
@@ -198,8 +198,7 @@ import Testing
     }
   }
 
-  @Test func `a consumer that was too slow, and a server that was killed, cost no change and repeat none`() async throws
-  {
+  @Test func `a slow consumer and a killed server neither lose nor repeat observed changes`() async throws {
     let folder = try TemporaryFolder()
     let address = "unix:\(folder.path)/larder.sock"
     let options = ["--data", "\(folder.path)/data", "--store", "items=log"]

@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `what has no bytes to read is nil or an error`() async throws {
+  @Test func `a range of a missing value is nil, and an impossible range is an error`() async throws {
     try await withServer { client, _ in
       let films = client.store("items")
       #expect(try await films.value("absent")?.key == nil)

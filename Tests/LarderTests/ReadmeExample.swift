@@ -7,7 +7,7 @@ import Testing
 import TypedQueries
 
 @Suite struct ReadmeExample {
-  @Test func `the README's example does what it says`() async throws {
+  @Test func `the README's example runs as described`() async throws {
     try await withServer { server, _ in
       try await server.dropStore("items")
       try await Self.example(on: server)
@@ -21,7 +21,7 @@ import TypedQueries
     #expect(carts == [try JSONValue(parsing: #"{"_id":"ada","items":["tea","milk","honey"]}"#)])
   }
 
-  @Test func `the README's data sources do what it says`() async throws {
+  @Test func `the README's data sources work as described`() async throws {
     let server = try TestServer.start()
     try await Self.repository(on: server.client)
     #expect(try await server.client.store("books").get("7")?.bytes == Array(#"{"title":"Invisible Cities"}"#.utf8))

@@ -11,7 +11,7 @@ import Wire
     var title: String
   }
 
-  @Test func `values are documents, and lists are lists of them`() async throws {
+  @Test func `a remote source stores values as documents and lists as lists of documents`() async throws {
     let server = try TestServer.start(stores: ["items": "memory"])
     let items = server.client.dataSource(of: Item.self, store: "items")
     try await items.put(Item(title: "a/b"), forId: "single")
@@ -127,7 +127,7 @@ import Wire
     #expect(server.count(of: .put) == 1)
   }
 
-  @Test func `a retrying source repeats what is transient, and nothing else`() async throws {
+  @Test func `a retrying source repeats only transient errors`() async throws {
     for (code, calls) in [(ErrorCode.tooManyRequests, 3), (.shuttingDown, 3), (.notFound, 1), (.valueTooLarge, 1)] {
       let server = try FakeServer { request in request.operation == .get ? request.error(code) : .answer }
       var configuration = LarderClient.Configuration()
@@ -140,7 +140,7 @@ import Wire
     }
   }
 
-  @Test func `getEach is one exchange, also through sources made of others`() async throws {
+  @Test func `getEach is one request, also through composed sources`() async throws {
     let server = try FakeServer()
     let items = try LarderClient(server.address).dataSource(of: Int.self, store: "items")
     // The server replies with all entries that it has.
@@ -157,7 +157,7 @@ import Wire
     #expect(server.count(of: .getMany) == 3 && server.count(of: .get) == 0)
   }
 
-  @Test func `a cancelled call throws what a local source throws`() async throws {
+  @Test func `a cancelled call to a remote source throws the same error as a local one`() async throws {
     let server = try FakeServer { request in request.operation == .get ? .silence : .answer }
     let items = try LarderClient(server.address).dataSource(of: Int.self, store: "items")
     let call = Task { try await items.get("a") }

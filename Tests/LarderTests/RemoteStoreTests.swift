@@ -6,7 +6,7 @@ import Testing
 
 /// Every operation of the library with a real server.
 @Suite struct RemoteStoreTests {
-  @Test func `get returns what was put`() async throws {
+  @Test func `a get from a remote store returns the value that was put`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       #expect(try await items.get("a") == nil)
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `entries expire`() async throws {
+  @Test func `entries of a remote store expire`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       try await items.put("brief", [1], expiresIn: .milliseconds(300))

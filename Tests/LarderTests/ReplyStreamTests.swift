@@ -14,7 +14,7 @@ import Testing
     try LarderClient(server.address, configuration: configuration { $0.streamCreditBytes = 65_536 }).store("items")
   }
 
-  @Test func `all returns every entry`() async throws {
+  @Test func `all returns every entry of a store`() async throws {
     let server = try server(50)
     var keys: [String] = []
     for try await entry in try store(server).all() {

@@ -8,7 +8,7 @@ import Testing
 /// What callers see when a server process ends and comes back.
 @Suite(.serialized) struct RestartTests {
   @Test(arguments: [SIGKILL, SIGTERM])
-  func `no call hangs when the server ends, and each outcome is true`(_ signal: Int32) async throws {
+  func `when the server ends, no call hangs and each outcome is correct`(_ signal: Int32) async throws {
     let folder = try TemporaryFolder()
     let address = "unix:\(folder.path)/larder.sock"
     var server = try ServerProcess(address: address, store: "items")

@@ -83,7 +83,7 @@ import Testing
     #expect(reading.isActive)
   }
 
-  @Test func `on one processor, no task reads`() {
+  @Test func `on one processor, only the event loop reads`() {
     var reading = TaskReading(isPossible: false)
     for _ in 0..<1_000 { #expect(reading.requestSubmitted() == .none) }
     #expect(!reading.isActive)

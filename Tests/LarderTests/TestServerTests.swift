@@ -30,7 +30,7 @@ import Testing
     #expect(try await server.client.store("lost").get("a") == nil)
   }
 
-  @Test func `its folder is removed with it`() async throws {
+  @Test func `the folder of a test server is removed with it`() async throws {
     var server: TestServer? = try TestServer.start(stores: ["items": "log"])
     let address = try #require(server?.address)
     let folder = URL(fileURLWithPath: String(address.dropFirst("unix:".count))).deletingLastPathComponent().path

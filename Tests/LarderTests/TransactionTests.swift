@@ -87,7 +87,7 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test func `everything that is read is noted, also what is absent`() async throws {
+  @Test func `a transaction checks everything it has read, also absent entries`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       typealias Read = @Sendable (TransactionContext) async throws -> Void
@@ -124,7 +124,7 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test func `a write of what was read has the condition itself`() async throws {
+  @Test func `a transaction's write of an entry it has read carries the condition`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       try await items.put("a", [1])
@@ -151,7 +151,7 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test func `what the closure does not read is no conflict, nor is a document that begins to match`() async throws {
+  @Test func `entries that a transaction hasn't read don't conflict, nor do new matches`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       try await items.put("a", #"{"n":1}"#.utf8)
@@ -199,7 +199,7 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test func `a closure that has seen a conflict does not commit, even if the entry is as it was again`() async throws {
+  @Test func `a transaction that has seen a conflict doesn't commit, even if the entry is restored`() async throws {
     try await withServer { client, _ in
       let items = client.store("items")
       for hasWrites in [false, true] {
@@ -220,7 +220,7 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test func `reads alone are checked, too, if they are several`() async throws {
+  @Test func `a transaction of several reads without writes is checked, too`() async throws {
     let server = try FakeServer()
     server.put("a", [1])
     let items = try LarderClient(server.address, configuration: configuration()).store("items")
@@ -287,7 +287,7 @@ private struct Account: Codable, Equatable {
   }
 
   @Test(arguments: ["memory", "log", "directory"])
-  func `of concurrent transfers, none is lost and none is seen in half`(engine: String) async throws {
+  func `concurrent transfers are neither lost nor seen half-done`(engine: String) async throws {
     let folder = try TemporaryFolder()
     try await withServer {
       $0.workers = 2

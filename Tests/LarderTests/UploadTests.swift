@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func `nothing is written before the end`() async throws {
+  @Test(.timeLimit(.minutes(1))) func `an upload writes nothing before its end`() async throws {
     try await withServer { client, _ in
       let films = client.store("items")
       let chunks = Chunks(sizes: Array(repeating: 100_000, count: 5)) { _ in

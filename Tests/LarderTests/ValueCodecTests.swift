@@ -31,7 +31,7 @@ import Testing
     #expect(try await store("") == [])
   }
 
-  @Test func `everything else is JSON`() async throws {
+  @Test func `all other values are stored as JSON`() async throws {
     #expect(try await store(7) == Array("7".utf8))
     #expect(try await store([1, 2]) == Array("[1,2]".utf8))
     #expect(try await store(["a"]) == Array("[\"a\"]".utf8))

@@ -247,7 +247,8 @@ import Wire
     _ = server.end(with: SIGTERM)
   }
 
-  @Test(arguments: ["log", "directory"]) func `after a kill, a store goes on beyond what its clients know, or with it`(
+  @Test(arguments: ["log", "directory"])
+  func `after a kill, a store doesn't reuse revisions that its clients have seen`(
     engine: String
   ) async throws {
     let folder = try TemporaryFolder()
@@ -382,7 +383,7 @@ import Wire
     #expect(add(frame(12), &assembly) == ["9:1"])
   }
 
-  @Test func `another connection sends an incomplete commit again`() {
+  @Test func `an incomplete commit is sent again on the next connection`() {
     var assembly = CommitAssembly(keysOnly: false)
     #expect(add(frame(4), &assembly) == [])
     #expect(add(frame(4, (.single, 5, "a")), &assembly) == [])

@@ -12,7 +12,7 @@ struct BasicsTests {
     #expect(duration.wholeMilliseconds == milliseconds)
   }
 
-  @Test func `digits are all there may be in a number`() {
+  @Test func `a number may contain only digits`() {
     #expect(UInt16(digits: "65535") == 65_535)
     for text in ["", "+1", "-1", " 1", "1a", "65536", "١"] { #expect(UInt16(digits: text[...]) == nil) }
   }

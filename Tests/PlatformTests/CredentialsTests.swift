@@ -26,7 +26,7 @@ struct CredentialsTests {
     #expect(Socket.credentials(of: client) == nil)
   }
 
-  @Test func `users have names`() {
+  @Test func `users are looked up by number and have names`() {
     #expect(userName(ofID: 0) == "root")
     #expect(userName(ofID: 4_294_900_001) == nil)
   }

@@ -109,7 +109,7 @@ struct ListeningSocketTests {
     #expect(directory.has("s"))
   }
 
-  @Test func `if many open the same path at once, one succeeds`() async {
+  @Test func `of several sockets opened at the same path, one succeeds`() async {
     let address = address("s")
     let wins = await withTaskGroup { group in
       for _ in 0..<16 {

@@ -71,7 +71,7 @@ struct PollTests {
     #expect(wakeups.count == 5)
   }
 
-  @Test func `a wait ends when its time is up`() throws {
+  @Test func `a poll ends at its timeout`() throws {
     let poll = try Poll()
     var events = Poll.Events(capacity: 1)
     let start = monotonicMilliseconds()

@@ -15,7 +15,7 @@ import Testing
     #expect(handle == sameHandle)
   }
 
-  @Test func `an entry of 16 and 100 bytes takes less than 24 more`() throws {
+  @Test func `an entry with 16 bytes of key and 100 of value has less than 24 bytes of overhead`() throws {
     var map = EntryMap()
     var random = SeededGenerator.announced()
     for _ in 0..<60_000 {
@@ -185,7 +185,7 @@ import Testing
     #expect(throws: StorageError.snapshotEnded) { _ = unsafe try map.rank(after: "z".bytes.span.bytes, in: snapshot) }
   }
 
-  @Test func `what a snapshot saw is freed in slices, and older snapshots keep what they see`() throws {
+  @Test func `entries of an ended snapshot are freed in slices, and older snapshots keep theirs`() throws {
     var map = EntryMap()
     var random = SeededGenerator.announced()
     for number in 0..<4_000 { try map.write("\(number)".bytes, [0]) }
@@ -240,7 +240,7 @@ import Testing
     #expect(memory < 8_192)
   }
 
-  @Test func `what deleting everything leaves behind is freed in slices, and snapshots keep what they see`() throws {
+  @Test func `memory of delete-all is freed in slices, and snapshots keep their entries`() throws {
     var map = EntryMap()
     var random = SeededGenerator.announced()
     var snapshots: [(snapshot: Snapshot, copies: [EntryCopy])] = []
@@ -278,7 +278,7 @@ import Testing
     #expect(memory < 8_192)
   }
 
-  @Test func `a reserved write of many keys succeeds`() throws {
+  @Test func `a write of many keys with reserved memory succeeds`() throws {
     var map = EntryMap()
     for number in 0..<300 { try map.write("\(number)".bytes, .init(repeating: 1, count: 900)) }
     let snapshot = map.snapshot(now: 0)

@@ -19,7 +19,7 @@ struct LargeValueTests {
   }
 
   @Test(arguments: [(40_100, 100), (40_512, 512), (40_000, 0), (41_000, 100), (90_000, 50_000)])
-  func `a value is shared with the memory that it is in unless there is much beside it`(
+  func `a large value keeps its receive buffer unless most of it is other data`(
     byteCount: Int, offset: Int
   ) throws {
     var map = EntryMap()
@@ -41,7 +41,7 @@ struct LargeValueTests {
     map.validate()
   }
 
-  @Test func `a put that fails leaves the memory to its owner, who can put it again`() throws {
+  @Test func `a failed put leaves the buffer to its owner, which can put it again`() throws {
     let budgets = StoreBudgets()
     budgets.memory.setLimit(1)
     var map = EntryMap(budgets: budgets)

@@ -86,7 +86,7 @@ struct MemoryBudgetTests {
     map.validate()
   }
 
-  @Test func `without a limit everything is given`() {
+  @Test func `a memory budget without a limit grants everything`() {
     let budget = MemoryBudget()
     #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)
     budget.setLimit(1 << 20)
@@ -95,7 +95,7 @@ struct MemoryBudgetTests {
     #expect(budget.take(1 << 40) && !budget.isExhausted && budget.shortage == 0)
   }
 
-  @Test func `what is evicted before a correction is applied keeps the limit from seeming exceeded`() throws {
+  @Test func `evictions before a correction are taken into account when it is applied`() throws {
     let budget = MemoryBudget()
     let byteCount = 64 << 20
     budget.setLimit(try #require(ProcessMemory.resident()).total + byteCount)

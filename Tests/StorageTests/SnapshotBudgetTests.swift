@@ -71,7 +71,7 @@ struct SnapshotBudgetTests {
     try map.check(snapshot)
   }
 
-  @Test func `a pinned snapshot stays, and those that are not pinned end instead`() throws {
+  @Test func `beyond the budget, pinned snapshots stay, and others end instead`() throws {
     var map = EntryMap(budgets: StoreBudgets(snapshots: SnapshotBudget(limit: 50_000)))
     try rewrite(&map)
     let (pinned, brief) = (map.snapshot(now: 0, isPinned: true), map.snapshot(now: 0))

@@ -4,14 +4,14 @@ import Testing
 
 @Suite struct StoreCatalogTests {
   @Test(arguments: ["a", "0", "_", "users.v2", "A-b_c.d", String(repeating: "x", count: 128)])
-  func `valid names are accepted`(name: String) throws {
+  func `valid names of stores are accepted`(name: String) throws {
     #expect(try StoreName(name).text == name)
   }
 
   @Test(arguments: [
     "", ".", "..", "-a", ".hidden", "a/b", "a b", "é", "a\0", "a\n", String(repeating: "x", count: 129),
   ])
-  func `invalid names are rejected`(name: String) {
+  func `invalid names of stores are rejected`(name: String) {
     #expect(throws: StorageError.invalidStoreName(name)) { try StoreName(name) }
   }
 

@@ -121,7 +121,7 @@ struct StoreIndexTests {
     #expect((1..<10).contains(failureCount))
   }
 
-  @Test func `a full disk is reported as one`() throws {
+  @Test func `creating an index on a full disk fails with diskFull`() throws {
     let disk = SimulatedDisk(seed: 1)
     try LocalFileSystem().createFolder(path)
     disk.placeFolder(path)
@@ -136,7 +136,7 @@ struct StoreIndexTests {
     #expect(Self.names(store) == ["a"])
   }
 
-  @Test func `changes from many threads are all recorded`() throws {
+  @Test func `changes of indexes from many threads are all recorded`() throws {
     let data = try DataDirectory.open(path)
     let catalog = StoreCatalog(data: data)
     let store = try catalog.create(name, StoreSpecification("directory?durability=none"))

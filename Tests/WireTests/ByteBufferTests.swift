@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 struct ByteBufferTests {
-  @Test func `integers are little-endian`() {
+  @Test func `integers in a buffer are little-endian`() {
     var buffer = ByteBuffer()
     buffer.append(UInt8(1))
     buffer.append(UInt16(0x0302))

@@ -53,7 +53,7 @@ struct FrameTests {
   }
 
   @Test(arguments: [0, 1, 7, 4_097, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF] as [UInt32])
-  func `a length that no frame can have is recognized from its four bytes`(_ length: UInt32) {
+  func `an impossible frame length is recognized from its four bytes`(_ length: UInt32) {
     var buffer = ByteBuffer()
     buffer.append(length)
     let scan = buffer.withSpan { FrameScan($0, at: 0, maxLength: 4_096) }
@@ -68,7 +68,7 @@ struct FrameTests {
     #expect(scan == .partial(frameSize: Int(length) + 4))
   }
 
-  @Test func `an offset at or past the end is partial`() {
+  @Test func `a frame at or past the end of the bytes is partial`() {
     let bytes = [UInt8](repeating: 0xFF, count: 5)
     for offset in 2...9 {
       #expect(bytes.scanned(at: offset, maxLength: 4_096) == .partial(frameSize: Frame.headerSize))

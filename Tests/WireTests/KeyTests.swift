@@ -35,7 +35,7 @@ struct KeyTests {
 
   private func isValid(_ bytes: [UInt8]) -> Bool { bytes.isKey }
 
-  @Test func `sizes from 1 to 4,096 bytes are keys`() {
+  @Test func `a key has from 1 to 4,096 bytes`() {
     #expect(!isValid([]))
     for size in [1, 2, 7, 8, 9, 15, 16, 17, 4_095, 4_096] {
       #expect(isValid([UInt8](repeating: 0x6B, count: size)))
@@ -44,7 +44,7 @@ struct KeyTests {
     #expect(!isValid([UInt8](repeating: 0x6B, count: 70_000)))
   }
 
-  @Test func `every sequence of up to two bytes is judged as the standard says, alone and after ASCII`() {
+  @Test func `keys of up to two bytes are accepted exactly if they are UTF-8, also after ASCII`() {
     for first in UInt8.min...UInt8.max {
       for lead in [0, 7] {
         let head = [UInt8](repeating: 0x61, count: lead)
@@ -58,7 +58,7 @@ struct KeyTests {
     }
   }
 
-  @Test func `sequences of three and four bytes are judged as the standard says`() {
+  @Test func `keys of three and four bytes are accepted exactly if they are UTF-8`() {
     let edges: [UInt8] = [0, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF]
     for first in 0xE0...UInt8.max {
       for second in edges {
@@ -74,7 +74,7 @@ struct KeyTests {
     }
   }
 
-  @Test func `random bytes and random text are judged as the standard says`() {
+  @Test func `random keys are accepted exactly if they are UTF-8`() {
     let seed = UInt64.random(in: 1...999_999)
     var random = SeededGenerator(seed: seed)
     for _ in 0..<3_000 {
@@ -108,7 +108,7 @@ struct ListValueTests {
     }
   }
 
-  @Test func `sizes up to the maximum that exceed the value are not a list`() {
+  @Test func `a value with an element larger than the rest isn't a list`() {
     for size: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF], [0, 0, 0, 0x80], [0xFC, 0xFF, 0xFF, 0xFF]] {
       #expect(!(size + [1, 2, 3, 4]).isListValue)
       #expect((size + [1, 2, 3, 4]).elements == nil)

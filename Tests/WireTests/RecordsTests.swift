@@ -119,7 +119,7 @@ struct RecordsTests {
     }
   }
 
-  @Test func `the result of a find ends the body, and is no entry`() {
+  @Test func `the result of a find ends the body and isn't an entry`() {
     let result = FindResult(
       revision: 1, examinedDocuments: 2, examinedKeys: 5, found: 3, nanoseconds: 4, text: "next")
     var buffer = ByteBuffer()
@@ -190,7 +190,7 @@ struct RecordsTests {
     #expect((bytes + [0]).matchingChanges == nil)
   }
 
-  @Test func `an ensured index was created or not, and has a name`() {
+  @Test func `the reply for an ensured index has its name and whether it was created`() {
     #expect(([0] + "a".utf8).ensuredIndex == EnsuredIndex(name: "a", isCreated: false))
     #expect(([1] + "ab".utf8).ensuredIndex == EnsuredIndex(name: "ab", isCreated: true))
     for bytes: [UInt8] in [[], [0], [1], [2, 97], [0xFF, 97]] { #expect(bytes.ensuredIndex == nil) }

@@ -31,7 +31,7 @@ struct VectorTests {
     #expect(vector.frame.encodedReply().hex == vector.hex)
   }
 
-  @Test(arguments: Vector.replies) func `an error's outcome is that of its code`(_ vector: Vector) throws {
+  @Test(arguments: Vector.replies) func `the outcome of an error follows from its code`(_ vector: Vector) throws {
     guard let name = vector.frame.code else { return }
     let code = try #require(ErrorCode.allCases.first { "\($0)" == name })
     #expect(code.outcome.rawValue == vector.frame.outcome)
@@ -53,7 +53,7 @@ struct VectorTests {
   }
 
   /// Whichever byte is changed, nothing traps, and what decodes encodes to the same bytes.
-  @Test func `a body with any byte changed decodes to nothing or to what it says`() {
+  @Test func `a body with a changed byte decodes to nothing or re-encodes to itself`() {
     for vector in Vector.requests where vector.bytes.count < 200 {
       for index in Frame.headerSize..<max(Frame.headerSize, vector.bytes.count) {
         for byte: UInt8 in [0, 1, 2, 4, 8, 0x7F, 0x80, 0xFF] {

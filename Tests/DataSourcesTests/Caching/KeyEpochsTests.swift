@@ -40,7 +40,7 @@ import Testing
     #expect(count > 90)
   }
 
-  @Test func `of two changes at the same time neither is the only one`() {
+  @Test func `neither of two overlapping changes of a key is its only change`() {
     for (first, second) in [(a, a), (a, both), (both, a), (a, .all), (.all, a), (.all, .all), (both, both)] {
       var epochs = KeyEpochs()
       let alone = epochs.beginChange(first)

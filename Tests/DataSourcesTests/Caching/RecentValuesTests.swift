@@ -16,7 +16,7 @@ import Testing
     #expect(values.count == 3)
   }
 
-  @Test func `random calls do what a plain list would do`() {
+  @Test func `random calls have the same results as on a plain list`() {
     var generator = SeededGenerator.announced()
     for limit in [1, 2, 7] {
       var values = RecentValues<Int, Int>(limit: limit)

@@ -20,7 +20,7 @@ import Testing
     return task
   }
 
-  @Test func `concurrent calls for one key are one call`() async throws {
+  @Test func `concurrent calls for one key share one execution`() async throws {
     var tasks: [Task<Int, any Error>] = []
     for number in 1...10 { tasks.append(await caller(isLast: number)) }
     gate.open()
@@ -30,7 +30,7 @@ import Testing
     #expect(try await caller(isLast: 0).value == 2)
   }
 
-  @Test func `calls for different keys are different calls`() async throws {
+  @Test func `calls for different keys are executed separately`() async throws {
     let a = await caller("a", isLast: 1)
     let b = await caller("b", isLast: 1)
     gate.open()
@@ -87,7 +87,7 @@ import Testing
     #expect(calls.events == ["background", "done"])
   }
 
-  @Test func `every caller gets an answer, whatever is cancelled when`() async {
+  @Test func `every caller gets an answer, whichever callers are cancelled and when`() async {
     await withTaskGroup { group in
       for number in 0..<2_000 {
         group.addTask {

@@ -66,7 +66,7 @@ import Testing
     #expect(left == [30, 30])
   }
 
-  @Test func `selectors see a write completely or not at all`() async throws {
+  @Test func `a selector query sees all of a write or nothing`() async throws {
     let directory = try TemporaryFolder()
     let database = try SQLiteDatabase(file: directory.url.appendingPathComponent("d"))
     let source = try SQLiteDataSource(database, store: "n", of: [String: Int].self)

@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: KeyValueSubject.all)
-  func `63: what is missing is nil`(_ subject: KeyValueSubject) async throws {
+  func `63: a missing value is nil`(_ subject: KeyValueSubject) async throws {
     try await subject.run { source async throws in
       try await source.put("one", forId: "a")
       try await source.putAll(["x"], forId: "l")
@@ -79,7 +79,7 @@ import Testing
   // MARK: - Writing
 
   @Test(arguments: KeyValueSubject.all.filter(\.hasRevisions))
-  func `64: a write can depend on what is there`(_ subject: KeyValueSubject) async throws {
+  func `64: a write can depend on the current entry`(_ subject: KeyValueSubject) async throws {
     try await subject.run { source async throws in
       let first = try await source.put("one", forId: "a", if: .absent)
       #expect(try await source.entry(forId: "a") == KeyValueEntry(key: "a", value: .single("one"), revision: first))
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: KeyValueSubject.all.filter(\.hasRevisions))
-  func `65: updates don't lose each other`(_ subject: KeyValueSubject) async throws {
+  func `65: concurrent updates don't overwrite each other`(_ subject: KeyValueSubject) async throws {
     try await subject.run { source async throws in
       try await withThrowingTaskGroup { group in
         for _ in 0..<4 {
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test(arguments: KeyValueSubject.all.filter(\.hasRevisions))
-  func `66: a batch happens completely or not at all`(_ subject: KeyValueSubject) async throws {
+  func `66: a batch is applied completely or not at all`(_ subject: KeyValueSubject) async throws {
     try await subject.run { source async throws in
       let a = try await source.put("a", forId: "a", if: .absent)
       let revision = try await source.apply { batch in
@@ -183,7 +183,8 @@ import Testing
   }
 
   @Test(arguments: KeyValueSubject.all.filter { !$0.hasRevisions })
-  func `68: a source without revisions says so, and writes nothing`(_ subject: KeyValueSubject) async throws {
+  func `68: a source without revisions refuses conditions, and writes nothing`(_ subject: KeyValueSubject) async throws
+  {
     try await subject.run { source async throws in
       #expect(await failure { try await source.put("x", forId: "a", if: .absent) } == .notImplemented)
       #expect(await failure { try await source.put("x", forId: "a", expiresIn: .seconds(1)) } == .notImplemented)
@@ -233,7 +234,7 @@ import Testing
   }
 
   @Test(arguments: KeyValueSubject.all.filter { !$0.canBeWatched })
-  func `71: a source that can't be watched says so`(_ subject: KeyValueSubject) async throws {
+  func `71: watching a source that can't be watched is an error`(_ subject: KeyValueSubject) async throws {
     try await subject.run { source async throws in
       #expect(await failure { try await source.changes() } == .notImplemented)
     }

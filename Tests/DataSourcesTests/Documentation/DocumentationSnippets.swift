@@ -24,7 +24,7 @@ struct Book: Codable, Sendable {
 
 /// The snippets of "Getting Started".
 @Suite struct GettingStartedSnippets {
-  @Test func `a source and its values`() async throws {
+  @Test func `the snippet with a source and its values runs`() async throws {
     let books = InMemoryDataSource<Book>()
     try await books.put(Book(title: "Invisible Cities"), forId: "cities")
     try await books.putAll([Book(title: "Cosmicomics"), Book(title: "t zero")], forId: "qfwfq")
@@ -37,7 +37,7 @@ struct Book: Codable, Sendable {
     #expect(one.title == "Invisible Cities" && list.count == 2 && everything.count == 3)
   }
 
-  @Test func `several at once, and pages`() async throws {
+  @Test func `the snippet with several values and pages runs`() async throws {
     let books = InMemoryDataSource<Book>()
     try await books.putAll([Book(title: "Zeno's Conscience"), Book(title: "Senilità")], forId: [1, 2])
     let both = try await books.getAll([1, 2])
@@ -62,7 +62,7 @@ struct Book: Codable, Sendable {
     #expect(printed == ["no such book"])
   }
 
-  @Test func `a custom query`() async throws {
+  @Test func `the snippet with a custom query runs`() async throws {
     let books = InMemoryDataSource<Book>()
     let found = [Book(title: "Invisible Cities")]
     try await books.putAll(found, in: ShelfQuery(shelf: "novels"))
@@ -81,7 +81,7 @@ extension ShelfQuery: KeyQuery {
 
 /// The snippets of "Composing Data Sources".
 @Suite struct ComposingSnippets {
-  @Test func `sources are made of sources`() async throws {
+  @Test func `the snippet that composes sources runs`() async throws {
     let temporary = try TemporaryFolder()
     let directory = temporary.url
     let files = DeviceStorageDataSource<Book>(directory: directory, .prefix("books"))
@@ -100,7 +100,7 @@ extension ShelfQuery: KeyQuery {
     #expect(await failure { try await readOnly.delete("baron") } == .notImplemented)
   }
 
-  @Test func `a main source and a cache`() async throws {
+  @Test func `the snippet with a main source and a cache runs`() async throws {
     let main = InMemoryDataSource<Book>()
     try await main.put(Book(title: "The Baron in the Trees"), forId: "baron")
     let disk = InMemoryDataSource<Book>()
@@ -126,7 +126,7 @@ extension ShelfQuery: KeyQuery {
     let price: Int
   }
 
-  @Test func `in files`() async throws {
+  @Test func `the snippet with a source of files runs`() async throws {
     let temporary = try TemporaryFolder()
     let directory = temporary.url
     let books = DeviceStorageDataSource<Book>(directory: directory)
@@ -141,7 +141,7 @@ extension ShelfQuery: KeyQuery {
     #expect(try await salvaged.getAll(AllObjectsQuery()).count == 1)
   }
 
-  @Test func `files as they are`() async throws {
+  @Test func `the snippet with a source of plain files runs`() async throws {
     let temporary = try TemporaryFolder()
     let (directory, png) = (temporary.url, Data([0x89, 0x50]))
     let pictures = FileSystemDataSource(directory: directory)
@@ -164,7 +164,7 @@ extension ShelfQuery: KeyQuery {
     #expect(try await SecretDataSource<String>(directory: directory, key: newKey).get("database") == "correct horse")
   }
 
-  @Test func `in a database`() async throws {
+  @Test func `the snippet with a database runs`() async throws {
     let temporary = try TemporaryFolder()
     let file = temporary.url.appendingPathComponent("stock.sqlite")
     let database = try SQLiteDatabase(file: file)
@@ -183,7 +183,7 @@ extension ShelfQuery: KeyQuery {
 
 /// The snippets of DataSourceFutures.
 @Suite struct FutureSnippets {
-  @Test func `without await`() async throws {
+  @Test func `the snippet without await runs`() async throws {
     let books = InMemoryDataSource<Book>()
     try await books.put(Book(title: "Zeno's Conscience"), forId: "zeno")
     let printed = Recorder<String>()
@@ -196,7 +196,7 @@ extension ShelfQuery: KeyQuery {
     #expect(printed.events == ["Zeno's Conscience"])
   }
 
-  @Test func `futures and await`() async throws {
+  @Test func `the snippet that makes a future of an async call runs`() async throws {
     let books = InMemoryDataSource<Book>()
     try await books.put(Book(title: "Zeno's Conscience"), forId: "zeno")
     func titleOfZeno() async throws -> String {
@@ -272,7 +272,7 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
 
 /// The snippets of "Migrating from Harmony".
 @Suite struct MigratingFromHarmonySnippets {
-  @Test func `futures and await`() async throws {
+  @Test func `the snippet with then and fail of a future runs`() async throws {
     let (source, item) = (InMemoryDataSource<Item>(), Item("x"))
     let printed = Recorder<String>()
     @Sendable func print(_ text: String) { printed.add(text) }
@@ -306,7 +306,7 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
     #expect(stored == item)
   }
 
-  @Test func `a Realm query`() async throws {
+  @Test func `the snippet with a Realm query runs`() async throws {
     let temporary = try TemporaryFolder()
     let database = try SQLiteDatabase(file: temporary.url.appendingPathComponent("items"))
     let items = try SQLiteDataSource(database, store: "items", of: Item.self)
@@ -316,7 +316,7 @@ private func readSomewhere(_ done: @escaping @Sendable (String) -> Void) {
     #expect(cheap.count == 1 && lamps == cheap)
   }
 
-  @Test func `custom ids`() {
+  @Test func `the snippet with custom ids runs`() {
     #expect(IdQuery(Shelf.poems).key == "poems" && IdQuery(Place(row: 1, column: 2)).key == "1:2")
   }
 

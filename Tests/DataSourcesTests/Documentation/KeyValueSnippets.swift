@@ -10,7 +10,7 @@ import Testing
     for number in 1...3 { try await library.put(Book(title: "\(number)"), forId: "book:\(number)") }
   }
 
-  @Test func `pages, prefixes and counts`() async throws {
+  @Test func `the snippets with pages, prefixes and counts run`() async throws {
     var printed: [String] = []
     func print(_ text: String) { printed.append(text) }
     var query: PaginationCursorQuery? = PaginationCursorQuery(limit: 100, prefix: "book:")
@@ -30,7 +30,7 @@ import Testing
     #expect(books.count == 3 && count == 3 && isKnown && third?.title == "3")
   }
 
-  @Test func `conditions, batches and time to live`() async throws {
+  @Test func `the snippets with conditions, batches and time to live run`() async throws {
     var printed: [String] = []
     func print(_ text: String) { printed.append(text) }
     let visits = InMemoryDataSource<Int>()
@@ -79,7 +79,7 @@ import Testing
     #expect(printed.events == ["put book:1", "deleted book:2"])
   }
 
-  @Test func `the table says what each source does`() throws {
+  @Test func `the table of sources lists what each source does`() throws {
     let page = try DocumentationPage("Sources/DataSources/DataSources.docc/ConditionsAndChanges.md")
     let rows = page.rows("Source")
     for subject in KeyValueSubject.all {

@@ -26,7 +26,7 @@ import Testing
     try directory.put(name, Array("{\"title\": \"other\"}".utf8))
   }
 
-  @Test func `a call that needs a damaged entry fails, and others go on`() async throws {
+  @Test func `only a call that needs a damaged entry fails`() async throws {
     #expect(try await strict.keys() == ["a", "b", "c"])
     #expect(try await strict.get("c") == "three")
     #expect(await failure { try await strict.get("b") } == .dataSerialization)
@@ -34,7 +34,7 @@ import Testing
     #expect(await failure { try await strict.getAll(["a", "b"]) } == .dataSerialization)
   }
 
-  @Test func `where asked, calls for several entries skip damaged ones and report them`() async throws {
+  @Test func `calls for several entries skip and report damaged ones on request`() async throws {
     #expect(try await lenient.keys() == ["a", "b", "c"])
     #expect(reported.events == [])
     #expect(try await lenient.getAll(AllObjectsQuery()) == ["one", "three"])

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct DeviceStorageTests {
-  @Test func `45: a name never sees the entries of a longer name`() async throws {
+  @Test func `45: a source doesn't see the entries of one whose name begins with its own`() async throws {
     let directory = try TemporaryFolder()
     let kinds: [DeviceStorageKind] =
       [.regular] + ["foo", "foobar", "foo.bar", "foo/bar", ""].flatMap { [.prefix($0), .rootKey($0)] }

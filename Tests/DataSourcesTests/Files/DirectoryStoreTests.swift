@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: ["a@9-list-", "a@9-x1-"])
-  func `damaged and expired entries`(_ stem: String) async throws {
+  func `a write replaces a damaged or expired entry with a greater revision`(_ stem: String) async throws {
     try await source.put("one", forId: "a")
     try Data([255, 255, 255, 255]).write(to: directory.appendingPathComponent(stem + "00000000"))
     #expect(await failure { try await source.getAll("a") } == (stem.contains("x") ? .notFound : .dataSerialization))

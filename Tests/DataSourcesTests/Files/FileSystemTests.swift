@@ -28,7 +28,7 @@ import Testing
     #expect(try directory.subpaths() == [".lock", "folder", "link"])
   }
 
-  @Test func `a list replaces a value, and a value a list`() async throws {
+  @Test func `a list replaces a value, and a value replaces a list`() async throws {
     let directory = try TemporaryFolder()
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(Data([1]), forId: "a")

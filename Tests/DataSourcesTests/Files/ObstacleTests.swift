@@ -20,7 +20,7 @@ import Testing
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: directory.file(name))
   }
 
-  @Test func `a folder in the way of a file changes nothing, and other entries go on`() async throws {
+  @Test func `a folder in the place of a file blocks only that entry`() async throws {
     let source = FileSystemDataSource(directory: directory.url)
     try await source.put(data("old"), forId: "a")
     for name in ["b", "list%list", "c%list"] { try makeFolder(name) }

@@ -24,7 +24,7 @@ import Testing
     return lock
   }
 
-  @Test func `any number of calls that wait for a lock leave other tasks their threads`() async throws {
+  @Test func `calls that wait for a lock don't block other tasks, however many they are`() async throws {
     var lock: SharedFileLock? = try lockedByOther()
     try await withThrowingTaskGroup { group in
       let count = ProcessInfo.processInfo.activeProcessorCount + 8
@@ -43,7 +43,7 @@ import Testing
     #expect(try await source.get(0) == 0)
   }
 
-  @Test func `calls that work at the same time don't need all threads`() async throws {
+  @Test func `many concurrent calls that block finish on a limited number of threads`() async throws {
     try await withThrowingTaskGroup { group in
       for number in 0..<200 { group.addTask { try await BlockingWork.run { number } } }
       var sum = 0
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `a call that is cancelled while it waits ends, and keeps no lock`() async throws {
+  @Test func `a call that is cancelled while it waits ends without the lock`() async throws {
     var lock: SharedFileLock? = try lockedByOther()
     // The first one waits for the other process, the second one for the first.
     let waiting = (1...2).map { number in Task { try await source.put(number, forId: "a") } }

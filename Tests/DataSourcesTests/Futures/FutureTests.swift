@@ -52,7 +52,7 @@ import Testing
     #expect(throws: DataSourceError.illegalArgument) { try result(nil, nil).currentResult?.get() }
   }
 
-  @Test func `the state tells what a future has`() {
+  @Test func `a future's state has its value or error`() {
     let future = Future<Int>()
     #expect(future.state == .blank)
     future.then { _ in }
@@ -79,7 +79,7 @@ import Testing
     #expect(try await waiting.value == [6, 6])
   }
 
-  @Test func `result in a subscriber waits for what this thread has yet to deliver`() async throws {
+  @Test func `result in a subscriber delivers this thread's pending results first`() async throws {
     let results = try await onThreads(1) {
       let inner = Recorder<Int>()
       Future(1).then { value in
@@ -91,7 +91,7 @@ import Testing
     #expect(results == [[3]])
   }
 
-  @Test func `the first set wins`() async throws {
+  @Test func `the first result that is set on a future wins`() async throws {
     let answers = Recorder<Bool>()
     let future = Future<Int> { resolver in
       answers.add(resolver.set(1))
@@ -162,7 +162,7 @@ import Testing
     #expect(try await future.value == 3)
   }
 
-  @Test func `map, flatMap and mapError transform`() async throws {
+  @Test func `map, flatMap and mapError transform a future's result`() async throws {
     #expect(try await Future(2).map { $0 * 2 }.value == 4)
     #expect(try await Future(2).flatMap { Future("\($0)") }.value == "2")
     await #expect(throws: Broken()) { try await Future(2).map { _ throws -> Int in throw Broken() }.value }
@@ -180,7 +180,7 @@ import Testing
     #expect(try await Future(7).recover { _ in Future(1) }.value == 7)
   }
 
-  @Test func `filter rejects by throwing`() async throws {
+  @Test func `filter rejects a value by throwing`() async throws {
     let check: @Sendable (Int) throws -> Void = { if $0 > 3 { throw Broken() } }
     #expect(try await Future(3).filter(check).value == 3)
     await #expect(throws: Broken()) { try await Future(4).filter(check).value }
@@ -209,7 +209,7 @@ import Testing
     resolver.set(0)
   }
 
-  @Test func `plus, zip and chain combine, and unzip and collapse take apart`() async throws {
+  @Test func `plus, zip and chain combine futures, and unzip and collapse split them`() async throws {
     #expect(try await (Future(1) + Future("a")).value == (1, "a"))
     #expect(try await Future(1).zip(Future("a"), Future(true), Future(2.5)).value == (1, "a", true, 2.5))
     #expect(try await Future(1).chain(Future("a")).value == "a")

@@ -78,7 +78,7 @@ import Testing
     #expect(subject.main.calls == [.get] && subject.cache.calls == [.get, .put])
   }
 
-  @Test func `the cache sync operation doesn't find what only the cache has and is no longer valid`() async throws {
+  @Test func `the cache sync operation ignores an invalid value that main doesn't have`() async throws {
     let subject = try await Subject(cached: 3, objectValid: false)
     await #expect(throws: CoreError.NotFound()) { try await subject.get(CacheSyncOperation()) }
     #expect(subject.main.calls == [.get])
@@ -200,7 +200,7 @@ import Testing
     #expect(strategy.isObjectValid("no timestamp") == .unknown)
   }
 
-  @Test func `a service goes by the first strategy with a verdict`() {
+  @Test func `a validation service uses the first strategy that decides`() {
     let now = Date(timeIntervalSinceReferenceDate: 1_000_000)
     struct Fixed: VastraStrategy {
       let result: VastraStrategyResult

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: Subject.allCases)
-  func `a value that was put is there`(_ subject: Subject) async throws {
+  func `a value that was put is returned`(_ subject: Subject) async throws {
     try await run(subject) { source throws in
       let query = IdQuery("some id")
       #expect(try source.put(4, in: query).result.get() == 4)
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: Subject.allCases)
-  func `a list that was put is there`(_ subject: Subject) async throws {
+  func `a list that was put is returned`(_ subject: Subject) async throws {
     try await run(subject) { source throws in
       let query = IdQuery("some id")
       #expect(try source.putAll([4, 2], in: query).result.get() == [4, 2])
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: Subject.allCases)
-  func `values of several ids are there`(_ subject: Subject) async throws {
+  func `values of several ids are returned`(_ subject: Subject) async throws {
     try await run(subject) { source throws in
       let query = IdsQuery(["a", "b"])
       _ = try source.putAll([4, 2], in: query).result.get()
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: Subject.allCases)
-  func `what was deleted is gone`(_ subject: Subject) async throws {
+  func `a deleted value isn't found`(_ subject: Subject) async throws {
     try await run(subject) { source throws in
       let query = IdQuery("some id")
       _ = try source.put(4, in: query).result.get()
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: Subject.allCases)
-  func `what was never put isn't found`(_ subject: Subject) async throws {
+  func `a value that was never put isn't found`(_ subject: Subject) async throws {
     try await run(subject) { source throws in
       #expect(throws: CoreError.NotFound()) { try source.get(IdQuery("some id")).result.get() }
       #expect(throws: CoreError.NotFound()) { try source.getAll(IdQuery("some id")).result.get() }
@@ -173,7 +173,7 @@ import Testing
     #expect(await failure { try await validator.getAll("none") } == .notValid)
   }
 
-  @Test func `an assembler of one source does everything`() async throws {
+  @Test func `an assembler of one source supports every operation`() async throws {
     let source = DataSourceAssembler(InMemoryDataSource<Int>())
     try await source.put(1, forId: "a")
     #expect(try await source.get("a") == 1)

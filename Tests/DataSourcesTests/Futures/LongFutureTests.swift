@@ -87,14 +87,14 @@ import Testing
     #expect(first == nil && last == nil)
   }
 
-  @Test func `a function can call itself in flatMap as often as it likes`() async throws {
+  @Test func `a function can call itself in flatMap any number of times`() async throws {
     @Sendable func total(to number: Int, _ sum: Int = 0) -> Future<Int> {
       number == 0 ? Future(sum) : Future(number).flatMap { total(to: $0 - 1, sum + $0) }
     }
     #expect(try await total(to: 10_000).value == 50_005_000)
   }
 
-  @Test func `a function can call itself in then, and its source answers immediately`() async throws {
+  @Test func `a function can call itself in then on a source that answers immediately`() async throws {
     let source = InMemoryDataSource<Int>()
     try await source.put(1, forId: "one")
     let done = Future<Int>()

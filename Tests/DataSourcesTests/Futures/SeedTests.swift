@@ -17,7 +17,7 @@ import Testing
     #expect(Set(found.events) == [["far"], ["near", "too"]])
   }
 
-  @Test func `the later custom query's key is its text`() async throws {
+  @Test func `the key of a custom query made by an extension is its text`() async throws {
     let network = ScriptedDataSource<Item>()
     let storage = ScriptedDataSource<Item>()
     Seed001.search(network, storage)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `then receives the value and fail the error`() async throws {
+  @Test func `then receives the value, and fail receives the error`() async throws {
     let printed = Recorder<String>()
     Seed004.usage { printed.add($0) }
     while printed.events.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
@@ -54,7 +54,7 @@ import Testing
     #expect(try await error.value == .queryNotSupported)
   }
 
-  @Test func `a call by id does what its query does`() async throws {
+  @Test func `a call by id has the same result as its query`() async throws {
     for call in [Seed004.queries, Seed004.ids] as [@Sendable (ScriptedDataSource<String>, String) -> Void] {
       let source = ScriptedDataSource<String>()
       call(source, "mine")

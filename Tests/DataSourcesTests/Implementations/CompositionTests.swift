@@ -2,7 +2,7 @@ import DataSources
 import Testing
 
 @Suite struct GetEachTests {
-  @Test func `getEach is one step through all sources made of others`() async throws {
+  @Test func `getEach is one call in every composed source`() async throws {
     let source = CountedDataSource<Int>()
     try await source.putAll([1, 2], forId: ["a", "b"])
     let assembled = DataSourceAssembler(get: AnyGetDataSource(source), put: source, delete: source)
@@ -55,7 +55,7 @@ import Testing
 }
 
 @Suite struct DebugTests {
-  @Test func `calls are delayed, logged and failed`() async throws {
+  @Test func `a source for tests delays, logs and fails calls`() async throws {
     let lines = Recorder<String>()
     let inner = ScriptedDataSource<Int>()
     let slow = DebugDataSource(inner, delay: .milliseconds(20), log: { lines.add($0) })

@@ -27,7 +27,7 @@ import Testing
     #expect(source.calls == [.put, .put, .put])
   }
 
-  @Test func `53: no retries make one attempt`() async {
+  @Test func `53: without retries, one attempt is made`() async {
     source.fail(with: DataSourceError.failed)
     #expect(await failure { try await retried(0).delete("a") } == .failed)
     #expect(source.calls == [.delete])
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: DataSourceError.Kind.allCases)
-  func `by default only what is transient is retried`(_ kind: DataSourceError.Kind) async {
+  func `by default, only transient errors are retried`(_ kind: DataSourceError.Kind) async {
     let isTransient = kind == .failed || kind == .unknown
     let source = RetryDataSource(source, RetryRule(retryCount: 1, pause: .zero))
     self.source.fail(with: DataSourceError(kind), DataSourceError(kind))
@@ -57,7 +57,7 @@ import Testing
     #expect(self.source.calls.count == (isTransient ? 2 : 1))
   }
 
-  @Test func `an error that doesn't say what it is isn't retried unless a rule says so`() async throws {
+  @Test func `an error of an unknown kind isn't retried unless a rule says so`() async throws {
     struct Unlabeled: Error {}
     source.fail(with: Unlabeled(), Unlabeled())
     let byDefault = RetryDataSource(source, RetryRule(retryCount: 3, pause: .zero))

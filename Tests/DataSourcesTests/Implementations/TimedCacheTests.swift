@@ -174,7 +174,7 @@ import Testing
     #expect(value == "3")
   }
 
-  @Test func `a value that is gone isn't returned any more once the source has said so`() async throws {
+  @Test func `a value that the source no longer has isn't returned again`() async throws {
     let cache = TimedCacheDataSource(
       inner, lifetime: .seconds(10), staleWhileRevalidate: .seconds(1_000), clock: time)
     try await inner.putAll(["1"], forId: "l")
@@ -186,7 +186,7 @@ import Testing
     #expect(await failure { try await cache.getAll("l") } == .notFound)
   }
 
-  @Test func `getEach reads what isn't cached in one call`() async throws {
+  @Test func `getEach reads all uncached values in one call`() async throws {
     let counted = CountedDataSource<String>()
     let cache = TimedCacheDataSource(counted, lifetime: .seconds(10), clock: time)
     try await counted.putAll(["1", "2", "3"], forId: ["a", "b", "c"])

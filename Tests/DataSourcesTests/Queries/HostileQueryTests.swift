@@ -21,7 +21,7 @@ import Testing
   ]
 
   @Test(arguments: Subject.all)
-  func `no query ends the process`(_ subject: Subject) async throws {
+  func `hostile queries don't crash the process`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       for query in Self.queries {
         try await source.put("kept", forId: "k")

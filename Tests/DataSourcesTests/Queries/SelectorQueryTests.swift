@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: subjects)
-  func `get returns the first match`(_ subject: Subject) async throws {
+  func `get with a selector returns the first match`(_ subject: Subject) async throws {
     try await subject.run { source async throws in
       try await Self.fill(source)
       #expect(try await source.get(SelectorQuery(.all, sort: [.ascending("title")], skip: 1)).title == "fig")
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func `the error has the text of the selector's error`() async {
+  @Test func `the error for an invalid selector has the selector's message`() async {
     let query = DocumentQuery(bookmark: "b")
     let expected = #expect(throws: SelectorError.self) { try [Document]().find(query) }
     let error = await #expect(throws: DataSourceError.self) {
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `values of another type that don't match do no harm`() async throws {
+  @Test func `a selector ignores values of another type that don't match`() async throws {
     try await Subject.inProcess[0].runAtPlace { place async throws in
       let client = try place.server.client
       let other = client.dataSource(of: [String: Int].self, store: "s", creating: "memory")

@@ -98,7 +98,7 @@ import Testing
     #expect(try await cacheValues.get("a") == 2)
   }
 
-  @Test func `what a slow cache is about to store doesn't replace what is written meanwhile`() async throws {
+  @Test func `a slow cache doesn't replace a value that was written meanwhile`() async throws {
     try await mainValues.put(1, forId: "a")
     cache.pause(before: .put)
     let reader = Task { try await repository.get("a") }
@@ -112,7 +112,7 @@ import Testing
     #expect(try await cacheValues.get("a") == 2)
   }
 
-  @Test func `of two writes at the same time, neither value is cached`() async throws {
+  @Test func `neither value of two overlapping writes is cached`() async throws {
     main.pause(after: .put)
     let writer = Task { try await repository.put(1, forId: "a") }
     await main.waitForPaused(.put)
@@ -123,7 +123,7 @@ import Testing
     #expect(try await repository.get("a") == 2)
   }
 
-  @Test func `of two reads at the same time, the slow one doesn't replace a newer value for good`() async throws {
+  @Test func `a slow read doesn't permanently replace the newer value of a concurrent read`() async throws {
     try await mainValues.put(1, forId: "a")
     main.pause(after: .get)
     let reader = Task { try await repository.get("a", operation: .mainSync) }
@@ -158,7 +158,7 @@ import Testing
     #expect(try await cacheValues.get("a") == 2)
   }
 
-  @Test func `getEach asks main once for what the cache lacks, and drops what is gone`() async throws {
+  @Test func `getEach asks main once for missing values, and drops deleted ones`() async throws {
     let main = CountedDataSource<Int>()
     let cache = CountedDataSource<Int>()
     let repository = CacheRepository(main: main, cache: cache, validity: Validation { $0 > 0 })

@@ -31,7 +31,7 @@ import Testing
     #expect(errors.events.map { $0.prefix { $0 != ":" } } == ["get", "getAll"])
   }
 
-  @Test func `a miss is no error`() async throws {
+  @Test func `a cache miss isn't reported as an error`() async throws {
     try await main.put(1, forId: "a")
     let repository = repository
     #expect(try await repository.get("a") == 1)
@@ -39,7 +39,7 @@ import Testing
     #expect(errors.events == [])
   }
 
-  @Test func `with a cache that always fails, a repository does what its main source does`() async throws {
+  @Test func `with a cache that always fails, a repository behaves like its main source`() async throws {
     let broken = DebugDataSource(cache, errorProbability: 1)
     let repository = CacheRepository(main: main, cache: broken) { [errors] _, operation, _ in
       errors.add("\(operation)")
@@ -153,7 +153,7 @@ import Testing
     #expect(try await cache.get("a") == 1)
   }
 
-  @Test func `a put without a key may change anything, so that the cache keeps nothing`() async throws {
+  @Test func `a put without a key empties the cache, because it may change anything`() async throws {
     let repository = CacheRepository(main: Service(source: main), cache: cache)
     try await repository.put(1, forId: "a")
     #expect(try await repository.put(2, in: VoidQuery()) == 2)

@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func `56: the fallback for a list is the part in the cache, and nothing is notFound`() async throws {
+  @Test func `56: the fallback for a list is the part in the cache, or notFound if there is none`() async throws {
     try await cache.put(1, forId: "a")
     main.fail(with: DataSourceError.unknown, DataSourceError.unknown, DataSourceError.unknown)
     #expect(await failure { try await repository.getAll(AllObjectsQuery()) } == .unknown)
@@ -127,7 +127,8 @@ import Testing
   }
 
   @Test(arguments: syncOperations)
-  func `what main failed to change or delete stays in the cache`(_ operation: RepositoryOperation) async throws {
+  func `a value that main failed to change or delete stays in the cache`(_ operation: RepositoryOperation) async throws
+  {
     try await repository.put(1, forId: "a", operation: operation)
     main.fail(with: DataSourceError.unknown, DataSourceError.unknown, DataSourceError.unknown)
     #expect(await failure { try await repository.put(2, forId: "a", operation: operation) } == .unknown)

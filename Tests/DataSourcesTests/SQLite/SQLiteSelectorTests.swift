@@ -39,7 +39,7 @@ import Testing
   private func titles(_ query: any Query) async throws -> [String] { try await books.getAll(query).map(\.title) }
   private func titles(_ selector: Selector) async throws -> [String] { try await titles(SelectorQuery(selector)) }
 
-  @Test func `conditions hold as selectors say`() async throws {
+  @Test func `conditions in SQL match what selectors match`() async throws {
     let rose = "The Name of the Rose"
     let cities = "Invisible Cities"
     let end = "THE END"
@@ -111,7 +111,7 @@ import Testing
     "b", "[", "[1]", "{", "{}", "|", "1", "\u{FFFF}", "\u{1F600}", [], [1], ["a"], [[1]], [.null], [:], ["b": 1],
   ]
 
-  @Test func `every comparison with every kind of value is what it is in memory`() async throws {
+  @Test func `every comparison with every kind of value has the same result in SQL and in memory`() async throws {
     let source = try SQLiteDataSource(database, store: "edges", of: JSONValue.self, indexes: ["a", "a.b"])
     var values: [JSONValue] = [[:], ["a": [:]], ["a": []]]
     for edge in Self.edges { values += [["a": edge], ["a": ["b": edge]], ["a": [["b": edge], 1]]] }
@@ -235,8 +235,7 @@ import Testing
     #expect(try await titles(SearchQuery(text: "cities")) == ["Invisible Cities"])
   }
 
-  @Test func `an entity that is a plain value is no document, and text is a document if it is an object`() async throws
-  {
+  @Test func `only entities coded as objects are documents, and text that is one`() async throws {
     let numbers = try SQLiteDataSource(database, store: "numbers", of: Int.self)
     try await numbers.put(3, forId: "a")
     #expect(try await numbers.getAll(SelectorQuery(.all)) == [])
@@ -259,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `an index serves what is equal, in a range or begins with a prefix, also in nested fields`() throws {
+  @Test func `a SQLite index serves equality, ranges and prefixes, also of nested fields`() throws {
     let (price, name): (FieldPath, FieldPath) = ("price", "author.name")
     let selectors: [Selector] = [
       .field(price, .equal(12)), .field(price, .in([1, 12, "a", .null])), .field(price, .less(3)),
@@ -277,7 +276,7 @@ import Testing
     #expect(try plan(DocumentQuery(.field("title", .equal("a")))).contains("SCAN"))
   }
 
-  @Test func `SQL skips and limits where it is exact, and only there`() throws {
+  @Test func `SQL applies skip and limit only where its conditions are exact`() throws {
     let exact: [Selector] = [
       .all, .field("_id", .greater("a")), .field("price", .exists()), .field("price", .type(.number)),
       !.field("tags", .size(2)), .field("_id", .in(["a"])) || .field("price", .exists(false)),

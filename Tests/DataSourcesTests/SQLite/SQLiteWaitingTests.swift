@@ -26,7 +26,7 @@ import Testing
   private func lock() throws { try other.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") } }
   private func unlock() throws { try other.inDatabase { try $0.execute(sql: "ROLLBACK") } }
 
-  @Test func `any number of writes that wait leave other tasks their threads, and can be cancelled`() async throws {
+  @Test func `waiting writes don't block other tasks and can be cancelled, however many they are`() async throws {
     try lock()
     let source = source
     let waiting = (0..<64).map { number in Task { try await source.put(number, forId: "a") } }
@@ -67,7 +67,7 @@ import Testing
     #expect(try await SQLiteDataSource(database, store: "other", of: Int.self).keys() == [])
   }
 
-  @Test func `where asked, values of another type are skipped and reported`() async throws {
+  @Test func `values of another type are skipped and reported on request`() async throws {
     let database = try SQLiteDatabase(file: file)
     let reported = Recorder<String>()
     let items = try SQLiteDataSource<Item, Item>(database, store: "items", damaged: .skip { reported.add($0.key) })

@@ -28,7 +28,7 @@ import Testing
     #expect(try SecretKey(file: file).fingerprint == made.fingerprint)
   }
 
-  @Test func `new keys differ`() {
+  @Test func `two new secret keys differ`() {
     #expect(SecretKey().fingerprint != SecretKey().fingerprint)
   }
 
@@ -46,7 +46,7 @@ import Testing
     "", "short", String(repeating: "g", count: 64), String(repeating: "é", count: 32),
     String(repeating: "0", count: 66),
   ])
-  func `a file with other content is not a key`(_ text: String) throws {
+  func `a key file with other content is refused`(_ text: String) throws {
     try write(Data(text.utf8))
     #expect(throws: DataSourceError.notValid) { try SecretKey(file: file) }
   }
@@ -60,7 +60,7 @@ import Testing
     #expect(throws: Never.self) { try SecretKey(file: file) }
   }
 
-  @Test func `a missing file, or something else than a file, is an error`() throws {
+  @Test func `a key file that is missing or isn't a regular file is an error`() throws {
     #expect(throws: DataSourceError.notFound) { try SecretKey(file: file) }
     try SecretKey.make(file: file)
     let link = directory.url.appendingPathComponent("link")

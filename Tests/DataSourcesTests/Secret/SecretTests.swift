@@ -44,7 +44,7 @@ import Testing
     #expect(try await other.keys() == ["a"])
   }
 
-  @Test func `where asked, damaged values are skipped and reported`() async throws {
+  @Test func `damaged secrets are skipped and reported on request`() async throws {
     try await source.putAll(["x", "y"], forId: ["a", "b"])
     try await stored.put(Data([1, 2]), forId: "a")
     let reported = Recorder<String>()

@@ -120,7 +120,7 @@ import Testing
     return try found.map { groups[try #require($0.id.flatMap { Int($0) })] }
   }
 
-  @Test func `an order of groups that they don't have is an error`() {
+  @Test func `sorting groups by a field they don't have is an error`() {
     for text in [
       #"{"sort":[{"sum:a":"desc"}]}"#, #"{"by":["a"],"sort":[{"by:b":"asc"}]}"#, #"{"sort":[{"count":"up"}]}"#,
       #"{"sort":["count"]}"#, #"{"limit":-1}"#, #"{"limit":1.5}"#,

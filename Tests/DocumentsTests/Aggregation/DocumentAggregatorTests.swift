@@ -49,12 +49,12 @@ import Testing
       ])
   }
 
-  @Test func `without fields there is one group, even of no documents`() throws {
+  @Test func `an aggregation without fields has one group, even if no document matches`() throws {
     #expect(try [Document]().groups(by: []) == [DocumentGroup(key: [], values: [0])])
     #expect(try Self.packages.groups(by: [], computing: [.average("size")]).count == 1)
   }
 
-  @Test func `sums of documents with several values, and with infinities, are those of all values`() throws {
+  @Test func `a sum includes all values of a field, also infinities`() throws {
     func values(_ texts: String...) throws -> [JSONValue?] {
       try texts.map { Document(#"{"n":\#($0)}"#) }.groups(by: [], computing: [.sum("n"), .average("n")])[0].values
     }

@@ -22,7 +22,7 @@ import Testing
     #expect(people.listIndexes().map(\.fields) == [["name", "age", "pet.species"]])
   }
 
-  @Test func `there is no harm in creating an index again`() throws {
+  @Test func `creating an existing index again succeeds`() throws {
     for _ in 1...2 { #expect(try people.ensureIndexed(["name", "age"], withName: "basic") == "basic") }
     #expect(people.listIndexes().count == 1)
   }
@@ -49,11 +49,11 @@ import Testing
     #expect(try ids(["pet.species": "cat"]) == ["fred23", "mike12"])
   }
 
-  @Test func `a condition compares`() throws {
+  @Test func `a condition compares a field with a value`() throws {
     #expect(try ids(["age": ["$gt": 12]]) == ["fred23", "mike34"])
   }
 
-  @Test func `clauses are joined by and`() throws {
+  @Test func `clauses of a selector are joined by $and`() throws {
     #expect(try ids(["name": "fred", "pet.species": "cat"]) == ["fred23"])
   }
 
@@ -62,7 +62,7 @@ import Testing
     #expect(try ids(["$or": [["pet.species": ["$eq": "dog"]], ["age": ["$lt": 30]]]]) == all)
   }
 
-  @Test func `and and or combine`() throws {
+  @Test func `$and and $or can be combined`() throws {
     try people.put(["name": "mike", "age": 45, "pet": ["species": "cat"]], id: "mike45")
     try people.put(["name": "fred", "age": 45, "pet": ["species": "cat"]], id: "fred45")
     let selector: JSONValue = [
@@ -113,7 +113,7 @@ import Testing
     #expect(try ids(["pet": ["$eq": "hamster"]]) == [])
   }
 
-  @Test func `not under a field finds arrays with any element that doesn't satisfy the condition`() throws {
+  @Test func `$not in a field finds arrays with any element that doesn't satisfy the condition`() throws {
     try people.put(["pet": ["cat", "dog", "parrot"], "name": "mike", "age": 32], id: "mike32")
     try people.put(["pet": ["cat"], "name": "john", "age": 31], id: "john31")
     let found = try ids(["pet": ["$not": ["$eq": "cat"]]])
@@ -129,7 +129,7 @@ import Testing
 
   // MARK: Errors
 
-  @Test func `a query that makes no sense is an error with the reason`() throws {
+  @Test func `an invalid query is an error with the reason`() throws {
     let error = #expect(throws: SelectorError.self) { try people.find(["age": ["$gth": 3]]) }
     #expect(error?.code == .unknownOperator)
     #expect(throws: SelectorError.self) { try people.find([:], skip: -1) }

@@ -31,7 +31,7 @@ import Testing
     try expectOutput(of: "Documents")
   }
 
-  @Test func `getting started`() throws {
+  @Test func `the snippets of Getting Started run`() throws {
     let people = [
       Document(#"{"name": "mike", "age": 12, "pet": {"species": "cat"}}"#, id: "mike12"),
       Document(#"{"name": "mike", "age": 34, "pet": {"species": "dog"}}"#, id: "mike34"),
@@ -98,7 +98,7 @@ import Testing
     try expectOutput(of: "Selectors")
   }
 
-  @Test func `JSON text`() throws {
+  @Test func `the snippets about JSON text run`() throws {
     var value = try JSONValue(parsing: #"{"name": "mike", "pets": ["cat"]}"#)
     value["age"] = 12
     value["pets"]?[0] = "dog"

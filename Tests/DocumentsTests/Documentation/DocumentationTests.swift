@@ -33,7 +33,7 @@ import Testing
     for type in types { #expect(type.isListed, "\(type.name)") }
   }
 
-  @Test func `an element is projected as the page says`() throws {
+  @Test func `array elements are projected as documented`() throws {
     let dogs = Document(#"{"pets": ["dog"]}"#)
     let projection = try [dogs].find(DocumentQuery(fields: ["pets.0"])).documents[0].value()
     #expect(try page("GettingStarted").text.contains("(`pets.0`) is returned as a member: `\(projection)`"))
@@ -49,7 +49,7 @@ import Testing
     return found.isEmpty ? "none" : found.joined(separator: ", ")
   }
 
-  @Test func `the examples of all operators match the documents that the page says`() throws {
+  @Test func `the examples of all operators match the documented documents`() throws {
     let page = try page("Selectors")
     let rows = page.rows("Operator")
     #expect(Set(try rows.map { try code($0[0]) }) == Set(SelectorOperator.allCases.map(\.rawValue)))
@@ -74,7 +74,7 @@ import Testing
             + SelectorTree.Expression.Aggregate.allCases.map(\.rawValue)))
   }
 
-  @Test func `the other selectors match the documents that the page says`() throws {
+  @Test func `the other example selectors match the documented documents`() throws {
     let page = try page("Selectors")
     let rows = page.rows("Selector")
     #expect(rows.count >= 14)
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func `the errors of selectors have the codes and messages that the page says`() throws {
+  @Test func `the errors of selectors have the documented codes and messages`() throws {
     let rows = try page("Selectors").rows("Code")
     #expect(try rows.map { try code($0[0]) }.sorted() == SelectorError.Code.allCases.map(\.rawValue).sorted())
     for row in rows where row[2] != "–" {
@@ -109,7 +109,7 @@ import Testing
 
   // MARK: JSON
 
-  @Test func `JSON text is read and refused as the page says`() throws {
+  @Test func `JSON text is read and refused as documented`() throws {
     let page = try page("JSONText")
     let rows = page.rows("Text") + page.rows("Number")
     #expect(rows.count >= 27)
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `the files that the standard leaves open are listed with what is decided about them`() throws {
+  @Test func `the documentation lists how each file that the standard leaves open is read`() throws {
     var rest = Set(
       try FileManager.default.contentsOfDirectory(
         atPath: ProjectFiles.url("Tests/DocumentsTests/JSON/JSONTestSuite/test_parsing").path
@@ -160,13 +160,13 @@ import Testing
     return String(decoding: try DocumentUpdate(parsing: update).apply(to: document.span), as: UTF8.self)
   }
 
-  @Test func `the examples of updates have the results that the page says`() throws {
+  @Test func `the examples of updates have the documented results`() throws {
     let rows = try page("Updates").rows("Operator")
     #expect(Set(rows.map { $0[0] }) == ["merge patch", "`$set`", "`$unset`", "`$inc`", "`$push`"])
     for row in rows { #expect(try updated(code(row[3]), code(row[2])) == code(row[4]), "\(row)") }
   }
 
-  @Test func `the errors of updates have the codes and messages that the page says`() throws {
+  @Test func `the errors of updates have the documented codes and messages`() throws {
     let rows = try page("Updates").rows("Code")
     #expect(try rows.map { try code($0[0]) } == DocumentUpdateError.Code.allCases.map(\.rawValue))
     for row in rows where row[2] != "–" {

@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 16, 17, 63, 64, 65, 66, 200])
-  func `of equal names the last one counts, however many fields a selector names`(count: Int) throws {
+  func `the last of several equal member names counts, however many fields are looked up`(count: Int) throws {
     let names = (0..<count).map { "field\($0)" }
     let selector = try CompiledSelector(.and(names.map { .field(FieldPath(names: [$0]), .equal(1)) }))
     func text(_ first: Int, _ second: Int) -> String {

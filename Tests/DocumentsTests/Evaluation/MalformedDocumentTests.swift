@@ -21,7 +21,7 @@ import Testing
     return !found.isEmpty
   }
 
-  @Test func `no query finds a part of a document`() throws {
+  @Test func `queries don't find truncated documents`() throws {
     var random = SeededGenerator.announced()
     let queries = try queries()
     for _ in 0..<(SeededGenerator.isThorough ? 1_000 : 25) {
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `no query finds a document that is nested too deeply`() throws {
+  @Test func `queries don't find documents that are nested too deeply`() throws {
     for query in try queries() {
       for (start, end) in [("[", "]"), (#"{"a":"#, "}"), (#"{"b":"#, "}"), (#"[{"a":"#, "}]")] {
         let nested = String(repeating: start, count: 600) + "1" + String(repeating: end, count: 600)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: ["", " ", "1", "null", "[]", #"[{"a":1}]"#, "{}{}", "{} x", "\u{FEFF}{}", #"{"a":1,}"#, "{a:1}"])
-  func `no query finds what is not an object`(text: String) throws {
+  func `queries find only objects`(text: String) throws {
     for query in try queries() { #expect(try !finds(query, in: Array(text.utf8)), "\(query)") }
   }
 }

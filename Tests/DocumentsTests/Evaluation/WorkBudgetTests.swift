@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: ["$or", "$nor"])
-  func `equalities of a field take no more work for being many`(_ name: String) throws {
+  func `many equalities of a field take no more work than a few`(_ name: String) throws {
     let document = Self.document(2_000)
     func units(_ count: Int) throws -> Int {
       try Self.units(#"{"\#(name)":[\#(Self.list(count) { #"{"n":\#(1_000_000 + $0)}"# })]}"#, document)
@@ -96,7 +96,7 @@ import Testing
     #expect(many < few * 3 / 2, "\(few), \(many)")
   }
 
-  @Test func `conditions that exclude values of a field take no more work for being many`() throws {
+  @Test func `many conditions that exclude values take no more work than a few`() throws {
     let document = Self.document(2_000)
     func units(_ count: Int) throws -> Int {
       let conditions = Self.list(count) { #"{"$not":{"n":{"$eq":\#(1_000_000 + $0)}}}"# }
@@ -139,7 +139,7 @@ import Testing
 
   // MARK: Grants
 
-  @Test func `a budget without a limit asks for more, until there is none`() throws {
+  @Test func `a work budget requests more until it is refused`() throws {
     var grants = 0
     var budget = WorkBudget {
       grants += 1

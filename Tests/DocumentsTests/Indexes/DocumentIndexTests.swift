@@ -15,14 +15,14 @@ import Testing
     #expect(try DocumentIndex(json: index.json) == index)
   }
 
-  @Test func `name and selector are optional, and a selector of everything is none`() throws {
+  @Test func `name and selector of an index are optional, and {} is like no selector`() throws {
     let index = try DocumentIndex(parsing: #"{"fields": [{"age": "ASC"}], "where": {}}"#)
     #expect(try index == DocumentIndex(["age"], name: "age"))
     #expect(index.selector == nil)
     #expect(try DocumentIndex(["age"], where: .all) == index)
   }
 
-  @Test func `a literal has paths and descending fields`() throws {
+  @Test func `an index written as a literal has paths and descending fields`() throws {
     let index = try DocumentIndex(["name", .descending("age")], where: .field("age", .exists()))
     #expect(
       try index == DocumentIndex(parsing: #"{"fields":["name",{"age":"desc"}],"where":{"age":{"$exists":true}}}"#))
@@ -140,7 +140,7 @@ import Testing
     #expect(error?.path.hasPrefix("$.where.a.$elemMatch") == true)
   }
 
-  @Test func `the codes are stable`() {
+  @Test func `the error codes of indexes are stable`() {
     #expect(
       DocumentIndexError.Code.allCases.map(\.rawValue) == [
         "badDefinition", "noFields", "tooManyFields", "badField", "badName", "badSelector", "otherDefinition",

@@ -160,7 +160,7 @@ import Testing
     #expect(all(try keys(text, DocumentIndex(["e.b"]))) == [joined(3), joined([3])])
   }
 
-  @Test func `an empty array has one key, but is no single value`() throws {
+  @Test func `an empty array has one index key, but doesn't count as a single value`() throws {
     let keys = try keys(#"{"a": 1, "b": []}"#, DocumentIndex(["a", "b"]))
     #expect(all(keys) == [joined(1, [])])
     #expect(keys.multiFields(of: 0) == 2)
@@ -175,7 +175,7 @@ import Testing
     #expect(keys.multiFields(of: 0) == 3)
   }
 
-  @Test func `of members with the same name, the last one counts`() throws {
+  @Test func `the last of several members with the same name is indexed`() throws {
     let text = #"{"a": [1, 2], "b": {"c": 1, "c": 2}, "a": 3, "d": {"x": 1, "x": 2}}"#
     #expect(all(try keys(text, DocumentIndex(["a", "b.c", "d"]))) == [joined(3, 2, ["x": 2])])
   }

@@ -66,8 +66,8 @@ import Testing
     return nil
   }
 
-  @Test(arguments: cases) func `has the place of the first wrong byte, and what was expected there`(wrong: Case) throws
-  {
+  @Test(arguments: cases)
+  func `a JSON error has the offset of the first wrong byte and what was expected there`(wrong: Case) throws {
     let error = try #require(
       failure { () throws(JSONError) in try JSON.validate(wrong.text.span, limits: Self.limits) })
     #expect(error.offset == wrong.offset)
@@ -77,7 +77,7 @@ import Testing
     #expect(parsing == error)
   }
 
-  @Test func `names the kind of container that is missing`() {
+  @Test func `a decoding error names the kind of container that is missing`() {
     let (array, object) = (Array(" []".utf8), Array("\n{}".utf8))
     let noObject = failure { () throws(JSONError) in
       var members = JSONMembers()
@@ -88,7 +88,7 @@ import Testing
     #expect(noArray?.offset == 1 && noArray?.line == 2 && noArray?.expected == .array)
   }
 
-  @Test func `is described in one line`() throws {
+  @Test func `a JSON error is described in one line`() throws {
     func description(_ text: String, _ limits: JSONLimits = JSONLimits()) -> String? {
       do throws(JSONError) { try JSON.validate(Array(text.utf8).span, limits: limits) } catch {
         return error.description

@@ -12,7 +12,7 @@ import Testing
     }
   }
 
-  @Test func `are found by their places`() throws {
+  @Test func `members of an object are read by their position`() throws {
     #expect(
       try members(#" { "a\"" : {"b":1} , "c":[ 2 ],"d":"" , "c" :null} "#) == [
         [#""a\"""#, #"a\""#, #"{"b":1}"#], [#""c""#, "c", "[ 2 ]"], [#""d""#, "d", #""""#], [#""c""#, "c", "null"],
@@ -21,7 +21,7 @@ import Testing
     #expect(try members("{ }\n").isEmpty)
   }
 
-  @Test func `tell which names have escapes`() throws {
+  @Test func `members of an object say whether their names have escapes`() throws {
     let bytes = Array(#"{"a":1,"\u0061":2,"é":3}"#.utf8)
     var members = JSONMembers()
     try members.read(bytes.span)
@@ -31,11 +31,11 @@ import Testing
   }
 
   @Test(arguments: ["", "[]", "{", #"{"a"}"#, #"{"a":1"#, #"{"a":1,}"#, #"{"a":1}x"#, "{}{}", "\"\"", #"{"a":[}]}"#])
-  func `are those of one valid object only`(text: String) {
+  func `text other than one valid object has no members`(text: String) {
     #expect(throws: JSONError.self) { try members(text) }
   }
 
-  @Test func `are nested as deeply as the limits say`() throws {
+  @Test func `members of an object are nested up to the given depth`() throws {
     let value = JSONValue.nested(512).description
     #expect(try members("{\"a\":\(value)}", limits: .envelope).count == 1)
     #expect(throws: JSONError.self) { try members("{\"a\":\(value)}") }
@@ -45,7 +45,7 @@ import Testing
     #expect(throws: JSONError.self) { try members("{}", limits: JSONLimits(maxDepth: 0)) }
   }
 
-  @Test func `are the same as those of the tree`() throws {
+  @Test func `members of an object equal those of the parsed tree`() throws {
     var random = RandomJSON(SeededGenerator.announced())
     for _ in 0..<1_000 {
       guard let object = random.value(depth: 3).object else { continue }
@@ -68,18 +68,19 @@ import Testing
     return try JSON.elements(of: bytes.span).map { String(decoding: bytes[$0], as: UTF8.self) }
   }
 
-  @Test func `are found by their places`() throws {
+  @Test func `elements of an array are read by their position`() throws {
     #expect(try elements(#" [ 1 ,[2, 3],{"a":"]"} , "x" ] "#) == ["1", "[2, 3]", #"{"a":"]"}"#, #""x""#])
     #expect(try elements("[ ]").isEmpty)
   }
 
-  @Test(arguments: ["", "{}", "[", "[1", "[1,]", "[1}", "[1]]", "[[]"]) func `are those of one valid array only`(
+  @Test(arguments: ["", "{}", "[", "[1", "[1,]", "[1}", "[1]]", "[[]"])
+  func `text other than one valid array has no elements`(
     text: String
   ) {
     #expect(throws: JSONError.self) { try elements(text) }
   }
 
-  @Test func `are nested as deeply as the limits say`() {
+  @Test func `elements of an array are nested up to the given depth`() {
     let text = Array("[1]".utf8)
     #expect(throws: JSONError.self) { try JSON.elements(of: text.span, limits: JSONLimits(maxDepth: 0)) }
   }

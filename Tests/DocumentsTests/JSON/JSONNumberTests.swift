@@ -21,7 +21,7 @@ import Testing
       ("0", 0), ("-0", 0), ("7", 7), ("-1", -1), ("999999999999999999", 999_999_999_999_999_999),
       ("1000000000000000000", 1_000_000_000_000_000_000), ("9007199254740993", 9_007_199_254_740_993),
       ("9223372036854775807", .max), ("-9223372036854775808", .min), ("-9223372036854775807", -.max),
-    ] as [(String, Int64)]) func `is exact if it is an integer of 64 bits`(text: String, integer: Int64) throws
+    ] as [(String, Int64)]) func `a 64-bit integer is read from JSON exactly`(text: String, integer: Int64) throws
   {
     #expect(try value(text).integer == integer)
   }
@@ -40,12 +40,14 @@ import Testing
       ("-1e-400", -0.0),
       ("1e99999999999999999999", .infinity), ("1e-99999999999999999999", 0), ("0e99999999999999999999", 0),
       ("1e22", 1e22), ("1e23", 1e23), ("8.5e22", 8.5e22), ("123456789012345678e-22", 1.2345678901234568e-05),
-    ] as [(String, Double)]) func `is the nearest double otherwise`(text: String, double: Double) throws
+    ] as [(String, Double)]) func `a number other than a 64-bit integer is read as the nearest double`(
+      text: String, double: Double
+    ) throws
   {
     #expect(try bits(text) == double.bitPattern)
   }
 
-  @Test func `is the nearest double for any digits`() throws {
+  @Test func `a number with any digits is read as the nearest double`() throws {
     var random = SeededGenerator.announced()
     func digits(_ counts: ClosedRange<Int>) -> String {
       (0..<Int.random(in: counts, using: &random)).map { _ in String(Int.random(in: 0...9, using: &random)) }.joined()
@@ -66,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `is the nearest double halfway between two`() throws {
+  @Test func `a number near the middle of two doubles is read as the nearest one`() throws {
     var random = SeededGenerator.announced()
     for _ in 0..<500 {
       let double = Double(bitPattern: .random(in: 1..<0x7FE0_0000_0000_0000, using: &random))
@@ -97,7 +99,7 @@ import Testing
     return "\(text.prefix(1)).\(text.dropFirst())0e\(text.count - 1 + min(exponent, 0))"
   }
 
-  @Test func `is the same after writing and reading`() throws {
+  @Test func `a number is the same after writing and reading`() throws {
     var random = SeededGenerator.announced()
     for _ in 0..<5_000 {
       let double = Double(bitPattern: random.next())
@@ -121,7 +123,7 @@ import Testing
       (0, -.leastNonzeroMagnitude, 1),
       (1, 1.5, -1), (-1, -1.5, 1), (2, 1.5, 1), (.max, .infinity, -1), (.min, -.infinity, 1), (.min, .nan, 1),
       (.max, 0x1.fffffffffffffp62, 1),
-    ] as [(Int64, Double, Int)]) func `compares integers with doubles exactly`(
+    ] as [(Int64, Double, Int)]) func `integers compare with doubles exactly`(
       integer: Int64, double: Double, order: Int
     )
   {
@@ -130,7 +132,7 @@ import Testing
     #expect((JSONValue.integer(integer) == .double(double)) == (order == 0))
   }
 
-  @Test func `has a place in the order even if it is no number`() {
+  @Test func `NaN has a place in the order of numbers`() {
     #expect(JSONNumber.order(.double(.nan), .double(.nan)) == 0)
     #expect(JSONNumber.order(.double(.nan), .double(-.infinity)) < 0)
     #expect(JSONNumber.order(.double(.infinity), .double(.nan)) > 0)

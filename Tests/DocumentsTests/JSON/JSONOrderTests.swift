@@ -12,7 +12,7 @@ import Testing
     [:], ["a": 1], ["a": 1, "b": 1], ["a": 1, "b": 2], ["a": 1, "c": 0], ["a": 2], ["b": 0],
   ]
 
-  @Test func `is that of the documentation`() {
+  @Test func `values have the order that the documentation states`() {
     for (leftIndex, left) in Self.ascending.enumerated() {
       for (rightIndex, right) in Self.ascending.enumerated() {
         #expect((left < right) == (leftIndex < rightIndex), "\(left) \(right)")
@@ -21,13 +21,13 @@ import Testing
     }
   }
 
-  @Test func `takes different forms of the same value as equal`() {
+  @Test func `different forms of the same value are equal`() {
     #expect((1 as JSONValue) == 1.0 && (0 as JSONValue) == -0.0)
     #expect(["a": 1, "b": [2]] as JSONValue == ["b": [2.0], "a": 1])
     #expect((0 as JSONValue) != false && ("1" as JSONValue) != 1 && ("é" as JSONValue) != "e\u{301}")
   }
 
-  @Test func `is total, antisymmetric and transitive`() {
+  @Test func `the order of values is total, antisymmetric and transitive`() {
     var random = RandomJSON(SeededGenerator.announced())
     for _ in 0..<60 {
       let values = (0..<12).map { _ in random.value(depth: 2) } + [.double(.nan), nil, 0, -0.0]

@@ -19,7 +19,7 @@ import Testing
     (#""\ud83d\uDE00\uD834\udd1e""#, "😀𝄞"), (#""a\u0000b""#, "a\u{0}b"), (#""\\u0041""#, #"\u0041"#),
     (#""\\\\""#, #"\\"#),
     (#""x\ny\tz""#, "x\ny\tz"), (#""é😀\né""#, "é😀\né"), (#""\uFFFF\uDBFF\uDFFF""#, "\u{FFFF}\u{10FFFF}"),
-  ]) func `is read with all its escapes`(source: String, expected: String) throws {
+  ]) func `a JSON string is read with all its escapes`(source: String, expected: String) throws {
     #expect(text(source) == expected)
     #expect(try JSONValue(parsing: source) == .string(expected))
     #expect(try JSONDecoder().decode(String.self, from: Data(source.utf8)) == expected)
@@ -28,18 +28,18 @@ import Testing
   @Test(arguments: [
     "", "\"", "a", #""a"#, #""a"b"#, #" "a""#, #""a" "#, "1", "null", #"["a"]"#, #""\x""#, #""\ud800""#, #""a"""#,
   ])
-  func `is nothing else`(source: String) {
+  func `text other than a JSON string isn't read as one`(source: String) {
     #expect(text(source) == nil)
   }
 
-  @Test func `has escapes only where they are required`() {
+  @Test func `a string is written with escapes only where JSON requires them`() {
     #expect(quoted("") == #""""#)
     #expect(quoted("a/é😀\u{7F}\u{2028}") == "\"a/é😀\u{7F}\u{2028}\"")
     #expect(quoted("\"\\\u{8}\u{C}\n\r\t") == #""\"\\\b\f\n\r\t""#)
     #expect(quoted("\u{0}\u{1}\u{1F}x\u{B}") == #""\u0000\u0001\u001fx\u000b""#)
   }
 
-  @Test func `is the same after writing and reading`() {
+  @Test func `a string is the same after writing and reading`() {
     var random = SeededGenerator.announced()
     for _ in 0..<2_000 {
       let scalars = (0..<Int.random(in: 0...20, using: &random)).map { _ in

@@ -16,7 +16,7 @@ import Testing
     return true
   }
 
-  @Test func `everything valid is accepted, and everything invalid is refused`() throws {
+  @Test func `valid files of JSONTestSuite are accepted, and invalid ones are refused`() throws {
     let files = try files(in: "test_parsing").filter { !$0.key.hasPrefix("i_") }
     #expect(files.count == 283)
     for (name, text) in files { #expect(isJSON(text) == name.hasPrefix("y_"), "\(name)") }
@@ -59,7 +59,7 @@ import Testing
     "i_structure_UTF-8_BOM_empty_object.json": .noByteOrderMark,
   ]
 
-  @Test func `what the standard leaves open is decided`() throws {
+  @Test func `each file that the JSON standard leaves open has the documented result`() throws {
     let files = try files(in: "test_parsing").filter { $0.key.hasPrefix("i_") }
     #expect(Set(files.keys) == Self.accepted.union(Self.refused.keys))
     for (name, text) in files {
@@ -95,7 +95,7 @@ import Testing
     "string_with_escaped_NULL.json": ["A\u{0}B"],
   ]
 
-  @Test func `values that parsers change differently are read as documented`() throws {
+  @Test func `values that other JSON parsers change are read as documented`() throws {
     let files = try files(in: "test_transform")
     #expect(Set(files.keys) == Set(Self.transformed.keys))
     for (name, text) in files {

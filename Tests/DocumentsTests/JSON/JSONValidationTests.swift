@@ -18,7 +18,7 @@ import Testing
     #""\u00e9\ud83d\ude00\"\\\/\b\f\n\r\t""#, #""\uDBFF\uDFFF\u0000\uFFFF\ud7ff\ue000""#,
     "[[],{}]", #"{"a":1,"a":2}"#, "\t\r\n1\n", "\"\u{7F}\u{2028}😀\u{FFFF}\u{10FFFF}\"", "1e400", "-1E-400",
     "123456789012345678901234567890", #"[[[],[]],{"a":{"b":[{}]}},[]]"#,
-  ]) func `accepts JSON`(text: String) {
+  ]) func `validation accepts JSON`(text: String) {
     #expect(isJSON(Array(text.utf8)))
     #expect((try? JSONValue(parsing: text)) != nil)
   }
@@ -31,7 +31,7 @@ import Testing
     #"{"a" 1}"#,
     "[,1]", "-01", "1_000", "// a\n1", "[1,,2]", #"{"a":1,,"b":2}"#, #"{"a":1"b":2}"#, "[1]]", "{}}", "TRUE", "\0",
     "1\0",
-  ]) func `refuses anything else`(text: String) {
+  ]) func `validation refuses text that isn't JSON`(text: String) {
     #expect(!isJSON(Array(text.utf8)))
     #expect((try? JSONValue(parsing: text)) == nil)
   }
@@ -42,7 +42,7 @@ import Testing
       [0xE2, 0x82], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x80, 0x80, 0x80], [0xF0, 0x8F, 0xBF, 0xBF],
       [0xF0, 0x9F, 0x98], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xF8, 0x88, 0x80, 0x80, 0x80], [0xFE],
       [0xFF],
-    ] as [[UInt8]]) func `refuses strings that are not UTF-8`(character: [UInt8])
+    ] as [[UInt8]]) func `validation refuses strings that aren't UTF-8`(character: [UInt8])
   {
     // At every position relative to the words that the scanner reads.
     for count in 0..<17 {
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `accepts characters of all sizes, as they are and as escapes`() {
+  @Test func `validation accepts characters of all sizes, literal and escaped`() {
     // The first and last characters of each size, and a part of the others.
     let ranges: [ClosedRange<UInt32>] = [0...0x900, 0xD700...0xE100, 0xFF00...0x10100, 0x10FF00...0x10FFFF]
     for value in ranges.flatMap(Array.init) + Array(stride(from: 0x900, to: 0x10FF00, by: 251)) {
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `limits the nesting depth`() {
+  @Test func `validation limits the nesting depth`() {
     func nested(_ depth: Int) -> [UInt8] {
       [UInt8](repeating: 0x5B, count: depth) + [UInt8](repeating: 0x5D, count: depth)
     }
@@ -87,14 +87,14 @@ import Testing
     #expect(agree(Array((opening + String(repeating: "}]", count: 256)).utf8)) == false)
   }
 
-  @Test func `limits the size`() {
+  @Test func `validation limits the size of the text`() {
     let text = Array("[1,2]".utf8)
     #expect(isJSON(text, limits: JSONLimits(maxByteCount: 5)))
     #expect(!isJSON(text, limits: JSONLimits(maxByteCount: 4)))
     #expect(isObject("{}") && !isObject("{} ", limits: JSONLimits(maxByteCount: 2)))
   }
 
-  @Test func `recognizes objects`() {
+  @Test func `validation recognizes objects`() {
     #expect(isObject(" {\"a\":[]}\n"))
     for text in ["[]", "1", "", "{", "{}{}", "{} x", "\"{}\""] {
       #expect(!isObject(text), "\(text)")
@@ -105,7 +105,7 @@ import Testing
     #"{"_id":"mike","n":[1,-2.5e-3,0,1E+2],"é😀":{"t":true,"f":false,"z":null},"s":"\u00e9\ud83d\ude00\\\"","e":[{},[]]}"#
       .utf8)
 
-  @Test func `refuses every proper prefix of an object`() {
+  @Test func `validation refuses every proper prefix of an object`() {
     #expect(isJSON(Self.document))
     for count in 0..<Self.document.count {
       let prefix = Array(Self.document[..<count])
@@ -122,7 +122,7 @@ import Testing
     return errors
   }
 
-  @Test func `agrees with the parser about every damaged byte`() throws {
+  @Test func `validation and parser agree about every damaged byte`() throws {
     for position in Self.document.indices {
       for byte in UInt8.min ... .max {
         var text = Self.document
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func `agrees with the parser about random text`() {
+  @Test func `validation and parser agree about random text`() {
     var random = RandomJSON(SeededGenerator.announced())
     for round in 0..<20_000 {
       let text = round % 2 == 0 ? random.tokens() : random.damaged(random.value(depth: 3).encoded())
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func `accepts what Foundation writes`() throws {
+  @Test func `validation accepts the JSON that Foundation writes`() throws {
     var random = RandomJSON(SeededGenerator.announced())
     for _ in 0..<500 {
       let value = random.value(depth: 3)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A JSON value` {
-  @Test func `is the same after writing and reading`() throws {
+  @Test func `a JSON value is the same after writing and reading`() throws {
     var random = RandomJSON(SeededGenerator.announced())
     for _ in 0..<2_000 {
       let value = random.value()
@@ -16,14 +16,14 @@ import Testing
     }
   }
 
-  @Test func `is written on one line without spaces`() {
+  @Test func `a JSON value is written on one line without spaces`() {
     let value: JSONValue = ["a": [1, 2.5, true, false, nil], "b": ["c": "d\n\u{1}"], "e": [], "f": [:]]
     #expect(value.description == #"{"a":[1,2.5,true,false,null],"b":{"c":"d\n\u0001"},"e":[],"f":{}}"#)
     #expect(JSONValue.double(5).description == "5.0")
     #expect(JSONValue.double(1e16).description == "1e+16")
   }
 
-  @Test func `is written as literals`() throws {
+  @Test func `a JSON value can be written as Swift literals`() throws {
     let name = "mike"
     let value: JSONValue = [
       "name": "\(name)", "age": 12, "height": 1.5, "pets": ["cat", "dog"], "married": false, "phone": nil,
@@ -36,7 +36,7 @@ import Testing
     #expect(["a": 1, "a": 2] as JSONObject == ["a": 2])
   }
 
-  @Test func `is taken apart by its kind`() {
+  @Test func `only the property of a JSON value's own type returns it`() {
     let values: [JSONValue] = [nil, true, 1, 1.5, "a", [1], ["a": 1]]
     #expect(values.map(\.bool) == [nil, true, nil, nil, nil, nil, nil])
     #expect(values.map(\.integer) == [nil, nil, 1, nil, nil, nil, nil])
@@ -46,7 +46,7 @@ import Testing
     #expect(values.map(\.object) == [nil, nil, nil, nil, nil, nil, ["a": 1]])
   }
 
-  @Test func `is read by names and indexes`() {
+  @Test func `parts of a JSON value are read by name and index`() {
     let value: JSONValue = ["list": [1, ["deep": "yes"]], "e\u{301}": 1]
     #expect(value["list"]?[1]?["deep"] == "yes")
     #expect(value["list"]?[0] == 1)
@@ -57,7 +57,7 @@ import Testing
     #expect(value["\u{E9}"] == nil)
   }
 
-  @Test func `is changed by names and indexes`() {
+  @Test func `parts of a JSON value are changed by name and index`() {
     var value: JSONValue = ["list": [1, 2, 3], "inner": [:]]
     value["a"] = 1
     value["list"]?[0] = "one"
@@ -79,7 +79,7 @@ import Testing
     #expect(copy["list"]?[0] == "one")
   }
 
-  @Test func `can be changed only where it has members or elements`() async {
+  @Test func `changing a member or element that a JSON value can't have traps`() async {
     await #expect(processExitsWith: .failure) {
       var value: JSONValue = [1]
       value["a"] = 1
@@ -91,7 +91,7 @@ import Testing
     await #expect(processExitsWith: .failure) { _ = JSONLimits(maxDepth: 513) }
   }
 
-  @Test func `has the last of several members with the same name`() throws {
+  @Test func `of several members with the same name, a JSON value has the last`() throws {
     let value = try JSONValue(parsing: #"{"a":1,"b":2,"\u0061":{"c":1,"c":2},"b":3}"#)
     #expect(value.description == #"{"a":{"c":2},"b":3}"#)
     let many = "{" + (0..<1_000).map { "\"k\($0 % 100)\":\($0)" }.joined(separator: ",") + "}"
@@ -100,7 +100,7 @@ import Testing
     #expect(object.allSatisfy { $0.value.integer == Int64($0.name.dropFirst()).map { $0 + 900 } })
   }
 
-  @Test func `keeps the order of its members, and equals any other order`() throws {
+  @Test func `a JSON value keeps the order of its members, which doesn't affect equality`() throws {
     let names = (0..<50).map { "n\($0 * 7 % 50)" }
     var (object, reversed) = (JSONObject(), JSONObject())
     for name in names { object[name] = .string(name) }
@@ -116,7 +116,7 @@ import Testing
     #expect(object.isEmpty && object != reversed)
   }
 
-  @Test func `can be as deep as the limit on a thread with a small stack`() async throws {
+  @Test func `a JSON value can be as deep as the limit on a thread with a small stack`() async throws {
     let isEqual = await withCheckedContinuation { continuation in
       // The size of the stacks of Dispatch's threads.
       let thread = Thread {
@@ -144,7 +144,7 @@ import Testing
     try JSONDecoder().decode(JSONValue.self, from: JSONEncoder().encode(value))
   }
 
-  @Test func `preserves it`() throws {
+  @Test func `a JSON value is the same after encoding and decoding`() throws {
     let value: JSONValue = [
       "null": nil, "bool": [true, false], "integers": [0, -1, .integer(.max), .integer(.min)],
       "doubles": [0.5, -1e300, 1e-7, 5.0],
@@ -154,7 +154,7 @@ import Testing
     for scalar in [nil, true, 1, 1.5, "a"] as [JSONValue] { #expect(try coded(scalar) == scalar) }
   }
 
-  @Test func `preserves random values`() throws {
+  @Test func `random JSON values are the same after encoding and decoding`() throws {
     var random = RandomJSON(SeededGenerator.announced())
     var count = 0
     while count < 300 {
@@ -180,7 +180,7 @@ import Testing
     }
   }
 
-  @Test func `agrees with the types of a program`() throws {
+  @Test func `a JSON value and a Codable type decode each other's encoding`() throws {
     struct Person: Codable, Equatable {
       var name: String
       var age: Int
@@ -193,7 +193,7 @@ import Testing
     #expect(try JSONDecoder().decode(Person.self, from: Data(value.encoded())) == person)
   }
 
-  @Test func `names a number that doubles don't hold`() throws {
+  @Test func `decoding names a number outside the range of doubles`() throws {
     let error = try #require(throws: DecodingError.self) {
       try JSONDecoder().decode(JSONValue.self, from: Data("[1e400]".utf8))
     }

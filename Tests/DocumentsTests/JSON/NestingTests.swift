@@ -17,7 +17,7 @@ import Testing
     } catch { return error }
   }
 
-  @Test(arguments: texts) func `doesn't change what is an error`(text: String) {
+  @Test(arguments: texts) func `invalid JSON has the same error at every depth`(text: String) {
     // In an array, the text is followed by a bracket.
     let expected = failure("[\(text)]")
     for depth in [1, 14, 15, 16, 17, 18, 40, 300] {
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: [("[", "]"), (#"{"a":"#, "}"), (#"[{"a":"#, "}]")])
-  func `is limited to 512 levels`(opening: String, closing: String) {
+  func `JSON is nested up to 512 levels`(opening: String, closing: String) {
     let levels = 512 / opening.filter { "[{".contains($0) }.count
     func text(_ count: Int) -> String {
       String(repeating: opening, count: count) + "1" + String(repeating: closing, count: count)

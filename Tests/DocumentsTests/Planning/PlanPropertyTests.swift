@@ -5,7 +5,7 @@ import Testing
 /// Compares plans with scans.
 @Suite struct `Plans and scans` {
   /// For a thorough run, set `LARDER_SEEDS` to the number of seeds. Each has about 2,000 pairs of a query and a plan.
-  @Test func `find the same documents`() throws {
+  @Test func `a plan and a scan find the same documents`() throws {
     var comparison = PlanComparison { Issue.record("\($0)") }
     for seed in SeededGenerator.seeds(1) { try comparison.run(seed: seed) }
     print(comparison)

@@ -114,7 +114,7 @@ import Testing
     #expect(multiple.explanation["plan"]?["kind"] == "intersection")
   }
 
-  @Test func `ids are ranges of ids`() throws {
+  @Test func `a condition on _id is a range of ids`() throws {
     func source(_ selector: JSONValue) throws -> FindPlan.Source { try plan(["selector": selector], []).plan.source }
     func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
     #expect(try source(["_id": "x"]) == .ids([KeyRange(lower: bytes("x"), upper: bytes("x\0"))]))
@@ -130,7 +130,7 @@ import Testing
 
   // MARK: Choosing
 
-  @Test func `fields that are equal to values come before one with a range`() throws {
+  @Test func `the planner prefers an index with equal fields before the range`() throws {
     let indexes = try [
       index(["fields": ["a"], "name": "a"]), index(["fields": ["a", ["b": "desc"], "c"], "name": "abc"]),
     ]
@@ -190,7 +190,7 @@ import Testing
     #expect(try plan(["selector": ["$and": [["a": 1], selector]]], texts).plan.source == .ids([.all]))
   }
 
-  @Test func `alternatives are a union, and two narrow indexes an intersection`() throws {
+  @Test func `$or becomes a union, and two selective indexes become an intersection`() throws {
     let indexes = try [index(["fields": ["a"], "name": "a"]), index(["fields": ["b"], "name": "b"])]
     let union = try plan(["selector": ["$or": [["a": 1], ["b": 2, "c": 3], ["a": ["$gt": 5]]]]], indexes)
     #expect(
@@ -223,7 +223,7 @@ import Testing
 
   // MARK: Hints
 
-  @Test func `a hint is followed, or refused with the reason`() throws {
+  @Test func `an index hint is followed or refused with the reason`() throws {
     let indexes = try [
       index(["fields": ["a"], "name": "a"]), index(["fields": ["b"], "name": "b"]),
       index(["fields": ["c"], "name": "c"], isComplete: false),
@@ -248,7 +248,7 @@ import Testing
     #expect(try plan(["sort": ["a"]], indexes, hint: "a").plan.isOrdered)
   }
 
-  @Test func `a hint whose union has too many ranges is a scan`() throws {
+  @Test func `an index hint with too many ranges in its union becomes a scan`() throws {
     /// Counts no keys of single values, so that many of them seem to be better than one wide range.
     struct PointCounter: KeyCounter {
       mutating func count(_ range: KeyRange, ofIndex number: Int?) -> Int {
@@ -280,7 +280,7 @@ import Testing
     return planner.plan(&counter).plan
   }
 
-  @Test func `groups are read from an index that has few of them and says everything`() throws {
+  @Test func `groups are read from a covering index that has few of them`() throws {
     let json: JSONValue = ["fields": ["a", "b"], "name": "ab"]
     let indexes = [try index(json)]
     let all = FindPlan.Source.index(0, [.allKeys])
@@ -343,7 +343,7 @@ import Testing
     #expect(page.explanation.json["plan"]?["insteadOf"] == nil)
   }
 
-  @Test func `a plan has no fallback that is hardly better, and none if it has no limit`() throws {
+  @Test func `a plan has a fallback only with a limit, and only a much better one`() throws {
     #expect(try choice(keyCount: 60_000, limit: 10).fallback == nil)
     let whole = try choice(keyCount: 10_000, limit: nil)
     #expect(whole.plan.source != .ids([.all]) && whole.fallback == nil)
@@ -388,7 +388,7 @@ import Testing
 
   // MARK: Bounds
 
-  @Test func `planning is bounded`() throws {
+  @Test func `planning takes bounded work`() throws {
     let indexes = try (0..<64).map { number in
       try index(["fields": ["a", "b", .string("f\(number)")], "name": .string("\(number)")], multiFields: 1)
     }

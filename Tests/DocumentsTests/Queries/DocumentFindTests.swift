@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `of equal names the last one counts`() throws {
+  @Test func `a find sees the last of several members with the same name`() throws {
     var random = SeededGenerator.announced()
     var generator = QueryGenerator(random)
     for _ in 0..<count * 2 {

@@ -33,12 +33,12 @@ import Testing
 
   // MARK: Order
 
-  @Test func `keys have the order of random values, and none begins another`() {
+  @Test func `order keys sort like random values, and none is a prefix of another`() {
     var generator = QueryGenerator(.announced())
     expectOrder(of: (0..<(SeededGenerator.isThorough ? 1_500 : 250)).map { _ in generator.value(depth: 2) })
   }
 
-  @Test func `keys have the order of random numbers, and none begins another`() {
+  @Test func `order keys sort like random numbers, and none is a prefix of another`() {
     var random = SeededGenerator.announced()
     expectOrder(
       of: (0..<(SeededGenerator.isThorough ? 1_500 : 200)).map { number in
@@ -57,7 +57,7 @@ import Testing
       })
   }
 
-  @Test func `keys have the order of random strings, and none begins another`() {
+  @Test func `order keys sort like random strings, and none is a prefix of another`() {
     var random = SeededGenerator.announced()
     let scalars: [Unicode.Scalar] = ["\0", "\u{1}", "\u{2}", "a", "b", "\u{7F}", "\u{80}", "\u{FFFF}", "\u{10FFFF}"]
     expectOrder(
@@ -70,7 +70,7 @@ import Testing
       })
   }
 
-  @Test func `keys have the order of numbers at the limits of integers and doubles`() {
+  @Test func `order keys sort like numbers at the limits of integers and doubles`() {
     let numbers: [JSONValue] = [
       .double(-.infinity), -1e308, -1e19, .double(-0x1p63), .integer(.min + 1), .integer(-(1 << 53) - 1),
       .integer(-(1 << 53)), .integer(-(1 << 53) + 1), -0.5, 0, .double(.leastNonzeroMagnitude), 1, 1.5,
@@ -98,7 +98,7 @@ import Testing
       (9_007_199_254_740_992, [5, 0xC3, 0xA0, 0x80, 0]),
       (9_007_199_254_740_993, [5, 0xC3, 0xA0, 0x80, 1]),
     ] as [(JSONValue, [UInt8])])
-  func `keys are compact`(_ value: JSONValue, _ bytes: [UInt8]) {
+  func `order keys are compact`(_ value: JSONValue, _ bytes: [UInt8]) {
     #expect(key(value).map { String($0, radix: 16) } == bytes.map { String($0, radix: 16) })
   }
 
@@ -113,7 +113,7 @@ import Testing
 
   // MARK: Ranges
 
-  @Test func `keys are between the bounds of their types`() {
+  @Test func `order keys are between the bounds of their types`() {
     var generator = QueryGenerator(.announced())
     for value in [nil, false, true, [], [:], "", 0] + (0..<200).map({ _ in generator.value(depth: 1) }) {
       let key = key(value)
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `keys begin with a prefix if their strings do`() {
+  @Test func `order keys begin with a prefix if their strings do`() {
     let texts = ["", "a", "ab", "a\0", "a\0b", "a\u{1}", "b", "é", "\u{1}"]
     for (prefix, text) in texts.flatMap({ prefix in texts.map { (prefix, $0) } }) {
       let isInside = key(.string(text)).starts(with: OrderKey.prefix(ofStringsBeginningWith: prefix))

@@ -6,7 +6,7 @@ import Testing
 /// Compares queries with the reference in Python. The tests are skipped if there is no `python3`.
 @Suite(.enabled(if: ReferenceBatch.canBeAnswered)) struct `Queries and the reference` {
   /// For a thorough run, set `LARDER_SEEDS` to the number of seeds. Each has 24,000 pairs of a query and a document.
-  @Test func `agree`() throws {
+  @Test func `random queries have the same results as in the reference`() throws {
     for seed in SeededGenerator.seeds(1) { try compare(seed: seed) }
   }
 

@@ -32,7 +32,7 @@ import Testing
   /// The number of patterns for each seed. For a thorough run, set `LARDER_SEEDS` to the number of seeds.
   private static let patternCount = 1_000
 
-  @Test func `agree`() throws {
+  @Test func `random regular expressions match what they match in Python`() throws {
     for seed in SeededGenerator.seeds(1) { try compare(seed: seed) }
   }
 
@@ -80,7 +80,7 @@ import Testing
         output.write(f"{ord(scalar):x} = " + " ".join(f"{ord(match):x}" for match in matches) + "\n")
     """#
 
-  @Test func `agree on the categories of every scalar`() throws {
+  @Test func `every scalar has the same categories as in Python`() throws {
     var textsByCategories: [Substring: String] = [:]
     for fields in try scalarLines() where fields[1] != "=" {
       textsByCategories[fields[1], default: ""].unicodeScalars.append(try scalar(fields[0]))
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `agree on the case of every scalar`() throws {
+  @Test func `every scalar has the same case as in Python`() throws {
     let folds = try scalarLines().filter { $0[1] == "=" }.map { fields in
       (scalar: try scalar(fields[0]), matches: try fields.dropFirst(2).map(scalar))
     }

@@ -55,7 +55,7 @@ import Testing
   ]
 
   @Test(arguments: cases.indices)
-  func `match what they should`(_ index: Int) throws {
+  func `regular expressions match the documented texts`(_ index: Int) throws {
     let (pattern, matching, failing) = Self.cases[index]
     let expression = try RegularExpression(pattern)
     for text in matching {
@@ -72,7 +72,7 @@ import Testing
     ("(?P<a>)(?P<a>)", 11), ("a{3,2}", 1), ("a{1001}", 1), ("a(?i)", 1), ("(?L)a", 0), ("(?au)a", 0),
     (#"\400"#, 0), (#"\x4"#, 0), (#"\U00110000"#, 0), (#"[\8]"#, 1), (#"\N{DIGIT ONE}"#, 0), ("é(", 1),
   ])
-  func `report the offset of an error`(_ pattern: String, _ offset: Int) {
+  func `an invalid regular expression reports the offset of the error`(_ pattern: String, _ offset: Int) {
     let error = #expect(throws: RegularExpressionError.self) { try RegularExpression(pattern) }
     #expect(error?.offset == offset, "\(pattern): \(error.map(String.init(describing:)) ?? "")")
   }
@@ -87,12 +87,12 @@ import Testing
     ("((((a{2,9}){2,9}){2,9}){2,9}){2,9}", "more than 400 branches"),
     (String(repeating: "(", count: 45) + "a" + String(repeating: "){0,1000}", count: 45), "more than 400 branches"),
   ])
-  func `name the limit that a pattern exceeds`(_ pattern: String, _ limit: String) {
+  func `a regular expression that is too large names the limit it exceeds`(_ pattern: String, _ limit: String) {
     let error = #expect(throws: RegularExpressionError.self) { try RegularExpression(pattern) }
     #expect(error?.reason.contains(limit) == true, "\(error.map(String.init(describing:)) ?? "")")
   }
 
-  @Test func `may be as large as the limits`() throws {
+  @Test func `regular expressions can be as large as the limits`() throws {
     let nested = String(repeating: "(", count: 50) + "a" + String(repeating: ")", count: 50)
     #expect(try RegularExpression(nested).matches("a"))
     #expect(try RegularExpression("(a{1000}){3}a{999}").matches(String(repeating: "a", count: 3_999)))
@@ -107,11 +107,11 @@ import Testing
       ("abc", nil), ("(?m)^abc", nil), ("^(?i)", nil), ("(?i)^abc", nil), ("^a|^b", nil), ("^.", nil), ("^", nil),
       ("^1(?i:a)", "1"), ("^a?b", nil), ("^a^b", "a"),
     ] as [(String, String?)])
-  func `know the prefix of anchored patterns`(_ pattern: String, _ prefix: String?) {
+  func `an anchored regular expression has the prefix of its matches`(_ pattern: String, _ prefix: String?) {
     #expect((try? RegularExpression(pattern))?.anchoredLiteralPrefix == prefix)
   }
 
-  @Test func `are equal if their patterns and options are`() throws {
+  @Test func `regular expressions are equal if their patterns and options are`() throws {
     #expect(try RegularExpression("a") == RegularExpression("a"))
     #expect(try RegularExpression("a") != RegularExpression("a", options: .ignoringCase))
     #expect(try RegularExpression("é") != RegularExpression("e\u{301}"))
@@ -123,12 +123,12 @@ import Testing
     "(a|b)*a(a|b){900}c",
     #"\b(\w|a)*\Bb"#, "(((((a*)*)*)*)*)*[bc]", "(?:(?:a{0,20}b?){10})[bc]",
   ])
-  func `end on hostile patterns`(_ pattern: String) throws {
+  func `hostile regular expressions end in time`(_ pattern: String) throws {
     let expression = try RegularExpression(pattern)
     #expect(!expression.matches(String(repeating: "a", count: 20_000)))
   }
 
-  @Test func `survive a full table of states`() throws {
+  @Test func `regular expressions still match when the table of states is full`() throws {
     let expression = try RegularExpression("(a|b)*a(a|b){14}c")
     var generator = SeededGenerator(seed: 7)
     var text = (0..<20_000).map { _ in Bool.random(using: &generator) ? UInt8(97) : 98 }
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(arguments: ["", "-a\n", "\u{E9}-", "needle\n"])
-  func `match long texts as they match short ones`(_ end: String) throws {
+  func `regular expressions match long texts as they match short ones`(_ end: String) throws {
     for (pattern, text) in [
       ("(?i)NEEDLE", "needle"), ("(?:fox|dog)s", "dogs"), ("x.*y", "x-y"), ("é[a-z]", "éa"), (".$", "a"),
     ] {
@@ -157,13 +157,13 @@ import Testing
     ("(?i)", "[^é-\u{10FFFF}]", "aé\u{4E2D}"), ("(?i)", "é", "É"), ("", #"[\w\D]"#, "a"), ("", "(?:a?b)", "bab"),
     ("", "[\u{0}-\u{10FFFF}]", "a"),
   ])
-  func `match large patterns`(_ flags: String, _ part: String, _ text: String) throws {
+  func `large regular expressions match`(_ flags: String, _ part: String, _ text: String) throws {
     let expression = try RegularExpression(flags + String(repeating: part, count: 240))
     #expect(expression.matches(String(repeating: text, count: 240)) == (part != "[^é-\u{10FFFF}]"))
     #expect(!expression.matches(text))
   }
 
-  @Test func `match across the words of a bit set`() throws {
+  @Test func `regular expressions match with as many states as a word has bits, and more`() throws {
     for count in 55..<75 {
       let skipped = String(repeating: "(?:x|)", count: count)
       let expression = try RegularExpression("^a\(skipped)(?:b\(skipped)c)*d$")
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `classify more scalars than they have classes for`() throws {
+  @Test func `regular expressions match more scalars than there are classes`() throws {
     let scalars = (0..<190).compactMap { Unicode.Scalar(0x4E00 + $0) }
     let expression = try RegularExpression("^(" + scalars.map { "\($0)x" }.joined(separator: "|") + ")*$")
     let text = scalars.map { "\($0)x" }.joined()
@@ -181,7 +181,7 @@ import Testing
     #expect(!expression.matches(text + "\(scalars[189])y"))
   }
 
-  @Test func `find literals at every position`() throws {
+  @Test func `a literal in a regular expression is found at every position`() throws {
     for literal in ["a", "ab", "abcdefghijklmnop", "0123456789abcdefghijklmnopqrstuvwxyzABCDEF"] {
       let expression = try RegularExpression(literal)
       for count in 0..<50 {
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `never trap on random patterns`() {
+  @Test func `random regular expressions never trap`() {
     var generator = SeededGenerator.announced()
     let syntax = Array(#"()[]{}|*+?^$.\-,:=!<>#Pimsxaud09bBAZwWN \#u{E9}"#.utf8)
     for round in 0..<5_000 {

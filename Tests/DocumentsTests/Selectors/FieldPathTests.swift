@@ -14,23 +14,23 @@ import Testing
   }
 
   @Test(arguments: ["", ".", "a.", ".a", "a..b", #"\..."#])
-  func `a path with an empty name is none`(_ text: String) {
+  func `text with an empty name isn't a field path`(_ text: String) {
     #expect(FieldPath(text) == nil)
   }
 
-  @Test func `a literal is a path`() {
+  @Test func `a string literal is a field path`() {
     let path: FieldPath = "pet.species"
     #expect(path == FieldPath(names: ["pet", "species"]))
   }
 
-  @Test func `a literal with an empty name stops the program`() async {
+  @Test func `a field path literal with an empty name traps`() async {
     await #expect(processExitsWith: .failure) {
       let path: FieldPath = "a..b"
       print(path)
     }
   }
 
-  @Test func `paths are equal if their scalars are`() {
+  @Test func `field paths are equal if their scalars are`() {
     #expect(FieldPath(names: ["\u{E9}"]) != FieldPath(names: ["e\u{301}"]))
     #expect(Set([FieldPath(names: ["\u{E9}"]), FieldPath(names: ["e\u{301}"])]).count == 2)
     #expect(FieldPath(names: ["a", "b"]) != FieldPath(names: ["a.b"]))

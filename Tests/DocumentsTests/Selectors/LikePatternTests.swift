@@ -23,13 +23,13 @@ import Testing
     #expect(LikePattern(pattern) == nil)
   }
 
-  @Test func `a pattern has up to 16,384 bytes`() {
+  @Test func `a $like pattern has up to 16,384 bytes`() {
     let longest = String(repeating: "*a", count: 8_192)
     #expect(LikePattern(longest) != nil)
     #expect(LikePattern(longest + "a") == nil)
   }
 
-  @Test func `an invalid literal stops the program`() async {
+  @Test func `an invalid literal of a $like pattern traps`() async {
     await #expect(processExitsWith: .failure) {
       let pattern: LikePattern = #"a\"#
       print(pattern)

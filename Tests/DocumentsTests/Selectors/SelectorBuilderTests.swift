@@ -87,7 +87,7 @@ import Testing
     try CompiledSelector(selector).matches(document.encoded().span)
   }
 
-  @Test func `all matches every document, and its complement none`() throws {
+  @Test func `.all matches every document, and its complement matches none`() throws {
     for document: JSONValue in [[:], ["a": 1], ["_id": "x"]] {
       #expect(try matches(.all, document))
       #expect(try !matches(!.all, document))
@@ -120,7 +120,7 @@ import Testing
     #expect(throws: RegularExpressionError.self) { try Selector.field("name", .regex("a(")) }
   }
 
-  @Test func `impossible operands stop the program`() async {
+  @Test func `an impossible operand of a selector built in Swift traps`() async {
     await #expect(processExitsWith: .failure) { _ = Selector.Condition.size(-1) }
     await #expect(processExitsWith: .failure) { _ = Selector.Condition.remainder(dividingBy: 0, is: 0) }
   }

@@ -53,7 +53,7 @@ import Testing
     #expect(JSONValue.array(try result.map { try $0.value() }) == projections, "\(test.name): \(test.query)")
   }
 
-  @Test func `every case finds the documents that it should`() throws {
+  @Test func `every selector case finds the expected documents`() throws {
     let cases = try Self.cases()
     #expect(cases.count == 309)
     for test in cases {

@@ -143,7 +143,7 @@ import Testing
     #expect("\(error)" == "$in takes an array (at $.age.$in)")
   }
 
-  @Test func `the codes are stable`() {
+  @Test func `the codes of selector errors are stable`() {
     #expect(
       SelectorError.Code.allCases.map(\.rawValue) == [
         "notJSON", "notAnObject", "operatorWithoutField", "unknownOperator", "badOperand", "emptyClause", "badPath",

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: [#"{"a":"#, #"{"a":{"$gt":"#, #"{"a":{"$in":["#, #"{"$expr":{"$eq":[1,{"$literal":"#])
-  func `values nest 32 levels deep`(_ open: String) {
+  func `values in a selector nest 32 levels deep`(_ open: String) {
     let close = String(open.filter { "[{".contains($0) }.map { $0 == "{" ? "}" : "]" }.reversed())
     #expect(refusal(of: open + Self.nested(32, "[", "1", "]") + close) == nil)
     #expect(refusal(of: open + Self.nested(33, "[", "1", "]") + close)?.code == .tooDeep)
@@ -79,7 +79,7 @@ import Testing
     #expect(refusal(of: #"{"a":{"\#(name)":[\#(Self.list(65_537, "1"))]}}"#)?.code == .tooLarge)
   }
 
-  @Test func `a path has up to 128 names and 4,096 bytes`() {
+  @Test func `a field path has up to 128 names and 4,096 bytes`() {
     #expect(refusal(of: #"{"\#(Array(repeating: "a", count: 128).joined(separator: "."))":1}"#) == nil)
     #expect(refusal(of: #"{"\#(Array(repeating: "a", count: 129).joined(separator: "."))":1}"#)?.code == .tooLarge)
     #expect(refusal(of: #"{"\#(String(repeating: "a", count: 4_096))":1}"#) == nil)

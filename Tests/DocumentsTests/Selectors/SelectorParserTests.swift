@@ -57,7 +57,7 @@ import Testing
       try Selector(parsing: #"{"$or": [{"d": 1}, {"c": 1}]}"#) != Selector(parsing: #"{"$or": [{"c": 1}, {"d": 1}]}"#))
   }
 
-  @Test func `of equal names the last one counts`() throws {
+  @Test func `the last of several equal names in a selector counts`() throws {
     #expect(try Selector(parsing: #"{"a": 1, "a": 2}"#) == Selector(parsing: #"{"a": 2}"#))
   }
 }

@@ -57,7 +57,7 @@ extension ServerTests {
       #expect(try client.lines(1) == ["=\(value)"])
     }
 
-    @Test func `a large value takes the same way`() throws {
+    @Test func `a large value is stored and returned by a text protocol`() throws {
       let server = try makeServer(logs: ["durable"])
       let value = String(repeating: "large ", count: 200_000)
       for store in ["test", "durable"] {
@@ -69,7 +69,7 @@ extension ServerTests {
       }
     }
 
-    @Test func `the server replies once a write is on the disk, or tells that it failed`() throws {
+    @Test func `a text protocol replies once a write is on the disk, or reports its failure`() throws {
       let engine = TestEngine()
       let store = Store(
         name: try StoreName("durable"), engine: .memory, map: EntryMap(), writingTo: engine, durability: .always)

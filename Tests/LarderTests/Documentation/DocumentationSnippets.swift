@@ -49,7 +49,7 @@ import TypedQueries
     #expect(items.name == "items")
   }
 
-  @Test func `getting started`() async throws {
+  @Test func `the snippets of Getting Started run`() async throws {
     do {
       let larder = try LarderClient("tcp:127.0.0.1:7411")
       // End of the snippet.

@@ -72,7 +72,7 @@ struct BackupTests {
     #expect(plain[8..<10].elementsEqual([1, 0]) && indexed[8..<10].elementsEqual([2, 0]))
   }
 
-  @Test func `a version that is unknown is refused at once`() {
+  @Test func `a backup of an unknown version is refused at once`() {
     var bytes = Array(Self.written()[..<24])
     bytes[8] = 3
     let damage = BackupDamage(
@@ -117,7 +117,7 @@ struct BackupTests {
     #expect(try Self.read(Self.written(entries), pieces: 4_096).entries == entries)
   }
 
-  @Test func `every flipped bit is detected, no later than where it is`() throws {
+  @Test func `every flipped bit in a backup is detected where it is or earlier`() throws {
     for bytes in [Self.written(), Self.written(Self.entries, Self.indexedHeader)] {
       for bit in 0..<bytes.count * 8 {
         var flipped = bytes
@@ -130,7 +130,7 @@ struct BackupTests {
     }
   }
 
-  @Test func `every truncation is detected, and so are bytes after the end`() throws {
+  @Test func `every truncation of a backup is detected, and so are bytes after its end`() throws {
     for bytes in [Self.written(), Self.written(Self.entries, Self.indexedHeader)] {
       for count in 0..<bytes.count {
         do {
@@ -158,7 +158,7 @@ struct BackupTests {
     #expect(try Self.read(head + records.flatMap { $0 } + end).entries == Self.entries)
   }
 
-  @Test func `an impossible length is refused at once`() throws {
+  @Test func `an impossible length in a backup is refused at once`() throws {
     let head = Array(Self.written([]).dropLast(BackupTrailer.byteCount))
     #expect(throws: BackupDamage(offset: head.count, reason: "a record's length is impossible")) {
       try Self.read(head + [0xFF, 0xFF, 0xFF, 0xFF])

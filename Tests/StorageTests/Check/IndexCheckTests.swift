@@ -38,7 +38,7 @@ struct IndexCheckTests {
     return try check.salvage(check.stores[0], into: DataDirectory.open(folder.file(place))) { _ in }
   }
 
-  @Test func `counts them, and salvage copies them`() throws {
+  @Test func `check counts the definitions of indexes, and salvage copies them`() throws {
     let report = try check()
     #expect(report.isIntact && report.indexCount == 4)
     let salvaged = try salvage(to: "out")
@@ -51,7 +51,7 @@ struct IndexCheckTests {
     catalog.close()
   }
 
-  @Test func `names a damaged file, and salvage copies the entries without it`() throws {
+  @Test func `check names a damaged file of indexes, and salvage copies the entries without it`() throws {
     var bytes = try folder.contents(file)
     bytes[bytes.count / 2] ^= 4
     try folder.put(file, bytes)
@@ -66,7 +66,7 @@ struct IndexCheckTests {
     #expect(try folder.contents("out/stores/a/store").count > 0)
   }
 
-  @Test func `a store without the file has none`() throws {
+  @Test func `a store without a file of indexes has none`() throws {
     try LocalFileSystem().remove(folder.file(file))
     let report = try check()
     #expect(report.isIntact && report.indexCount == 0)

@@ -83,7 +83,7 @@ import Testing
     #expect(try Self.operations(Self.bytes(of: operations)) == operations)
   }
 
-  @Test func `every flipped bit and every truncation is detected`() throws {
+  @Test func `every flipped bit and every truncation of a commit is detected`() throws {
     var random = SeededGenerator.announced()
     let operations = Self.random(12, valueLimit: 40, &random)
     let bytes = Self.bytes(of: operations)

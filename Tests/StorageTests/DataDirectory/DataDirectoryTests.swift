@@ -84,7 +84,7 @@ import Testing
     #expect(sizes[0] != nil && Set(sizes).count == 1, "\(sizes)")
   }
 
-  @Test func `a second owner is refused with the process id`() throws {
+  @Test func `a second owner of a data directory is refused with the process id`() throws {
     let first = try DataDirectory.open(path)
     let refusal = DataDirectoryError.inUse(path: path, owner: getpid())
     #expect(throws: refusal) { try DataDirectory.open(path) }
@@ -92,7 +92,7 @@ import Testing
     _ = first.path
   }
 
-  @Test func `a second owner is refused even if the lock file was removed`() throws {
+  @Test func `a second owner of a data directory is refused even if the lock file was removed`() throws {
     let first = try DataDirectory.open(path)
     try LocalFileSystem().remove(path + "/lock")
     #expect(throws: DataDirectoryError.inUse(path: path, owner: nil)) { try DataDirectory.open(path) }
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func `a dropped store is gone with its files, and its name is free`() throws {
+  @Test func `a dropped store's files are removed, and its name is free`() throws {
     let directory = try DataDirectory.open(path)
     let name = try StoreName("a")
     try directory.create(StoreDescription(name: name, engine: .directory))
@@ -335,7 +335,7 @@ import Testing
     }
   }
 
-  @Test(arguments: engines) func `a store whose removal was interrupted is whole, or stays away`(
+  @Test(arguments: engines) func `a store whose removal was interrupted is intact or gone`(
     engine: EngineKind
   ) throws {
     let description = StoreDescription(name: try StoreName("a"), engine: engine)
@@ -369,7 +369,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "/"]) func `a new directory stays after a power cut`(ending: String) throws {
+  @Test(arguments: ["", "/"]) func `a new data directory survives a power cut`(ending: String) throws {
     let description = StoreDescription(name: try StoreName("a"), engine: .log)
     for seed in 1...10 {
       let (disk, place) = try disk("new-\(ending.count)-\(seed)", seed: seed)

@@ -21,7 +21,7 @@ import Testing
     "interval:-1s", "interval:+1s", "interval:1.5s", "interval:1 s", "interval:3601s", "interval:99999999999999999999s",
     "interval:9223372036854775807s", "always ",
   ])
-  func `any other text is rejected`(text: String) {
+  func `any other text isn't a durability`(text: String) {
     #expect(Durability(text) == nil)
   }
 }

@@ -51,7 +51,7 @@ struct IndexDefinitionsTests {
     #expect(try LocalFileSystem().list(path + "/stores/a").sorted() == ["files", "history", "indexes", "store"])
   }
 
-  @Test func `the file is as specified`() throws {
+  @Test func `the file of index definitions has the specified format`() throws {
     let index = try DocumentIndex(parsing: #"{"name": "byAge", "fields": [{"age": "desc"}]}"#)
     #expect(
       IndexDefinitions.fileBytes([index])
@@ -59,7 +59,7 @@ struct IndexDefinitionsTests {
     #expect(IndexDefinitions.fileBytes([]) == "larder indexes 1 00000000\n".bytes)
   }
 
-  @Test func `a dropped store takes its definitions with it`() throws {
+  @Test func `dropping a store removes its index definitions`() throws {
     let directory = try directory()
     try directory.setIndexes(Self.indexes, of: name)
     try directory.drop(name)
@@ -83,7 +83,7 @@ struct IndexDefinitionsTests {
     "larder indexes 1 \(String(UInt64(lines.bytes.checksum()) | 1 << 32, radix: 16).dropFirst())\n\(lines)".bytes
   }
 
-  @Test func `every flipped bit and every truncation is detected, and so are bytes after the end`() throws {
+  @Test func `damage anywhere in the file of index definitions is detected`() throws {
     for bytes in [IndexDefinitions.fileBytes(Self.indexes), IndexDefinitions.fileBytes([])] {
       #expect(try error(bytes) == nil)
       for bit in 0..<bytes.count * 8 {

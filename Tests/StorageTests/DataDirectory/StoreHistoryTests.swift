@@ -13,7 +13,7 @@ import Testing
 
   // MARK: What is recorded
 
-  @Test func `a record is as the format says`() {
+  @Test func `a record of a store's history has the documented format`() {
     let hex =
       "4c4152445248495301000000cccccccc" + "efcdab8967452301" + "40420f0000000000" + "1100000000000000"
       + "0200000000000000"
@@ -24,7 +24,7 @@ import Testing
     #expect(bytes.map { String(format: "%02x", $0) }.joined() == hex)
   }
 
-  @Test func `every flipped bit and every truncation makes a record unknown`() {
+  @Test func `a history record with a flipped bit or truncated is unknown`() {
     let bytes = Self.history.bytes
     for bit in 0..<bytes.count * 8 {
       var flipped = bytes
@@ -74,7 +74,7 @@ import Testing
     #expect(after.commitRevision == 10)
   }
 
-  @Test func `an unknown history goes on beyond the time in microseconds, and never leaves the range of revisions`() {
+  @Test func `an unknown history continues above the time in microseconds, within the range of revisions`() {
     func revision(_ commitRevision: UInt64, _ now: UInt64) -> UInt64 {
       StoreHistory.opened(after: nil, commitRevision: commitRevision, .none, now: now).revision
     }
@@ -118,7 +118,7 @@ import Testing
 
   @Test(
     arguments: [EngineKind.log, .directory], [Durability.always, .none, .interval(.milliseconds(20))])
-  func `no revision that a client may know is used again, and an incarnation is one history`(
+  func `revisions that clients may have seen are never reused within an incarnation`(
     engine: EngineKind, durability: Durability
   ) throws {
     for seed in SeededGenerator.seeds(3) {

@@ -90,7 +90,7 @@ struct DirectoryCheckTests {
     #expect(try folder.contents(".journal") == journal)
   }
 
-  @Test func `a file with a revision without a next one is foreign`() throws {
+  @Test func `a file with the last possible revision is foreign`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let name = EntryName(of: "d".bytes)
@@ -122,7 +122,7 @@ struct DirectoryCheckTests {
     }
   }
 
-  @Test func `a file that claims to be large takes no memory, and is not an entry`() throws {
+  @Test func `a file that claims to be large uses no memory and isn't an entry`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let names = try Self.names(folder)
@@ -196,7 +196,7 @@ struct DirectoryCheckTests {
     #expect(try Self.check(folder).issues.map(\.kind) == [.notAFile])
   }
 
-  @Test func `a file from another store is an entry, and reported`() throws {
+  @Test func `a file from another store is reported and kept as an entry`() throws {
     let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
     _ = try Self.store(folder)
     let name = try Self.names(folder)[2]
@@ -208,7 +208,7 @@ struct DirectoryCheckTests {
     #expect(try Self.check(other).isClean)
   }
 
-  @Test func `an entry without its key file is reported`() throws {
+  @Test func `check reports an entry without its key file`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     let long = [UInt8](repeating: 0x61, count: 300)
@@ -265,7 +265,7 @@ struct DirectoryCheckTests {
   }
 
   @Test(arguments: ["first frame", "later frame", "missing journal", "newest copy of the list"])
-  func `after damage, salvage loses only what was there, and says how much`(place: String) throws {
+  func `salvage loses only the damaged part and says how much`(place: String) throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
     for number in 0..<110 {
@@ -356,7 +356,7 @@ struct DirectoryCheckTests {
     #expect(try !Self.check(folder).isClean)
   }
 
-  @Test func `a list that claims two billion journals takes no memory`() throws {
+  @Test func `a list that claims two billion journals doesn't use memory for them`() throws {
     let folder = try TemporaryFolder()
     _ = try Self.store(folder)
     for upper in [1 << 30 - 1, 1 << 31 - 1, 1 << 62] {
@@ -368,7 +368,7 @@ struct DirectoryCheckTests {
     }
   }
 
-  @Test(arguments: [".journal", ".journal-1"]) func `what a later version has written is refused and left alone`(
+  @Test(arguments: [".journal", ".journal-1"]) func `a directory store of a later version is refused and left alone`(
     name: String
   ) throws {
     let folder = try TemporaryFolder()
@@ -388,7 +388,7 @@ struct DirectoryCheckTests {
   }
 
   @Test(arguments: ["missing", "damaged", "old", "older", "missing, while a journal was made"])
-  func `without the list, the journals are salvaged`(list state: String) throws {
+  func `journals are salvaged even without the list of them`(list state: String) throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
     run.put("gone".bytes, [1])
@@ -434,7 +434,7 @@ struct DirectoryCheckTests {
     #expect(try DirectoryRun.entries(of: &map) == run.model.entries)
   }
 
-  @Test func `damage in a journal is reported beside that of the list`() throws {
+  @Test func `damage in a journal is reported along with that of the list`() throws {
     let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder, journalByteCount: DirectoryRun.smallJournalByteCount)
     for number in 0..<40 {
@@ -452,7 +452,7 @@ struct DirectoryCheckTests {
     #expect((1..<40).contains(report.entries))
   }
 
-  @Test func `opening removes leftovers`() throws {
+  @Test func `opening a directory store removes leftovers`() throws {
     let folder = try TemporaryFolder()
     var run = try Self.store(folder)
     let names = try Self.names(folder)

@@ -91,7 +91,7 @@ struct DirectoryCrashTests {
   }
 
   @Test(arguments: End.allCases, End.allCases)
-  private func `recovery can be interrupted at any call, too`(_ end: End, _ secondEnd: End) throws {
+  private func `recovery of a directory store can be interrupted at any call`(_ end: End, _ secondEnd: End) throws {
     for first in stride(from: 5, to: try Self.callCount(), by: SeededGenerator.isThorough ? 5 : 47) {
       var second = 1
       while true {
@@ -161,7 +161,7 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `a stop in order keeps the names that an earlier process has left`() throws {
+  @Test func `a clean stop keeps the names that an earlier process has left`() throws {
     for seed: UInt64 in 1...20 {
       let disk = DirectoryRun.disk(seed: seed)
       var run = try DirectoryRun(disk)
@@ -182,7 +182,7 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `what is shown after a failed sync survives a power cut`() throws {
+  @Test func `entries readable after a failed sync survive a power cut`() throws {
     for call in 1...20 {
       let disk = DirectoryRun.disk(seed: UInt64(call))
       var run = try DirectoryRun(disk)
@@ -237,7 +237,7 @@ struct DirectoryCrashTests {
     }
   }
 
-  @Test func `opening leaves the files of a commit that only a journal has for later`() throws {
+  @Test func `opening a store doesn't write the files of commits in its journals`() throws {
     let folder = try TemporaryFolder()
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])

@@ -75,7 +75,7 @@ struct DirectoryForgeryTests {
     return header
   }
 
-  @Test func `headers that claim the rest of the file are skipped, so that nothing is read repeatedly`() throws {
+  @Test func `forged headers that claim the rest of a journal aren't read repeatedly`() throws {
     let (disk, model) = try Self.store { log, offset in
       let rest = log.bytes.count - offset - Journal.frameHeaderByteCount
       return Self.header(byteCount: max(0, rest), salt: Self.guessedSalt, position: log.position)
@@ -111,7 +111,7 @@ struct DirectoryForgeryTests {
     }
   }
 
-  @Test func `every journal has a new salt, even one that takes the file of another`() throws {
+  @Test func `every journal has a new salt, even one that reuses a file`() throws {
     let disk = DirectoryRun.disk(seed: 1)
     var run = try DirectoryRun(disk)
     var salts: Set<UInt64> = []

@@ -80,7 +80,7 @@ struct DirectoryJournalTests {
     try Self.expectRefusal(folder, ".journal", "older than .journal-2")
   }
 
-  @Test func `a folder that no server has opened has no journals, and opens`() throws {
+  @Test func `a folder that no server has opened opens without journals`() throws {
     let (folder, library) = (try TemporaryFolder(), try TemporaryFolder())
     var run = try DirectoryRun(folder)
     run.put("a".bytes, [1])
@@ -93,7 +93,7 @@ struct DirectoryJournalTests {
     try Self.expectRefusal(library, ".journal", "a server has opened")
   }
 
-  @Test(arguments: [false, true]) func `frames that were there at a clean stop and are not any more are damage`(
+  @Test(arguments: [false, true]) func `frames missing since a clean stop are damage`(
     isLastJournal: Bool
   ) throws {
     let folder = try TemporaryFolder()
@@ -138,7 +138,7 @@ struct DirectoryJournalTests {
     try run.reopen()
   }
 
-  @Test func `every step of settling is lasting progress`() throws {
+  @Test func `settling progresses with every step`() throws {
     let disk = DirectoryRun.disk(seed: 3)
     var run = try DirectoryRun(disk)
     for number in 0..<100 { run.put("key \(number)".bytes, [UInt8](repeating: 1, count: 50)) }
@@ -190,14 +190,14 @@ struct DirectoryJournalTests {
     try run.reopen()
   }
 
-  @Test func `a store of version 2 is continued`() throws {
+  @Test func `a directory store of version 2 opens and accepts writes`() throws {
     let folder = try TemporaryFolder()
     try folder.put(".journal", Self.version2)
     #expect(try DirectoryCheck.run(folder.path, on: LocalFileSystem()).isClean)
     try Self.expectVersion2(folder)
   }
 
-  @Test func `the change from version 2 may be interrupted by a kill, and then by a power cut`() throws {
+  @Test func `the upgrade from version 2 survives a kill and then a power cut`() throws {
     let interruptions = (1...4).flatMap { first in (1...4).map { [first, $0] } }
     for (seed, syncs) in (0..<20).flatMap({ _ in interruptions }).enumerated() {
       let disk = DirectoryRun.disk(seed: UInt64(seed))
@@ -215,7 +215,7 @@ struct DirectoryJournalTests {
     }
   }
 
-  @Test func `the change from version 2 may be interrupted`() throws {
+  @Test func `the upgrade from version 2 can be interrupted`() throws {
     let folder = try TemporaryFolder()
     try folder.put(".journal", Self.version2)
     try LocalFileSystem().rename(folder.file(".journal"), to: folder.file(".journal-0"))

@@ -16,7 +16,7 @@ import Testing
     #expect(EntryName(of: key.bytes).text == name)
   }
 
-  @Test func `a digest is SHA-256`() {
+  @Test func `the digest in the name of a long key is SHA-256`() {
     // The examples of FIPS 180-4, except for the million.
     #expect(
       SHA256.hexadecimal(of: "abc".bytes) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(arguments: ["", "A", "a/b", "%2", "%2F", "%61", "^", "^1", ".a", "-a", "é", "%~abc", "a b"])
-  func `a name that no key has is rejected`(text: String) {
+  func `a name that doesn't belong to any key is rejected`(text: String) {
     #expect(EntryName(reading: text) == nil)
   }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import Storage
 
 @Suite struct `Indexes of a map` {
-  @Test(arguments: SeededGenerator.seeds(8)) func `have the documents of every snapshot, whatever is written`(
+  @Test(arguments: SeededGenerator.seeds(8)) func `an index has the documents of every snapshot, whatever is written`(
     seed: UInt64
   ) throws {
     var run = try IndexRun(seed: seed)
@@ -15,13 +15,14 @@ import Testing
     try run.end()
   }
 
-  @Test(arguments: SeededGenerator.seeds(3)) func `have the documents that eviction leaves`(seed: UInt64) throws {
+  @Test(arguments: SeededGenerator.seeds(3))
+  func `an index has the documents that eviction leaves`(seed: UInt64) throws {
     var run = try IndexRun(seed: seed, limit: 1 << 20)
     for _ in 0..<3_000 { try run.step() }
     try run.end()
   }
 
-  @Test func `are listed by name, and compared by definition`() throws {
+  @Test func `indexes are listed by name and compared by definition`() throws {
     var map = EntryMap()
     #expect(try map.ensureIndex(DocumentIndex(["b"])))
     #expect(try map.ensureIndex(DocumentIndex(["a"])))
@@ -34,7 +35,7 @@ import Testing
     #expect(map.indexReports.map(\.index.name) == ["b"])
   }
 
-  @Test func `free in slices what only an ended snapshot saw`() throws {
+  @Test func `an index frees the keys of an ended snapshot in slices`() throws {
     var map = EntryMap()
     _ = try map.ensureIndex(DocumentIndex(["a"]))
     for number in 0..<5_000 { try map.write("\(number)".bytes, Array(#"{"a": \#(number)}"#.utf8)) }
@@ -55,7 +56,7 @@ import Testing
     try map.validateIndexes(in: last, map.copies(in: last))
   }
 
-  @Test func `are 64 at most`() throws {
+  @Test func `a map has at most 64 indexes`() throws {
     var map = EntryMap()
     for number in 0..<64 { _ = try map.ensureIndex(DocumentIndex(["f\(number)"])) }
     #expect(throws: StorageError.tooManyIndexes(limit: 64)) { _ = try map.ensureIndex(DocumentIndex(["g"])) }
@@ -81,7 +82,7 @@ import Testing
     return try store.access { map in try map.validateIndexes(in: snapshot, copies) }
   }
 
-  @Test func `makes them complete`() async throws {
+  @Test func `building an index makes it complete`() async throws {
     let store = Store(name: try StoreName("s"), engine: .memory)
     var random = SeededGenerator(seed: 1)
     for number in 0..<3_000 { try RandomWriter.put(number, DocumentMaker.value(using: &random), into: store) }
@@ -96,7 +97,7 @@ import Testing
     #expect(store.indexReports.allSatisfy { $0.overflowCount == 0 })
   }
 
-  @Test func `makes the keys of large documents that are written later`() async throws {
+  @Test func `building an index makes the keys of large documents that are written meanwhile`() async throws {
     let store = Store(name: try StoreName("s"), engine: .memory)
     var random = SeededGenerator(seed: 1)
     for definition in try IndexRun.definitions() { try store.ensureIndex(definition) }
@@ -110,7 +111,8 @@ import Testing
     #expect(try Self.validate(store) == IndexRun.definitions().count)
   }
 
-  @Test(arguments: SeededGenerator.seeds(2)) func `goes on while documents are written`(seed: UInt64) async throws {
+  @Test(arguments: SeededGenerator.seeds(2))
+  func `an index is built while documents are written`(seed: UInt64) async throws {
     let store = Store(name: try StoreName("s"), engine: .memory)
     var random = SeededGenerator(seed: seed)
     for number in 0..<4_000 { try RandomWriter.put(number, DocumentMaker.value(using: &random), into: store) }
@@ -130,7 +132,7 @@ import Testing
     try await Self.waitForEndOfSnapshots(of: store)
   }
 
-  @Test func `can be canceled, and ends when the store is cleared or dropped`() async throws {
+  @Test func `building an index can be canceled, and ends when the store is cleared or dropped`() async throws {
     let store = Store(name: try StoreName("s"), engine: .memory)
     var random = SeededGenerator(seed: 1)
     let definition = try DocumentIndex(["a"])

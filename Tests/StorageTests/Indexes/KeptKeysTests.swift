@@ -79,7 +79,7 @@ struct KeptKeysTests {
     #expect(try completeCount == IndexRun.definitions().count)
   }
 
-  @Test func `no value is read again to build the indexes when the store is reopened`() async throws {
+  @Test func `reopening a store builds its indexes without reading the values again`() async throws {
     try await create()
     #expect(try await reopen() == 0)
     try FileManager.default.removeItem(atPath: file)
@@ -88,7 +88,7 @@ struct KeptKeysTests {
     #expect(try await reopen() == 0)
   }
 
-  @Test func `values that changed have their new keys`() async throws {
+  @Test func `kept index keys are replaced when a value changes`() async throws {
     try await create()
     for seed in 1...3 {
       try await reopen { store in
@@ -98,7 +98,8 @@ struct KeptKeysTests {
     #expect(try await reopen() == 0)
   }
 
-  @Test(arguments: SeededGenerator.seeds(2)) func `a damaged file costs time, not results`(seed: UInt64) async throws {
+  @Test(arguments: SeededGenerator.seeds(2))
+  func `a damaged file of index keys costs time, not results`(seed: UInt64) async throws {
     try await create()
     var random = SeededGenerator(seed: seed)
     for _ in 0..<5 {
@@ -112,7 +113,7 @@ struct KeptKeysTests {
     }
   }
 
-  @Test func `the file has no more than it needs by far`() async throws {
+  @Test func `the file of index keys stays small`() async throws {
     try await create()
     let catalog = try open()
     defer { catalog.close() }
@@ -129,7 +130,7 @@ struct KeptKeysTests {
     try validate(store)
   }
 
-  @Test func `without the file, indexes are built all the same`() async throws {
+  @Test func `indexes are built without the file of index keys`() async throws {
     try await create()
     try FileManager.default.removeItem(atPath: file)
     try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)

@@ -30,7 +30,7 @@ struct BackgroundRunnerTests {
     #expect(niceness.withLock { $0 }.allSatisfy { ($0 >= 10) == isNice })
   }
 
-  @Test func `after it has stopped, nothing runs`() {
+  @Test func `a stopped background runner runs nothing`() {
     let runner = BackgroundRunner()
     let hasBegun = DispatchSemaphore(value: 0)
     let count = Atomic(0)

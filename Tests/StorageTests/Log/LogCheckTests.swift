@@ -18,7 +18,7 @@ struct LogCheckTests {
     return disk
   }
 
-  @Test func `a closed log is intact`() throws {
+  @Test func `check finds a closed log intact`() throws {
     let report = try LogCheck.check("/log", files: try sample())
     #expect(report.isIntact)
     #expect(report.segments.count > 3)

@@ -74,7 +74,7 @@ struct LogDamageTests {
     return bytes + SegmentTrailer(offset: bytes.count, lastRevision: revisions.max() ?? 0, secret: 7).bytes
   }
 
-  @Test(arguments: [1 << 63, .max]) func `a revision without a next one is detected`(revision: UInt64) throws {
+  @Test(arguments: [1 << 63, .max]) func `the last possible revision in a log is detected`(revision: UInt64) throws {
     #expect(throws: LogError.self) { try open(segment(1, revisions: [1, revision])) }
     #expect(throws: LogError.self) {
       try open(
@@ -185,7 +185,7 @@ struct LogDamageTests {
     #expect(throws: LogError.self) { _ = try TestLog(disk, configuration: LogConfiguration()) }
   }
 
-  @Test func `a missing segment is refused`() throws {
+  @Test func `a log with a missing segment is refused`() throws {
     let disk = SimulatedDisk(seed: 7)
     do {
       let log = try TestLog(disk)

@@ -111,7 +111,7 @@ struct LogEndTests {
     }
   }
 
-  @Test func `what is shown after a failed sync survives a power cut`() throws {
+  @Test func `log entries readable after a failed sync survive a power cut`() throws {
     for call in 1...12 {
       let disk = SimulatedDisk(seed: UInt64(call))
       let log = try Self.log(disk, entries: 2)

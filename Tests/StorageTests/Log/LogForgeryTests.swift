@@ -91,11 +91,11 @@ struct LogForgeryTests {
   @Test(arguments: [
     WriteOperation.put(key: "list", value: [9, 0, 0, 0, 1], kind: .list, expiry: 0),
     WriteOperation.put(key: "list", value: [1, 0, 0], kind: .list, expiry: 0),
-  ]) func `a malformed list is damage`(operation: WriteOperation) throws {
+  ]) func `a malformed list in a log is damage`(operation: WriteOperation) throws {
     try expectDamage(in: Self.record(operation, revision: 1))
   }
 
-  @Test func `a key that is not UTF-8 is damage`() throws {
+  @Test func `a key in a log that isn't UTF-8 is damage`() throws {
     for key: [UInt8] in [[0xFF], [0x61, 0xC3], [0xED, 0xA0, 0x80], Array("0123456789".utf8) + [0x80]] {
       var commits = CommitBuffer()
       unsafe key.withBytes { key in

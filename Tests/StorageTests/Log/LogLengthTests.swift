@@ -65,7 +65,7 @@ struct LogLengthTests {
     #expect(log.files.bytesRead < 4 << 20)
   }
 
-  @Test func `a file larger than any segment is refused`() throws {
+  @Test func `a log file larger than any segment is refused`() throws {
     let log = try SparseLog([], byteCount: 1 << 41)
     let path = LogFolder(files: log.files, path: log.path).segmentPath(1)
     #expect {
@@ -77,7 +77,7 @@ struct LogLengthTests {
   }
 
   @Test(arguments: ["18446744073709551615", "9223372036854775808"])
-  func `a file with a number without a next one doesn't belong to the log`(number: String) throws {
+  func `a file with the last possible number doesn't belong to the log`(number: String) throws {
     let disk = SimulatedDisk(seed: 11)
     disk.placeFolder("/log")
     disk.place("/log/\(number).log", [])

@@ -7,7 +7,7 @@ import Testing
 
 /// A log compared with a dictionary, on a disk that crashes and fails.
 struct LogModelTests {
-  @Test func `after any crash, everything synced is there and nothing is invented`() throws {
+  @Test func `after any crash, a log has everything synced and nothing invented`() throws {
     for seed in SeededGenerator.seeds(12) {
       var run = LogCrashRun(seed: seed)
       do {
@@ -19,7 +19,7 @@ struct LogModelTests {
     }
   }
 
-  @Test func `a run can crash at any call`() throws {
+  @Test func `a log survives a crash at any system call`() throws {
     var number = 1
     while true {
       var run = LogCrashRun(seed: 11)
@@ -30,7 +30,7 @@ struct LogModelTests {
     #expect(number > 100)
   }
 
-  @Test(arguments: [EIO, ENOSPC, EFBIG]) func `any call can fail`(_ code: Int32) throws {
+  @Test(arguments: [EIO, ENOSPC, EFBIG]) func `a log survives a failure of any system call`(_ code: Int32) throws {
     var number = 1
     while true {
       var run = LogCrashRun(seed: 12, errno: code, isPersistent: false)

@@ -90,7 +90,7 @@ struct SeparatedValueTests {
     #expect(other == nil)
   }
 
-  @Test func `a flipped bit, a truncated file and a failing disk are distinguished from a value`() throws {
+  @Test func `a separated value is never returned damaged, truncated or from a failing disk`() throws {
     let log = try TestLog(disk)
     try log.commit([put("key", value(7))])
     let value = try #require(stored("key", in: log))

@@ -5,7 +5,7 @@ import TypedQueries
 /// The facts that every back end has in common.
 @Suite struct ConformanceTests {
   @Test(arguments: Backend.allCases)
-  func `numbers are compared, combined and counted`(_ backend: Backend) async throws {
+  func `typed queries compare, combine and count numbers`(_ backend: Backend) async throws {
     let rows = [(10, 20), (30, 40), (50, 60), (70, 80), (90, 100)].map { Row(a: $0.0, b: $0.1) }
     let runner = try await Runner<Row>.make(rows, on: backend)
     let first: Filter<Row> = \Row.a < 50 && \Row.b > 20 || \Row.b >= 100
@@ -90,7 +90,7 @@ import TypedQueries
   }
 
   @Test(arguments: Backend.allCases)
-  func `values are found in lists`(_ backend: Backend) async throws {
+  func `typed queries find values in lists`(_ backend: Backend) async throws {
     let rows = ["a", "b", "c", "d"].enumerated().map { Row(a: $0 + 1, c: $1) }
     let runner = try await Runner<Row>.make(rows, on: backend)
     #expect(try await runner.a(\Row.c === ["a", "d"]) == [1, 4])
@@ -185,7 +185,7 @@ import TypedQueries
   }
 
   @Test(arguments: Backend.allCases)
-  func `one field is returned as its type, and values are computed`(_ backend: Backend) async throws {
+  func `a typed query returns one field as its type, and computed values`(_ backend: Backend) async throws {
     let rows = [(10, "x"), (30, nil), (50, "y")].map { Row(a: $0.0, c: $0.1, name: "n\($0.0)") }
     let runner = try await Runner<Row>.make(rows, on: backend)
     let names: [String] = try await runner.fetch(Row.all.where(\Row.a > 10), \.name)

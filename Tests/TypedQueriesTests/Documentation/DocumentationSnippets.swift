@@ -78,7 +78,7 @@ import TypedQueries
     #expect(try people.count(of: Person.all.where(short)) == 0)
   }
 
-  @Test func `raw predicates`() throws {
+  @Test func `the snippets about raw predicates run`() throws {
     let most = 1
     let few: Filter<Person> = \Person.age > 10 && "tags.@count <= \(most)"
     let named = Person.all.where(raw: "name BEGINSWITH[c] %@ OR %K = NULL", "c", "city")

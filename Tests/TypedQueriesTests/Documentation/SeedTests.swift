@@ -41,7 +41,7 @@ import TypedQueries
     #expect(try rows.fetch(T.all) == rows)
   }
 
-  @Test func `operators are written on key paths`() throws {
+  @Test func `operators of filters are written on key paths`() throws {
     let rows = [
       T(id: 1, count: 10), T(id: 2, date: .distantFuture), T(id: 4, date: .distantFuture),
       T(id: 5, count: 9, date: .distantPast),
@@ -49,7 +49,7 @@ import TypedQueries
     #expect(try ids(\T.count == 10 || \T.date > Date() && !(\T.id === [1, 2, 3]), in: rows) == [1, 4])
   }
 
-  @Test func `text queries are functions`() throws {
+  @Test func `text queries of filters are functions`() throws {
     let rows = [T(id: 1, count: 10), T(id: 2, name: "a FOO"), T(id: 3, name: "foo b")]
     #expect(try ids(\T.count == 10 || Query.endsWith(\T.name, "foo"), in: rows) == [1, 2])
   }
@@ -91,7 +91,7 @@ import TypedQueries
     T(id: 5, name: "b", marker: "d"), T(id: 6, name: "c", marker: "d"), T(id: 7, name: "d", marker: "d"),
   ]
 
-  @Test func `the example at the end finds what it says`() throws {
+  @Test func `the seed's final example finds what it says`() throws {
     let query =
       T
       .all
@@ -102,7 +102,7 @@ import TypedQueries
   }
 
   /// A call for the server waits, which Swift marks with `await`. Everything else is as it was written.
-  @Test func `the example at the end runs in a transaction`() async throws {
+  @Test func `the seed's final example runs in a transaction`() async throws {
     let server = try TestServer.start(stores: ["t": "memory"])
     let db = server.client.store("t")
     try await db.perform { ctx in

@@ -157,7 +157,7 @@ import TypedQueries
       try whole.selector == Selector(parsing: #"{"place":{"$eq":{"town":"a","point":{"x":1,"y":2}}}}"#))
   }
 
-  @Test func `enums are their encoded values`() throws {
+  @Test func `fields of enums compare by their encoded values`() throws {
     #expect(try json(\Everything.kind == .bar) == #"{"kind":"BAR"}"#)
     #expect(try json(\Everything.otherKind == .foo) == #"{"otherKind":"foo"}"#)
     #expect(try json(\Everything.level == .high) == #"{"level":2000}"#)
@@ -165,7 +165,7 @@ import TypedQueries
     #expect(try json(\Everything.shape == .square(side: 2)) == #"{"shape":{"$eq":{"square":{"side":2}}}}"#)
   }
 
-  @Test func `property wrappers are the values that they encode`() throws {
+  @Test func `fields with property wrappers have the values that they encode`() throws {
     #expect(try json(\Everything.clamped == 7) == #"{"clamped":7}"#)
   }
 
@@ -189,7 +189,7 @@ import TypedQueries
     #expect(code(\Everything.other!.city == "x") == .unknownField)
   }
 
-  @Test func `the error says what to declare`() throws {
+  @Test func `the error for an unknown key path says what to declare`() throws {
     #expect(
       error(\Everything.upper == "A")?.description
         == "\\Everything.<computed String> is no known field of Everything: no member of its JSON has the same value; "
@@ -226,7 +226,7 @@ import TypedQueries
     var code: Strict.Code
   }
 
-  @Test func `declared names need no probing`() throws {
+  @Test func `types with declared field names aren't probed`() throws {
     #expect(try json(\Strict.code == Strict.Code("a")) == #"{"code":"a"}"#)
     #expect(try json(\Strict.code.text == "a") == #"{"code":"a"}"#)
   }

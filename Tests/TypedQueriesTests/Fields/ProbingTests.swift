@@ -44,7 +44,7 @@ import TypedQueries
     var sameNick: String? { nick }
   }
 
-  @Test func `a computed property with a default for nil is no field`() throws {
+  @Test func `a computed property with a default for nil isn't a field`() throws {
     #expect(code(\Profile.displayName == "a") == .unknownField)
     #expect(code(\Profile.isOn == false) == .unknownField)
     #expect(code(\Profile.city == "a") == .unknownField)
@@ -94,7 +94,7 @@ import TypedQueries
     var range: ClosedRange<Int>
   }
 
-  @Test func `types with forms of their own are decoded`() throws {
+  @Test func `types with custom coding can be probed`() throws {
     #expect(try json(\Unusual.name == "a") == #"{"name":"a"}"#)
     #expect(try json(\Unusual.shape == .circle(radius: 1.5)) == #"{"shape":{"$eq":{"circle":{"radius":1.5}}}}"#)
     #expect(try json(\Unusual.value == 1) == #"{"value":1}"#)
@@ -188,7 +188,7 @@ import TypedQueries
     subscript(index: Int) -> Int { index == 0 ? first : 0 }
   }
 
-  @Test func `a part of a collection is no field, and is not evaluated`() {
+  @Test func `a part of a collection isn't a field and isn't evaluated`() {
     #expect(code(\Derived.tags[70] == "a") == .unknownField)
     #expect(code(\Holder.data[70] == 1) == .unknownField)
     #expect(code(\Holder.optional?[70] == 1) == .unknownField)

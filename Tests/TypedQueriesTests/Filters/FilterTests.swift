@@ -83,7 +83,7 @@ import TypedQueries
     }
   }
 
-  @Test func `lists of filters and sets of values are as what they list`() throws {
+  @Test func `filters accept lists of filters and sets of values`() throws {
     let filters: [Filter<Row>] = [\Row.a > 1, \Row.b == 2, "c = nil"]
     #expect(try Query.and(filters).selector == Query.and(filters[0], filters[1], filters[2]).selector)
     #expect(try Query.or(filters).selector == (filters[0] || filters[1] || filters[2]).selector)

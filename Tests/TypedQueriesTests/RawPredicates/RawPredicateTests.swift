@@ -62,7 +62,7 @@ import TypedQueries
         + #"{"$and":[{"price":{"$gt":1}},{"price":{"$type":"number"}},{"label":"x"}]}}},0]}}"#
     ),
   ])
-  func `accepted`(_ text: String, _ selector: String) throws {
+  func `a supported raw predicate has the expected selector`(_ text: String, _ selector: String) throws {
     let arguments = text.contains("%d") ? [9] : []
     #expect(try Filter<Row>(raw: text, arguments: arguments).selector.description == selector)
     if arguments.isEmpty { #expect(try Selector(predicate: text).description == selector) }
@@ -113,7 +113,7 @@ import TypedQueries
       ("IN = 1", 0, #"a field or a value; a field of this name is written \in"#),
       ("(a = 1) + 2 = 3", 0, "a value or a field"), ("a = (b = 1)", 4, "a value or a field"),
     ] as [(String, Int?, String)])
-  func `refused`(_ text: String, _ offset: Int?, _ expected: String) throws {
+  func `an unsupported raw predicate is refused`(_ text: String, _ offset: Int?, _ expected: String) throws {
     do {
       _ = try Filter<Row>(raw: text).selector
       #expect(offset == nil)
@@ -123,7 +123,7 @@ import TypedQueries
     }
   }
 
-  @Test func `nesting is limited`() throws {
+  @Test func `the nesting of a raw predicate is limited`() throws {
     _ = try json(String(repeating: "(", count: 30) + "a = 1" + String(repeating: ")", count: 30))
     let error = #expect(throws: PredicateSyntaxError.self) {
       try json(String(repeating: "NOT ", count: 5_000) + "a = 1")
@@ -134,7 +134,9 @@ import TypedQueries
   }
 
   @Test(arguments: [("+1", 2), ("*1", 2), ("-(1)", 2)])
-  func `a chain of operations is as long as a selector is deep`(_ operation: String, _ length: Int) throws {
+  func `a chain of operations in a raw predicate is limited like a selector's nesting`(
+    _ operation: String, _ length: Int
+  ) throws {
     func chain(_ count: Int) throws {
       let text = "a" + String(repeating: operation, count: count) + " > 1"
       _ = try Selector(predicate: text)
@@ -147,7 +149,7 @@ import TypedQueries
     }
   }
 
-  @Test func `conditions are limited`() throws {
+  @Test func `the number of conditions in a raw predicate is limited`() throws {
     func chain(_ count: Int) -> String { Array(repeating: "a=1", count: count).joined(separator: "||") }
     _ = try json(chain(9_999))
     let error = #expect(throws: PredicateSyntaxError.self) { try json(chain(12_000)) }

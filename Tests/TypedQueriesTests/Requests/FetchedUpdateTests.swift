@@ -71,7 +71,7 @@ import TypedQueries
     }
   }
 
-  @Test func `what the transaction has deleted, or another one has written, is not updated`() async throws {
+  @Test func `a transaction doesn't update a document it has deleted or another one has written`() async throws {
     try await withCounter { store in
       let own = try await store.perform { context in
         let counter = try #require(try await context.find(Counter.self, id: "c"))

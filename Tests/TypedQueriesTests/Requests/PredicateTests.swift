@@ -16,7 +16,7 @@ import TypedQueries
     #expect(try rows.filter { try predicate.evaluate($0) }.map(\.a) == expected)
   }
 
-  @Test func `comparisons and combinations`() throws {
+  @Test func `comparisons and combinations in #Predicate become filters`() throws {
     try check(#Predicate { $0.a < 3 && $0.b > 2 }, [1])
     try check(#Predicate { $0.a <= 1 || $0.b >= 5 }, [1])
     try check(#Predicate { !($0.a == 2) && $0.a != 3 }, [1])
@@ -29,7 +29,7 @@ import TypedQueries
     try check(#Predicate { _ in true }, [1, 2, 3])
   }
 
-  @Test func `ranges, lists, strings and arrays`() throws {
+  @Test func `ranges, lists, strings and arrays in #Predicate become filters`() throws {
     let (low, names) = (2, ["Bob", "cleo"])
     try check(#Predicate { (2...3).contains($0.a) }, [2, 3])
     try check(#Predicate { (low..<3).contains($0.a) }, [2])

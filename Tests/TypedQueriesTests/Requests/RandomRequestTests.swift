@@ -11,7 +11,7 @@ import TypedQueries
 /// Random conditions, written as typed filters, as selectors in JSON and as raw predicates, and evaluated in the
 /// plainest way: all of them find the same documents, in memory and on the server.
 @Suite struct RandomRequestTests {
-  @Test func `typed filters, selectors and raw predicates match what they say`() throws {
+  @Test func `random typed filters, selectors and raw predicates match the same documents`() throws {
     var generator = Generator(random: .announced())
     let documents = (0..<60).map { _ in generator.document() }
     let texts = documents.map { Document($0.description) }
@@ -30,7 +30,7 @@ import TypedQueries
     }
   }
 
-  @Test func `SQLite and the server find what is found in memory, with and without indexes`()
+  @Test func `random requests find the same in SQLite, on the server and in memory`()
     async throws
   {
     var generator = Generator(random: .announced())

@@ -62,7 +62,7 @@ import TypedQueries
     }
   }
 
-  @Test func `a document is found by its key, and knows key and revision`() async throws {
+  @Test func `a document found by its key has the key and the revision`() async throws {
     struct Keyed: Codable, Queryable {
       var _id: String
       var _rev: Int
@@ -106,7 +106,7 @@ import TypedQueries
     #expect(try await source.count(of: Person.all) == 20)
   }
 
-  @Test func `a remote source has its server count, change and delete`() async throws {
+  @Test func `a remote source counts, changes and deletes on the server`() async throws {
     let server = try TestServer.start()
     let source = server.client.dataSource(of: Person.self, store: "p", creating: "memory")
     for person in Self.people { try await source.put(person, forId: person.age + 100) }

@@ -25,7 +25,7 @@ import TypedQueries
     #expect(try decoded.query == request.query)
   }
 
-  @Test func `a request prints its parts`() {
+  @Test func `the description of a request has its parts`() {
     let request = Row.all.where(\Row.a > 3 && \Row.name == "x").sort(\.b).sort(\.a, ascending: false).limit(5).offset(1)
     #expect(
       request.description
@@ -71,18 +71,18 @@ import TypedQueries
     #expect(throws: PredicateSyntaxError.self) { try Filter<Row>(raw: "SELF = 1").matches(Document("{}")) }
   }
 
-  @Test func `values that are equal in the order keep theirs`() throws {
+  @Test func `a sort keeps the order of equal values`() throws {
     #expect(try rows.fetch(Row.all.sort(\.b), \.a) == [3, 6, 9, 1, 4, 7, 2, 5, 8])
     #expect(try rows.reversed().fetch(Row.all.sort(\.b, ascending: false), \.a) == [8, 5, 2, 7, 4, 1, 9, 6, 3])
   }
 
-  @Test func `a value is found by its id`() {
+  @Test func `find(id:) on an array returns the value with that id`() {
     struct Item: Codable, Queryable, Identifiable { var id: Int }
     #expect([Item(id: 1), Item(id: 2)].find(id: 2)?.id == 2)
     #expect([Item(id: 1)].find(id: 3) == nil)
   }
 
-  @Test func `filters and requests cross tasks`() async throws {
+  @Test func `filters and requests can be sent between tasks`() async throws {
     let request = Row.all.where(\Row.a > 8)
     let rows = rows
     #expect(try await Task.detached { try rows.fetch(request, \.a) }.value == [9])

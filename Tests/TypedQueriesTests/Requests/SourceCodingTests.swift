@@ -25,24 +25,24 @@ import TypedQueries
     #expect(try await source.get("a") == Self.owners[0])
   }
 
-  @Test func `a source in memory`() async throws {
+  @Test func `a source in memory evaluates requests with its own coding`() async throws {
     try await check(InMemoryDataSource<Owner>())
   }
 
-  @Test func `a source of files`() async throws {
+  @Test func `a source of files evaluates requests with its own coding`() async throws {
     let folder = try TemporaryFolder()
     try await check(DeviceStorageDataSource<Owner>(directory: folder.url))
     try await check(DeviceStorageDataSource<Owner>(directory: folder.url, .rootKey("owners")))
   }
 
   @Test(arguments: [[], ["owner_name"] as [FieldPath]])
-  func `a database`(_ indexes: [FieldPath]) async throws {
+  func `a database evaluates requests with its own coding`(_ indexes: [FieldPath]) async throws {
     let folder = try TemporaryFolder()
     let database = try SQLiteDatabase(file: folder.url.appendingPathComponent("owners"))
     try await check(SQLiteDataSource(database, store: "owners", of: Owner.self, indexes: indexes))
   }
 
-  @Test func `a store`() async throws {
+  @Test func `a store evaluates requests with its own coding`() async throws {
     let server = try TestServer.start(stores: ["owners": "memory"])
     try await check(server.client.dataSource(of: Owner.self, store: "owners"))
   }
