@@ -139,12 +139,12 @@ def hello_fields(body: bytes) -> Frame:
     return {
         "version": hello.version,
         "features": hello.features,
-        "largestFrame": hello.max_frame_size,
-        "largestValue": hello.max_value_size,
-        "largestKey": hello.max_key_size,
-        "mostStores": hello.max_stores,
-        "mostRequests": hello.max_requests,
-        "mostKeys": hello.max_keys,
+        "maxFrameSize": hello.max_frame_size,
+        "maxValueSize": hello.max_value_size,
+        "maxKeySize": hello.max_key_size,
+        "maxOpenStores": hello.max_stores,
+        "maxRequestsInFlight": hello.max_requests,
+        "maxKeyCount": hello.max_keys,
         "name": hello.name,
     }
 

@@ -18,12 +18,12 @@ struct Fields: Decodable, Equatable, Sendable {
   private var version: UInt16?
   private var features: UInt32?
   private var credit: UInt32?
-  private var largestFrame: UInt32?
-  private var largestValue: UInt32?
-  private var largestKey: UInt16?
-  private var mostStores: UInt16?
-  private var mostRequests: UInt32?
-  private var mostKeys: UInt32?
+  private var maxFrameSize: UInt32?
+  private var maxValueSize: UInt32?
+  private var maxKeySize: UInt16?
+  private var maxOpenStores: UInt16?
+  private var maxRequestsInFlight: UInt32?
+  private var maxKeyCount: UInt32?
   // Watches.
   private var from: UInt64?
   private var incarnation: UInt64?
@@ -416,9 +416,9 @@ extension Fields {
     if to == Operation.hello.vectorName {
       buffer.appendReply(
         ServerHello(
-          version: version!, features: features!, maxFrameSize: largestFrame!, maxValueSize: largestValue!,
-          maxKeySize: largestKey!, maxOpenStores: mostStores!, maxRequestsInFlight: mostRequests!,
-          maxKeyCount: mostKeys!, name: name!), id: id)
+          version: version!, features: features!, maxFrameSize: maxFrameSize!, maxValueSize: maxValueSize!,
+          maxKeySize: maxKeySize!, maxOpenStores: maxOpenStores!, maxRequestsInFlight: maxRequestsInFlight!,
+          maxKeyCount: maxKeyCount!, name: name!), id: id)
       return buffer.toArray()
     }
     if let number = revision ?? count ?? upload {
@@ -466,8 +466,10 @@ extension Fields {
     case .hello:
       guard let hello = ServerHello(body: body) else { return false }
       (version, features, name) = (hello.version, hello.features, hello.name)
-      (largestFrame, largestValue, largestKey) = (hello.maxFrameSize, hello.maxValueSize, hello.maxKeySize)
-      (mostStores, mostRequests, mostKeys) = (hello.maxOpenStores, hello.maxRequestsInFlight, hello.maxKeyCount)
+      (maxFrameSize, maxValueSize, maxKeySize) = (hello.maxFrameSize, hello.maxValueSize, hello.maxKeySize)
+      (maxOpenStores, maxRequestsInFlight, maxKeyCount) = (
+        hello.maxOpenStores, hello.maxRequestsInFlight, hello.maxKeyCount
+      )
     case .stats:
       figures = Figure.decode(body)?.map { FigureFields($0) }
       return figures != nil
