@@ -73,7 +73,7 @@ import Testing
   @Test func `The client library is measured`() throws {
     let folder = try TemporaryFolder()
     let result = try BenchProcess.run([
-      "client", "--tasks", "1,16", "--turn", "50ms", "--repeat", "1", "--keys", "1000", "--results", folder.path,
+      "client", "--tasks", "1,16", "--slice", "50ms", "--repeat", "1", "--keys", "1000", "--results", folder.path,
     ])
     #expect(result.status == 0)
     let client = try #require(try BenchResult.all(in: "\(folder.path)/\(BenchResult.fileName)")["client"])

@@ -94,7 +94,7 @@ import Testing
     let folder = try TemporaryFolder(in: Programs.folder)
     let (directory, results) = ("\(folder.path)/data", "\(folder.path)/results")
     let result = try BenchProcess.run([
-      "durable", "--quick", "--repeat", "1", "--turn", "20ms", "--only", "directory", "--directory", directory,
+      "durable", "--quick", "--repeat", "1", "--slice", "20ms", "--only", "directory", "--directory", directory,
       "--results", results,
     ])
     #expect(result.status == 0)

@@ -8,9 +8,9 @@ struct BenchOptions: ParsableArguments {
   @Option(name: .customLong("repeat"), help: "The number of rounds. (default: 5, or 15 of documents; quick: 2)")
   private(set) var repeats: Int?
   @Option(
-    help: "How long each turn of a contender takes. (default: 1s or 2s; quick: less)",
+    help: "The time slice of a contender in each round. (default: 1s or 2s; quick: less)",
     transform: DurationArgument.init)
-  private(set) var turn: DurationArgument?
+  private(set) var slice: DurationArgument?
   @Option(help: "The seed of all random numbers.")
   private var seed: UInt64 = 1
   @Flag(help: "Take rough measurements in less than a minute.")
@@ -35,7 +35,7 @@ struct BenchOptions: ParsableArguments {
     raiseDescriptorLimit()
     var plan = quick ? Plan.quick : Plan()
     if let repeats { plan.repeats = repeats }
-    if let turn { plan.turn = turn.duration }
+    if let slice { plan.turn = slice.duration }
     plan.seed = seed
     do {
       try configure(&plan)
