@@ -1,7 +1,7 @@
 import Platform
 
-/// A reference to a value in a file of its store, or to a part of it, with what tells the value from any other bytes
-/// there.
+/// A reference to a value in a file of its store, or to a part of it, with what distinguishes the value from any other
+/// bytes there.
 ///
 /// It can be read without the store's lock, and for as long as it exists, even if the entry has changed meanwhile.
 package struct SeparatedValue: Sendable {

@@ -1,4 +1,4 @@
-/// The keys that a call reads or changes, as far as a cache knows them.
+/// The keys that a call reads or changes, as far as a cache can tell.
 package enum KeyScope: Hashable, Sendable {
   case key(EntryKey)
   case keys([EntryKey])

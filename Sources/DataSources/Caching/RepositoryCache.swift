@@ -48,7 +48,7 @@ import Synchronization
   enum Lookup: Sendable {
     /// It has nothing.
     case nothing
-    /// It doesn't know the query.
+    /// It doesn't support the query.
     case notSupported
     /// It has failed or wasn't asked.
     case unknown
@@ -195,7 +195,7 @@ import Synchronization
     }
   }
 
-  /// Drops what the cache has for a target, if the cache knows its query at all.
+  /// Drops what the cache has for a target, if the cache supports its query at all.
   private func dropIfSupported(_ target: CacheTarget) async {
     do {
       try await delete(target)

@@ -5,7 +5,7 @@
 package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Flight {
     let number: UInt64
-    /// Whether the call goes on if nobody waits for it.
+    /// Whether the call continues if no caller waits for it.
     let isBackground: Bool
     var task: Task<Void, Never>?
     var waiters: [UInt64: CheckedContinuation<Value, any Error>] = [:]
@@ -39,7 +39,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
     }
   }
 
-  /// Starts a call for a key that goes on even if nobody waits for it, unless one is in progress.
+  /// Starts a call for a key that continues even if no caller waits for it, unless one is in progress.
   package func start(_ key: Key, _ call: @escaping @Sendable () async throws -> Value) {
     state.withLock { state in
       if state.flights[key] == nil { takeOff(key, isBackground: true, &state, call) }

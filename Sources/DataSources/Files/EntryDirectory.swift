@@ -170,7 +170,7 @@ final class EntryDirectory<T: Codable & Sendable>: EntryTable {
     }
   }
 
-  /// Replaces the value under a key with the result of `body`, while nobody else can write.
+  /// Replaces the value under a key with the result of `body`, while no other caller can write.
   func update(_ key: String, _ body: (StoredValue<T>?) throws -> StoredValue<T>) async throws {
     let key = EntryKey(key)
     try await change { index, lock, revision in

@@ -50,7 +50,7 @@ struct SharedDirectory: Sendable {
     }
   }
 
-  /// Runs a body that writes, while nobody else reads or writes.
+  /// Runs a body that writes, while no other caller reads or writes.
   func withWriteLock<R>(_ body: (DirectoryLock) throws -> R) async throws -> R {
     try await waiting(turnCount: Self.maxReaderCount) {
       let (file, _) = try openLock(canBeReadOnly: false)
@@ -214,7 +214,7 @@ struct SharedDirectory: Sendable {
     try attempting("look at", name) { try Self.files.kind(of: path(of: name)) }
   }
 
-  /// Returns the state of the names in the directory, as precisely as the system knows it.
+  /// Returns the state of the names in the directory, as precisely as the system reports it.
   func version() throws -> FolderVersion {
     try attempting("look at", "") { try FolderVersion(of: path) }
   }

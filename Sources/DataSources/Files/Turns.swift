@@ -21,7 +21,7 @@ package final class Turns: Sendable {
     /// The numbers of those that ended before they began to wait.
     var ended: [UInt64: any Error] = [:]
 
-    /// Takes turns if nobody waits for them.
+    /// Takes turns if no other task waits for them.
     mutating func take(_ count: Int) -> Bool {
       guard waiters.isEmpty, freeCount >= count else { return false }
       freeCount -= count

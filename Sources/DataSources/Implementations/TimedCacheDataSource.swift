@@ -21,7 +21,7 @@ public struct TimedCacheDataSource<T: Sendable>: GetDataSource, PutDataSource, D
   /// - Parameters:
   ///   - lifetime: The time after which a cached value expires.
   ///   - staleWhileRevalidate: The time during which a value that has expired is still returned, while a call in the
-  ///     background replaces it: nobody waits, and nobody gets a value that is older than both times together. By
+  ///     background replaces it: no caller waits, and none gets a value that is older than both times together. By
   ///     default zero.
   ///   - limit: The maximum number of cached values and lists; at least 1.
   ///   - clock: What measures the times.

@@ -19,7 +19,7 @@ public protocol GetDataSource<T>: DataSource {
 
   /// Returns a list of values.
   /// - Throws: `DataSourceError.notFound` if there is none, which is not the same as an empty list;
-  ///   `.queryNotSupported` for a query that the source doesn't know.
+  ///   `.queryNotSupported` for a query that the source doesn't support.
   func getAll(_ query: any Query) async throws -> [T]
 
   /// Returns the single value of each id of a query such as `IdsQuery`, in the order of the ids; nil for an id that has
@@ -40,13 +40,13 @@ public protocol PutDataSource<T>: DataSource {
   /// - Parameter value: nil if the query alone says everything. Sources that store values then throw
   ///   `.illegalArgument`.
   /// - Returns: What was stored.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know, whatever the value.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't support, whatever the value.
   @discardableResult
   func put(_ value: T?, in query: any Query) async throws -> T
 
   /// Puts a list of values, which may be empty.
   /// - Returns: What was stored.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't support.
   @discardableResult
   func putAll(_ array: [T], in query: any Query) async throws -> [T]
 }
@@ -54,7 +54,7 @@ public protocol PutDataSource<T>: DataSource {
 /// A source to delete values from.
 public protocol DeleteDataSource<T>: DataSource {
   /// Deletes what the query addresses, whether it is a single value or a list. Succeeds if there is nothing to delete.
-  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't know.
+  /// - Throws: `DataSourceError.queryNotSupported` for a query that the source doesn't support.
   func delete(_ query: any Query) async throws
 
   /// Does the same as `delete`.

@@ -1,4 +1,4 @@
-/// An error that knows whether to repeat the call that it ended.
+/// An error that states whether to repeat the call that it ended.
 ///
 /// `RetryDataSource` and `RetryRepository` retry errors that say so. The errors of all data sources conform, also those
 /// of a server. An error of your own source only has to declare what it is:

@@ -11,7 +11,7 @@ public struct CompiledSelector: Sendable {
   /// - Throws: `SelectorError` if the selector needs a text index, or if it was built in Swift and exceeds a limit.
   public init(_ selector: Selector) throws(SelectorError) { program = try Program(selector.checkedTree()) }
 
-  /// Returns whether a document matches. Text that isn't a JSON object is no document and doesn't match.
+  /// Returns whether a document matches. Text that isn't a JSON object doesn't match.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   public func matches(_ document: Document) -> Bool {
     var budget = WorkBudget()

@@ -12,7 +12,7 @@ extension RegularExpression {
       let context: Context
     }
 
-    /// What can tell two scalars beyond ASCII apart.
+    /// The traits that distinguish two scalars beyond ASCII.
     private struct Traits: Hashable {
       /// The interval of the scalar, then those of its equivalents regardless of case.
       var intervals: SIMD4<UInt32>
@@ -109,7 +109,7 @@ extension RegularExpression {
       return context
     }
 
-    /// Returns the bits that tell a scalar's class: its memberships, then newline and word.
+    /// Returns the bits that determine a scalar's class: its memberships, then newline and word.
     private func signature(of scalar: CharacterSet.Candidate) -> [UInt64] {
       var signature = [UInt64](repeating: 0, count: (sets.count + 2 + 63) / 64)
       for index in sets.indices where sets[index].contains(scalar) {

@@ -13,7 +13,7 @@ extension RegularExpression {
     case lineEnd
     /// The start or end of a word: `\b`.
     case wordBoundary(ascii: Bool)
-    /// A place that is no word boundary: `\B`. As in Python 3.11, an empty text has none.
+    /// A place that isn't a word boundary: `\B`. As in Python 3.11, an empty text has none.
     case notWordBoundary(ascii: Bool)
 
     /// A Boolean value that indicates whether the assertion depends on the words around the place.

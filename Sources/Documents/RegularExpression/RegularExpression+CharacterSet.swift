@@ -23,7 +23,7 @@ extension RegularExpression {
       case exact, ignoringASCIICase, ignoringCase
     }
 
-    /// A code point with all that sets need to know about it.
+    /// A code point with the traits that sets test.
     struct Candidate: Sendable {
       let value: UInt32
       /// The categories that contain the code point.

@@ -9,7 +9,7 @@ extension RegularExpression {
   struct Simulation: Sendable {
     /// The targets of a split, a jump or an assertion.
     private struct Branch {
-      /// The condition of a branch that is no assertion.
+      /// The condition of a branch that isn't an assertion.
       static let always: UInt16 = 1
       private static let none = UInt16.max
 

@@ -7,7 +7,7 @@ extension RegularExpression {
   /// Invariant: state 0 is the state at the start of the text. States are denoted by the position of their row in
   /// `transitions`.
   struct StateTable: Sendable {
-    /// Values of `transitions` that are no state.
+    /// Values of `transitions` that aren't states.
     enum Transition {
       static let unknown: Int32 = -1
       static let match: Int32 = -2

@@ -52,7 +52,7 @@ extension Selector: CustomStringConvertible {
 
 extension Selector: Codable {
   /// Decodes a selector from its JSON.
-  /// - Throws: `DecodingError`, whose underlying error is a `SelectorError` if the JSON is no selector.
+  /// - Throws: `DecodingError`, whose underlying error is a `SelectorError` if the JSON isn't a selector.
   public init(from decoder: any Decoder) throws {
     let json = try JSONValue(from: decoder)
     do throws(SelectorError) {

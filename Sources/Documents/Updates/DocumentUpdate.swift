@@ -163,7 +163,7 @@ public struct DocumentUpdate: Sendable {
     return result.count == document.count && result.span.order(document) == 0 ? nil : result
   }
 
-  /// Why text is no document.
+  /// Why text isn't a document.
   private static func documentError(_ document: Span<UInt8>, _ limits: JSONLimits) -> DocumentUpdateError {
     do throws(JSONError) {
       try JSON.validate(document, limits: JSONLimits(maxDepth: limits.maxDepth))
@@ -186,7 +186,7 @@ extension DocumentUpdate: CustomStringConvertible {
 
 extension DocumentUpdate: Codable {
   /// Decodes an update from its JSON.
-  /// - Throws: `DecodingError.dataCorrupted` with a `DocumentUpdateError` if the JSON is no update.
+  /// - Throws: `DecodingError.dataCorrupted` with a `DocumentUpdateError` if the JSON isn't an update.
   public init(from decoder: any Decoder) throws {
     let json = try JSONValue(from: decoder)
     do throws(DocumentUpdateError) {

@@ -1,4 +1,4 @@
-/// Why JSON is no update, or why an update can't be applied to a document, and which part of the update is concerned.
+/// Why JSON isn't an update, or why an update can't be applied to a document, and which part of the update it is about.
 public struct DocumentUpdateError: Error, Equatable, Sendable {
   /// What is wrong, for programs. The raw values are stable: they are part of protocols and of other programs' code.
   public enum Code: String, CaseIterable, Sendable {

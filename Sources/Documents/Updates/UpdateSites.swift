@@ -28,7 +28,7 @@ struct UpdateSites {
     let isObject: Bool
     var position = 0
     var previousEnd = -1
-    /// The site of the member or element before; -1 if it is no site.
+    /// The site of the member or element before; -1 if it isn't a site.
     var previousSite = -1
     /// How many of the node's children by index have been passed.
     var passedIndexes = 0

@@ -10,7 +10,7 @@ import Platform
 ///
 /// The lock is held briefly, and never across an `await`.
 final class LiveCache: Sendable {
-  /// What the calls in progress for a key must know.
+  /// The state of a key that calls in progress need.
   private struct CallsInProgress {
     var count = 0
     /// The newest change of the key that became known since the first of the calls began; 0 for none, `.max` for one of

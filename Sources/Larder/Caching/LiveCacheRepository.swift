@@ -12,7 +12,7 @@
 import Basics
 import DataSources
 
-/// A repository that caches a store of a server, and learns of every change that anyone makes to the store.
+/// A repository that caches a store of a server, and follows every change of the store, by any client.
 ///
 ///     let books = LiveCacheRepository(main: client.dataSource(of: Book.self, store: "books"))
 ///     let book = try await books.get(7)   // from the server

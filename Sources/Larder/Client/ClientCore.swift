@@ -23,7 +23,7 @@ final class ClientCore: Sendable {
   private let connections: [Connection]
   private let eventLoop: ClientEventLoop
   private let nextConnection = Atomic<Int>(0)
-  /// The numbers by which connections know the stores, by the stores' names. Names are never forgotten.
+  /// The numbers of the stores in connections, by the stores' names. Names are never removed.
   private let storeNumbers = Lock<[String: UInt32]>([:])
 
   /// - Parameter makeLayer: Makes the layer of each connection's channel; nil for plain connections.

@@ -13,7 +13,7 @@
 // 5. If a condition does not hold, nothing is written, and `perform` starts over or throws.
 
 extension RemoteStore {
-  /// Runs a closure whose reads and writes of this store take effect together, as if nobody else used the store
+  /// Runs a closure whose reads and writes of this store take effect together, as if no other client used the store
   /// meanwhile.
   ///
   ///     try await accounts.perform(retries: 10) { context in

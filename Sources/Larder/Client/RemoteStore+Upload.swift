@@ -5,8 +5,8 @@ extension RemoteStore {
   private static let uploadPartSize = 64 << 10
 
   /// Writes a single value that arrives in chunks, such as the contents of a file. It is sent as it arrives, so it takes
-  /// little memory, and is written in one step at the end: nobody sees part of it, and if anything fails, nothing is
-  /// written. The next chunk is requested when the server has accepted those before it.
+  /// little memory, and is written in one step at the end: other clients never see a part of it, and if anything fails,
+  /// nothing is written. The next chunk is requested when the server has accepted those before it.
   ///
   ///     try await films.put("metropolis", chunks: file.chunks)
   ///

@@ -66,7 +66,7 @@ extension RemoteStore {
 /// A single value of a store whose bytes are read in parts; see `RemoteStore.value(_:)`.
 ///
 /// All parts belong to the same revision of the entry. Once the entry is overwritten or deleted, or has expired, reading
-/// throws `conditionFailed`, because nobody keeps the old value for its readers. The value is safe to use from any task,
+/// throws `conditionFailed`, because the old value isn't kept for its readers. The value is safe to use from any task,
 /// and costs nothing to keep.
 public struct RemoteValue: Sendable {
   private let store: RemoteStore

@@ -50,7 +50,7 @@ extension TransactionContext {
   // MARK: Writing
 
   /// Writes a value under its id, which must have no entry.
-  /// - Throws: `conditionFailed` if it has one, which is no conflict.
+  /// - Throws: `conditionFailed` if it has one, which isn't a conflict.
   public func insert<T: Queryable & Identifiable>(
     _ value: T, expiresIn: Duration? = nil
   ) async throws where T.ID: StableKey {
@@ -76,7 +76,7 @@ extension TransactionContext {
   }
 
   /// Deletes a document that was fetched. Its revision is noted as in `update`.
-  /// - Throws: As `update`, except that deleting it twice is no error.
+  /// - Throws: As `update`, except that deleting it twice succeeds.
   public func delete<T>(_ document: Fetched<T>) throws(LarderError) {
     try noteFetched(document.document, document.id)
     delete(document.id)

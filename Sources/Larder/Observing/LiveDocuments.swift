@@ -4,7 +4,7 @@ import Documents
 /// The documents that are known to match a selector, without their text. Turns what arrives from a server into changes
 /// of this set.
 ///
-/// A plain value that does no I/O, and is told what time it is.
+/// A plain value that does no I/O and takes the time as a parameter.
 struct LiveDocuments {
   typealias Instant = ContinuousClock.Instant
   typealias Change = LiveChange<Document>

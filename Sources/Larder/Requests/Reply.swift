@@ -18,7 +18,7 @@ enum Reply: Sendable {
   case empty
   case number(UInt64)
   case entry(kind: ValueKind, revision: UInt64, expiry: UInt64, value: [UInt8])
-  /// The reply to a get of a key that has no entry. It is frequent, so it is no error.
+  /// The reply to a get of a key that has no entry. It is frequent, so it isn't an error.
   case notFound
   /// A whole body, or one frame of a reply stream; with the stream if more frames follow.
   case body([UInt8], stream: ReplyStreamID?)

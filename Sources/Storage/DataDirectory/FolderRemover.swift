@@ -3,8 +3,8 @@ import Glibc
 import Platform
 import Synchronization
 
-/// Removes folders with many files on a thread of its own, so that nobody waits for it. What it hasn't removed when the
-/// process ends, or can't remove, is left for the next start.
+/// Removes folders with many files on a thread of its own, so that no caller waits for it. What it hasn't removed when
+/// the process ends, or can't remove, is left for the next start.
 final class FolderRemover: Sendable {
   /// The number of files that are removed at once. A pause of the same length follows, so that the disk has time for
   /// commits.

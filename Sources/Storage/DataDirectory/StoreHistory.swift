@@ -2,16 +2,16 @@ import Platform
 
 /// What is known about a durable store's history outside of its engine's files: Protocol/data-directory.md, §8.
 ///
-/// A history continues when a store is opened and has everything that its clients may know. Otherwise another one
+/// A history continues when a store is opened and has everything that its clients may have seen. Otherwise another one
 /// begins, with an incarnation of its own and beyond every revision of the earlier one.
 struct StoreHistory: Equatable, Sendable {
   /// Whether the store was closed, or how much a crash can take from it.
   enum State: UInt32, Sendable {
     /// The store was closed after all of its commits had been written.
     case closed = 0
-    /// The store is open, and its clients know only of commits that survive a crash.
+    /// The store is open, and its clients have seen only commits that survive a crash.
     case openAlways = 1
-    /// The store is open, and a crash can take back what its clients know.
+    /// The store is open, and a crash can undo commits that its clients have seen.
     case openOther = 2
 
     /// The state of an open store.
@@ -61,7 +61,7 @@ struct StoreHistory: Equatable, Sendable {
       commitRevision: commitRevision)
   }
 
-  /// Returns whether a store whose last commit has this revision has everything that its clients may know.
+  /// Returns whether a store whose last commit has this revision has everything that its clients may have seen.
   private func continues(at commitRevision: UInt64) -> Bool {
     switch state {
     case .closed: commitRevision == self.commitRevision

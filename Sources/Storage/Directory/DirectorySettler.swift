@@ -149,7 +149,7 @@ final class DirectorySettler: @unchecked Sendable {
     return try leave(current, quiet)
   }
 
-  /// Whether every commit that the settling thread knows of has its files.
+  /// Whether every commit that the settling thread has received has its files.
   private var isSettled: Bool {
     let progress = exchange.progress
     return pending.isEmpty && progress.finished.isEmpty && progress.current.map { unreadCount(of: $0) == 0 } ?? true

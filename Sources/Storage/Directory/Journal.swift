@@ -59,7 +59,7 @@ struct JournalHeader: Equatable {
 
   /// The number of the journal; 0 for the only one in version 2 of the format.
   let number: Int
-  /// A number in all frames that no client can know, so that nothing a client wrote is mistaken for a frame.
+  /// A number in all frames that clients can't see, so that nothing a client wrote is mistaken for a frame.
   let salt: UInt64
   /// In version 2 of the format, the store's revision before the frames.
   let base: UInt64

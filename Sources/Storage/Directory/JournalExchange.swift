@@ -1,7 +1,7 @@
 import Platform
 
-/// What the commit thread and the settling thread of a directory store tell each other. Both hold its lock for a moment
-/// only. Whatever is for the commit thread wakes it.
+/// The state that the commit thread and the settling thread of a directory store exchange. Both hold its lock only
+/// briefly. Whatever is for the commit thread wakes it.
 final class JournalExchange: Sendable {
   /// How far the commit thread has come.
   struct Progress {

@@ -64,7 +64,7 @@ struct BuildBatch {
         value: keyEnd..<bytes.count, largeByteCount: largeByteCount, separatedValue: entry.separatedValue))
   }
 
-  /// Returns an entry as a tree knows documents. Its id is valid until the next change of the batch.
+  /// Returns an entry as a document of a tree. Its id is valid until the next change of the batch.
   func document(_ position: Int) -> IndexTree.Document {
     let item = items[position]
     let id = unsafe Key(bytes.span.bytes.extracting(item.key))

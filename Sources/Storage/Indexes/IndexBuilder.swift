@@ -102,7 +102,7 @@ struct IndexBuilder {
       if batch.readValue(position, of: store) {
         batch.makeKeys(of: position, maker, keeping: keptKeys, &keys)
       } else {
-        // What is wrong with the value is told to those who read it.
+        // Readers of the value get the error.
         keys.setOverflow(inIndexes: indexes.count)
       }
     }

@@ -82,7 +82,7 @@ final class IndexTree: @unchecked Sendable {
 
   // MARK: Documents
 
-  /// A document as a tree knows it: a record, and what the tree has to know of it.
+  /// A document in a tree: a record, and the tree's information about it.
   struct Document {
     let handle: UInt32
     let revision: UInt64

@@ -12,7 +12,7 @@ enum KeptKeyRecord {
   /// The part of a record of keys that has a fixed size.
   private static let keysHeaderByteCount = headerByteCount + 44
 
-  /// What tells a value from any other that its store has had.
+  /// Distinguishes a value from any other that its store has had.
   struct Value: Equatable {
     let revision: UInt64
     let byteCount: Int

@@ -155,7 +155,7 @@ final class MapIndexes: @unchecked Sendable {
     }
   }
 
-  /// The number of documents that tells whether an index has documents with several keys.
+  /// The number of documents that shows whether an index has documents with several keys.
   private static let minKnownCount = 100
 
   /// Frees all documents, because the indexes are gone.

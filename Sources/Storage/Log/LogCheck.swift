@@ -39,7 +39,7 @@ package enum LogCheck {
     /// The number of lost operations, as far as it is known. The entries that they wrote are older than they were, or
     /// absent.
     package var lostOperations = 0
-    /// The revision that the log once had, as far as its manifest knows.
+    /// The revision that the log once had, according to its manifest.
     fileprivate var revision: UInt64 = 0
 
     package var isIntact: Bool {
@@ -232,7 +232,7 @@ private struct SegmentWalk: ~Copyable {
     }
   }
 
-  /// Compares the end of the newest segment with what the manifest knows.
+  /// Compares the end of the newest segment with the manifest.
   /// - Parameter lastRevision: The last revision of the segments before it.
   private mutating func checkEnd(_ manifest: LogManifest, lastRevision: UInt64) {
     let last = max(lastRevision, segment.lastRevision, file.header.lastRevision)

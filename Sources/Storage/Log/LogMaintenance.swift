@@ -50,7 +50,7 @@ struct LogMaintenance {
   }
 
   /// Notes whether there was space when the log needed some. A compaction that failed may succeed the next time: the
-  /// log can't know who else has made space.
+  /// log can't detect space that was freed elsewhere.
   mutating func noteSpace(isMissing: Bool) {
     isShortOfSpace = isMissing
     blockedByteCount = nil

@@ -128,7 +128,7 @@ struct LogWriter {
   }
 
   /// Notes in the manifest, without another sync, that all records are on disk. If the process is killed, the next start
-  /// then knows whether any are missing.
+  /// then detects whether any are missing.
   private mutating func noteSynced() {
     guard let active else { return }
     manifest?.noteBriefly(segment: (nextNumber - 1, active.end), revision: lastRevision)

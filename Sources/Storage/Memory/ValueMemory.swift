@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The memory of a large value, which a store shares with whoever received it or still sends it.
+/// The memory of a large value, which a store shares with the connections that received it or still send it.
 ///
 /// It comes from the heap, because touching new pages for each value would take most of the time of a large put.
 ///
