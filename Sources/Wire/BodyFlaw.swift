@@ -4,18 +4,18 @@
 /// only the reply to an invalid request needs them.
 public enum BodyFlaw {
   /// The flaw of a body that must be empty, and isn't.
-  public static func ofEmpty(_ body: RawSpan) -> String { "the body must be empty, and has \(bytes(body.byteCount))" }
+  public static func ofEmpty(_ body: RawSpan) -> String { "the body must be empty, but has \(bytes(body.byteCount))" }
 
   /// The flaw of a body that doesn't begin with, or isn't, an integer.
   public static func ofInteger(_ body: RawSpan, byteCount: Int, fills: Bool = false) -> String {
-    "the body must \(fills ? "be" : "begin with") an integer of \(bytes(byteCount)), and has \(bytes(body.byteCount))"
+    "the body must \(fills ? "be" : "begin with") an integer of \(bytes(byteCount)), but has \(bytes(body.byteCount))"
   }
 
   /// The flaw of a hello.
   public static func ofHello(_ body: RawSpan) -> String {
     guard let lowest = body.integer(at: 4, as: UInt16.self), let highest = body.integer(at: 6, as: UInt16.self),
       let credit = body.integer(at: 12, as: UInt32.self), let nameSize = body.integer(at: 16, as: UInt16.self)
-    else { return "the body of a hello has at least 18 bytes, and this one has \(bytes(body.byteCount))" }
+    else { return "the body of a hello must have at least 18 bytes, but has \(bytes(body.byteCount))" }
     if lowest > highest { return "the lowest version, \(lowest), is above the highest, \(highest)" }
     if credit == 0 { return "the credit of a hello must not be 0" }
     if nameSize > ClientHello.maxNameSize {
@@ -64,7 +64,7 @@ public enum BodyFlaw {
     let left = body.byteCount - offset
     if left == 0 { return "the body ends where a record is expected" }
     guard let word = body.integer(at: offset, as: UInt64.self) else {
-      return "the record at byte \(offset) of the body has \(bytes(left)), and needs at least 8"
+      return "the record at byte \(offset) of the body has \(bytes(left)), but needs at least 8"
     }
     let kind = UInt8(truncatingIfNeeded: word)
     let flags = UInt8(truncatingIfNeeded: word >> 8)
@@ -168,7 +168,7 @@ public enum BodyFlaw {
       let end = texts + size(at: 4)
       guard end <= body.byteCount else { return sizes(end, body) }
       if texts > header, size(at: header) == 0 { return noTime }
-      return flags & 2 == 0 ? "there is no update" : "a deletion has no update"
+      return flags & 2 == 0 ? "the update is missing" : "a deletion can't have an update"
     }
     if body.integer(at: 1, as: UInt8.self) != 0 { return notZero }
     if flags & FindRequest.limit == 0, size(at: 4) != 0 { return "a limit needs bit 1 of the flags" }
@@ -177,15 +177,15 @@ public enum BodyFlaw {
     return sizes(texts + size(at: 16) + size(at: 20) + size(at: 24) + size(at: 28) + index, body)
   }
 
-  private static let noTime = "the time that the request may take is zero"
+  private static let noTime = "the time limit of the request is zero"
   private static let notZero = "a field that must be zero is not"
 
   private static func tooShort(_ body: RawSpan, _ byteCount: Int) -> String {
-    "the body has at least \(bytes(byteCount)), and this one has \(body.byteCount)"
+    "the body must have at least \(bytes(byteCount)), but has \(body.byteCount)"
   }
 
   private static func sizes(_ expected: Int, _ body: RawSpan) -> String {
-    "the sizes in the body call for \(bytes(expected)), and it has \(body.byteCount)"
+    "the sizes in the body require \(bytes(expected)), but it has \(body.byteCount)"
   }
 
   private static func bytes(_ count: Int) -> String { count == 1 ? "1 byte" : "\(count) bytes" }

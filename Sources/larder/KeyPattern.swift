@@ -51,7 +51,7 @@ struct KeyPattern {
         rest.removeFirst(2)
         end = next == "\\" ? try escaped(&rest) : next
       }
-      guard start <= end else { throw ValidationError("the range \(start)-\(end) has no characters") }
+      guard start <= end else { throw ValidationError("the range \(start)-\(end) is empty") }
       ranges.append(start...end)
     }
     throw ValidationError("a [ has no ]; write \\[ for the character itself")

@@ -89,18 +89,20 @@ import Testing
       #"{"key":"a","value":"1","revision":7}|{"key":"b","revision":8}"#, "line 2: the change has no value",
       "up to revision 7"
     ),
-    (#"{"key":"a","value":"1","revision":7,"more":true}"#, "the rest of its commit is missing", "no changes are made"),
-    (#"{"key":"a","deleted":true}"#, "the change has no 'revision'", "no changes are made"),
-    (#"{"deletedAll":true,"key":"a","revision":1}"#, "has no key", "no changes are made"),
+    (#"{"key":"a","value":"1","revision":7,"more":true}"#, "the rest of its commit is missing", "no changes were made"),
+    (#"{"key":"a","deleted":true}"#, "the change has no 'revision'", "no changes were made"),
+    (#"{"deletedAll":true,"key":"a","revision":1}"#, "can't have a key", "no changes were made"),
     (
-      #"{"key":"a","value":"1","revision":7}|{"put":"b","value":1}"#, #"a change has no member "put""#,
+      #"{"key":"a","value":"1","revision":7}|{"put":"b","value":1}"#, #"a change can't have the member "put""#,
       "up to revision 7"
     ),
-    (#"{"key":"a","value":"1","revision":7,"more":true}|{"through":7}"#, "the commit before it", "no changes are made"),
+    (
+      #"{"key":"a","value":"1","revision":7,"more":true}|{"through":7}"#, "the commit before it", "no changes were made"
+    ),
     (#"{"key":"a","value":"1","revision":7}|{"through":-1}"#, "'through' is not a whole number", "up to revision 7"),
     (
       #"{"key":"a","value":"1","revision":7}|{"key":"b","value":"#, "expected",
-      "up to revision 7 are made; to go on, watch from 8"
+      "up to revision 7 were made; to continue, watch from 8"
     ),
   ]) func `an invalid change ends apply, and the error says how far it got`(
     lines: String, message: String, progress: String

@@ -171,7 +171,7 @@ import Testing
     #expect(errors.count == 2)
     #expect(
       errors.first == """
-        larder: interrupted; all lines up to 60000 are loaded (entries: 60000); to go on, repeat the command with \
+        larder: interrupted; all lines up to 60000 are loaded (entries: 60000); to continue, repeat the command with \
         --resume 60000
         """)
     #expect(errors.last?.hasPrefix("larder: the input has only 100000 lines, fewer than --resume skips") == true)
@@ -187,7 +187,7 @@ import Testing
       larder load items "$TMPDIR/lines" --resume 2
       larder count items
       """)
-    #expect(run.error.hasSuffix("correct the line; to go on, repeat the command with --resume 2\n"), "\(run.error)")
+    #expect(run.error.hasSuffix("correct the line; to continue, repeat the command with --resume 2\n"), "\(run.error)")
     #expect(run.lines == ["3"])
   }
 

@@ -165,9 +165,9 @@ extension ServerTests {
         }
         let failures: [(TestOperation, String)] = [
           (.check("a", revision: 7), "the entry has revision 1, not 7"),
-          (.check("none", revision: 7), "there is no entry, and revision 7 was expected"),
+          (.check("none", revision: 7), "there is no entry, but revision 7 was expected"),
           (.checkAbsent("a"), "the key has an entry"), (.put("a", [], ifAbsent: true), "the key has an entry"),
-          (.put("none", [], ifRevision: 1), "there is no entry, and revision 1 was expected"),
+          (.put("none", [], ifRevision: 1), "there is no entry, but revision 1 was expected"),
           (.delete("a", ifRevision: 9), "the entry has revision 1, not 9"),
           (.update("large", "{}", ifRevision: 1), "the entry has revision 2, not 1"),
         ]

@@ -17,7 +17,7 @@ extension ServerTests {
       #expect(try message(Request.put("k", [2], id: 4, ifAbsent: true)) == "the key has an entry")
       #expect(try message(Request.put("k", [2], id: 4, ifRevision: 7)) == "the entry has revision 1, not 7")
       #expect(
-        try message(Request.put("x", [2], id: 4, ifRevision: 7)) == "there is no entry, and revision 7 was expected")
+        try message(Request.put("x", [2], id: 4, ifRevision: 7)) == "there is no entry, but revision 7 was expected")
       #expect(try message(Request.delete("k", id: 4, ifRevision: .max)).hasSuffix("revision 1, not \(UInt64.max)"))
       let records = [
         Request.write("new", [1], ifAbsent: true), Request.write("k\"\n", [1], ifRevision: 2),
@@ -25,7 +25,7 @@ extension ServerTests {
       ]
       #expect(
         try message(Request.putMany(records: records, id: 4))
-          == #"record 2 on "k\"\n": there is no entry, and revision 2 was expected"#)
+          == #"record 2 on "k\"\n": there is no entry, but revision 2 was expected"#)
     }
 
     @Test func `a value that is too large is named with its size and the limit`() throws {
@@ -41,8 +41,8 @@ extension ServerTests {
 
     @Test(
       arguments: [
-        (.ping, [1], "the body must be empty, and has 1 byte"),
-        (.put, [1, 0, 1, 0], "the record at byte 0 of the body has 4 bytes, and needs at least 8"),
+        (.ping, [1], "the body must be empty, but has 1 byte"),
+        (.put, [1, 0, 1, 0], "the record at byte 0 of the body has 4 bytes, but needs at least 8"),
         (.put, [9, 0, 1, 0, 0, 0, 0, 0, 65], "the record at byte 0 of the body has the unknown kind 9"),
         (.put, [1, 8, 1, 0, 0, 0, 0, 0, 65], "the record at byte 0 of the body, of kind 1, has invalid flags: 8"),
         (
@@ -63,11 +63,11 @@ extension ServerTests {
         (.getMany, [2, 0, 0, 0, 1, 0, 65], "the body ends inside key 2 of 2"),
         (.getMany, [1, 0, 0, 0, 0, 0], "key 1: a key must not be empty"),
         (.all, [8, 0, 0, 0, 0, 0, 0, 0], "unknown flags: 8"),
-        (.all, [0, 0, 3, 0, 0, 0, 0, 0, 65], "the sizes in the body call for 11 bytes, and it has 9"),
+        (.all, [0, 0, 3, 0, 0, 0, 0, 0, 65], "the sizes in the body require 11 bytes, but it has 9"),
         (.all, [0, 0, 0, 0, 1, 0, 0, 0, 65], "a cursor needs bit 2 of the flags"),
-        (.page, [0], "the body has at least 20 bytes, and this one has 1"),
+        (.page, [0], "the body must have at least 20 bytes, but has 1"),
         (.watch, [1] + Array(repeating: 0, count: 15), "unknown flags: 1"),
-        (.changeMatching, [0, 0, 0, 0, 0, 0, 0, 0], "there is no update"),
+        (.changeMatching, [0, 0, 0, 0, 0, 0, 0, 0], "the update is missing"),
       ] as [(Wire.Operation, [UInt8], String)])
     func `an invalid body is described`(_ operation: Wire.Operation, _ body: [UInt8], _ message: String) throws {
       let server = try TestServer()

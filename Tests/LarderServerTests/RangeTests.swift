@@ -40,7 +40,7 @@ extension ServerTests {
       let absent = try client.call(request(0, 1, of: "none", ifRevision: 2))
       #expect(
         absent.isError(.conditionFailed, id: 5)
-          && absent.message == "there is no entry, and revision 2 was expected")
+          && absent.message == "there is no entry, but revision 2 was expected")
       #expect(try client.call(request(0, 1, of: "none")).isError(.notFound, id: 5))
     }
 

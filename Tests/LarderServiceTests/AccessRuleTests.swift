@@ -26,14 +26,14 @@ struct AccessRuleTests {
   @Test(
     arguments: [
       ("root", "'root' is not WHO=RIGHT"), ("", "'' is not WHO=RIGHT"),
-      ("root=read", "'root' is none of user:NAME, group:NAME, unix, tcp"),
-      ("unix:root=read", "'unix:root' is none of"), ("user=read", "'user' is none of"),
+      ("root=read", "'root' is not one of user:NAME, group:NAME, unix, tcp"),
+      ("unix:root=read", "'unix:root' is not one of"), ("user=read", "'user' is not one of"),
       ("user:=read", "there is no user ''"),
       ("user:nobody-of-that-name=read", "there is no user 'nobody-of-that-name' on this machine"),
       ("group:nobody-of-that-name=read", "there is no group 'nobody-of-that-name' on this machine"),
       ("user:-1=read", "there is no user '-1'"), ("user:4294967295=read", "there is no user '4294967295'"),
-      ("unix=nothing", "'nothing' is none of read, write, admin"), ("unix=", "'' is none of"),
-      ("unix=READ", "'READ' is none of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
+      ("unix=nothing", "'nothing' is not one of read, write, admin"), ("unix=", "'' is not one of"),
+      ("unix=READ", "'READ' is not one of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
       ("unix=read@", "must follow @"),
       ("user:root=read@tcp:127.0.0.1:1", "TCP clients are anonymous, so rules for tcp:127.0.0.1:1 begin with tcp"),
       ("tcp=read@unix:/s", "unix:/s is a Unix socket"),

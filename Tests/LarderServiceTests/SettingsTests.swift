@@ -69,13 +69,13 @@ struct SettingsTests {
   @Test func `an unknown key is an error that suggests a similar one`() throws {
     #expect(
       try problems("limits:\n  conections: 5\nworkrs: 1\nfrobnicate: 2\n") == [
-        "FILE, line 2: limits.conections is not known; did you mean limits.connections?",
-        "FILE, line 3: workrs is not known; did you mean workers?",
-        "FILE, line 4: frobnicate is not known",
+        "FILE, line 2: there is no setting limits.conections; did you mean limits.connections?",
+        "FILE, line 3: there is no setting workrs; did you mean workers?",
+        "FILE, line 4: there is no setting frobnicate",
       ])
     #expect(
       try problems("", environment: ["LARDERD_LIMIT_STORES": "1"]) == [
-        "in the environment: LARDERD_LIMIT_STORES is not known; did you mean LARDERD_LIMITS_STORES?"
+        "in the environment: there is no setting LARDERD_LIMIT_STORES; did you mean LARDERD_LIMITS_STORES?"
       ])
   }
 
@@ -98,7 +98,7 @@ struct SettingsTests {
       ),
       ("socket:\n  mode: 999", "FILE, line 2: socket.mode: '999' is not an octal mode, as in 660"),
       ("socket:\n  owner: nobody-of-that-name", "FILE, line 2: socket.owner: there is no user 'nobody-of-that-name'"),
-      ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is none of error, warning, notice, info, debug"),
+      ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is not one of error, warning, notice, info, debug"),
       (
         "metrics: 127.0.0.1:9090",
         "FILE, line 1: metrics: '127.0.0.1:9090' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT; "
@@ -168,10 +168,11 @@ struct SettingsTests {
     let positions = problems.map { $0.split(separator: ":").prefix(2).joined(separator: ":") }
     #expect(
       positions == [
-        "in the environment: LARDERD_DAT is not known; did you mean LARDERD_DATA?",
+        "in the environment: there is no setting LARDERD_DAT; did you mean LARDERD_DATA?",
         "environment, LARDERD_ACCESS: access, item 2", "FILE, line 1: workers", "FILE, line 4: stores, item 2",
         "FILE, line 5: stores, item 3", "FILE, line 6: stores, item 4", "FILE, line 9: listen, item 2",
-        "FILE, line 10: listen, item 3", "FILE, line 11: conections is not known; did you mean limits.connections?",
+        "FILE, line 10: listen, item 3",
+        "FILE, line 11: there is no setting conections; did you mean limits.connections?",
       ], "\(problems)")
   }
 

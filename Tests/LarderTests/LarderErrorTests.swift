@@ -83,6 +83,6 @@ import TypedQueries
       #expect(error.localizedDescription == "\(error)")
       #expect(error.localizedDescription.contains(" ") && !error.localizedDescription.contains("couldn’t be completed"))
     }
-    #expect(DataSourceError(.notImplemented).message == "the source doesn't have this operation")
+    #expect(DataSourceError(.notImplemented).message == "the source doesn't support this operation")
   }
 }

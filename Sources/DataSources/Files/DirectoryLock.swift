@@ -93,8 +93,8 @@ struct DirectoryLock {
       DataSourceError(
         .failed,
         """
-        a change of several entries is unfinished at \(directory.path(of: name)): \(blocked.reason); remove what is in \
-        its way, and the next call that can write there completes the change
+        a change of several entries is unfinished at \(directory.path(of: name)): \(blocked.reason); remove the \
+        obstacle, and the next call that can write there completes the change
         """)
     }
   }
@@ -129,7 +129,7 @@ struct DirectoryLock {
     if let first = failed.first {
       throw DataSourceError(
         .failed,
-        first.reason + "; all else is changed: remove what is in its way, and the next call completes the change"
+        first.reason + "; everything else was changed: remove the obstacle, and the next call completes the change"
       )
     }
   }
@@ -242,7 +242,7 @@ private struct DirectoryPlan {
     }
   }
 
-  /// Writes the plan in place of another one. A plan without steps is no file.
+  /// Writes the plan in place of another one. A plan without steps is stored as no file.
   func replace(_ other: DirectoryPlan, in directory: SharedDirectory) throws {
     guard steps != other.steps else { return }
     if steps.isEmpty {

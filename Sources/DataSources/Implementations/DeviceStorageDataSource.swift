@@ -157,7 +157,7 @@ private struct SingleFileTable<T: Codable & Sendable>: EntryTable {
 
   func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
     throw DataSourceError(
-      .notImplemented, "with a root key, a source has no batches, conditions, updates or times to live")
+      .notImplemented, "a source with a root key doesn't support batches, conditions, updates or times to live")
   }
 
   private func values() async throws -> [EntryKey: StoredValue<T>] { values(of: try await directory.entry(of: key)) }

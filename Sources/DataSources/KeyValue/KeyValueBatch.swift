@@ -69,7 +69,7 @@ public enum KeyValueCondition: Hashable, Sendable {
     switch (self, revision) {
     case (.always, _), (.absent, nil): return
     case (.absent, _?): reason = "has an entry"
-    case (.revision(let expected), nil): reason = "has no entry, and none of revision \(expected)"
+    case (.revision(let expected), nil): reason = "has no entry, but revision \(expected) was expected"
     case (.revision(let expected), let revision?):
       guard revision != expected else { return }
       reason = "has an entry of revision \(revision), not \(expected)"

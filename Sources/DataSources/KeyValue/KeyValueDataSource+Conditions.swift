@@ -83,7 +83,7 @@ extension KeyValueDataSource {
     try await apply { $0.delete(id, ifRevision: revision) }
   }
 
-  /// Changes the single value of an id in one step: nobody's write comes between reading and writing.
+  /// Changes the single value of an id in one step: no other write comes between reading and writing.
   ///
   ///     let visits = try await counters.update("visits") { value in
   ///       value = (value ?? 0) + 1
@@ -114,7 +114,7 @@ extension KeyValueDataSource {
   /// - Returns: Whether that was done.
   private func replace(_ entry: KeyValueEntry<T>?, _ key: String, with value: T?) async throws -> Bool {
     guard entry?.revision != 0 else {
-      throw DataSourceError(.notImplemented, "\(Self.self) has no revisions, which an update needs")
+      throw DataSourceError(.notImplemented, "\(Self.self) doesn't support revisions, which an update requires")
     }
     var batch = KeyValueBatch<T>()
     if let value {

@@ -104,7 +104,7 @@ extension KeyValueDataSource {
 
   public func commit(_ batch: KeyValueBatch<T>) async throws -> UInt64? {
     throw DataSourceError(
-      .notImplemented, "\(Self.self) has no batches, conditions, updates or times to live: it has no revisions")
+      .notImplemented, "\(Self.self) has no revisions, and so no batches, conditions, updates or times to live")
   }
 
   public func changes(prefix: String) async throws -> KeyValueChanges<T> {
@@ -216,7 +216,7 @@ extension KeyValueDataSource {
   }
 
   private func notFound(_ key: String) -> DataSourceError {
-    DataSourceError(.notFound, "there is nothing of that kind under \(key.debugDescription)")
+    DataSourceError(.notFound, "there is no entry of that kind under \(key.debugDescription)")
   }
 }
 

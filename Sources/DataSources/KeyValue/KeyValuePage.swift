@@ -21,7 +21,7 @@ extension KeyValueDataSource {
   /// - Throws: `DataSourceError.illegalArgument` for a limit less than 1.
   public func page(_ query: PaginationCursorQuery) async throws -> KeyValuePage<T> {
     guard query.limit >= 1 else {
-      throw DataSourceError(.illegalArgument, "limit \(query.limit): a page has room for at least one entry")
+      throw DataSourceError(.illegalArgument, "limit \(query.limit): it must be at least 1")
     }
     // One more entry tells whether another page follows.
     let limit = query.limit == .max ? query.limit : query.limit + 1

@@ -8,9 +8,9 @@ public struct DataSourceError: Error, Hashable, Sendable {
     case unknown = 0
     /// There is no such value, or only one of the other kind (a list instead of a single value, or the reverse).
     case notFound = 1
-    /// The call makes no sense: a put without a value, a negative offset, an empty key.
+    /// An argument is invalid: a put without a value, a negative offset, an empty key.
     case illegalArgument = 2
-    /// The source doesn't have this operation.
+    /// The source doesn't support this operation.
     case notImplemented = 3
     /// A validation rejected the value.
     case notValid = 4
@@ -22,7 +22,7 @@ public struct DataSourceError: Error, Hashable, Sendable {
     case dataSerialization = 7
     /// The value is encrypted with a key that the source doesn't have. Only local sources report this.
     case wrongKey = 8
-    /// The condition of a write doesn't hold: somebody else has written first.
+    /// The condition of a write doesn't hold: another writer has changed the entry first.
     case conflict = 23
     /// A watch has missed changes, because its consumer was too slow or the server was restarted.
     case changesLost = 36
@@ -62,15 +62,15 @@ extension DataSourceError.Kind {
   fileprivate var meaning: String {
     switch self {
     case .unknown: "the operation failed for an unknown reason"
-    case .notFound: "there is no such value"
-    case .illegalArgument: "the call makes no sense"
-    case .notImplemented: "the source doesn't have this operation"
+    case .notFound: "the value was not found"
+    case .illegalArgument: "an argument is invalid"
+    case .notImplemented: "the source doesn't support this operation"
     case .notValid: "the value is not valid"
     case .failed: "the operation failed"
     case .queryNotSupported: "the source doesn't support the query"
     case .dataSerialization: "the value can't be encoded or decoded"
     case .wrongKey: "the value is encrypted with another key"
-    case .conflict: "somebody else has written first"
+    case .conflict: "another writer has changed the entry first"
     case .changesLost: "changes were lost"
     }
   }

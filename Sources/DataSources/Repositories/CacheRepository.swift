@@ -161,7 +161,7 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
 
   private func readCache(_ query: any Query, _ isList: Bool) async throws -> StoredValue<T> {
     guard !cache.isBypassed(query.keyValueAddress) else {
-      throw DataSourceError(.notFound, "what the cache has is out of date")
+      throw DataSourceError(.notFound, "the cached value is out of date")
     }
     let value = try await read(query, isList, from: cache.source)
     let isValid =
@@ -169,7 +169,7 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
       case .single(let value): validity.accepts(value)
       case .list(let list): validity.accepts(list)
       }
-    guard isValid else { throw DataSourceError(.notValid, "what the cache has is no longer valid") }
+    guard isValid else { throw DataSourceError(.notValid, "the cached value is no longer valid") }
     return value
   }
 
@@ -216,10 +216,10 @@ public struct CacheRepository<T: Sendable>: GetRepository, PutRepository, Delete
   ) async throws -> [T] {
     switch resolved(operation) {
     case .cache:
-      guard !cache.isIncoherent else { throw DataSourceError(.failed, "some of what the cache has is out of date") }
+      guard !cache.isIncoherent else { throw DataSourceError(.failed, "some of the cached values are out of date") }
       let list = try await get(cache.source)
       guard validity.accepts(list) else {
-        throw DataSourceError(.notValid, "some of what the cache has is no longer valid")
+        throw DataSourceError(.notValid, "some of the cached values are no longer valid")
       }
       return list
     case .main, .mainSync, .cacheSync(fallback: false), .default:

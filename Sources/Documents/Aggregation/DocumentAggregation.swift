@@ -51,7 +51,7 @@ public struct DocumentAggregation: Equatable, Sendable {
     for (number, order) in sort.enumerated() where !order.isIn(self) {
       throw SelectorError(
         .badAggregation, at: .element(.member(.root, "sort"), number),
-        "groups are sorted by what is in by or compute, and this is in neither")
+        "groups can be sorted only by members of by or compute, and this is in neither")
     }
     if let limit, limit < 0 {
       throw SelectorError(.badAggregation, at: .member(.root, "limit"), "a limit is a whole number from 0")

@@ -74,7 +74,7 @@ public struct DocumentIndex: Sendable {
 
   static func badPath(_ text: String, at place: JSONPath) -> DocumentIndexError {
     DocumentIndexError(
-      .badField, at: place, "\(JSONPath.shown(text).debugDescription) is no field's path: a name is empty")
+      .badField, at: place, "\(JSONPath.shown(text).debugDescription) is not a field's path: a name is empty")
   }
 
   private static func check(_ name: String) throws(DocumentIndexError) {

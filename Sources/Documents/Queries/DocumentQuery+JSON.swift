@@ -118,7 +118,7 @@ extension SortField {
 
   private static func path(_ name: String, at place: String) throws(SelectorError) -> FieldPath {
     guard let path = FieldPath(name) else {
-      throw SelectorError(.badSort, at: place, "a field's path has no empty names")
+      throw SelectorError(.badSort, at: place, "a field's path can't have empty names")
     }
     return path
   }

@@ -85,7 +85,7 @@ extension FieldPath: ExpressibleByStringLiteral {
   /// - Precondition: No name is empty. To read a path that isn't known when the program is written, call
   ///   `init(_:)` with a `String`, which returns nil in that case.
   public init(stringLiteral text: String) {
-    guard let path = FieldPath(text) else { preconditionFailure("\"\(text)\" is no field's path: a name is empty") }
+    guard let path = FieldPath(text) else { preconditionFailure("\"\(text)\" is not a field's path: a name is empty") }
     self = path
   }
 }

@@ -148,7 +148,7 @@ extension LikePattern: ExpressibleByStringLiteral {
   ///   `init(_:)` with a `String`, which returns nil in that case.
   public init(stringLiteral text: String) {
     guard let pattern = LikePattern(text) else {
-      preconditionFailure("\"\(text)\" is no pattern: it ends with a single backslash, or is too long")
+      preconditionFailure("\"\(text)\" is not a valid pattern: it ends with a single backslash, or is too long")
     }
     self = pattern
   }

@@ -128,7 +128,7 @@ extension Selector.Condition {
   /// Requires an array with a number of elements (`$size`).
   /// - Precondition: `count` is not negative.
   public static func size(_ count: Int) -> Self {
-    precondition(count >= 0, "an array has no negative size")
+    precondition(count >= 0, "the size of an array can't be negative")
     return Self(.size(count))
   }
 

@@ -115,7 +115,7 @@ struct SelectorParser {
   ) throws(SelectorError) -> FieldPath {
     func size(_ path: FieldPath?) -> Int { path?.names.reduce(0) { $0 + $1.utf8.count } ?? 0 }
     guard let path = FieldPath(text) else {
-      throw SelectorError(.badPath, at: place, "a field's path has no empty names")
+      throw SelectorError(.badPath, at: place, "a field's path can't have empty names")
     }
     guard (parent?.names.count ?? 0) + path.names.count <= Self.maxNameCount,
       size(parent) + size(path) <= Self.maxPathByteCount
@@ -231,7 +231,7 @@ struct SelectorParser {
       }
       return field(.type(type))
     case .size:
-      guard let size = value.number?.wholeNumber, size >= 0 else { throw bad("an integer that is not negative") }
+      guard let size = value.number?.wholeNumber, size >= 0 else { throw bad("a non-negative integer") }
       return field(.size(Int(size)))
     case .remainder:
       guard case .array(let numbers) = value, numbers.count == 2, let divisor = numbers[0].number,
@@ -273,7 +273,7 @@ struct SelectorParser {
     case .allMatch: return field(.allMatch(try elementSelector(value, context, at: place)))
     case .keyMapMatch: return field(.keyMapMatch(try elementSelector(value, context, at: place)))
     case .and, .or, .nor, .not, .text, .expression, .options:
-      preconditionFailure("\(operation.rawValue) is no condition on a value")
+      preconditionFailure("\(operation.rawValue) is not a condition on a value")
     }
   }
 

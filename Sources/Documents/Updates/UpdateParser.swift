@@ -103,7 +103,7 @@ struct UpdateParser {
     }
     guard ["$set", "$unset", "$inc", "$push"].contains(name) else {
       throw DocumentUpdateError(
-        .unknownOperator, at: place, "there is no operator \(name); there are $set, $unset, $inc and $push")
+        .unknownOperator, at: place, "there is no operator \(name); the operators are $set, $unset, $inc and $push")
     }
     guard case .object(let members) = operand else {
       throw DocumentUpdateError(
@@ -158,7 +158,7 @@ struct UpdateParser {
 
   private static func path(_ text: String, at place: String) throws(DocumentUpdateError) -> FieldPath {
     guard let path = FieldPath(text) else {
-      throw DocumentUpdateError(.badPath, at: place, "a field's path has no empty names")
+      throw DocumentUpdateError(.badPath, at: place, "a field's path can't have empty names")
     }
     guard path.names.count <= maxPathLength else {
       throw DocumentUpdateError(.badPath, at: place, "a field's path can have up to \(maxPathLength) names")
@@ -167,7 +167,7 @@ struct UpdateParser {
     for byte in text.utf8 {
       guard !isStart || byte != UInt8(ascii: "$") else {
         throw DocumentUpdateError(
-          .badPath, at: place, "paths have no operators; write a name that begins with $ with a backslash before it")
+          .badPath, at: place, "a path can't contain operators; put a backslash before a name that begins with $")
       }
       isStart = !isEscaped && byte == UInt8(ascii: ".")
       isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
@@ -227,7 +227,7 @@ struct UpdateParser {
       for (_, member) in members { deepest = max(deepest, try depth(of: member, within: limit - 1)) }
       return deepest + 1
     case .double(let number):
-      guard !number.isNaN else { throw ValueFailure(code: .badOperand, reason: "not-a-number is not JSON") }
+      guard !number.isNaN else { throw ValueFailure(code: .badOperand, reason: "JSON can't represent not-a-number") }
       return 0
     default: return 0
     }

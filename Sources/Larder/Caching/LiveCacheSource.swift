@@ -80,7 +80,7 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
 
   private func checkHasAll() throws {
     if operation == .cache {
-      throw DataSourceError(.queryNotSupported, "a live cache knows values by their keys only: read the main source")
+      throw DataSourceError(.queryNotSupported, "a live cache finds values only by key: read from the main source")
     }
   }
 
@@ -88,7 +88,7 @@ struct LiveCacheSource<T: Sendable>: KeyValueDataSource {
 
   func store(_ entries: [KeyValueEntry<T>]) async throws {
     if operation == .cache {
-      throw DataSourceError(.notImplemented, "a live cache has only what the server has: write to the main source")
+      throw DataSourceError(.notImplemented, "a live cache is read-only: write to the main source")
     }
     let writes = try entries.map { Write($0.key, try main.encode($0.value, $0.key)) }
     try await write(writes.map(\.key)) { keys, track in

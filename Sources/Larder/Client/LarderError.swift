@@ -91,8 +91,8 @@ extension LarderError: CustomStringConvertible {
     case .changesLost: "read the store, and watch it again from the revision that you read"
     case .notPermitted:
       """
-      nothing was changed: call as a user who may, or ask the server's administrator to add a rule to larderd's \
-      setting access
+      nothing was changed: call as a user with that right, or ask the server's administrator to add a rule to \
+      larderd's setting access
       """
     case .queryStopped: "make the selector narrower or the batch smaller, or raise the limit in larderd's settings"
     case .indexExists: "nothing was changed: give the index another name, or delete the one that exists"
@@ -222,7 +222,7 @@ extension LarderError {
     }
   }
 
-  /// Decodes an error frame. A code that this library does not know has the kind `unknown`, and so does an outcome.
+  /// Decodes an error frame. An unknown code has the kind `unknown`, and so does an outcome.
   init(frame header: FrameHeader, body: RawSpan) {
     let code = ErrorCode(rawValue: header.detail)
     let outcome: Outcome =

@@ -29,7 +29,7 @@ extension RemoteStore {
 
   /// Begins a watch of one incarnation of the store.
   /// - Parameter incarnation: Nil for any.
-  /// - Returns: The first frame, which has the incarnation if the server knows of incarnations, and the others.
+  /// - Returns: The first frame, which has the incarnation if the server supports incarnations, and the others.
   func beginWatch(
     from revision: UInt64, incarnation: UInt64?, prefix: String, keysOnly: Bool
   ) async throws(LarderError) -> (body: [UInt8], stream: ReplyStream) {
@@ -42,7 +42,7 @@ extension RemoteStore {
       guard error.kind == .unknownOperation else { throw error }
       guard incarnation == nil else {
         throw LarderError(
-          .changesLost, "this server is too old to tell whether the store is the same; read it, and watch it again")
+          .changesLost, "this server can't confirm that the store is still the same; read it, and watch it again")
       }
       let request = WatchStoreRequest(from: revision, prefix: prefix, keysOnly: keysOnly)
       (body, rest) = try await stream(request, deadline: deadline)

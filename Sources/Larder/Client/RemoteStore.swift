@@ -76,7 +76,9 @@ public struct RemoteStore: Sendable {
   ) async throws(LarderError) -> (body: [UInt8], rest: ReplyStream?) {
     let connection = core.connection
     let reply = try await connection.call(request, store: reference, deadline: deadline)
-    guard case .body(let body, let id) = reply else { preconditionFailure("The reply to \(Q.operation) is no stream.") }
+    guard case .body(let body, let id) = reply else {
+      preconditionFailure("The reply to \(Q.operation) is not a stream.")
+    }
     return (body, id.map { ReplyStream(core, connection, $0) })
   }
 
@@ -120,7 +122,7 @@ public struct RemoteStore: Sendable {
       return Entry(key: key, value: value, revision: revision, expiresIn: Entry.expiry(milliseconds: expiry))
     case .notFound: return nil
     case .failed(let error, _): throw error
-    case .empty, .number, .body, .retry, .mustOpenStore: preconditionFailure("The reply to a get is no entry.")
+    case .empty, .number, .body, .retry, .mustOpenStore: preconditionFailure("The reply to a get is not an entry.")
     }
   }
 

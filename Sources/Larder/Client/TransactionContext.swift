@@ -70,7 +70,7 @@ public final class TransactionContext: Sendable {
   /// writes, which have no revision yet.
   ///
   /// Each of the documents is noted. What does not match is not: another client's write by which a document begins to
-  /// match is no conflict.
+  /// match isn't a conflict.
   /// - Throws: Also `illegalArgument` for a bookmark after a write of the context.
   public func find(_ query: DocumentQuery) async throws(LarderError) -> [Document] {
     let writes = state.withLock { state in
@@ -81,7 +81,7 @@ public final class TransactionContext: Sendable {
     guard !writes.isEmpty, query.skip >= 0, query.limit ?? 0 >= 0 else { return try await storedDocuments(query) }
     guard query.bookmark == nil else {
       throw LarderError(
-        .illegalArgument, outcome: .rejected, "a transaction finds nothing after a bookmark once it has written")
+        .illegalArgument, outcome: .rejected, "a transaction can't use a bookmark after it has written")
     }
     // Any of them may have been written since, so that others are found in its place.
     var storedQuery = query
@@ -131,7 +131,7 @@ public final class TransactionContext: Sendable {
   }
 
   /// Writes an entry for a key that has none. Reads the key, unless it was read before.
-  /// - Throws: `conditionFailed` if the key has an entry, which is no conflict.
+  /// - Throws: `conditionFailed` if the key has an entry, which isn't a conflict.
   public func insert(_ key: String, _ value: EntryValue, expiresIn: Duration? = nil) async throws(LarderError) {
     guard try await !contains(key) else {
       throw LarderError(.conditionFailed, outcome: .rejected, "the key \(key.debugDescription) has an entry already")
@@ -140,7 +140,7 @@ public final class TransactionContext: Sendable {
   }
 
   /// Writes a value, converted as in `put`, for a key that has none.
-  /// - Throws: `conditionFailed` if the key has an entry, which is no conflict; and what the encoder throws.
+  /// - Throws: `conditionFailed` if the key has an entry, which isn't a conflict; and what the encoder throws.
   public func insert<T: Codable & Sendable>(_ key: String, _ value: T, expiresIn: Duration? = nil) async throws {
     try await insert(key, .single(try defaultCodec(of: T.self).encode(value)), expiresIn: expiresIn)
   }
@@ -256,7 +256,8 @@ public final class TransactionContext: Sendable {
 
   /// The error of a conflict. It says that the same call may succeed later.
   private static func conflict(_ message: String) -> LarderError {
-    LarderError(.conditionFailed, outcome: .notExecuted, "others have changed what was read: \(message)")
+    LarderError(
+      .conditionFailed, outcome: .notExecuted, "entries that the transaction has read were changed: \(message)")
   }
 }
 

@@ -73,7 +73,7 @@ public struct WriteBatch: Equatable, Sendable {
   ) throws(DocumentUpdateError) {
     if case .object(let members) = patch, let name = members.first(where: { $0.name.utf8.first == UInt8(ascii: "$") }) {
       throw DocumentUpdateError(
-        .mixedForms, at: "$.\(name.name)", "a merge patch has no operators; use update for \(name.name)")
+        .mixedForms, at: "$.\(name.name)", "a merge patch can't have operators; use update for \(name.name)")
     }
     update(key, try DocumentUpdate(patch), ifRevision: revision, orCreate: orCreate)
   }

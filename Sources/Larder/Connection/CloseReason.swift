@@ -117,7 +117,7 @@ extension LarderError {
 
   /// The error of a call whose operation the server doesn't have, according to its hello.
   static func noSuchOperation(at address: Address) -> LarderError {
-    LarderError(.unknownOperation, outcome: .rejected, "\(address) has no such operation: update that server")
+    LarderError(.unknownOperation, outcome: .rejected, "\(address) doesn't support this operation: update that server")
   }
 
   static var malformedReply: LarderError {

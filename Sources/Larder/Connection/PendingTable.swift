@@ -272,7 +272,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
         return scan
       case .invalid(let length):
         scan.closeReason = .protocolViolation(
-          "a frame has the length \(length); it must be \(Frame.minLength) to \(maxFrameLength)")
+          "frame length \(length) is outside \(Frame.minLength)…\(maxFrameLength)")
         return scan
       case .frame(let header):
         if header.id == 0 {
@@ -280,7 +280,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
           return scan
         }
         guard let slot = slot(of: header.id) else {
-          scan.closeReason = .protocolViolation("a reply has the id \(header.id), which no request has")
+          scan.closeReason = .protocolViolation("a reply has the unknown request id \(header.id)")
           return scan
         }
         if let violation = process(header, of: slot, bytes, &scan, into: &completions) {
@@ -307,7 +307,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
       scan.addStoreEvent(store, header, bytes, isOpening: form == .openedStore)
     }
     guard form == .stream else {
-      if hasMore { return "a reply that must have one frame has several" }
+      if hasMore { return "a reply that must have a single frame has several" }
       if let caller = slots[index].caller {
         waitingCalls &-= 1
         completions.append(

@@ -111,7 +111,7 @@ struct Receiver: ~Copyable, Sendable {
       guard ProtocolVersion.min...ProtocolVersion.max ~= hello.version, hello.maxRequestsInFlight > 0 else {
         return (
           .failed(
-            .protocolViolation("the reply to the hello names version \(hello.version), or allows no requests")), 0
+            .protocolViolation("the reply to the hello names version \(hello.version), or doesn't allow requests")), 0
         )
       }
       return (.hello(hello), header.frameSize)

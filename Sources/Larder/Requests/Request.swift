@@ -91,24 +91,24 @@ struct ServerLimits: Equatable, Sendable {
     if measure.maxKeySize > maxKeySize {
       return LarderError(
         .keyInvalid, outcome: .rejected,
-        "the key has \(measure.maxKeySize) bytes; the server takes keys of up to \(maxKeySize)")
+        "the key has \(measure.maxKeySize) bytes; the server accepts keys of up to \(maxKeySize)")
     }
     if measure.maxValueSize > maxValueSize {
       return LarderError(
         .valueTooLarge, outcome: .rejected,
-        "the value has \(measure.maxValueSize) bytes; the server takes values of up to \(maxValueSize)")
+        "the value has \(measure.maxValueSize) bytes; the server accepts values of up to \(maxValueSize)")
     }
     if measure.itemCount > maxItemCount {
       return LarderError(
         .illegalArgument, outcome: .rejected,
         """
         the call has \(measure.itemCount) \(isDivisible ? "keys or entries" : "operations"); \
-        the server takes up to \(maxItemCount)\(advice)
+        the server accepts up to \(maxItemCount)\(advice)
         """)
     }
     return LarderError(
       .frameLength, outcome: .rejected,
-      "the request has \(measure.bodySize) bytes; the server takes up to \(maxFrameSize - Frame.minLength)\(advice)")
+      "the request has \(measure.bodySize) bytes; the server accepts up to \(maxFrameSize - Frame.minLength)\(advice)")
   }
 }
 

@@ -22,7 +22,8 @@ extension Executor {
     }
     guard let entry else { return Execution(.absent, revealing: shownRevision) }
     guard case .single = entry.kind else {
-      throw .failure(.illegalArgument, "the value is a list, which has no ranges", revealing: shownRevision)
+      throw .failure(
+        .illegalArgument, "the value is a list, and only single values have ranges", revealing: shownRevision)
     }
     let offset = Int(min(request.offset, UInt64(entry.valueByteCount)))
     let count = min(Int(request.count), entry.valueByteCount - offset)
@@ -286,7 +287,7 @@ extension WriteCondition {
   func failure(actual: UInt64?) -> String {
     if ifAbsent { return "the key has an entry" }
     guard let expected = ifRevision else { return "the condition doesn't hold" }
-    guard let actual else { return "there is no entry, and revision \(expected) was expected" }
+    guard let actual else { return "there is no entry, but revision \(expected) was expected" }
     return "the entry has revision \(actual), not \(expected)"
   }
 }

@@ -641,8 +641,8 @@ extension InputShortage {
   /// What the client is told.
   fileprivate var reason: String {
     switch self {
-    case .limit: "the server has too many incomplete requests, and no other client has more of them"
-    case .system: "the system gives the server no more memory"
+    case .limit: "the server has too many incomplete requests, and this client has the most"
+    case .system: "the server can't allocate more memory"
     }
   }
 }

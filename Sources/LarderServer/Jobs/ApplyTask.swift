@@ -283,7 +283,7 @@ final class ApplyTask: CommittingTask {
     guard rounds < Self.maxRounds else {
       throw CommandFailure(
         .tooManyRequests,
-        "nothing was written: others have written some of the entries in each of \(rounds) rounds; try again later")
+        "nothing was written: other clients wrote some of the entries in each of \(rounds) rounds; try again later")
     }
     return try beginRound(with: outdated, job)
   }

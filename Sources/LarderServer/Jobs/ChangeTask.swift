@@ -101,7 +101,7 @@ final class ChangeTask: CommittingTask {
     guard changes.count < Self.maxChangeCount else {
       return CommandFailure(
         .queryStopped,
-        "more than \(Self.maxChangeCount) documents match, and one request changes no more; change them in batches, by "
+        "more than \(Self.maxChangeCount) documents match, the limit of a request; change them in batches, by "
           + "ranges of _id")
     }
     let keyEnd = start + key.count
@@ -249,7 +249,7 @@ final class ChangeTask: CommittingTask {
   private var outpacedFailure: CommandFailure {
     CommandFailure(
       .conditionFailed,
-      "nothing was changed: others have changed some of the documents \(Self.maxRounds) times meanwhile; try again")
+      "nothing was changed: other clients changed some of the documents in each of \(Self.maxRounds) rounds; try again")
   }
 
   private func beginCommit() -> TaskEnd {

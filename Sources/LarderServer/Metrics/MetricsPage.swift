@@ -22,7 +22,7 @@ extension ServerState {
   }
 
   private func addRequests(_ text: inout MetricsText) {
-    text.begin("requests_total", .counter, "Requests by operation and by the outcome that the client was told.")
+    text.begin("requests_total", .counter, "Requests by operation and outcome.")
     for number in 0..<WorkerMetrics.operationCount {
       let operation = Operation(rawValue: UInt8(number))
       for outcome in [Outcome.done, .notExecuted, .rejected, .unknown] {
@@ -63,20 +63,22 @@ extension ServerState {
     text.begin(
       "finds", .gauge, "Finds, aggregations and changes of matching documents that have no result yet.")
     text.add(UInt64(jobs.openCount))
-    text.begin("finds_max", .gauge, "Maximum number of them.")
+    text.begin(
+      "finds_max", .gauge,
+      "Maximum number of finds, aggregations and changes of matching documents that have no result yet.")
     text.add(UInt64(limits.finds))
-    text.begin("find_results_bytes", .gauge, "Memory of what finds and aggregations have found and not sent yet.")
+    text.begin("find_results_bytes", .gauge, "Memory of results of finds and aggregations that were not sent yet.")
     text.add(UInt64(results.amount))
-    text.begin("find_results_max_bytes", .gauge, "Maximum of it.")
+    text.begin("find_results_max_bytes", .gauge, "Maximum memory of results that were not sent yet.")
     text.add(UInt64(limits.maxResultBytes))
     text.begin(
       "find_plans_total", .counter,
       "Finds, aggregations and changes with a result, by whether indexes limited the work.")
     text.add(sum(.scans), ("plan", "scan"))
     text.add(sum(.indexedJobs), ("plan", "index"))
-    text.begin("examined_documents_total", .counter, "Documents that they evaluated.")
+    text.begin("examined_documents_total", .counter, "Documents that finds, aggregations and changes evaluated.")
     text.add(sum(.examinedDocuments))
-    text.begin("examined_keys_total", .counter, "Keys of indexes that they read.")
+    text.begin("examined_keys_total", .counter, "Keys of indexes that finds, aggregations and changes read.")
     text.add(sum(.examinedKeys))
   }
 
@@ -103,8 +105,8 @@ extension ServerState {
     text.begin(
       "memory_bytes", .gauge,
       """
-      What the resident memory is used for: parts that together are about process_resident_memory_bytes. The heap is \
-      what other parts don't count.
+      Resident memory by use. The parts add up to about process_resident_memory_bytes; the heap is everything that \
+      the other parts don't count.
       """)
     for part in MemoryUse(self).parts { text.add(UInt64(part.bytes), ("part", part.name)) }
     guard let limit = limits.memoryLimit else { return }
@@ -160,7 +162,7 @@ extension ServerState {
 /// A sentence about each figure of a store. `Protocol/wire.md` §6.1 says more about them.
 private enum StoreFigureHelp {
   static func text(_ name: String) -> String {
-    texts[name] ?? "The figure \(name) of a store, as larder stats shows it."
+    texts[name] ?? "The statistic \(name) of a store, as larder stats shows it."
   }
 
   private static let texts = [
@@ -175,14 +177,14 @@ private enum StoreFigureHelp {
     "memory_order_bytes": "Memory of the order of the keys.",
     "memory_indexes_bytes": "Memory of the indexes of documents.",
     "memory_expiry_bytes": "Memory of the queue of entries that expire.",
-    "memory_snapshots_bytes": "Memory of what only open reply streams see.",
-    "memory_changes_bytes": "Memory of changes that watches or the disk have yet to take.",
+    "memory_snapshots_bytes": "Memory of entries that only open reply streams see.",
+    "memory_changes_bytes": "Memory of changes not yet delivered or written.",
     "values_on_disk": "Values that are read from the disk on demand.",
     "values_on_disk_bytes": "Total size of the values that are read from the disk on demand.",
     "expiring": "Entries with an expiry.",
     "expired_total": "Entries that were removed because they expired.",
     "snapshots": "Snapshots that open reply streams hold.",
-    "snapshots_ended_total": "Snapshots that were ended because all of them kept too much in memory.",
+    "snapshots_ended_total": "Snapshots that were ended because snapshots exceeded their memory limit.",
     "watches": "Watches of the store.",
     "limit_bytes": "Memory limit of the entries.",
     "limited_bytes": "Memory that counts toward the limit.",

@@ -93,7 +93,7 @@ extension NativeCodec {
     guard request.flags == 0 else { throw malformed("byte 5 of a request must be 0") }
     let descriptor = operation.descriptor
     let takesStore = descriptor.takesStore || (descriptor.target == .storeOrServer && request.detail != 0)
-    guard takesStore || request.detail == 0 else { throw malformed("this operation takes no store handle") }
+    guard takesStore || request.detail == 0 else { throw malformed("this operation doesn't take a store handle") }
     let store = connection.stores[request.detail]?.store
     if takesStore, store == nil {
       throw CommandFailure(.storeUnknown, "no store is open under handle \(request.detail)")
@@ -181,7 +181,7 @@ extension NativeCodec {
       }
       guard connection.uploads.remove(number) else { throw connection.uploads.failure(number, executor.limits) }
     // Only a second hello is left.
-    default: throw malformed("this connection has had its hello")
+    default: throw malformed("hello was already sent")
     }
     return revealed
   }
@@ -196,7 +196,7 @@ extension NativeCodec {
     var specification: String?
     if operation == .storeCreate {
       guard bytes.byteCount <= 2 * 255 else {
-        throw CommandFailure(.illegalArgument, "no engine has such a long name")
+        throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
       }
       guard let creation = StoreCreation(bytes) else { throw malformed("the size of the name exceeds the body") }
       name = try storeName(creation.name)
@@ -261,7 +261,7 @@ extension NativeCodec {
         .ensureIndex(index, of: store.name), request, of: &connection, store: store.name.text, on: &executor)
     case .indexDelete:
       guard bytes.byteCount <= DocumentIndex.maxNameByteCount else {
-        throw CommandFailure(.indexUnknown, "no index has such a long name")
+        throw CommandFailure(.indexUnknown, "the name of an index has at most \(DocumentIndex.maxNameByteCount) bytes")
       }
       return NativeSession().change(
         .deleteIndex(bytes.toString(), of: store.name), request, of: &connection, store: store.name.text,
@@ -315,7 +315,7 @@ extension NativeCodec {
     guard upload.append(bytes.extracting(part.bytes), now: executor.now) else {
       throw CommandFailure(
         .tooManyRequests,
-        "the server has too many incomplete uploads, and no other client has more of them; try again later")
+        "the server has too many incomplete uploads, and this client has the most; try again later")
     }
   }
 

@@ -18,7 +18,8 @@ enum NativeCodec: Codec {
     switch FrameScan(bytes, at: offset, maxLength: maxSize) {
     case .frame(let header): .request(header)
     case .partial(let size): .partial(size: size)
-    case .invalid(let length): .invalid(CommandFailure(.frameLength, "a frame can't have a length of \(length)"))
+    case .invalid(let length):
+      .invalid(CommandFailure(.frameLength, "frame length \(length) is outside \(Frame.minLength)…\(maxSize)"))
     }
   }
 

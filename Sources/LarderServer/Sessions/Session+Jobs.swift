@@ -150,8 +150,8 @@ extension Session {
       let failure = CommandFailure(
         .tooManyRequests,
         """
-        what was found takes \(result.byteCount) bytes, and what clients have not read yet takes nearly \(limit) \
-        (limits.result-memory), no other client more than this one; read other replies first
+        the result has \(result.byteCount) bytes, unread results of all clients have nearly \(limit) \
+        (limits.result-memory), and this client has the most; read other replies first
         """)
       C.append(failure, to: connection.endStream(at: index), into: &replies.bytes)
       return false
@@ -227,8 +227,8 @@ extension CommandFailure {
     CommandFailure(
       .tooManyRequests,
       """
-      there are \(limits.finds) unfinished finds already, or a quarter of that on this connection (limits.finds), and \
-      no other client has more than this one; wait for the replies to others first
+      there are already \(limits.finds) unfinished finds, or a quarter of that on this connection (limits.finds), and \
+      this client has the most; wait for their replies first
       """)
   }
 }

@@ -226,7 +226,9 @@ extension Session {
         guard stream.credit <= 0, inputHasEnded || isOverdue else { continue }
         failure = CommandFailure(
           .answerExpired,
-          inputHasEnded ? "no credit can arrive, because the client sends no more" : "no credit arrived for \(timeout)")
+          inputHasEnded
+            ? "no credit can arrive, because the client has shut down its sending side"
+            : "no credit arrived for \(timeout)")
       case .droppedStore:
         // A stream that waits for a job ends with the job.
         guard stream.runningJob == nil, stream.store.access({ $0.isDropped }) else { continue }
@@ -235,7 +237,7 @@ extension Session {
         guard stream.runningJob == nil, stream.share?.isRevoked == true else { continue }
         failure = CommandFailure(
           .answerExpired,
-          "other clients need the memory of what this client has found and not read (limits.result-memory)")
+          "other clients need the memory of this client's unread results (limits.result-memory)")
       case .lostRight:
         let right = connection.grants.right(on: stream.store.name)
         // A change that takes place before the rights change is told of.

@@ -130,7 +130,7 @@ package struct Setting: Sendable {
     },
     Setting("log.level", default: "info", isReloadable: true) { text, settings in
       guard let level = LogLevel(rawValue: text) else {
-        throw ValueError("'\(text)' is none of \(LogLevel.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw ValueError("'\(text)' is not one of \(LogLevel.allCases.map(\.rawValue).joined(separator: ", "))")
       }
       settings.logLevel = level
     },

@@ -44,14 +44,14 @@ extension AccessRule {
           "there is no group '\(name)' on this machine; \"getent group\" lists them, or use a number")
       }
       return .group(id)
-    default: throw Setting.ValueError("'\(text)' is none of user:NAME, group:NAME, unix, tcp")
+    default: throw Setting.ValueError("'\(text)' is not one of user:NAME, group:NAME, unix, tcp")
     }
   }
 
   private static func right(_ text: String) throws(Setting.ValueError) -> Right {
     let names = Right.allCases.dropFirst().map { "\($0)" }
     guard let index = names.firstIndex(of: text) else {
-      throw Setting.ValueError("'\(text)' is none of \(names.joined(separator: ", "))")
+      throw Setting.ValueError("'\(text)' is not one of \(names.joined(separator: ", "))")
     }
     return Right.allCases[index + 1]
   }
@@ -92,7 +92,7 @@ struct FileOwner {
     guard user != nil || parts[0].isEmpty else { throw Setting.ValueError("there is no user '\(parts[0])'") }
     guard parts.count == 1 || group != nil else { throw Setting.ValueError("there is no group '\(parts[1])'") }
     guard user != nil || group != nil else {
-      throw Setting.ValueError("'\(text)' names no owner; write it as larder:larder")
+      throw Setting.ValueError("'\(text)' is not an owner; write it as larder:larder")
     }
   }
 

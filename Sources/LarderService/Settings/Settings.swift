@@ -174,5 +174,5 @@ func unknownNameMessage(_ name: String, knownNames: [String]) -> String {
     // The section is missing.
     suggestion = knownNames.first { lastPart($0) == part }
   }
-  return "\(name) is not known" + (suggestion.map { "; did you mean \($0)?" } ?? "")
+  return "there is no setting \(name)" + (suggestion.map { "; did you mean \($0)?" } ?? "")
 }

@@ -28,8 +28,9 @@ package struct BackupHeader: Equatable, Sendable {
   ///   - specification: Up to 255 bytes.
   ///   - indexes: Definitions that `fits` permits.
   package init(made: UInt64, store: String, specification: String, indexes: [DocumentIndex] = []) {
-    precondition(store.utf8.count <= 255 && specification.utf8.count <= 255, "a server has no such store")
-    precondition(Self.fits(indexes), "a server has no store with such indexes")
+    precondition(
+      store.utf8.count <= 255 && specification.utf8.count <= 255, "the name or the engine of the store is too long")
+    precondition(Self.fits(indexes), "the definitions of the store's indexes are too large")
     self.made = made
     self.store = store
     self.specification = specification
@@ -71,7 +72,7 @@ package struct BackupHeader: Equatable, Sendable {
     guard version == plainVersion || version == indexesVersion else {
       throw BackupDamage(
         offset: 8,
-        reason: "the format has version \(version), but this program only knows the versions \(plainVersion) and "
+        reason: "the format has version \(version), but this program supports only versions \(plainVersion) and "
           + "\(indexesVersion)")
     }
     let byteCount = fixedByteCount + Int(start[10]) + Int(start[11])

@@ -174,7 +174,7 @@ package final class DataDirectory: Sendable {
       return try fileSystem.open(file, .reading).bytes(at: 0, count: 256)
     }
     guard found == Array(Self.formatText.utf8) else {
-      throw .notUsable(path: file, reason: "this version of larder doesn't know the format of this data directory")
+      throw .notUsable(path: file, reason: "this version of larder doesn't support the format of this data directory")
     }
   }
 
@@ -307,7 +307,7 @@ package final class DataDirectory: Sendable {
       try fileSystem.syncFolder(unfinished)
       try fileSystem.rename(unfinished, to: path)
       do throws(SystemError) { try fileSystem.syncFolder(storesPath) } catch {
-        // The caller is told that there is no such store.
+        // For the caller, the store does not exist.
         try? fileSystem.rename(path, to: unfinished)
         throw error
       }

@@ -27,7 +27,7 @@ struct SegmentHeader: Equatable, Sendable {
   var lastRevision: UInt64 = 0
   /// The revision of the store at which everything dead was removed from this segment; 0 in a segment of commits.
   var sweptRevision: UInt64 = 0
-  /// A random number in all frames of the segment, and in no other segment. Clients don't know it. Nil in version 1,
+  /// A random number in all frames of the segment, and in no other segment. Clients can't see it. Nil in version 1,
   /// which has no frames.
   var salt: UInt64?
 
@@ -78,7 +78,7 @@ struct SegmentHeader: Equatable, Sendable {
     let found = start.integer(at: 8, as: UInt16.self)
     guard found == version || found == oldVersion else {
       throw DecodingError(
-        reason: "the format has version \(found), but this program only knows versions \(oldVersion) and \(version)",
+        reason: "the format has version \(found), but this program supports only versions \(oldVersion) and \(version)",
         isLaterVersion: found > version)
     }
     let bytes = Array(start.prefix(found == version ? byteCount : oldByteCount))
@@ -198,7 +198,7 @@ enum LogRecord {
 /// A record that segments of version 1 have instead of frames: how much of the segment was on disk when the mark was
 /// written (`Protocol/log-format.md`, section 8).
 ///
-/// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place tells whether that place
+/// A crash may leave any part of what wasn't synced, in any order. A mark after a broken place shows whether that place
 /// was synced.
 struct SyncMark: Equatable, Sendable {
   static let byteCount = 40

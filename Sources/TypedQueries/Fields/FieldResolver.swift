@@ -37,7 +37,7 @@ enum FieldResolver {
   /// - Throws: As `path(of:)`, and for a whole element.
   static func comparedPath<Root: Codable>(of field: PartialKeyPath<Root>) throws(FilterError) -> FieldPath {
     guard let path = try path(of: field) else {
-      throw FilterError(.unknownField, "\(field.name) is no field that can be compared with another one")
+      throw FilterError(.unknownField, "\(field.name) can't be compared with another field")
     }
     return path
   }

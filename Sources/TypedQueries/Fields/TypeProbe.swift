@@ -98,7 +98,7 @@ final class TypeProbe<Root: Codable>: @unchecked Sendable {
   private func unknown(_ field: PartialKeyPath<Root>, _ reason: String) -> FilterError {
     FilterError(
       .unknownField,
-      "\(field.name) is no known field of \(Root.self): \(reason); if it is one, declare its name in "
+      "\(field.name) is not a known field of \(Root.self): \(reason); if it is one, declare its name in "
         + "\(Root.self).fields")
   }
 

@@ -93,7 +93,7 @@ enum Lowering {
     case .integer, .double: return .number
     case .string: return .string
     case .null, .bool, .array, .object:
-      throw FilterError(.badValue, "\(value) has no order: only numbers and strings can be less or greater")
+      throw FilterError(.badValue, "\(value) can't be ordered: only numbers and strings can be less or greater")
     }
   }
 
@@ -114,7 +114,7 @@ enum Lowering {
       let whole = try RegularExpression("\(flags)\\A(?\(ignoresCase ? "i" : ""):\(rest))\\Z")
       return .field(path, .regex(whole, options))
     } catch {
-      throw FilterError(.badValue, "\(pattern.debugDescription) is no regular expression: \(error)")
+      throw FilterError(.badValue, "\(pattern.debugDescription) is not a valid regular expression: \(error)")
     }
   }
 
@@ -125,7 +125,8 @@ enum Lowering {
   ) throws -> SelectorTree {
     guard let like = LikePattern(pattern) else {
       throw FilterError(
-        .badValue, "\(pattern.debugDescription) is no pattern: it ends with a single backslash, or is too long")
+        .badValue, "\(pattern.debugDescription) is not a valid pattern: it ends with a single backslash, or is too long"
+      )
     }
     return .field(path, .like(like, options))
   }

@@ -79,7 +79,7 @@ struct Apply: AsyncParsableCommand {
       next = nil
       guard lines.bytesRead <= maxByteCount else {
         throw CommandFailure(
-          .refused, "the lines have more than \(maxByteCount) bytes, which no server accepts as one step; split them")
+          .refused, "the lines have more than \(maxByteCount) bytes, the limit of one step; split them")
       }
       if lines.buffer.span.extracting(line).isBlank { continue }
       try parser.parse(lines.buffer.span.extracting(line), into: &batch)
@@ -115,8 +115,8 @@ struct Apply: AsyncParsableCommand {
   }
 
   private static func failure(_ error: any Error, at line: Int, madeRevision: UInt64?) -> CommandFailure {
-    let made = madeRevision.map { "the changes up to revision \($0) are made; to go on, watch from \($0 + 1)" }
-    let progress = made ?? "no changes are made"
+    let made = madeRevision.map { "the changes up to revision \($0) were made; to continue, watch from \($0 + 1)" }
+    let progress = made ?? "no changes were made"
     switch error {
     case let error as LineError: return CommandFailure(.usage, "line \(line): \(error); \(progress)")
     case is CancellationError: return CommandFailure(.unreachable, "interrupted; \(progress)")

@@ -15,7 +15,7 @@ enum ByteRange: Equatable {
     case (.empty?, .number(let count)?) where count > 0: return .last(count)
     default:
       throw ValidationError(
-        "'\(text)' is no range; use 0-99 for the first 100 bytes, 100- for all but those, or -100 for the last 100")
+        "'\(text)' is not a range; use 0-99 for the first 100 bytes, 100- for all but those, or -100 for the last 100")
     }
   }
 

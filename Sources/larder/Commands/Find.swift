@@ -45,7 +45,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
   @Option(
     name: .customLong("where"), parsing: .unconditional,
     help: ArgumentHelp(
-      "A predicate, such as \"age > 12 AND pet.species = 'cat'\", or a selector, that documents match, too.",
+      "A predicate, such as \"age > 12 AND pet.species = 'cat'\", or a selector that documents must match, too.",
       valueName: "predicate"))
   private var condition: String?
 
@@ -73,7 +73,7 @@ struct Find: AsyncParsableCommand, OutputCommand {
     transform: WholeNumber.parse)
   private var limit: UInt32?
 
-  @Option(parsing: .unconditional, help: "Where the last page of the same selector and sort ended.")
+  @Option(parsing: .unconditional, help: "The bookmark of the last page with the same selector and sort.")
   private var bookmark: String?
 
   @Option(

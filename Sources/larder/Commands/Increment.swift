@@ -7,8 +7,8 @@ struct Increment: AsyncParsableCommand {
     abstract: "Adds a number to a value, or to a field of a document.",
     discussion: """
       Prints the new number. The value is a whole number in decimal digits; with a FIELD, it is a document, and the \
-      number may have a fraction. A key without an entry, or a missing field, counts as 0. The expiry stays. Several \
-      clients can increment the same number at the same time; each increment counts. If the value is no number, the \
+      number may have a fraction. A key without an entry, or a missing field, counts as 0. The expiry is kept. Several \
+      clients can increment the same number at the same time; each increment counts. If the value is not a number, the \
       exit status is 3.
 
       Example: larder increment counters visits

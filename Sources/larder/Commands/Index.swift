@@ -31,8 +31,8 @@ struct IndexCreate: AsyncParsableCommand {
       element of an array. Several fields make an index that helps to find documents by the first field, by the first \
       and the second, and so on, and to sort by them. Commas can separate fields, too: name,-age.
 
-      With --where, the index has only the documents that match a selector, and is used for queries that find no \
-      others.
+      With --where, the index has only the documents that match a selector, and is used only for queries whose results \
+      all match it.
 
       Returns when the index is complete; on a terminal, larder shows the progress. While the index is built, the \
       store is in use as before. With --background, or if larder is interrupted, the server builds it in the \

@@ -18,9 +18,9 @@ struct JSONCheck: ParsableCommand {
     commandName: "check",
     abstract: "Checks that a file is JSON.",
     discussion: """
-      Needs no server. If the file is not JSON, prints FILE:LINE:COLUMN, what was expected there, and the line with a \
-      caret under the place, and the exit status is 5. Columns count bytes, from 1. If the file is JSON, says so on a \
-      terminal, and otherwise prints nothing.
+      Doesn't need a server. If the file is not JSON, prints FILE:LINE:COLUMN, what was expected there, and the line \
+      with a caret under the place, and the exit status is 5. Columns count bytes, from 1. If the file is JSON, says so \
+      on a terminal, and otherwise prints nothing.
 
       With --lines, each line is a JSON value of its own; blank lines are skipped. All invalid lines are counted, and \
       the first 10 are printed.

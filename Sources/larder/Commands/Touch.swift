@@ -64,7 +64,7 @@ private struct ExpiryChange {
     guard count > 0 else {
       throw CommandFailure(
         .notFound,
-        "'\(argument.name)' has no entry of these keys; 'larder page \(argument.name) --keys-only' lists its keys")
+        "'\(argument.name)' has no entries with these keys; 'larder page \(argument.name) --keys-only' lists its keys")
     }
     var output = Output()
     try output.writeLine(String(count))

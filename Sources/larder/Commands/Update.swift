@@ -30,7 +30,8 @@ struct Update: AsyncParsableCommand {
   @Option(
     name: .customLong("where"), parsing: .unconditional,
     help: ArgumentHelp(
-      "A predicate or a selector that the documents to change match, too, as in 'larder find'.", valueName: "predicate")
+      "A predicate or a selector that the documents to change must match, too, as in 'larder find'.",
+      valueName: "predicate")
   )
   private var condition: String?
 

@@ -5,8 +5,8 @@ struct Verify: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Checks a backup for damage.",
     discussion: """
-      Reads the whole file; needs no server. If the file is damaged or incomplete, reports the position of the damage, \
-      and the exit status is 5. Prints what the backup contains: text on a terminal, otherwise one line of JSON, \
+      Reads the whole file; no server is needed. If the file is damaged or incomplete, reports the position of the \
+      damage, and the exit status is 5. Prints what the backup contains: text on a terminal, otherwise a line of JSON, \
       {"store","engine","made","indexes","entries","bytes","revision","intact"}, where "indexes" are definitions, "bytes" \
       counts keys and values, and the backup has all changes up to the "revision". For a damaged backup, the numbers \
       cover what precedes the "offset" of the damage.

@@ -114,7 +114,7 @@ struct DocumentArguments {
 
   /// Reads the path of a field.
   func field(_ text: String) throws(CommandFailure) -> FieldPath {
-    guard let path = FieldPath(text) else { throw failure("field", "a field's path has no empty names") }
+    guard let path = FieldPath(text) else { throw failure("field", "a field's path can't have empty names") }
     return path
   }
 

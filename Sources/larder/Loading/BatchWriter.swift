@@ -143,7 +143,7 @@ struct BatchWriter: ~Copyable {
 enum ResumeAdvice {
   /// - Parameter number: The number of lines or entries up to which all are written.
   static func text(after number: Int) -> String {
-    "; to go on, repeat the command" + (number > 0 ? " with --resume \(number)" : "")
+    "; to continue, repeat the command" + (number > 0 ? " with --resume \(number)" : "")
   }
 }
 

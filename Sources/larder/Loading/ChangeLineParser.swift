@@ -46,7 +46,7 @@ struct ChangeLineParser {
     var parts = Parts()
     for member in members.all { try Self.read(member, of: line, into: &parts) }
     if let through = parts.through {
-      guard members.all.count == 1 else { throw LineError("'through' is the only member of its line") }
+      guard members.all.count == 1 else { throw LineError("'through' must be the only member of its line") }
       return (.end, through, false)
     }
     guard let revision = parts.revision else { throw LineError("the change has no 'revision'") }
@@ -56,18 +56,18 @@ struct ChangeLineParser {
   private static func change(_ parts: Parts) throws(LineError) -> Line {
     if parts.isDeletedAll {
       guard parts.key == nil, parts.value == nil, !parts.isDeleted else {
-        throw LineError("the deletion of all entries has no key and no value")
+        throw LineError("the deletion of all entries can't have a key or a value")
       }
       return .deleteAll
     }
     guard let key = parts.key else { throw LineError("the change has no 'key'") }
     if parts.isDeleted {
-      guard parts.value == nil else { throw LineError("a deletion has no value") }
+      guard parts.value == nil else { throw LineError("a deletion can't have a value") }
       return .delete(key)
     }
     guard let value = parts.value else {
       throw LineError(
-        "the change has no value and is no deletion; 'larder watch' prints values unless --keys-only is given")
+        "the change has no value and is not a deletion; 'larder watch' prints values unless --keys-only is given")
     }
     return .put(Write(key, value, expiresIn: parts.expiry))
   }
@@ -82,7 +82,7 @@ struct ChangeLineParser {
       return
     }
     guard let name = Member(rawValue: line.extracting(member.name).toString()) else {
-      throw LineError("a change has no member \(line.extracting(member.quotedName).toString())")
+      throw LineError("a change can't have the member \(line.extracting(member.quotedName).toString())")
     }
     switch name {
     case .key: parts.key = try LineValue.key(content)

@@ -96,7 +96,8 @@ struct EntryLineParser {
     if name.equals("expiresInMilliseconds") { return .expiry }
     if let form = LineValue.form(named: name) { return .value(form) }
     throw LineError(
-      "an entry has no member \(line.extracting(member.quotedName).toString()); use --key FIELD to load other objects")
+      "an entry can't have the member \(line.extracting(member.quotedName).toString()); "
+        + "use --key FIELD to load other objects")
   }
 }
 

@@ -58,12 +58,14 @@ struct OperationLineParser {
     var parsed = Line()
     for member in members.all { try Self.read(member, of: line, into: &parsed) }
     guard let (kind, key) = parsed.operation else {
-      throw LineError("there is no operation: 'put', 'delete', 'update' or 'check' with the key")
+      throw LineError("the line has no operation: 'put', 'delete', 'update' or 'check' with the key")
     }
     for member in parsed.members where !member.belongs(to: kind) {
-      throw LineError("the operation '\(kind.rawValue)' has no member '\(member.rawValue)'")
+      throw LineError("the operation '\(kind.rawValue)' can't have the member '\(member.rawValue)'")
     }
-    guard kind == .put || parsed.value == nil else { throw LineError("the operation '\(kind.rawValue)' has no value") }
+    guard kind == .put || parsed.value == nil else {
+      throw LineError("the operation '\(kind.rawValue)' can't have a value")
+    }
     guard !parsed.ifAbsent || parsed.ifRevision == nil else {
       throw LineError("'ifAbsent' and 'ifRevision' can't be combined")
     }
@@ -84,7 +86,7 @@ struct OperationLineParser {
       } else if let revision = parsed.ifRevision {
         batch.check(key, hasRevision: revision)
       } else {
-        throw LineError("the check has no 'ifRevision', and no 'ifAbsent' that is true")
+        throw LineError("the check needs 'ifRevision', or 'ifAbsent' that is true")
       }
     }
   }
@@ -105,7 +107,7 @@ struct OperationLineParser {
       return
     }
     guard let field = Member(rawValue: name) else {
-      throw LineError("an operation has no member \(line.extracting(member.quotedName).toString())")
+      throw LineError("an operation can't have the member \(line.extracting(member.quotedName).toString())")
     }
     guard !parsed.members.contains(field) else { throw LineError("the member '\(name)' occurs twice") }
     parsed.members.append(field)

@@ -50,7 +50,7 @@ import Testing
       #expect(try await source.get("a") == data("a"))
       #expect(await failure { try await source.get("c") } == .notFound)
       await #expect { try await source.get("b") } throws: { error in
-        "\(error)".contains(directory.file("b")) && "\(error)".contains("remove what is in its way")
+        "\(error)".contains(directory.file("b")) && "\(error)".contains("remove the obstacle")
       }
       #expect(await failure { try await strict.keys() } == .failed)
       #expect(try await source.keys().contains("a"))

@@ -99,7 +99,7 @@ import Testing
     Mistake(
       #"{"fields":[{"a":"up"}]}"#, .badField, #"the direction of a field is "asc" or "desc" (at $.fields[0].a)"#),
     Mistake(
-      #"{"fields":["a..b"]}"#, .badField, #""a..b" is no field's path: a name is empty (at $.fields[0])"#),
+      #"{"fields":["a..b"]}"#, .badField, #""a..b" is not a field's path: a name is empty (at $.fields[0])"#),
     Mistake(
       #"{"fields":["a",{"a":"desc"}]}"#, .badField, #""a" is a field of the index already (at $.fields[1])"#),
     Mistake(

@@ -85,10 +85,11 @@ import Testing
     Case(#"{"tags": {"$allMatch": "x"}}"#, .emptyClause, at: "$.tags.$allMatch", "at least one condition"),
     Case(#"{"tags": {"$keyMapMatch": 5}}"#, .emptyClause, at: "$.tags.$keyMapMatch", "at least one condition"),
     // Bad paths.
-    Case(#"{"": 1}"#, .badPath, at: #"$[""]"#, "no empty names"),
-    Case(#"{"a..b": {"$gt": 1}}"#, .badPath, at: #"$["a..b"]"#, "no empty names"),
-    Case(#"{"a": {"b.": 1}}"#, .badPath, at: #"$.a["b."]"#, "no empty names"),
-    Case(#"{"$expr": {"$eq": [{"$field": "a..b"}, 1]}}"#, .badPath, at: "$.$expr.$eq[0].$field", "no empty names"),
+    Case(#"{"": 1}"#, .badPath, at: #"$[""]"#, "can't have empty names"),
+    Case(#"{"a..b": {"$gt": 1}}"#, .badPath, at: #"$["a..b"]"#, "can't have empty names"),
+    Case(#"{"a": {"b.": 1}}"#, .badPath, at: #"$.a["b."]"#, "can't have empty names"),
+    Case(
+      #"{"$expr": {"$eq": [{"$field": "a..b"}, 1]}}"#, .badPath, at: "$.$expr.$eq[0].$field", "can't have empty names"),
     // $text in a place where it can't be.
     Case(#"{"species": {"$text": "cat"}}"#, .textNotAllowed, at: "$.species.$text", "under a field"),
     Case(

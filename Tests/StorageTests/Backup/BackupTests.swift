@@ -76,7 +76,7 @@ struct BackupTests {
     var bytes = Array(Self.written()[..<24])
     bytes[8] = 3
     let damage = BackupDamage(
-      offset: 8, reason: "the format has version 3, but this program only knows the versions 1 and 2")
+      offset: 8, reason: "the format has version 3, but this program supports only versions 1 and 2")
     #expect(throws: damage) { try Self.read(bytes) }
   }
 

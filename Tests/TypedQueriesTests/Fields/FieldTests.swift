@@ -192,7 +192,7 @@ import TypedQueries
   @Test func `the error for an unknown key path says what to declare`() throws {
     #expect(
       error(\Everything.upper == "A")?.description
-        == "\\Everything.<computed String> is no known field of Everything: no member of its JSON has the same value; "
+        == "\\Everything.<computed String> is not a known field of Everything: no member of its JSON has the same value; "
         + "if it is one, declare its name in Everything.fields")
   }
 
