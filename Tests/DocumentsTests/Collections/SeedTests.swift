@@ -62,7 +62,7 @@ import Testing
     #expect(try ids(["$or": [["pet.species": ["$eq": "dog"]], ["age": ["$lt": 30]]]]) == all)
   }
 
-  @Test func `$and and $or can be combined`() throws {
+  @Test func `conditions of $and and $or can be combined`() throws {
     try people.put(["name": "mike", "age": 45, "pet": ["species": "cat"]], id: "mike45")
     try people.put(["name": "fred", "age": 45, "pet": ["species": "cat"]], id: "fred45")
     let selector: JSONValue = [
@@ -113,7 +113,7 @@ import Testing
     #expect(try ids(["pet": ["$eq": "hamster"]]) == [])
   }
 
-  @Test func `$not in a field finds arrays with any element that doesn't satisfy the condition`() throws {
+  @Test func `a $not in a field finds arrays with any element that doesn't satisfy the condition`() throws {
     try people.put(["pet": ["cat", "dog", "parrot"], "name": "mike", "age": 32], id: "mike32")
     try people.put(["pet": ["cat"], "name": "john", "age": 31], id: "john31")
     let found = try ids(["pet": ["$not": ["$eq": "cat"]]])

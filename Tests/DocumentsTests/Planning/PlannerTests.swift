@@ -190,7 +190,7 @@ import Testing
     #expect(try plan(["selector": ["$and": [["a": 1], selector]]], texts).plan.source == .ids([.all]))
   }
 
-  @Test func `$or becomes a union, and two selective indexes become an intersection`() throws {
+  @Test func `an $or becomes a union, and two selective indexes become an intersection`() throws {
     let indexes = try [index(["fields": ["a"], "name": "a"]), index(["fields": ["b"], "name": "b"])]
     let union = try plan(["selector": ["$or": [["a": 1], ["b": 2, "c": 3], ["a": ["$gt": 5]]]]], indexes)
     #expect(
