@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("[]", "an object"), ("{}", "there is no operation"),
+    ("[]", "an object"), ("{}", "the line has no operation"),
     (#"{"key":"a","value":"b"}"#, "an operation can't have the member \"key\""),
     (#"{"put":"a"}"#, "the put has no 'value'"), (#"{"put":1,"value":"b"}"#, "the key is not a string"),
     (#"{"put":"","value":"b"}"#, "the key has 0 bytes"),
@@ -56,8 +56,8 @@ import Testing
     (#"{"update":"a"}"#, "the update has no 'set'"),
     (#"{"update":"a","set":{"$inc":{"n":"x"}}}"#, "bad update at $.$inc.n: "),
     (#"{"update":"a","set":{},"expiresInMilliseconds":1}"#, "can't have the member 'expiresInMilliseconds'"),
-    (#"{"check":"a"}"#, "the check has no 'ifRevision'"),
-    (#"{"check":"a","ifAbsent":false}"#, "the check has no 'ifRevision'"),
+    (#"{"check":"a"}"#, "the check needs 'ifRevision'"),
+    (#"{"check":"a","ifAbsent":false}"#, "the check needs 'ifRevision'"),
     (#"{"check":"a","ifAbsent":true,"ifRevision":1}"#, "can't be combined"),
     (#"{"check":"a","ifRevision":-1}"#, "'ifRevision' is not a whole number"),
     (#"{"check":"a","ifRevision":1,"ifRevision":2}"#, "the member 'ifRevision' occurs twice"),
