@@ -310,7 +310,7 @@ import Wire
     do throws(LarderError) {
       _ = try await other.start()
       Issue.record("a watch of an unknown store")
-    } catch { #expect(error.kind == .changesLost && error.message.contains("too old")) }
+    } catch { #expect(error.kind == .changesLost && error.message.contains("can't confirm")) }
   }
 
   @Test func `a server that goes silent during an idle watch is noticed`() async throws {
