@@ -65,7 +65,7 @@ package struct EntryView {
 }
 
 /// A precondition of a write on the entry that it replaces. An expired entry counts as absent.
-package struct WriteCondition: Equatable, Sendable {
+package struct EntryCondition: Equatable, Sendable {
   /// Whether the key must have no entry.
   package var ifAbsent: Bool
   /// The revision that the entry must have; nil for any. No entry has revision 0, so 0 never matches.

@@ -14,7 +14,7 @@ import Testing
     plan.connections = 5
     let contenders = try Contender.installed()
     let folder = try TemporaryFolder()
-    var comparison = try Comparison(plan, contenders, BenchRunner(plan))
+    var comparison = try ServerComparison(plan, contenders, BenchRunner(plan))
     let report = try comparison.run()
     try report.write(to: folder.path)
     let results = "\(folder.path)/\(BenchResult.fileName)"

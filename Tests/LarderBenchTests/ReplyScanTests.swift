@@ -12,8 +12,8 @@ import Wire
       ("+OK\r\n", 0, 0, nil), ("$10\r\n\(value)\r\n", 1, 0, nil), ("$-1\r\n", 0, 1, nil), (":12\r\n", 0, 0, nil),
       ("-ERR unknown command\r\n", 0, 0, .refused), ("$3\r\nabc\r\n", 1, 0, .unexpected),
       ("*3\r\n$10\r\n\(value)\r\n$-1\r\n$10\r\n\(value)\r\n", 2, 1, nil), ("*0\r\n", 0, 0, nil),
-    ] as [(String, Int32, Int32, Reply.Failure?)])
-  func `RESP replies are found at any split`(text: String, entries: Int32, misses: Int32, failure: Reply.Failure?) {
+    ] as [(String, Int32, Int32, TargetReply.Failure?)])
+  func `RESP replies are found at any split`(text: String, entries: Int32, misses: Int32, failure: TargetReply.Failure?) {
     let target = RespTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(Array(text.utf8), target, entries, misses, failure)
   }
@@ -24,9 +24,9 @@ import Wire
       ("END\r\n", 0, 1, nil),
       ("SERVER_ERROR out of memory storing object\r\n", 0, 0, .refused), ("ERROR\r\n", 0, 0, .refused),
       ("VALUE k 0 3\r\nabc\r\nEND\r\n", 1, 0, .unexpected), ("NOT_STORED\r\n", 0, 0, .refused),
-    ] as [(String, Int32, Int32, Reply.Failure?)])
+    ] as [(String, Int32, Int32, TargetReply.Failure?)])
   func `memcached replies are found at any split`(
-    text: String, entries: Int32, misses: Int32, failure: Reply.Failure?
+    text: String, entries: Int32, misses: Int32, failure: TargetReply.Failure?
   ) {
     let target = MemcachedTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(Array(text.utf8), target, entries, misses, failure)
@@ -76,7 +76,7 @@ import Wire
   /// Checks that every prefix of a reply is incomplete and requires no more bytes than the reply has, and that the
   /// whole reply is found at any offset, with others after it.
   private func check<T: Target>(
-    _ bytes: [UInt8], _ target: T, _ entries: Int32, _ misses: Int32, _ failure: Reply.Failure?, sequence: UInt32? = nil
+    _ bytes: [UInt8], _ target: T, _ entries: Int32, _ misses: Int32, _ failure: TargetReply.Failure?, sequence: UInt32? = nil
   ) {
     for count in 0..<bytes.count {
       let prefix = Array(bytes[..<count])
@@ -88,7 +88,7 @@ import Wire
     }
     let stream = [0, 0, 0] + bytes + bytes
     for offset in [3, 3 + bytes.count] {
-      var expected = Reply(
+      var expected = TargetReply(
         end: offset + bytes.count, sequence: sequence, entries: entries, misses: misses, failure: failure)
       expected.isLast = true
       #expect(unsafe target.scan(stream.span.bytes, at: offset) == .reply(expected))

@@ -19,7 +19,7 @@ import Testing
       Issue.record("no second attempt")
       return
     }
-    machine.transportConnected()
+    machine.socketConnected()
     machine.handshakeCompleted()
     machine.helloReceived(now: 130)
     #expect(machine.isReady && machine.lastError == nil && machine.nextActionTime == .max)

@@ -10,7 +10,7 @@ import Wire
   /// A connection's state with a server that allows these numbers of requests in flight and open stores.
   private struct Peer: ~Copyable {
     var state: ConnectionState<Int>
-    private let limits: ServerLimits
+    private let limits: NegotiatedLimits
     private var nextToken: UInt64 = 0
 
     init(requests: UInt32 = 10, stores: UInt16 = 2) throws {
@@ -18,8 +18,8 @@ import Wire
       let hello = ServerHello(
         maxFrameSize: 1 << 20, maxValueSize: 1 << 19, maxKeySize: 4_096, maxOpenStores: stores,
         maxRequestsInFlight: requests, maxKeyCount: 100, name: "peer")
-      limits = ServerLimits(hello, maxFrameSize: 1 << 20, maxRequests: 1_000)
-      _ = state.transport.requestConnection()
+      limits = NegotiatedLimits(hello, maxFrameSize: 1 << 20, maxRequests: 1_000)
+      _ = state.channelState.requestConnection()
       _ = try connect(now: 0)
     }
 
@@ -27,9 +27,9 @@ import Wire
     mutating func connect(now: UInt64) throws -> [Int] {
       guard case .connect(let incarnation, _) = state.nextAction(now: now) else { throw Unexpected() }
       let channel = unsafe SharedChannel(ByteChannel(Descriptor(owning: Glibc.open("/dev/null", O_RDWR))))
-      guard state.transport.attach(channel, incarnation: incarnation) else { throw Unexpected() }
-      _ = state.transport.connected()
-      guard state.transport.sendHello(ClientHello(credit: 1, name: "test"), id: .max).flushIncarnation == incarnation,
+      guard state.channelState.attach(channel, incarnation: incarnation) else { throw Unexpected() }
+      _ = state.channelState.connected()
+      guard state.channelState.sendHello(ClientHello(credit: 1, name: "test"), id: .max).flushIncarnation == incarnation,
         sent().map(\.id) == [.max]
       else { throw Unexpected() }
       return state.helloReceived(limits, serverName: "peer", now: now).resumptions.map(\.caller)
@@ -43,7 +43,7 @@ import Wire
 
     struct Unexpected: Error {}
 
-    mutating func submit<Q: Request>(
+    mutating func submit<Q: ServerRequest>(
       _ request: Q, _ target: RequestTarget, as caller: Int, reservation: Reservation? = nil,
       isContinuation: Bool = false, isCancelled: Bool = false
     ) -> ConnectionActions<Int> {
@@ -75,7 +75,7 @@ import Wire
     mutating func sent() -> [FrameHeader] {
       var batch = ByteBuffer()
       var headers: [FrameHeader] = []
-      while state.nextBatch(&batch, incarnation: state.transport.incarnation).channel != nil {
+      while state.nextBatch(&batch, incarnation: state.channelState.incarnation).channel != nil {
         batch.withSpan { bytes in
           var offset = 0
           while case .frame(let header) = FrameScan(bytes, at: offset, maxLength: 1 << 20) {
@@ -113,8 +113,8 @@ import Wire
     }
   }
 
-  private func isRetry(_ reply: Reply?) -> Bool { if case .retry = reply { true } else { false } }
-  private func needsStore(_ reply: Reply?) -> Bool { if case .mustOpenStore = reply { true } else { false } }
+  private func isRetry(_ reply: CallResult?) -> Bool { if case .retry = reply { true } else { false } }
+  private func needsStore(_ reply: CallResult?) -> Bool { if case .mustOpenStore = reply { true } else { false } }
 
   @Test func `a request makes one thread the writer until everything is written`() throws {
     var peer = try Peer()
@@ -131,7 +131,7 @@ import Wire
     #expect(peer.disconnect() == [1])
     _ = peer.submit(PingRequest(), .server, as: 2)
     #expect(try peer.connect(now: 10_000) == [2])
-    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    let reservation = Reservation(incarnation: peer.state.channelState.incarnation)
     let current = peer.submit(PingRequest(), .server, as: 2, reservation: reservation)
     #expect(current.flushIncarnation != nil)
     var batch = ByteBuffer()
@@ -214,13 +214,13 @@ import Wire
     }
     #expect(outcomes == [.unknown, .notExecuted])
     #expect(actions.interest != nil && actions.interest?.use == nil)
-    let channel = peer.state.transport.channel
+    let channel = peer.state.channelState.channel
     #expect(channel == nil)
   }
 
   @Test func `a reply that can't be decoded fails its call after the connection is closed`() throws {
     var peer = try Peer()
-    let current = peer.state.transport.channel
+    let current = peer.state.channelState.channel
     let channel = try #require(current)
     let failure = ConnectionFailure(reason: .protocolViolation("test"), undecodable: [9])
     #expect(peer.state.readingFailed(from: channel, failure).resumptions.isEmpty)
@@ -249,7 +249,7 @@ import Wire
     #expect(peer.state.drain(3).resumptions.isEmpty)
     // The place is reserved for caller 2, whose task is cancelled before it uses it.
     #expect(peer.reply(to: ping.id) { _ in } == [1, 2])
-    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    let reservation = Reservation(incarnation: peer.state.channelState.incarnation)
     let actions = peer.submit(
       PingRequest(), .server, as: 2, reservation: reservation, isContinuation: true, isCancelled: true)
     #expect(actions.resumptions.map(\.caller) == [2, 3])
@@ -297,7 +297,7 @@ import Wire
     #expect(peer.disconnect().isEmpty)
     #expect(peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1).resumptions.isEmpty)
     #expect(try peer.connect(now: 10_000) == [1])
-    let reservation = Reservation(incarnation: peer.state.transport.incarnation)
+    let reservation = Reservation(incarnation: peer.state.channelState.incarnation)
     _ = peer.submit(StoreOpenRequest(name: "store"), .opening(1), as: 1, reservation: reservation)
     let opening = try #require(peer.sent().first)
     // The only handle will be that of store 1.

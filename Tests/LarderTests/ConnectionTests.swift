@@ -88,7 +88,7 @@ import Wire
       [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 1, 0, 1, 0],
       [8, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9],
       [7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0],
-      Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
+      Array("HTTP/1.1 400 Bad ServerRequest\r\n\r\n".utf8),
     ] as [[UInt8]])
   func `garbage ends the connection, and the call with protocolViolation`(_ garbage: [UInt8]) async throws {
     let server = try FakeServer { $0.operation == .get && $0.count == 1 ? .send(garbage) : .answer }
@@ -101,7 +101,7 @@ import Wire
 
   @Test(arguments: [
     ("-ERR unknown command 'x'\r\n", "it is a Redis server"),
-    ("HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
+    ("HTTP/1.1 400 Bad ServerRequest\r\n\r\n", "it is an HTTP server"),
     ("\u{1}\u{0}\u{0}\u{0}", "its first frame has the length 1"),
   ]) func `another kind of server is named if its reply to the hello identifies it`(_ reply: String, _ name: String)
     async throws

@@ -56,7 +56,7 @@ struct CompareCommand: ParsableCommand {
     if !contenders.contains(where: \.isPeer) {
       logLine("larder-bench: no peer is installed; contrib/bench installs redis-server, valkey-server and memcached")
     }
-    var comparison = try Comparison(plan, contenders, runner)
+    var comparison = try ServerComparison(plan, contenders, runner)
     return try comparison.run()
   }
 }

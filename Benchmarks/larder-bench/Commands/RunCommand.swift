@@ -93,7 +93,7 @@ struct RunCommand: ParsableCommand {
     let surroundings = Surroundings()
     let outcome: LoadOutcome
     do {
-      let probe = try serverPid.map(ServerProbe.init(process:))
+      let probe = try serverPid.map(ServerUsageProbe.init(process:))
       let display = LiveProgress()
       if load { try plan.loadKeys { display.show("loading", $0) } }
       outcome = try plan.run(probe: probe) { display.show(workload.name, $0) }

@@ -6,7 +6,7 @@ import Synchronization
 final class RunningServer {
   let contender: Contender
   let address: Address
-  let probe: ServerProbe
+  let probe: ServerUsageProbe
   /// The server's data folder; nil if it has none.
   let data: String?
   private let process = Process()
@@ -28,7 +28,7 @@ final class RunningServer {
     try Self.start(process)
     let number = process.processIdentifier
     Self.running.withLock { _ = $0.insert(number) }
-    probe = try ServerProbe(process: number)
+    probe = try ServerUsageProbe(process: number)
     try waitUntilListening()
   }
 

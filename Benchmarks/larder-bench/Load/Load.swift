@@ -20,7 +20,7 @@ struct Load<T: Target> {
   /// - Parameters:
   ///   - probe: Samples the server before and after the run; nil if its process is unknown.
   ///   - onProgress: Called about ten times per second with the progress so far.
-  func run(probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
+  func run(probe: ServerUsageProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
     let (perThread, rest) = plan.connections.quotientAndRemainder(dividingBy: plan.threads)
     let threads = (0..<plan.threads).map { thread in
       let requests = plan.requests.map { $0 / plan.threads + (thread < $0 % plan.threads ? 1 : 0) }
@@ -65,7 +65,7 @@ struct Load<T: Target> {
     let goal: LoadGoal
   }
 
-  private func run(_ threads: [ThreadPlan], probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void) throws
+  private func run(_ threads: [ThreadPlan], probe: ServerUsageProbe?, onProgress: (LoadSnapshot) -> Void) throws
     -> LoadOutcome
   {
     let connected = DispatchSemaphore(value: 0)

@@ -12,7 +12,7 @@ struct LoadOutcome: Sendable {
   /// Nil if the server's process is unknown.
   let server: ServerUse?
 
-  init(threads: [ThreadOutcome], before: ServerProbe.Sample?, after: ServerProbe.Sample?) {
+  init(threads: [ThreadOutcome], before: ServerUsageProbe.Sample?, after: ServerUsageProbe.Sample?) {
     var tally = Tally()
     for thread in threads { tally.add(thread.tally) }
     self.tally = tally
@@ -35,7 +35,7 @@ struct LoadOutcome: Sendable {
 
 extension LoadPlan {
   /// Runs the plan with the load loop specialized for its protocol.
-  func run(probe: ServerProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
+  func run(probe: ServerUsageProbe?, onProgress: (LoadSnapshot) -> Void = { _ in }) throws -> LoadOutcome {
     switch protocolName {
     case .larder: try Load<LarderTarget>(self).run(probe: probe, onProgress: onProgress)
     case .resp: try Load<RespTarget>(self).run(probe: probe, onProgress: onProgress)
@@ -84,7 +84,7 @@ struct Tally: Sendable {
   mutating func countLatencies(from time: UInt64) { latenciesCountFrom = time }
 
   @inline(__always)
-  mutating func count(_ reply: Reply) {
+  mutating func count(_ reply: TargetReply) {
     entries &+= Int(reply.entries)
     misses &+= Int(reply.misses)
     switch reply.failure {

@@ -22,7 +22,7 @@ struct RequestWriter<T: Target> {
     for operation in workload.operations where target.template(for: operation) == nil {
       throw BenchError("this kind of server has no \(operation), which the workload \(workload.name) needs")
     }
-    templates = Operation.allCases.map { target.template(for: $0) ?? RequestTemplate() }
+    templates = LoadOperation.allCases.map { target.template(for: $0) ?? RequestTemplate() }
   }
 
   /// Appends the next request of a connection.
@@ -66,7 +66,7 @@ struct RequestWriter<T: Target> {
 
   @inline(__always)
   private mutating func append(
-    _ operation: Operation, to output: inout ByteBuffer, _ sequence: UInt32, _ session: T.Session,
+    _ operation: LoadOperation, to output: inout ByteBuffer, _ sequence: UInt32, _ session: T.Session,
     key: (inout KeyChooser) -> UInt64
   ) {
     let start = output.count

@@ -73,9 +73,9 @@ struct Workload: Equatable, Sendable {
   }
 
   /// The operations that a target must support.
-  var operations: Set<Operation> {
+  var operations: Set<LoadOperation> {
     Set(
-      shares.flatMap { share -> [Operation] in
+      shares.flatMap { share -> [LoadOperation] in
         switch share.step {
         case .get: [.get]
         case .update, .insert: [.put]

@@ -46,7 +46,7 @@ extension MicroBenchmark {
 
   private static let batch = 64
 
-  private static func requests(_ operation: Operation, _ settings: MicroSettings) throws -> [UInt8] {
+  private static func requests(_ operation: LoadOperation, _ settings: MicroSettings) throws -> [UInt8] {
     let target = LarderTarget(store: "bench", valueSize: settings.valueSize, keysPerRequest: 1)
     guard let template = target.template(for: operation) else { throw BenchError("there is no \(operation)") }
     var output = ByteBuffer()

@@ -151,7 +151,7 @@ struct PausesBench {
       "| \($0.name) | \(milliseconds($0.duration)) | \(milliseconds($0.worst)) | \(milliseconds($0.p999)) | \($0.count) |"
     }
     return """
-      | Operation | its duration, ms | worst latency of others, ms | p99.9 of others, ms | their requests |
+      | LoadOperation | its duration, ms | worst latency of others, ms | p99.9 of others, ms | their requests |
       |---|---|---|---|---|
       \(lines.joined(separator: "\n"))
       """

@@ -18,7 +18,7 @@ struct EchoTarget: Target {
     return 1
   }
 
-  func template(for operation: Operation) -> RequestTemplate? {
+  func template(for operation: LoadOperation) -> RequestTemplate? {
     switch operation {
     case .get, .put: larder.template(for: operation)
     case .getMany, .putMany, .apply, .page, .scan: nil
@@ -31,11 +31,11 @@ struct EchoTarget: Target {
   }
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+  func scan(_ bytes: RawSpan, at offset: Int) -> TargetReplyScan {
     switch FrameScan(bytes, at: offset, maxLength: Int(Int32.max)) {
     case .invalid: .malformed
     case .partial(let size): .incomplete(atLeast: size)
-    case .frame(let header): .reply(Reply(end: offset &+ header.frameSize, sequence: header.id &- 1))
+    case .frame(let header): .reply(TargetReply(end: offset &+ header.frameSize, sequence: header.id &- 1))
     }
   }
 

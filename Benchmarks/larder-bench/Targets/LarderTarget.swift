@@ -98,7 +98,7 @@ struct LarderTarget: Target {
     throw BenchError("the server refused the handshake: \(message) (code \(code))")
   }
 
-  func template(for operation: Operation) -> RequestTemplate? {
+  func template(for operation: LoadOperation) -> RequestTemplate? {
     var request = RequestTemplate(Array(repeating: 0, count: Frame.headerSize))
     switch operation {
     case .get:
@@ -157,12 +157,12 @@ struct LarderTarget: Target {
   }
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
+  func scan(_ bytes: RawSpan, at offset: Int) -> TargetReplyScan {
     switch FrameScan(bytes, at: offset, maxLength: Self.maxFrameSize) {
     case .invalid: return .malformed
     case .partial(let size): return .incomplete(atLeast: size)
     case .frame(let header):
-      var reply = Reply(end: offset &+ header.frameSize, sequence: header.id &- 1)
+      var reply = TargetReply(end: offset &+ header.frameSize, sequence: header.id &- 1)
       reply.isLast = header.flags & Frame.more == 0
       // A notice, after which the server closes the connection.
       if header.id == 0 { return .malformed }
@@ -177,7 +177,7 @@ struct LarderTarget: Target {
   }
 
   @inline(__always)
-  private func readEntries(_ bytes: RawSpan, _ body: Range<Int>, into reply: inout Reply) {
+  private func readEntries(_ bytes: RawSpan, _ body: Range<Int>, into reply: inout TargetReply) {
     var offset = body.lowerBound
     while offset < body.upperBound {
       guard let record = EntryRecord(bytes, at: offset) else {

@@ -26,7 +26,7 @@ struct MemcachedTarget: Target {
     return Session()
   }
 
-  func template(for operation: Operation) -> RequestTemplate? {
+  func template(for operation: LoadOperation) -> RequestTemplate? {
     var request = RequestTemplate()
     switch operation {
     case .get: appendGet(of: 1, to: &request)
@@ -58,8 +58,8 @@ struct MemcachedTarget: Target {
   /// Scans for a reply. The reply to a get is any number of values, followed by `END`; it leaves out missing keys. (No
   /// workload contains both get and get-many.)
   @inline(__always)
-  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
-    var reply = Reply(end: offset)
+  func scan(_ bytes: RawSpan, at offset: Int) -> TargetReplyScan {
+    var reply = TargetReply(end: offset)
     while true {
       switch MemcachedLine(bytes, at: reply.end) {
       case .incomplete: return .incomplete(atLeast: bytes.byteCount &- offset &+ 1)

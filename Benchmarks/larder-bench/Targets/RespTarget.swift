@@ -25,7 +25,7 @@ struct RespTarget: Target {
     return Session()
   }
 
-  func template(for operation: Operation) -> RequestTemplate? {
+  func template(for operation: LoadOperation) -> RequestTemplate? {
     var request = RequestTemplate()
     switch operation {
     case .get:
@@ -56,8 +56,8 @@ struct RespTarget: Target {
   func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session) {}
 
   @inline(__always)
-  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan {
-    var reply = Reply(end: offset)
+  func scan(_ bytes: RawSpan, at offset: Int) -> TargetReplyScan {
+    var reply = TargetReply(end: offset)
     var remaining = 1
     while remaining > 0 {
       guard reply.end < bytes.byteCount else { return .incomplete(atLeast: reply.end &- offset &+ 1) }

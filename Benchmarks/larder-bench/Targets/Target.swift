@@ -14,21 +14,21 @@ protocol Target: Sendable {
   func handshake(_ connection: borrowing SetupConnection) throws -> Session
 
   /// Returns the request of an operation without its variable parts, or nil if this kind of server lacks the operation.
-  func template(for operation: Operation) -> RequestTemplate?
+  func template(for operation: LoadOperation) -> RequestTemplate?
 
   /// Patches the fields that differ in every request of a connection, in the request that starts at `offset`.
   func stamp(_ output: inout ByteBuffer, at offset: Int, sequence: UInt32, session: Session)
 
   /// Scans received bytes for a reply that starts at `offset`. Keeps no state: an incomplete reply is scanned again
   /// once there are more bytes.
-  func scan(_ bytes: RawSpan, at offset: Int) -> ReplyScan
+  func scan(_ bytes: RawSpan, at offset: Int) -> TargetReplyScan
 
   /// Returns the value in a whole reply to a get, or nil if it contains none.
   func value(in reply: RawSpan) -> [UInt8]?
 }
 
 /// An operation of any target.
-enum Operation: Int, CaseIterable, Sendable {
+enum LoadOperation: Int, CaseIterable, Sendable {
   case get
   case put
   /// A get of as many keys as the workload specifies.
@@ -44,8 +44,8 @@ enum Operation: Int, CaseIterable, Sendable {
 }
 
 /// The result of scanning for a reply.
-enum ReplyScan: Equatable {
-  case reply(Reply)
+enum TargetReplyScan: Equatable {
+  case reply(TargetReply)
   /// The start of a reply of at least this many bytes.
   case incomplete(atLeast: Int)
   /// Invalid bytes, after which no reply can be found.
@@ -53,7 +53,7 @@ enum ReplyScan: Equatable {
 }
 
 /// A server's reply to a request.
-struct Reply: Equatable {
+struct TargetReply: Equatable {
   /// The offset of the next reply.
   var end: Int
   /// The sequence number of the request; nil if replies arrive in the order of requests.

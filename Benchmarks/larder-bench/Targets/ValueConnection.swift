@@ -38,7 +38,7 @@ struct ValueConnection<T: Target>: ~Copyable {
   }
 
   private func request(
-    _ operation: Operation, _ key: UInt64, valueSize: Int, edit: (inout RequestTemplate) throws -> Void
+    _ operation: LoadOperation, _ key: UInt64, valueSize: Int, edit: (inout RequestTemplate) throws -> Void
   ) throws -> ValueRequest<T> {
     let target = T(store: store, valueSize: valueSize, keysPerRequest: 1)
     guard var template = target.template(for: operation) else { throw BenchError("this protocol has no \(operation)") }
@@ -52,8 +52,8 @@ struct ValueConnection<T: Target>: ~Copyable {
 
   /// Sends a request and waits for its reply.
   /// - Throws: `BenchError` if the server refuses the request, or returns a value of another size.
-  mutating func exchange(_ request: ValueRequest<T>) throws -> Reply {
-    var scanned = Reply(end: 0)
+  mutating func exchange(_ request: ValueRequest<T>) throws -> TargetReply {
+    var scanned = TargetReply(end: 0)
     try connection.exchange(request.bytes, into: &reply) { bytes in
       switch request.target.scan(bytes, at: 0) {
       case .reply(let whole):

@@ -14,7 +14,7 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
   private indirect enum Term: Sendable {
     case literal(JSONValue)
     case field(path: Int)
-    case operation(SelectorTree.Expression.Operation, Term, Term)
+    case operation(SelectorTree.Expression.Operator, Term, Term)
     case aggregate(SelectorTree.Expression.Aggregate, path: Int)
     case countWhere(path: Int, Program)
   }
@@ -144,7 +144,7 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
   }
 }
 
-extension SelectorTree.Expression.Operation {
+extension SelectorTree.Expression.Operator {
   /// Integers are computed exactly, and rounded to the nearest double where they don't fit into 64 bits; nil for a division by zero.
   func result(_ left: JSONNumber, _ right: JSONNumber) -> JSONNumber? {
     if case .integer(let left) = left, case .integer(let right) = right, self != .divide {

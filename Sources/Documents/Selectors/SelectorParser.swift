@@ -344,13 +344,13 @@ struct SelectorParser {
     }
     if name == "$literal" { return .literal(try literal(argument, at: inner)) }
     if name == "$field" { return .field(try path(argument, at: inner)) }
-    if let operation = SelectorTree.Expression.Operation(rawValue: name) {
+    if let operation = SelectorTree.Expression.Operator(rawValue: name) {
       let (left, right) = try operands(argument, context, at: inner)
       return .operation(operation, left, right)
     }
     guard let aggregate = SelectorTree.Expression.Aggregate(rawValue: name) else {
       let names =
-        ["$literal", "$field"] + SelectorTree.Expression.Operation.allCases.map(\.rawValue)
+        ["$literal", "$field"] + SelectorTree.Expression.Operator.allCases.map(\.rawValue)
         + SelectorTree.Expression.Aggregate.allCases.map(\.rawValue)
       throw bad("there is no operand \(JSONPath.shown(name))\(Self.suggestion(for: name, of: names))")
     }

@@ -59,7 +59,7 @@ package indirect enum SelectorTree: Equatable, Sendable {
       case greaterOrEqual = "$gte"
     }
 
-    package enum Operation: String, CaseIterable, Sendable {
+    package enum Operator: String, CaseIterable, Sendable {
       case add = "$add"
       case subtract = "$subtract"
       case multiply = "$multiply"
@@ -76,7 +76,7 @@ package indirect enum SelectorTree: Equatable, Sendable {
 
     case literal(JSONValue)
     case field(FieldPath)
-    case operation(Operation, Expression, Expression)
+    case operation(Operator, Expression, Expression)
     case aggregate(Aggregate, FieldPath)
     /// The number of elements that match.
     case countWhere(FieldPath, SelectorTree)

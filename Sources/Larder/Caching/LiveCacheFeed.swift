@@ -114,7 +114,7 @@ private struct Follower: Sendable {
 
   /// Trusts the cache for as long as the server responds on the stream's connection, and all changes that have arrived
   /// are known. Returns when the task is cancelled.
-  private func beat(of stream: ReplyStream, _ connection: UInt64) async {
+  private func beat(of stream: ReplyStreamReader, _ connection: UInt64) async {
     while !Task.isCancelled {
       let time = monotonicNanoseconds()
       let isUpToDate = await stream.isUpToDate(timeout: maxSilence / 1_000_000)

@@ -76,7 +76,7 @@ public struct LarderClient: Sendable {
 
   // MARK: The server
 
-  private func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+  private func call<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> CallResult {
     try await core.connection.call(request, deadline: CallDeadline(timeout: timeout))
   }
 
@@ -136,7 +136,7 @@ public struct LarderClient: Sendable {
 }
 
 /// Decodes the figures of a stats reply.
-func figures(_ reply: Reply) throws(LarderError) -> [String: UInt64] {
+func figures(_ reply: CallResult) throws(LarderError) -> [String: UInt64] {
   guard let figures = unsafe Figure.decode(reply.body.span.bytes) else { throw .malformedReply }
   return Dictionary(figures.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
 }

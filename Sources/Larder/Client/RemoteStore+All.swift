@@ -38,7 +38,7 @@ extension RemoteStore {
 
       private enum Phase {
         case initial
-        case streaming(ReplyStream)
+        case streaming(ReplyStreamReader)
         case finished
       }
 

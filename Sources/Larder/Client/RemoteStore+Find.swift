@@ -123,7 +123,7 @@ extension RemoteStore {
 
       private enum Phase {
         case initial
-        case streaming(ReplyStream)
+        case streaming(ReplyStreamReader)
         /// The current frame is the last one.
         case ending
         /// The client has found the documents, of which these remain.
@@ -173,7 +173,7 @@ extension RemoteStore {
       }
 
       private mutating func receive(
-        from stream: ReplyStream, isolation actor: isolated (any Actor)?
+        from stream: ReplyStreamReader, isolation actor: isolated (any Actor)?
       ) async throws(LarderError) {
         phase = .finished
         let (next, hasMore) = try await stream.next(deadline: store.deadline.instant)

@@ -21,7 +21,7 @@ extension RemoteStore {
   ) async throws(LarderError) -> [DocumentGroup] {
     let aggregation = DocumentAggregation(by: fields, computing: aggregates, sort: sort, limit: limit)
     let deadline = findDeadline
-    var (body, rest): ([UInt8], ReplyStream?)
+    var (body, rest): ([UInt8], ReplyStreamReader?)
     do throws(LarderError) {
       (body, rest) = try await stream(
         AggregateDocumentsRequest(selector, aggregation, time: findTime), deadline: deadline)

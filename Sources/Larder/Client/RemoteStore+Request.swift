@@ -4,7 +4,7 @@ import TypedQueries
 
 /// Running typed requests on the server.
 ///
-/// Besides the errors of `find(_:using:)`, these calls throw what `Request.query` throws, before anything is sent, and
+/// Besides the errors of `find(_:using:)`, these calls throw what `ServerRequest.query` throws, before anything is sent, and
 /// the errors of the type's decoder. A type sees the members of a document, and `_id` and `_rev`.
 extension RemoteStore {
   /// Returns the documents that a request asks for, as the store was at one point in time.
@@ -70,7 +70,7 @@ extension RemoteStore {
   ///       case .removed(let key): print("no longer", key)
   ///       }
   ///     }
-  /// - Throws: What `Request.query` throws; `FilterError` if the request has an order, a limit or an offset.
+  /// - Throws: What `ServerRequest.query` throws; `FilterError` if the request has an order, a limit or an offset.
   public func observe<T>(_ request: TypedQueries.Request<T>) throws -> Observation<T> {
     observe(try request.unorderedSelector, as: T.self, decoder: T.decoder)
   }

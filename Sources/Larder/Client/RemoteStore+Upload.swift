@@ -67,7 +67,7 @@ extension RemoteStore {
   }
 
   /// Makes a call that names no store.
-  private func callServer<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+  private func callServer<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> CallResult {
     try await core.connection.call(request, deadline: deadline)
   }
 }

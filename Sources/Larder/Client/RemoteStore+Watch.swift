@@ -32,8 +32,8 @@ extension RemoteStore {
   /// - Returns: The first frame, which has the incarnation if the server supports incarnations, and the others.
   func beginWatch(
     from revision: UInt64, incarnation: UInt64?, prefix: String, keysOnly: Bool
-  ) async throws(LarderError) -> (body: [UInt8], stream: ReplyStream) {
-    let (body, rest): ([UInt8], ReplyStream?)
+  ) async throws(LarderError) -> (body: [UInt8], stream: ReplyStreamReader) {
+    let (body, rest): ([UInt8], ReplyStreamReader?)
     do throws(LarderError) {
       let request = WatchIncarnationRequest(
         from: revision, incarnation: incarnation ?? 0, prefix: prefix, keysOnly: keysOnly)
@@ -73,7 +73,7 @@ extension RemoteStore {
 
     public struct AsyncIterator: AsyncIteratorProtocol {
       private let watch: Watch
-      private var stream: ReplyStream?
+      private var stream: ReplyStreamReader?
       private var assembly: CommitAssembly
       private var isFinished = false
 

@@ -58,33 +58,33 @@ public struct RemoteStore: Sendable {
   /// Makes a call.
   /// - Returns: A reply of the request's form.
   @inline(__always)
-  func call<Q: Request>(_ request: Q) async throws(LarderError) -> Reply {
+  func call<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> CallResult {
     try await call(request, deadline: deadline)
   }
 
   /// Makes a call with a deadline of its own.
   @inline(__always)
-  func call<Q: Request>(_ request: Q, deadline: CallDeadline) async throws(LarderError) -> Reply {
+  func call<Q: ServerRequest>(_ request: Q, deadline: CallDeadline) async throws(LarderError) -> CallResult {
     let connection = request.mayTakeLong ? core.connectionForLongCalls : core.connection
     return try await connection.call(request, store: reference, deadline: deadline)
   }
 
   /// Makes a call whose reply is a stream.
   /// - Returns: The body of the first frame, and the stream if more frames follow.
-  func stream<Q: Request>(
+  func stream<Q: ServerRequest>(
     _ request: Q, deadline: CallDeadline
-  ) async throws(LarderError) -> (body: [UInt8], rest: ReplyStream?) {
+  ) async throws(LarderError) -> (body: [UInt8], rest: ReplyStreamReader?) {
     let connection = core.connection
     let reply = try await connection.call(request, store: reference, deadline: deadline)
     guard case .body(let body, let id) = reply else {
       preconditionFailure("The reply to \(Q.operation) is not a stream.")
     }
-    return (body, id.map { ReplyStream(core, connection, $0) })
+    return (body, id.map { ReplyStreamReader(core, connection, $0) })
   }
 
   /// Makes a call whose reply is a stream of entry records, and passes each record to `process`. The deadline covers
   /// the whole stream.
-  private func readRecords<Q: Request>(
+  private func readRecords<Q: ServerRequest>(
     _ request: Q, _ process: (RawSpan, EntryRecord) throws(LarderError) -> Void
   ) async throws(LarderError) {
     let deadline = deadline

@@ -10,7 +10,7 @@ import TypedQueries
 ///       return try old.map { try $0.decode().name }
 ///     }
 ///
-/// Besides the errors of `find(_:)`, these calls throw what `Request.query` throws, before anything is sent, and the
+/// Besides the errors of `find(_:)`, these calls throw what `ServerRequest.query` throws, before anything is sent, and the
 /// errors of the type's coder. A type sees the members of a document, and `_id` and `_rev`.
 extension TransactionContext {
   // MARK: Reading

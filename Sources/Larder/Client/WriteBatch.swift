@@ -5,14 +5,14 @@ import Documents
 /// The conditions of all operations refer to the store as it is before the batch. The operations take effect in their
 /// order: an update of an entry sees what earlier operations of the batch have made of it.
 public struct WriteBatch: Equatable, Sendable {
-  enum Operation: Equatable, Sendable {
+  enum Step: Equatable, Sendable {
     case put(Write)
     case delete(String, WriteCondition)
     case update(String, DocumentUpdate, WriteCondition, creates: Bool)
     case check(String, WriteCondition)
   }
 
-  private(set) var operations: [Operation] = []
+  private(set) var operations: [Step] = []
 
   public init() {}
 

@@ -5,19 +5,19 @@ import Platform
 /// Safe because the connection's state gives each caller to one thread, which resumes it once.
 @safe
 struct Caller: Sendable {
-  private let continuation: UnsafeContinuation<Reply, Never>
+  private let continuation: UnsafeContinuation<CallResult, Never>
 
-  private init(_ continuation: UnsafeContinuation<Reply, Never>) {
+  private init(_ continuation: UnsafeContinuation<CallResult, Never>) {
     unsafe self.continuation = continuation
   }
 
-  func resume(_ reply: Reply) {
+  func resume(_ reply: CallResult) {
     unsafe continuation.resume(returning: reply)
   }
 
   /// Suspends the current task until the caller that `body` receives is resumed.
   @inline(__always)
-  static func suspend(_ body: (Caller) -> Void) async -> Reply {
+  static func suspend(_ body: (Caller) -> Void) async -> CallResult {
     unsafe await withUnsafeContinuation { unsafe body(Caller($0)) }
   }
 }

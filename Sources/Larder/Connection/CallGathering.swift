@@ -7,7 +7,7 @@
 /// A plain value; the lock of the connection's state protects it.
 struct CallGathering {
   /// The numbers of concurrent calls that wait for each other. With fewer, waiting costs more than it saves; with more,
-  /// `Connection.coalesce` gathers them.
+  /// `ServerConnection.coalesce` gathers them.
   static let callCounts = 4..<16
   /// The maximum number of turns that the reading task waits.
   static let maxTurns = 3

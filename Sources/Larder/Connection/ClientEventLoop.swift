@@ -16,7 +16,7 @@ final class ClientEventLoop: Sendable {
 
   private struct Shared {
     /// `close` empties this, which breaks the reference cycle of the loop and its connections.
-    var connections: [Connection] = []
+    var connections: [ServerConnection] = []
     var isRunning = false
   }
 
@@ -27,7 +27,7 @@ final class ClientEventLoop: Sendable {
   }
 
   /// Sets the connections to serve, at most 256, whose numbers are their indices.
-  func serve(_ connections: [Connection]) {
+  func serve(_ connections: [ServerConnection]) {
     shared.withLock { $0.connections = connections }
   }
 
@@ -114,7 +114,7 @@ final class ClientEventLoop: Sendable {
   }
 
   /// The connections, or nil if none of them needs the loop, which then ends.
-  private func connectionsToServe() -> [Connection]? {
+  private func connectionsToServe() -> [ServerConnection]? {
     shared.withLock { shared in
       if shared.connections.contains(where: \.needsEventLoop) { return shared.connections }
       shared.isRunning = false

@@ -12,7 +12,7 @@ enum CloseReason: Sendable {
   /// - Parameters:
   ///   - wasSent: Whether the server may have received the whole request.
   ///   - isPartial: Whether earlier frames of the reply have been delivered.
-  func reply(from address: Address, wasSent: Bool, isPartial: Bool) -> Reply {
+  func reply(from address: Address, wasSent: Bool, isPartial: Bool) -> CallResult {
     let error = error(from: address, wasSent: wasSent)
     switch self {
     case .disconnected: return .failed(error, isPartial ? .final : .connectionLost)

@@ -15,7 +15,7 @@ struct ConnectionActions<Caller: Sendable>: Sendable {
 
   struct Resumption: Sendable {
     let caller: Caller
-    let reply: Reply
+    let reply: CallResult
   }
 
   /// Whether one of the callers submits its request again.
@@ -28,11 +28,11 @@ struct ConnectionActions<Caller: Sendable>: Sendable {
     }
   }
 
-  mutating func resume(_ caller: Caller, _ reply: Reply) {
+  mutating func resume(_ caller: Caller, _ reply: CallResult) {
     resumptions.append(Resumption(caller: caller, reply: reply))
   }
 
-  mutating func resume(_ callers: [Caller], _ reply: @autoclosure () -> Reply) {
+  mutating func resume(_ callers: [Caller], _ reply: @autoclosure () -> CallResult) {
     guard !callers.isEmpty else { return }
     let reply = reply()
     for caller in callers { resume(caller, reply) }

@@ -31,7 +31,7 @@ final class ConnectionReporter: Sendable {
   private static let names = Dictionary(uniqueKeysWithValues: Wire.Operation.allCases.map { ($0, $0.name) })
 
   /// Reports that a call begins.
-  func callBegan<Q: Request>(_ request: Q, store: StoreReference?) -> CallReport {
+  func callBegan<Q: ServerRequest>(_ request: Q, store: StoreReference?) -> CallReport {
     let measure = request.measure
     let call = ClientCall(
       operation: Self.names[Q.operation] ?? Q.operation.name, store: store?.name, keyCount: measure.itemCount,
@@ -80,7 +80,7 @@ struct CallReport {
   mutating func countRetry() { retries += 1 }
 
   /// Reports that the call has ended.
-  func callEnded(_ reply: Reply) {
+  func callEnded(_ reply: CallResult) {
     var error: LarderError?
     if case .failed(let failure, _) = reply { error = failure }
     let result = ClientCallResult(
@@ -95,7 +95,7 @@ extension Duration {
   }
 }
 
-extension Reply {
+extension CallResult {
   /// The number of bytes that the reply carries.
   fileprivate var size: Int {
     switch self {

@@ -15,15 +15,15 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private let configuration: LarderClient.Configuration
 
   /// The channel, its life cycle, and what waits to be written to it. The event loop connects it and closes it.
-  var transport: Transport<Caller>
+  var channelState: ChannelState<Caller>
   private var pending: PendingTable<Caller>
   private var gathering = CallGathering()
   /// The calls that wait for a connection, or for a place among the requests in flight.
   private var waiters = WaiterQueue<Caller>()
   /// The number of places among the requests in flight that are reserved for calls.
   private var reservations = 0
-  private var stores = OpenStores<Caller>()
-  private var limits = ServerLimits()
+  private var stores = StoreHandles<Caller>()
+  private var limits = NegotiatedLimits()
   /// The name in the server's latest hello, or nil before the first one.
   private(set) var serverName: String?
 
@@ -37,7 +37,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   init(address: Address, configuration: LarderClient.Configuration) {
     self.address = address
     self.configuration = configuration
-    transport = Transport(configuration)
+    channelState = ChannelState(configuration)
     pending = PendingTable(credit: configuration.credit)
   }
 
@@ -58,7 +58,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     case sent
     /// The caller waits. The event loop may have to start.
     case waiting(mustStart: Bool)
-    case reply(Reply)
+    case reply(CallResult)
   }
 
   /// Sends a request, or lets its caller wait, or replies at once.
@@ -67,7 +67,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   ///     has not found the call.
   ///   - defersFlush: Whether another call is about to write the output of all.
   @inline(__always)
-  mutating func submit<Q: Request>(
+  mutating func submit<Q: ServerRequest>(
     _ request: Q, _ measure: RequestMeasure, _ target: RequestTarget, _ attempt: Attempt<Caller>, isCancelled: Bool,
     defersFlush: Bool
   ) -> (actions: Actions, inFlight: Int) {
@@ -78,7 +78,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     case .sent:
       gathering.requestSubmitted()
       nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.instant)
-      if transport.decideReader(&actions) {
+      if channelState.decideReader(&actions) {
         nextDeadlineCheck = min(nextDeadlineCheck, attempt.deadline.now + TaskReading.idleMilliseconds)
       }
     case .waiting(let mustStart):
@@ -96,28 +96,28 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     // The first request is sent at once, so that the server wakes up meanwhile, unless several are about to follow.
     // The others are sent together.
     let isFirst = pending.waitingCalls <= 1 && !gathering.holdsFirstRequest(inFlight: pending.waitingCalls)
-    let leavesFlush = transport.hasReadingTask && !isFirst
-    if !defersFlush, !leavesFlush { transport.flushIfNeeded(&actions) }
+    let leavesFlush = channelState.hasReadingTask && !isFirst
+    if !defersFlush, !leavesFlush { channelState.flushIfNeeded(&actions) }
     return (actions, pending.inFlight)
   }
 
   @inline(__always)
-  private mutating func send<Q: Request>(
+  private mutating func send<Q: ServerRequest>(
     _ request: Q, _ measure: RequestMeasure, _ target: RequestTarget, _ attempt: Attempt<Caller>, isCancelled: Bool
   ) -> Submission {
-    let hasReservation = attempt.reservation.map { $0.incarnation == transport.incarnation } ?? false
+    let hasReservation = attempt.reservation.map { $0.incarnation == channelState.incarnation } ?? false
     if hasReservation { reservations -= 1 }
-    if transport.lifecycle.isClosed || (isDraining && !attempt.isContinuation) {
+    if channelState.lifecycle.isClosed || (isDraining && !attempt.isContinuation) {
       return .reply(.failed(.clientClosed, .final))
     }
     if isCancelled { return .reply(.failed(.callCancelled(.notExecuted), .final)) }
     if attempt.deadline.instant <= attempt.deadline.now { return .reply(.failed(timeoutBeforeSending, .final)) }
 
     // A request that opens a store precedes the waiters, which may wait for it.
-    guard transport.isUsable, hasReservation || ((waiters.isEmpty || target.isOpening) && hasCapacity)
+    guard channelState.isUsable, hasReservation || ((waiters.isEmpty || target.isOpening) && hasCapacity)
     else {
       waiters.append(attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
-      return .waiting(mustStart: transport.requestConnection())
+      return .waiting(mustStart: channelState.requestConnection())
     }
     guard limits.allow(measure) else {
       return .reply(.failed(limits.refusal(of: measure, isDivisible: Q.isDivisible), .final))
@@ -154,7 +154,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     let (id, slot) = pending.insert(
       attempt.caller, token: attempt.token, form: Q.form, store: target.storeNumber,
       deadline: attempt.deadline.instant, now: attempt.deadline.now)
-    pending.setRequestEnd(transport.output.append(request, store: handle, id: id), of: slot)
+    pending.setRequestEnd(channelState.output.append(request, store: handle, id: id), of: slot)
     return .sent
   }
 
@@ -167,10 +167,10 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     while !stores.hasHandle(for: store, busy: busy, limit: limits.openStores) {
       guard hasCapacity, let handle = stores.closeLeastRecentlyUsed(busy: busy, now: now) else {
         stores.waitForHandle(attempt.caller, token: attempt.token, deadline: attempt.deadline.instant)
-        nextDeadlineCheck = min(nextDeadlineCheck, now + OpenStores<Caller>.protectionMilliseconds)
+        nextDeadlineCheck = min(nextDeadlineCheck, now + StoreHandles<Caller>.protectionMilliseconds)
         return false
       }
-      transport.output.append(.storeClose, store: handle, id: pending.insertUnattended(now: now))
+      channelState.output.append(.storeClose, store: handle, id: pending.insertUnattended(now: now))
     }
     stores.beginOpening(store, token: attempt.token)
     return true
@@ -178,23 +178,23 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
 
   /// Whether another request may be in flight.
   private var hasCapacity: Bool {
-    pending.inFlight + reservations < limits.requestsInFlight && !transport.output.isFull && pending.hasRoom
+    pending.inFlight + reservations < limits.requestsInFlight && !channelState.output.isFull && pending.hasRoom
   }
 
   /// Resumes the waiters that there are places for, each with a reservation.
   @inline(__always)
   private mutating func admitWaiters(_ resumptions: inout [Actions.Resumption]) {
-    guard !waiters.isEmpty, transport.lifecycle.isReady else { return }
+    guard !waiters.isEmpty, channelState.lifecycle.isReady else { return }
     while hasCapacity, let caller = waiters.popFirst() {
       reservations += 1
-      let reservation = Reservation(incarnation: transport.incarnation)
+      let reservation = Reservation(incarnation: channelState.incarnation)
       resumptions.append(.init(caller: caller, reply: .retry(reservation)))
     }
   }
 
   /// The error of a call whose deadline passed before its request was sent.
   private var timeoutBeforeSending: LarderError {
-    let lifecycle = transport.lifecycle
+    let lifecycle = channelState.lifecycle
     if let error = lifecycle.lastError { return error }
     if lifecycle.isHandshaking { return .noHandshake(with: address) }
     if lifecycle.isGreeting { return .noHello(from: address) }
@@ -219,8 +219,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   private mutating func abandon(_ slot: Int, _ actions: inout Actions) -> Caller? {
     let (caller, cancelID) = pending.abandon(slot)
     if let cancelID {
-      transport.output.append(.cancel, id: cancelID)
-      transport.flushIfNeeded(&actions)
+      channelState.output.append(.cancel, id: cancelID)
+      channelState.flushIfNeeded(&actions)
     }
     return caller
   }
@@ -252,13 +252,13 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       return actions
     }
     let (next, credit) = pending.nextFrame(of: stream, for: caller, deadline: deadline)
-    if let credit { transport.output.append(creditBytes: credit.bytes, id: credit.id) }
+    if let credit { channelState.output.append(creditBytes: credit.bytes, id: credit.id) }
     switch next {
     case .reply(let reply): actions.resume(caller, reply)
     // A reader without a deadline must notice, too, if the server is gone.
     case .wait: checkDeadlines(by: deadline == .max ? now + probeMilliseconds : deadline, &actions)
     }
-    transport.flushIfNeeded(&actions)
+    channelState.flushIfNeeded(&actions)
     return actions
   }
 
@@ -286,7 +286,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Moves the output to the empty `batch`, or ends the writing. Calls that waited for room in the output can go on.
   /// - Parameter incarnation: The `flushIncarnation` of the actions that made the thread the writer.
   mutating func nextBatch(_ batch: inout ByteBuffer, incarnation: UInt64) -> WriteStep {
-    var step = WriteStep(channel: transport.nextBatch(&batch, incarnation: incarnation))
+    var step = WriteStep(channel: channelState.nextBatch(&batch, incarnation: incarnation))
     if step.channel != nil { admitWaiters(&step.resumptions) }
     return step
   }
@@ -299,7 +299,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     _ bytes: RawSpan, maxFrameLength: Int, now: UInt64, into completions: inout [Completion<Caller>]
   ) -> (scan: ReplyScan, actions: Actions) {
     lastReceived = now
-    transport.received()
+    channelState.received()
     let scan = pending.scan(bytes, maxFrameLength: maxFrameLength, into: &completions)
     gathering.received(replies: completions.count)
     var actions = Actions()
@@ -348,9 +348,9 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   ) -> (turn: ReadingTurn, actions: Actions) {
     var actions = Actions()
     if gathering.mustWait(inFlight: pending.waitingCalls) { return (.wait, actions) }
-    let continues = transport.readingTurn(
+    let continues = channelState.readingTurn(
       from: channel, isAwaited: pending.waitingCalls > 0, hasStreams: pending.hasStreams, now: now, &actions)
-    if !defersFlush || !continues { transport.flushIfNeeded(&actions) }
+    if !defersFlush || !continues { channelState.flushIfNeeded(&actions) }
     return (continues ? .read : .end, actions)
   }
 
@@ -358,8 +358,8 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   mutating func readingFailed(from channel: SharedChannel, _ failure: ConnectionFailure<Caller>) -> Actions {
     // Only the event loop closes connections.
     var actions = Actions(eventLoop: .wake)
-    if transport.channel === channel {
-      transport.reportFailure(failure)
+    if channelState.channel === channel {
+      channelState.reportFailure(failure)
     } else {
       actions.resume(failure.undecodable, failure.reason.reply(from: address, wasSent: true, isPartial: true))
     }
@@ -369,14 +369,14 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   // MARK: Timers
 
   /// When the event loop has something to do, in milliseconds; `.max` for never.
-  var nextTimer: UInt64 { min(transport.nextTimer, nextDeadlineCheck) }
+  var nextTimer: UInt64 { min(channelState.nextTimer, nextDeadlineCheck) }
 
   /// Ends the waits whose deadlines have passed, and checks that the server still responds.
   mutating func expire(now: UInt64) -> Actions {
     var actions = Actions()
     if nextDeadlineCheck <= now {
       let (unanswered, cancelIDs, nextReply) = pending.expire(now: now)
-      for id in cancelIDs { transport.output.append(.cancel, id: id) }
+      for id in cancelIDs { channelState.output.append(.cancel, id: id) }
       let (unsent, nextWaiter) = waiters.expire(now: now)
       let (unopened, withoutHandle, nextOpening) = stores.expire(now: now)
       actions.resume(unanswered, .failed(.noReply(from: address), .final))
@@ -384,16 +384,16 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
       actions.resume(withoutHandle, .failed(.noStoreHandle(at: address, limit: limits.openStores), .final))
       nextDeadlineCheck = min(nextReply, nextWaiter, nextOpening)
 
-      if transport.checkReader(&actions) {
+      if channelState.checkReader(&actions) {
         nextDeadlineCheck = min(nextDeadlineCheck, now + TaskReading.idleMilliseconds)
       }
       if stores.hasHandleWaiters {
         wakeHandleWaiters(now: now, &actions)
-        nextDeadlineCheck = min(nextDeadlineCheck, now + OpenStores<Caller>.protectionMilliseconds)
+        nextDeadlineCheck = min(nextDeadlineCheck, now + StoreHandles<Caller>.protectionMilliseconds)
       }
       probe(now: now)
       closeIfSilent(now: now)
-      transport.flushIfNeeded(&actions)
+      channelState.flushIfNeeded(&actions)
     }
     finishDraining(&actions)
     return actions
@@ -405,7 +405,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Sends a ping if a reader waits without a deadline and nothing has arrived for long, so that the server's silence
   /// is noticed.
   private mutating func probe(now: UInt64) {
-    guard transport.lifecycle.isReady, pending.hasReaderWithoutDeadline else { return }
+    guard channelState.lifecycle.isReady, pending.hasReaderWithoutDeadline else { return }
     let probeTime = lastReceived + probeMilliseconds
     guard probeTime <= now else {
       nextDeadlineCheck = min(nextDeadlineCheck, probeTime)
@@ -413,16 +413,16 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     }
     nextDeadlineCheck = min(nextDeadlineCheck, now + probeMilliseconds)
     guard pending.oldestUnanswered == nil, hasCapacity else { return }
-    transport.output.append(.ping, id: pending.insertUnattended(now: now))
+    channelState.output.append(.ping, id: pending.insertUnattended(now: now))
   }
 
   /// Gives the connection up if requests are unanswered and nothing has arrived for long.
   private mutating func closeIfSilent(now: UInt64) {
-    guard transport.lifecycle.isReady, let oldest = pending.oldestUnanswered else { return }
+    guard channelState.lifecycle.isReady, let oldest = pending.oldestUnanswered else { return }
     let silentTime = max(oldest, lastReceived) + configuration.silenceLimit.wholeMilliseconds
     nextDeadlineCheck = min(nextDeadlineCheck, silentTime)
     guard silentTime <= now else { return }
-    transport.reportFailure(
+    channelState.reportFailure(
       ConnectionFailure(
         reason: .disconnected("it sent nothing for \(configuration.silenceLimit) while requests were unanswered")))
   }
@@ -431,12 +431,12 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
 
   /// Returns what the event loop must do about the connection now.
   mutating func nextAction(now: UInt64) -> ConnectionStateMachine.Action {
-    transport.nextAction(now: now, hasWaiters: !waiters.isEmpty)
+    channelState.nextAction(now: now, hasWaiters: !waiters.isEmpty)
   }
 
   /// Records the server's hello, and lets the waiting calls begin.
-  mutating func helloReceived(_ limits: ServerLimits, serverName: String, now: UInt64) -> Actions {
-    transport.helloReceived(now: now)
+  mutating func helloReceived(_ limits: NegotiatedLimits, serverName: String, now: UInt64) -> Actions {
+    channelState.helloReceived(now: now)
     self.limits = limits
     self.serverName = serverName
     var actions = Actions()
@@ -451,11 +451,11 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
     var actions = Actions()
     let (connectError, isFinal) = failure.reason.connectError(to: address)
     // Another thread may have found the end, too.
-    let undecodable = failure.undecodable + (transport.takeFailure()?.undecodable ?? [])
-    if !transport.lifecycle.isClosed {
-      actions.interest = transport.detach()
-      let wasReady = transport.lifecycle.isReady
-      transport.failed(connectError, now: now, hasWaiters: !waiters.isEmpty)
+    let undecodable = failure.undecodable + (channelState.takeFailure()?.undecodable ?? [])
+    if !channelState.lifecycle.isClosed {
+      actions.interest = channelState.detach()
+      let wasReady = channelState.lifecycle.isReady
+      channelState.failed(connectError, now: now, hasWaiters: !waiters.isEmpty)
       var streamError = connectError
       if case .failed(let error, _) = failure.reason.reply(from: address, wasSent: true, isPartial: true) {
         streamError = error.ofRead(true)
@@ -464,7 +464,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
         actions.resume(
           call.caller,
           failure.reason.reply(
-            from: address, wasSent: call.requestEnd <= transport.output.takenBytes, isPartial: call.isPartial))
+            from: address, wasSent: call.requestEnd <= channelState.output.takenBytes, isPartial: call.isPartial))
       }
       actions.resume(resetConnection(), .retry(nil))
       if !wasReady, isFinal || !configuration.waitsForConnection {
@@ -477,19 +477,19 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   }
 
   /// Refuses calls from now on. `terminate` follows.
-  mutating func close() { transport.close() }
+  mutating func close() { channelState.close() }
 
   /// Ends all calls of a closed client.
   mutating func terminate() -> Actions {
     var actions = Actions()
-    actions.interest = transport.detach()
-    _ = transport.takeConnectResult()
+    actions.interest = channelState.detach()
+    _ = channelState.takeConnectResult()
     for call in pending.connectionLost(streamError: .clientClosed) {
-      let outcome: LarderError.Outcome = call.requestEnd <= transport.output.takenBytes ? .unknown : .notExecuted
+      let outcome: LarderError.Outcome = call.requestEnd <= channelState.output.takenBytes ? .unknown : .notExecuted
       let error = LarderError(.closed, outcome: outcome, "the client was closed before the reply arrived")
       actions.resume(call.caller, .failed(error, .final))
     }
-    let undecodable = transport.takeFailure()?.undecodable ?? []
+    let undecodable = channelState.takeFailure()?.undecodable ?? []
     actions.resume(undecodable + resetConnection() + waiters.popAll(), .failed(.clientClosed, .final))
     finishDraining(&actions)
     return actions
@@ -498,7 +498,7 @@ struct ConnectionState<Caller: Sendable>: ~Copyable, Sendable {
   /// Forgets what belongs to the connection that is gone.
   /// - Returns: The calls that waited for a store or a handle.
   private mutating func resetConnection() -> [Caller] {
-    transport.reset()
+    channelState.reset()
     reservations = 0
     return stores.reset()
   }

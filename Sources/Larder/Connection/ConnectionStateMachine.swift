@@ -97,7 +97,7 @@ struct ConnectionStateMachine {
   }
 
   /// Records that the socket is connected, and the handshake of its channel begins.
-  mutating func transportConnected() {
+  mutating func socketConnected() {
     guard case .connecting(let deadline) = state else { return }
     state = .handshaking(deadline: deadline)
   }

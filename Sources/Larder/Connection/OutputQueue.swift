@@ -35,7 +35,7 @@ struct OutputQueue: ~Copyable, Sendable {
   /// Appends a request.
   /// - Returns: The position of the request's end in the connection's output.
   @inline(__always)
-  mutating func append<Q: Request>(_ request: Q, store: UInt16, id: UInt32) -> UInt64 {
+  mutating func append<Q: ServerRequest>(_ request: Q, store: UInt16, id: UInt32) -> UInt64 {
     let before = buffer.count
     let start = buffer.beginRequest(Q.operation, store: store, id: id)
     request.encode(into: &buffer)

@@ -368,7 +368,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
 
   /// The result of asking for the next frame of a stream.
   enum NextFrame {
-    case reply(Reply)
+    case reply(CallResult)
     /// The caller waits in its slot.
     case wait
   }

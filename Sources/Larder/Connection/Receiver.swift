@@ -148,7 +148,7 @@ struct Receiver: ~Copyable, Sendable {
     input.withSpan { bytes in
       for completion in completions {
         let body = bytes.extracting(completion.header.body(at: completion.offset))
-        if let reply = Reply.decode(completion.header, body, as: completion.form, stream: completion.stream) {
+        if let reply = CallResult.decode(completion.header, body, as: completion.form, stream: completion.stream) {
           completion.caller.resume(reply)
         } else {
           undecodable.append(completion.caller)

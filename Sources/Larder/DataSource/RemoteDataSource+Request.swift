@@ -6,7 +6,7 @@ import TypedQueries
 extension RemoteDataSource where T: Queryable {
   /// Returns what is computed from the values of a request. The server computes it, unless the request has a limit or an
   /// offset.
-  /// - Throws: What `Request.query` and the calls of the source throw.
+  /// - Throws: What `ServerRequest.query` and the calls of the source throw.
   public func fetch<Value>(_ aggregation: Aggregation<T, Value>) async throws -> Value {
     let (query, aggregate) = (try aggregation.request.query, try aggregation.aggregate)
     guard aggregation.request.isUnlimited else {
@@ -20,7 +20,7 @@ extension RemoteDataSource where T: Queryable {
   }
 
   /// Returns the number of values that a request asks for, which the server counts.
-  /// - Throws: What `Request.query` and the calls of the source throw.
+  /// - Throws: What `ServerRequest.query` and the calls of the source throw.
   public func count(of request: TypedQueries.Request<T>) async throws -> Int {
     let selector = try request.query.selector
     let count = try await call { store throws(LarderError) in try await store.count(selector) }
@@ -39,7 +39,7 @@ extension RemoteDataSource where T: Queryable {
 
   /// Deletes the values that a request asks for: in one step, unless it has a limit or an offset.
   /// - Returns: The number of values.
-  /// - Throws: What `Request.query` and the calls of the source throw.
+  /// - Throws: What `ServerRequest.query` and the calls of the source throw.
   @discardableResult
   public func delete(_ request: TypedQueries.Request<T>) async throws -> Int {
     guard request.isUnlimited else { return try await deleteEach(request) }

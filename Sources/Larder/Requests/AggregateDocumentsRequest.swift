@@ -2,7 +2,7 @@ import Documents
 import Wire
 
 /// A request for the groups of the documents that match a selector.
-struct AggregateDocumentsRequest: Request {
+struct AggregateDocumentsRequest: ServerRequest {
   static let operation = Wire.Operation.aggregate
   static let form = ReplyForm.stream
   private let selector: [UInt8]

@@ -2,7 +2,7 @@ import Documents
 import Wire
 
 /// A request to execute the operations of a batch in one step.
-struct ApplyRequest: Request {
+struct ApplyRequest: ServerRequest {
   static let operation = Wire.Operation.apply
   static let form = ReplyForm.number
   static let isDivisible = false
@@ -30,7 +30,7 @@ struct ApplyRequest: Request {
     self.records = records
   }
 
-  private static func record(of operation: WriteBatch.Operation) throws(LarderError) -> Record {
+  private static func record(of operation: WriteBatch.Step) throws(LarderError) -> Record {
     switch operation {
     case .put(let write):
       let (kind, value) = write.value.encoded

@@ -2,7 +2,7 @@ import Documents
 import Wire
 
 /// A request to update or delete the documents that match a selector.
-struct ChangeDocumentsRequest: Request {
+struct ChangeDocumentsRequest: ServerRequest {
   static let operation = Wire.Operation.changeMatching
   static let form = ReplyForm.body
   private let isDryRun: Bool

@@ -1,7 +1,7 @@
 import Basics
 import Wire
 
-struct GetRequest: Request {
+struct GetRequest: ServerRequest {
   static let operation = Wire.Operation.get
   static let form = ReplyForm.entry
   private let key: String
@@ -18,7 +18,7 @@ struct GetRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(key) }
 }
 
-struct PutRequest: Request {
+struct PutRequest: ServerRequest {
   static let operation = Wire.Operation.put
   static let form = ReplyForm.number
   fileprivate let key: String
@@ -85,7 +85,7 @@ extension Write {
   }
 }
 
-struct PutManyRequest: Request {
+struct PutManyRequest: ServerRequest {
   static let operation = Wire.Operation.putMany
   static let form = ReplyForm.number
   private let puts: [PutRequest]
@@ -110,7 +110,7 @@ struct PutManyRequest: Request {
   }
 }
 
-struct DeleteRequest: Request {
+struct DeleteRequest: ServerRequest {
   static let operation = Wire.Operation.delete
   static let form = ReplyForm.number
   private let key: String
@@ -154,7 +154,7 @@ struct KeyListBody: Sendable {
   }
 }
 
-struct GetManyRequest: Request {
+struct GetManyRequest: ServerRequest {
   static let operation = Wire.Operation.getMany
   static let form = ReplyForm.stream
   private let keys: KeyListBody
@@ -167,7 +167,7 @@ struct GetManyRequest: Request {
   func encode(into output: inout ByteBuffer) { keys.encode(into: &output) }
 }
 
-struct DeleteManyRequest: Request {
+struct DeleteManyRequest: ServerRequest {
   static let operation = Wire.Operation.deleteMany
   static let form = ReplyForm.number
   private let keys: KeyListBody
@@ -180,7 +180,7 @@ struct DeleteManyRequest: Request {
   func encode(into output: inout ByteBuffer) { keys.encode(into: &output) }
 }
 
-struct DeleteAllRequest: Request {
+struct DeleteAllRequest: ServerRequest {
   static let operation = Wire.Operation.deleteAll
   static let form = ReplyForm.number
 
@@ -188,7 +188,7 @@ struct DeleteAllRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct CountRequest: Request {
+struct CountRequest: ServerRequest {
   static let operation = Wire.Operation.count
   static let form = ReplyForm.number
   private let prefix: String

@@ -3,7 +3,7 @@ import Wire
 
 /// A request for the documents that a query finds, for an explanation of how they are found, or for the number of
 /// documents that match a selector.
-struct FindDocumentsRequest: Request {
+struct FindDocumentsRequest: ServerRequest {
   static let operation = Wire.Operation.find
   static let form = ReplyForm.stream
   private let isCountOnly: Bool

@@ -1,6 +1,6 @@
 import Wire
 
-struct GetRangeRequest: Request {
+struct GetRangeRequest: ServerRequest {
   static let operation = Wire.Operation.getRange
   static let form = ReplyForm.body
   private let key: String

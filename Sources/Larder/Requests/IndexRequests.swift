@@ -1,7 +1,7 @@
 import Documents
 import Wire
 
-struct IndexEnsureRequest: Request {
+struct IndexEnsureRequest: ServerRequest {
   static let operation = Wire.Operation.indexEnsure
   static let form = ReplyForm.body
   private let definition: [UInt8]
@@ -14,7 +14,7 @@ struct IndexEnsureRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(definition) }
 }
 
-struct IndexDeleteRequest: Request {
+struct IndexDeleteRequest: ServerRequest {
   static let operation = Wire.Operation.indexDelete
   static let form = ReplyForm.empty
   private let name: String
@@ -27,7 +27,7 @@ struct IndexDeleteRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(name) }
 }
 
-struct IndexListRequest: Request {
+struct IndexListRequest: ServerRequest {
   static let operation = Wire.Operation.indexList
   static let form = ReplyForm.body
 

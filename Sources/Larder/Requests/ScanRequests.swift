@@ -26,7 +26,7 @@ struct ScanRange: Sendable {
   }
 }
 
-struct PageRequest: Request {
+struct PageRequest: ServerRequest {
   static let operation = Wire.Operation.page
   static let form = ReplyForm.stream
   private let range: ScanRange
@@ -43,7 +43,7 @@ struct PageRequest: Request {
   func encode(into output: inout ByteBuffer) { range.encode(page: (limit, offset), into: &output) }
 }
 
-struct WatchStoreRequest: Request {
+struct WatchStoreRequest: ServerRequest {
   static let operation = Wire.Operation.watch
   static let form = ReplyForm.stream
   private let from: UInt64
@@ -66,7 +66,7 @@ struct WatchStoreRequest: Request {
 }
 
 /// A watch of one incarnation of a store. The first frame of the reply has the incarnation.
-struct WatchIncarnationRequest: Request {
+struct WatchIncarnationRequest: ServerRequest {
   static let operation = Wire.Operation.watch
   static let form = ReplyForm.stream
   static let requiredFeatures = Features.incarnations
@@ -94,7 +94,7 @@ struct WatchIncarnationRequest: Request {
   }
 }
 
-struct AllRequest: Request {
+struct AllRequest: ServerRequest {
   static let operation = Wire.Operation.all
   static let form = ReplyForm.stream
   private let range: ScanRange

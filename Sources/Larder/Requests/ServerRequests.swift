@@ -1,6 +1,6 @@
 import Wire
 
-struct PingRequest: Request {
+struct PingRequest: ServerRequest {
   static let operation = Wire.Operation.ping
   static let form = ReplyForm.empty
 
@@ -8,7 +8,7 @@ struct PingRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct StatsRequest: Request {
+struct StatsRequest: ServerRequest {
   static let operation = Wire.Operation.stats
   static let form = ReplyForm.body
 
@@ -16,7 +16,7 @@ struct StatsRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct StoreOpenRequest: Request {
+struct StoreOpenRequest: ServerRequest {
   static let operation = Wire.Operation.storeOpen
   static let form = ReplyForm.openedStore
   private let name: String
@@ -29,7 +29,7 @@ struct StoreOpenRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(name) }
 }
 
-struct StoreListRequest: Request {
+struct StoreListRequest: ServerRequest {
   static let operation = Wire.Operation.storeList
   static let form = ReplyForm.body
 
@@ -37,7 +37,7 @@ struct StoreListRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct SlowLogRequest: Request {
+struct SlowLogRequest: ServerRequest {
   static let operation = Wire.Operation.slowLog
   static let form = ReplyForm.body
 
@@ -45,7 +45,7 @@ struct SlowLogRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct ConnectionsRequest: Request {
+struct ConnectionsRequest: ServerRequest {
   static let operation = Wire.Operation.connections
   static let form = ReplyForm.body
   private let limit: UInt32
@@ -58,7 +58,7 @@ struct ConnectionsRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(limit) }
 }
 
-struct StoreCreateRequest: Request {
+struct StoreCreateRequest: ServerRequest {
   static let operation = Wire.Operation.storeCreate
   static let form = ReplyForm.empty
   private let creation: StoreCreation
@@ -73,7 +73,7 @@ struct StoreCreateRequest: Request {
   func encode(into output: inout ByteBuffer) { output.append(creation) }
 }
 
-struct StoreDropRequest: Request {
+struct StoreDropRequest: ServerRequest {
   static let operation = Wire.Operation.storeDrop
   static let form = ReplyForm.empty
   private let name: String

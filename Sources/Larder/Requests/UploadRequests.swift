@@ -2,7 +2,7 @@ import Wire
 
 /// An upload has no effect before its put, so its other requests may be sent again; on another connection, where the
 /// upload is unknown, they fail.
-struct UploadBeginRequest: Request {
+struct UploadBeginRequest: ServerRequest {
   static let operation = Wire.Operation.uploadBegin
   static let form = ReplyForm.number
   private let key: String
@@ -21,7 +21,7 @@ struct UploadBeginRequest: Request {
   func encode(into output: inout ByteBuffer) {}
 }
 
-struct UploadPartRequest: Request {
+struct UploadPartRequest: ServerRequest {
   static let operation = Wire.Operation.uploadPart
   static let form = ReplyForm.empty
   private let number: UInt64
@@ -40,7 +40,7 @@ struct UploadPartRequest: Request {
   }
 }
 
-struct UploadPutRequest: Request {
+struct UploadPutRequest: ServerRequest {
   static let operation = Wire.Operation.uploadPut
   static let form = ReplyForm.number
   private let number: UInt64
@@ -76,7 +76,7 @@ struct UploadPutRequest: Request {
   }
 }
 
-struct UploadDiscardRequest: Request {
+struct UploadDiscardRequest: ServerRequest {
   static let operation = Wire.Operation.uploadDiscard
   static let form = ReplyForm.empty
   private let number: UInt64

@@ -12,7 +12,7 @@ enum Command {
   case put(WriteRecord)
   /// The writes begin at byte 4.
   case putMany(count: Int)
-  case delete(key: Range<Int>, WriteCondition)
+  case delete(key: Range<Int>, EntryCondition)
   /// The list is all bytes.
   case deleteMany(KeyList)
   case deleteAll

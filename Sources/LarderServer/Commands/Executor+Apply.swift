@@ -41,7 +41,7 @@ extension Executor {
       if prefetchedCount == 0 { prefetchedCount = prefetchOperations(in: bytes, at: offset, &map) }
       prefetchedCount -= 1
       if record.hasCondition, contents.failed == nil,
-        unsafe !map.satisfies(WriteCondition(record), bytes.extracting(unchecked: record.key), now: now)
+        unsafe !map.satisfies(EntryCondition(record), bytes.extracting(unchecked: record.key), now: now)
       {
         contents.failed = (record, position)
       }

@@ -17,7 +17,7 @@ extension Executor {
     let entry = map.get(key, now: now)
     let shownRevision = entry?.revision ?? map.lastRemoval
     if let revision = request.revision, revision != entry?.revision {
-      let reason = WriteCondition(ifAbsent: false, ifRevision: revision).failure(actual: entry?.revision)
+      let reason = EntryCondition(ifAbsent: false, ifRevision: revision).failure(actual: entry?.revision)
       throw .failure(.conditionFailed, reason, revealing: shownRevision)
     }
     guard let entry else { return Execution(.absent, revealing: shownRevision) }
@@ -112,7 +112,7 @@ extension Executor {
     }
     if let (write, index) = failed {
       let revision = map.get(bytes.extracting(write.key), now: now)?.revision
-      let reason = WriteCondition(write).failure(actual: revision)
+      let reason = EntryCondition(write).failure(actual: revision)
       throw .failure(.conditionFailed, write.message(reason, index, in: bytes), revealing: map.revision)
     }
     guard count > 0 else { return Execution(.number(0), revealing: map.revision) }
@@ -140,7 +140,7 @@ extension Executor {
   }
 
   private func failCondition(of write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Detour {
-    let reason = WriteCondition(write).failure(actual: map.get(key, now: now)?.revision)
+    let reason = EntryCondition(write).failure(actual: map.get(key, now: now)?.revision)
     return .failure(.conditionFailed, reason, revealing: map.revision)
   }
 
@@ -158,7 +158,7 @@ extension Executor {
 
   func meetsCondition(_ write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Bool {
     if !write.hasCondition { return true }
-    return map.satisfies(WriteCondition(write), key, now: now)
+    return map.satisfies(EntryCondition(write), key, now: now)
   }
 
   /// - Parameter memory: The memory that the whole frame is in, if a store can keep the value there.
@@ -175,7 +175,7 @@ extension Executor {
   // MARK: Deletes
 
   mutating func delete(
-    _ key: RawSpan, _ condition: WriteCondition, _ map: inout EntryMap
+    _ key: RawSpan, _ condition: EntryCondition, _ map: inout EntryMap
   ) throws(Detour) -> Execution {
     guard Key.isValid(key) else { throw .failure(.keyInvalid, BodyFlaw.ofKey(key)) }
     guard condition.ifRevision == nil || map.satisfies(condition, key, now: now) else {
@@ -275,7 +275,7 @@ extension KeyList {
   }
 }
 
-extension WriteCondition {
+extension EntryCondition {
   init(_ write: WriteRecord) {
     self.init(
       ifAbsent: write.flags & RecordFlags.ifAbsent != 0,

@@ -35,7 +35,7 @@ extension Executor {
 
   /// Returns what has become of a write that a job has made.
   mutating func execution(of job: WriteJob) throws(Detour) -> Execution {
-    switch job.outcome {
+    switch job.ending {
     case .number(let number, let revision): return Execution(.number(number), revealing: revision)
     case .failure(let code, let reason, let revision): throw .failure(code, reason, revealing: revision)
     case .needsSpace: throw .needsSpace

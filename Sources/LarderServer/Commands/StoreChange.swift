@@ -7,7 +7,7 @@ import Wire
 /// Made by a worker. Safe because only the thread that runs it uses what changes, until it posts the end of the pause to
 /// the worker, and only the worker does after that.
 final class StoreChange: @unchecked Sendable {
-  enum Operation {
+  enum Action {
     case create(StoreName, StoreSpecification)
     case drop(StoreName)
     case ensureIndex(DocumentIndex, of: StoreName)
@@ -17,19 +17,19 @@ final class StoreChange: @unchecked Sendable {
   /// The tag of the request.
   let tag: UInt32
   let request: PendingRequest
-  private let operation: Operation
+  private let action: Action
   /// Set when it has been run.
   private(set) var outcome = LateOutcome.done
 
-  init(_ operation: Operation, tag: UInt32, _ request: PendingRequest) {
-    self.operation = operation
+  init(_ action: Action, tag: UInt32, _ request: PendingRequest) {
+    self.action = action
     self.tag = tag
     self.request = request
   }
 
   /// Whether it drops a store.
   var isDrop: Bool {
-    if case .drop = operation { true } else { false }
+    if case .drop = action { true } else { false }
   }
 
   /// Changes the stores. Waits for the disk, and for other changes.
@@ -38,7 +38,7 @@ final class StoreChange: @unchecked Sendable {
   }
 
   private func change(_ stores: StoreCatalog) throws(StorageError) -> LateOutcome {
-    switch operation {
+    switch action {
     case .create(let name, let specification): try stores.create(name, specification)
     case .drop(let name): try stores.drop(name)
     case .ensureIndex(let index, let store):

@@ -236,7 +236,7 @@ struct ApplyChanges {
     for number in operations ?? records.indices where records[number].hasCondition {
       let record = records[number]
       let key = unsafe body.span.bytes.extracting(record.key)
-      guard !map.satisfies(WriteCondition(record), key, now: now) else { continue }
+      guard !map.satisfies(EntryCondition(record), key, now: now) else { continue }
       let revision = map.get(key, now: now)?.revision
       return CommandFailure(
         .conditionFailed, unsafe record.conditionMessage(number, actual: revision, in: body.span.bytes),
@@ -371,7 +371,7 @@ struct WriteSize {
   }
 }
 
-extension WriteCondition {
+extension EntryCondition {
   init(_ record: ApplyRecord) {
     self.init(
       ifAbsent: record.flags & RecordFlags.ifAbsent != 0,
@@ -409,6 +409,6 @@ extension ApplyRecord {
   /// Returns the message for a condition that doesn't hold.
   /// - Parameter actual: The revision of the entry; nil if there is none.
   func conditionMessage(_ position: Int, actual: UInt64?, in body: RawSpan) -> String {
-    message(WriteCondition(self).failure(actual: actual), position, in: body)
+    message(EntryCondition(self).failure(actual: actual), position, in: body)
   }
 }

@@ -9,8 +9,8 @@ import Wire
 /// Made by a worker. Safe because the thread of `LargeCommits` alone uses everything that changes until it posts the end
 /// of the pause to the worker, and the worker alone uses it after that; `phase` is atomic.
 final class WriteJob: @unchecked Sendable {
-  /// The outcome, which the reply tells.
-  enum Outcome {
+  /// The ending, which the reply tells.
+  enum Ending {
     case number(UInt64, shownRevision: UInt64)
     case failure(ErrorCode, String, shownRevision: UInt64)
     /// The store has no room for the commit at the moment.
@@ -24,7 +24,7 @@ final class WriteJob: @unchecked Sendable {
   let store: Store
   let request: PendingRequest
   /// Nil until the job has ended.
-  private(set) var outcome: Outcome?
+  private(set) var ending: Ending?
   private let operation: Operation
   private let memory: ValueMemory
   /// Where the body of the request is in the memory.
@@ -47,7 +47,7 @@ final class WriteJob: @unchecked Sendable {
 
   /// - Parameters:
   ///   - memory: The memory that the body is in; nil if it has to be copied.
-  ///   - onEnd: Called once the job has an outcome.
+  ///   - onEnd: Called once the job has an ending.
   /// - Throws: `outOfMemory`.
   init(
     _ operation: Operation, _ body: RawSpan, in memory: ValueMemory?, of store: Store, _ request: PendingRequest,
@@ -81,7 +81,7 @@ final class WriteJob: @unchecked Sendable {
   private var bytes: UnsafeRawBufferPointer { unsafe memory.bytes(range) }
 
   private func fail(_ code: ErrorCode, _ reason: String, showing revision: UInt64 = 0) -> LargeWriteStep {
-    outcome = .failure(code, reason, shownRevision: revision)
+    ending = .failure(code, reason, shownRevision: revision)
     return .stopped
   }
 }
@@ -144,7 +144,7 @@ extension WriteJob: LargeWrite {
     guard offset == body.byteCount else { return fail(.malformed, BodyFlaw.trailing(body.byteCount - offset)) }
     offset = 4
     guard hasUpdates else { return .finished }
-    outcome = .needsUpdates
+    ending = .needsUpdates
     return .stopped
   }
 
@@ -160,7 +160,7 @@ extension WriteJob: LargeWrite {
     switch operation {
     case .putMany:
       guard let write = WriteRecord(body, at: offset) else { return .stopped }
-      let (condition, key) = (WriteCondition(write), body.extracting(write.key))
+      let (condition, key) = (EntryCondition(write), body.extracting(write.key))
       if write.hasCondition, !map.satisfies(condition, key, now: now) {
         let reason = condition.failure(actual: map.get(key, now: now)?.revision)
         return fail(.conditionFailed, write.message(reason, index, in: body), showing: map.revision)
@@ -168,7 +168,7 @@ extension WriteJob: LargeWrite {
       offset = write.end
     default:
       guard let record = ApplyRecord(body, at: offset) else { return .stopped }
-      let (condition, key) = (WriteCondition(record), body.extracting(record.key))
+      let (condition, key) = (EntryCondition(record), body.extracting(record.key))
       if record.hasCondition, !map.satisfies(condition, key, now: now) {
         let revision = map.get(key, now: now)?.revision
         return fail(
@@ -187,7 +187,7 @@ extension WriteJob: LargeWrite {
   func reserve(in map: inout EntryMap) throws(StorageError) -> LargeWriteStep {
     previousRevision = map.revision
     if size.isEmpty {
-      outcome = .number(0, shownRevision: checkedRevision)
+      ending = .number(0, shownRevision: checkedRevision)
       return .stopped
     }
     try size.reserve(in: &map)
@@ -237,18 +237,18 @@ extension WriteJob: LargeWrite {
   func didEnd(_ end: LargeWriteEnd) {
     switch end {
     case .stopped: break
-    case .refused(.diskTooSlow): outcome = .needsSpace
-    case .refused(let error): outcome = .failure(ErrorCode(error), "\(error)", shownRevision: previousRevision)
+    case .refused(.diskTooSlow): ending = .needsSpace
+    case .refused(let error): ending = .failure(ErrorCode(error), "\(error)", shownRevision: previousRevision)
     case .written(let revision):
       let number =
         switch operation {
         case .deleteMany: deletedCount
         default: revision > previousRevision ? revision : 0
         }
-      outcome = .number(number, shownRevision: revision)
+      ending = .number(number, shownRevision: revision)
     case .failed(let error):
       // The client must not take it for "not executed".
-      outcome = .failure(.failed, "\(error)", shownRevision: previousRevision)
+      ending = .failure(.failed, "\(error)", shownRevision: previousRevision)
     }
     onEnd()
   }

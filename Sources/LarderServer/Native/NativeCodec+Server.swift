@@ -212,7 +212,7 @@ extension NativeCodec {
       return NativeSession().refuse(
         operation.action(on: name), request, of: &connection, on: &executor, into: &replies)
     }
-    let change: StoreChange.Operation
+    let change: StoreChange.Action
     switch operation {
     case .storeOpen:
       let start = replies.bytes.beginReply(id: request.id)

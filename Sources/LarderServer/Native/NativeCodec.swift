@@ -86,11 +86,11 @@ enum NativeCodec: Codec {
       throw malformed(BodyFlaw.ofInteger(bytes, byteCount: 1))
     }
     guard flags & ~RecordFlags.ifRevision == 0 else { throw malformed("a delete has invalid flags: \(flags)") }
-    if flags == 0 { return .delete(key: 1..<bytes.byteCount, WriteCondition()) }
+    if flags == 0 { return .delete(key: 1..<bytes.byteCount, EntryCondition()) }
     guard let revision = bytes.integer(at: 1, as: UInt64.self) else {
       throw malformed("the body ends before the revision")
     }
-    return .delete(key: 9..<bytes.byteCount, WriteCondition(ifAbsent: false, ifRevision: revision))
+    return .delete(key: 9..<bytes.byteCount, EntryCondition(ifAbsent: false, ifRevision: revision))
   }
 
   private static func scan(_ bytes: RawSpan, of operation: Operation) throws(CommandFailure) -> ScanRequest {

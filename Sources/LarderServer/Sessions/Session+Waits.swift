@@ -106,7 +106,7 @@ extension Session {
 
   /// Changes the stores on a thread of its own, and pauses the connection until that is done.
   func change(
-    _ operation: StoreChange.Operation, _ request: C.Request, of connection: inout Connection, store: String = "",
+    _ operation: StoreChange.Action, _ request: C.Request, of connection: inout Connection, store: String = "",
     on executor: inout Executor
   ) -> RequestEnd {
     let pending = PendingRequest(

@@ -20,7 +20,7 @@ struct PendingOperations {
     let revision: UInt64
   }
 
-  private enum Operation {
+  private enum Write {
     case put(Put)
     /// A deletion; nil if no journal needs to have it, because the entry has expired.
     case delete(Deletion?)
@@ -42,7 +42,7 @@ struct PendingOperations {
     var isDelete: Bool { if case .delete = self { true } else { false } }
   }
 
-  private var operations: [[UInt8]: Operation] = [:]
+  private var operations: [[UInt8]: Write] = [:]
   /// The keys in the order of their puts and of their deletions. A key stays when its operation is replaced.
   private var putKeys = KeyQueue()
   private var deletedKeys = KeyQueue()
@@ -112,7 +112,7 @@ struct PendingOperations {
   /// Forgets the operation of a key, because its files are up to date or the journals can't be trusted about it.
   mutating func forget(_ key: [UInt8]) { release(operations.removeValue(forKey: key)) }
 
-  private mutating func release(_ operation: Operation?) {
+  private mutating func release(_ operation: Write?) {
     guard let journal = operation?.journal, let count = counts[journal] else { return }
     counts[journal] = count > 1 ? count - 1 : nil
   }
@@ -160,7 +160,7 @@ struct PendingOperations {
     }
   }
 
-  private mutating func set(_ key: [UInt8], _ operation: Operation) {
+  private mutating func set(_ key: [UInt8], _ operation: Write) {
     let old = operations.updateValue(operation, forKey: key)
     release(old)
     if let journal = operation.journal { counts[journal, default: 0] += 1 }

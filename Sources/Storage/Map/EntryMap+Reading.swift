@@ -23,7 +23,7 @@ extension EntryMap {
   }
 
   /// Returns whether a write of this key would pass the condition.
-  package mutating func satisfies(_ condition: WriteCondition, _ key: RawSpan, now: UInt64) -> Bool {
+  package mutating func satisfies(_ condition: EntryCondition, _ key: RawSpan, now: UInt64) -> Bool {
     let entry = get(key, now: now)
     if condition.ifAbsent, entry != nil { return false }
     if let revision = condition.ifRevision { return entry?.revision == revision }

@@ -139,7 +139,7 @@ extension PredicateExpressions.KeyPath: PredicateTerm, PredicateField {
 
 extension PredicateExpressions.Arithmetic: PredicateTerm {
   func operand(_ lowering: PredicateLowering) throws -> PredicateOperand {
-    let operation: SelectorTree.Expression.Operation
+    let operation: SelectorTree.Expression.Operator
     switch op {
     case .add: operation = .add
     case .subtract: operation = .subtract

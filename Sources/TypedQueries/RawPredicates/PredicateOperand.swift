@@ -35,7 +35,7 @@ enum PredicateOperand {
   /// Returns what an operation computes from two operands.
   /// - Throws: `Mismatch` if the chain of operations is too long.
   static func operation(
-    _ operation: SelectorTree.Expression.Operation, _ left: SelectorTree.Expression, _ right: SelectorTree.Expression
+    _ operation: SelectorTree.Expression.Operator, _ left: SelectorTree.Expression, _ right: SelectorTree.Expression
   ) throws(PredicateComparison.Mismatch) -> PredicateOperand {
     let expression = SelectorTree.Expression.operation(operation, left, right)
     guard expression.operationDepth <= maxOperationDepth else {

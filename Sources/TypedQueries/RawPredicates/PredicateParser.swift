@@ -194,7 +194,7 @@ struct PredicateParser {
     let start = next.offset
     var left = try product()
     while true {
-      let operation: SelectorTree.Expression.Operation
+      let operation: SelectorTree.Expression.Operator
       if take("+") { operation = .add } else if take("-") { operation = .subtract } else { return left }
       left = try combined(left, operation, at: start) { parser in try parser.product() }
     }
@@ -204,14 +204,14 @@ struct PredicateParser {
     let start = next.offset
     var left = try primary()
     while true {
-      let operation: SelectorTree.Expression.Operation
+      let operation: SelectorTree.Expression.Operator
       if take("*") { operation = .multiply } else if take("/") { operation = .divide } else { return left }
       left = try combined(left, operation, at: start) { parser in try parser.primary() }
     }
   }
 
   private mutating func combined(
-    _ left: Node, _ operation: SelectorTree.Expression.Operation, at start: Int,
+    _ left: Node, _ operation: SelectorTree.Expression.Operator, at start: Int,
     _ right: (inout PredicateParser) throws -> Node
   ) throws -> Node {
     let isAboutElement = variable != nil

@@ -70,7 +70,7 @@ import Testing
     #expect(
       Set(operands)
         == Set(
-          ["$field", "$literal"] + SelectorTree.Expression.Operation.allCases.map(\.rawValue)
+          ["$field", "$literal"] + SelectorTree.Expression.Operator.allCases.map(\.rawValue)
             + SelectorTree.Expression.Aggregate.allCases.map(\.rawValue)))
   }
 

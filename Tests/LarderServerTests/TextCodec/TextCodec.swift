@@ -61,7 +61,7 @@ enum TextCodec: Codec {
   static func command(of request: Line, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     switch Operation(rawValue: request.operation) {
     case .get: return .get(key: request.words)
-    case .delete: return .delete(key: request.words, WriteCondition())
+    case .delete: return .delete(key: request.words, EntryCondition())
     case .count: return .count(prefix: request.words)
     case .all: return .scan(ScanRequest(prefix: request.words), isPage: false)
     case .put:

@@ -87,8 +87,8 @@ struct ConformanceRun: ~Copyable {
 
   private mutating func put(_ key: [UInt8]) throws {
     let conditions = [
-      WriteCondition(), WriteCondition(), WriteCondition(ifAbsent: true), WriteCondition(ifRevision: 0),
-      WriteCondition(ifRevision: model.entries[key]?.revision ?? 7),
+      EntryCondition(), EntryCondition(), EntryCondition(ifAbsent: true), EntryCondition(ifRevision: 0),
+      EntryCondition(ifRevision: model.entries[key]?.revision ?? 7),
     ]
     let condition = conditions.randomElement(using: &random)!
     let old = model.entries[key].flatMap { $0.isLive(at: now) ? $0 : nil }

@@ -9,7 +9,7 @@ import Wire
 /// come from any task, and suspend it until the reply arrives; none waits in its thread. One thread at a time writes,
 /// and one at a time reads: that of a task while calls come, otherwise the client's event loop (`TaskReading`). Only the
 /// event loop connects, and closes. The lock of `receiver` is taken before that of `state`.
-final class Connection: Sendable {
+final class ServerConnection: Sendable {
   private let number: Int
   private let address: Address
   private let configuration: LarderClient.Configuration
@@ -55,9 +55,9 @@ final class Connection: Sendable {
   /// - Parameter store: The store that the request addresses, or nil for the server.
   /// - Returns: A reply other than `.failed`.
   @inline(__always)
-  func call<Q: Request>(
+  func call<Q: ServerRequest>(
     _ request: Q, store: StoreReference? = nil, deadline: CallDeadline
-  ) async throws(LarderError) -> Reply {
+  ) async throws(LarderError) -> CallResult {
     let target = store.map { RequestTarget.store($0.number) } ?? .server
     let reply = await reply(to: request, target, store: store, deadline: deadline)
     if case .failed(let error, _) = reply { throw error }
@@ -66,9 +66,9 @@ final class Connection: Sendable {
 
   /// Sends a request when it can be sent, and again where that is safe, and waits for the reply.
   /// - Parameter store: The store to open if the request addresses a store that is not open.
-  func reply<Q: Request>(
+  func reply<Q: ServerRequest>(
     to request: Q, _ target: RequestTarget, store: StoreReference?, deadline: CallDeadline
-  ) async -> Reply {
+  ) async -> CallResult {
     var deadline = deadline
     var reservation: Reservation?
     var mayReopen = true
@@ -106,7 +106,7 @@ final class Connection: Sendable {
           report?.countRetry()
           continue
         }
-        let failure = Reply.failed(error.ofRead(isRead), cause)
+        let failure = CallResult.failed(error.ofRead(isRead), cause)
         report?.callEnded(failure)
         return failure
       }
@@ -116,7 +116,7 @@ final class Connection: Sendable {
   /// Opens a store by its name, for this call and all that wait for it. The state keeps the handle when the reply
   /// arrives, because the handle is valid only for the connection of the reply.
   /// - Returns: What the call fails with, or nil.
-  private func open(_ store: StoreReference, deadline: CallDeadline) async -> Reply? {
+  private func open(_ store: StoreReference, deadline: CallDeadline) async -> CallResult? {
     let reply = await reply(
       to: StoreOpenRequest(name: store.name), .opening(store.number), store: nil, deadline: deadline)
     guard case .failed(let error, _) = reply else { return nil }
@@ -125,9 +125,9 @@ final class Connection: Sendable {
   }
 
   /// Sends a request once, or waits until it can be sent.
-  private func attempt<Q: Request>(
+  private func attempt<Q: ServerRequest>(
     _ request: Q, _ target: RequestTarget, _ deadline: CallDeadline, reservation: Reservation?, isContinuation: Bool
-  ) async -> Reply {
+  ) async -> CallResult {
     let token = tokens.wrappingAdd(1, ordering: .relaxed).newValue
     let measure = request.measure
     let writesForAll = await coalesce()
@@ -154,7 +154,7 @@ final class Connection: Sendable {
     return true
   }
 
-  private func submit<Q: Request>(
+  private func submit<Q: ServerRequest>(
     _ request: Q, _ measure: RequestMeasure, _ target: RequestTarget, _ attempt: Attempt<Caller>, writesForAll: Bool
   ) {
     let (actions, inFlight) = state.withLock { state in
@@ -173,7 +173,7 @@ final class Connection: Sendable {
   /// Waits for the next frame of a stream, and gives the server credit for the frames before it.
   /// - Parameter deadline: In milliseconds of the monotonic clock; `.max` for none.
   /// - Returns: `.body` or `.failed`.
-  func nextFrame(of stream: ReplyStreamID, deadline: UInt64) async -> Reply {
+  func nextFrame(of stream: ReplyStreamID, deadline: UInt64) async -> CallResult {
     await withTaskCancellationHandler {
       await Caller.suspend { caller in
         let now = deadline == .max ? monotonicMilliseconds() : 0
@@ -234,7 +234,7 @@ final class Connection: Sendable {
   /// what it holds.
   private func followUp(on channel: SharedChannel) {
     guard !channel.isPlain else { return }
-    if channel.hasNewEvents { perform(state.withLock { $0.transport.eventsChanged(of: channel) }) }
+    if channel.hasNewEvents { perform(state.withLock { $0.channelState.eventsChanged(of: channel) }) }
     if channel.holdsInput { eventLoop.wake() }
   }
 
@@ -253,9 +253,9 @@ final class Connection: Sendable {
         switch sent {
         case .moved(let count): batch.consume(count)
         case .wouldBlock:
-          return perform(state.withLock { $0.transport.channelBlocked(&batch, incarnation: incarnation) })
+          return perform(state.withLock { $0.channelState.channelBlocked(&batch, incarnation: incarnation) })
         case .failed(let error):
-          return perform(state.withLock { $0.transport.writeFailed(error, incarnation: incarnation) })
+          return perform(state.withLock { $0.channelState.writeFailed(error, incarnation: incarnation) })
         }
       }
     }
@@ -315,7 +315,7 @@ final class Connection: Sendable {
       case .incomplete: return nil
       case .failed(let reason): return ConnectionFailure(reason: reason)
       case .hello(let hello):
-        let limits = ServerLimits(
+        let limits = NegotiatedLimits(
           hello, maxFrameSize: configuration.maxFrameSize, maxRequests: PendingTable<Caller>.maxCount)
         let now = monotonicMilliseconds()
         let actions = state.withLock { $0.helloReceived(limits, serverName: hello.name, now: now) }
@@ -338,7 +338,7 @@ final class Connection: Sendable {
   // MARK: The event loop
 
   /// Whether the connection needs the event loop.
-  var needsEventLoop: Bool { state.withLock { $0.transport.lifecycle.needsEventLoop } }
+  var needsEventLoop: Bool { state.withLock { $0.channelState.lifecycle.needsEventLoop } }
 
   /// When `runTimers` has something to do, in milliseconds; `.max` for never.
   var nextTimer: UInt64 { state.withLock { $0.nextTimer } }
@@ -346,7 +346,7 @@ final class Connection: Sendable {
   /// Handles an event of the channel.
   func handle(_ event: Poll.Event, incarnation: UInt64) {
     let (lifecycle, channel) = state.withLock { state in
-      (state.transport.lifecycle, state.transport.incarnation == incarnation ? state.transport.channel : nil)
+      (state.channelState.lifecycle, state.channelState.incarnation == incarnation ? state.channelState.channel : nil)
     }
     guard let channel else { return }
     if lifecycle.isConnecting {
@@ -356,13 +356,13 @@ final class Connection: Sendable {
     if lifecycle.isHandshaking { return continueHandshake(of: channel) }
     let ready = channel.readiness(for: event)
     if ready.receives || event.hasHungUp, let failure = receive() { return close(failure) }
-    if ready.sends { perform(state.withLock { $0.transport.channelUnblocked() }) }
+    if ready.sends { perform(state.withLock { $0.channelState.channelUnblocked() }) }
     followUp(on: channel)
   }
 
   /// Reads what a channel with a layer holds, which epoll does not report.
   private func receiveHeldInput() {
-    guard let channel = state.withLock({ $0.transport.channel }), channel.holdsInput else { return }
+    guard let channel = state.withLock({ $0.channelState.channel }), channel.holdsInput else { return }
     if let failure = receive() { return close(failure) }
     followUp(on: channel)
   }
@@ -373,12 +373,12 @@ final class Connection: Sendable {
     receiveHeldInput()
     perform(state.withLock { $0.expire(now: now) })
     closeIfFailed()
-    if let result = state.withLock({ $0.transport.takeConnectResult() }) { continueConnecting(result) }
+    if let result = state.withLock({ $0.channelState.takeConnectResult() }) { continueConnecting(result) }
     switch state.withLock({ $0.nextAction(now: now) }) {
     case .none: break
     case .connect(let incarnation, let attempt): connect(incarnation, attempt: attempt)
     case .timeOut:
-      let lifecycle = state.withLock { $0.transport.lifecycle }
+      let lifecycle = state.withLock { $0.channelState.lifecycle }
       let missing =
         lifecycle.isGreeting ? "reply to the hello" : lifecycle.isHandshaking ? "complete handshake" : "connection"
       close(ConnectionFailure(reason: .disconnected("no \(missing) within \(configuration.connectTimeout)")))
@@ -386,7 +386,7 @@ final class Connection: Sendable {
   }
 
   private func closeIfFailed() {
-    guard let failure = state.withLock({ $0.transport.failure }) else { return }
+    guard let failure = state.withLock({ $0.channelState.failure }) else { return }
     // The server's last words may have arrived: they say more than a failure to write.
     close(receive() ?? ConnectionFailure(reason: failure.reason))
   }
@@ -396,7 +396,7 @@ final class Connection: Sendable {
     receiver.withLock { $0.reset() }
     let now = monotonicMilliseconds()
     let (isClosed, actions) = state.withLock { state in
-      (state.transport.lifecycle.isClosed, state.connectionLost(failure, now: now))
+      (state.channelState.lifecycle.isClosed, state.connectionLost(failure, now: now))
     }
     // If the client was closed, `terminate` reports that.
     if !isClosed { reporter?.connectionFailed(failure.reason, address) }
@@ -413,10 +413,10 @@ final class Connection: Sendable {
     }
     // If a resolver hangs, later attempts wait for it until they time out, so that there is never more than one such
     // thread.
-    guard state.withLock({ $0.transport.beginResolving() }) else { return }
+    guard state.withLock({ $0.channelState.beginResolving() }) else { return }
     DispatchQueue.global().async { [self] in
       let result = dial(attempt: attempt, incarnation)
-      state.withLock { $0.transport.resolvingFinished(result) }
+      state.withLock { $0.channelState.resolvingFinished(result) }
       eventLoop.wake()
     }
   }
@@ -441,7 +441,7 @@ final class Connection: Sendable {
   /// Continues an attempt to connect that has a channel, or has failed. The channel of an attempt that was given up is
   /// closed.
   private func continueConnecting(_ result: ConnectResult) {
-    guard state.withLock({ $0.transport.isCurrent(result.incarnation) }) else { return }
+    guard state.withLock({ $0.channelState.isCurrent(result.incarnation) }) else { return }
     let channel: SharedChannel
     let isConnected: Bool
     switch result.outcome {
@@ -453,7 +453,7 @@ final class Connection: Sendable {
       try eventLoop.add(
         channel, isConnected ? .reading : .writing, connection: number, incarnation: result.incarnation)
     } catch { return close(ConnectionFailure(reason: .disconnected(error.description))) }
-    guard state.withLock({ $0.transport.attach(channel, incarnation: result.incarnation) }) else {
+    guard state.withLock({ $0.channelState.attach(channel, incarnation: result.incarnation) }) else {
       return eventLoop.remove(channel)
     }
     if isConnected { beginHandshake() }
@@ -469,7 +469,7 @@ final class Connection: Sendable {
 
   /// Begins the handshake of the channel. That of a plain channel is done at once.
   private func beginHandshake() {
-    let (channel, actions) = state.withLock { $0.transport.connected() }
+    let (channel, actions) = state.withLock { $0.channelState.connected() }
     perform(actions)
     if let channel { continueHandshake(of: channel) }
   }
@@ -486,7 +486,7 @@ final class Connection: Sendable {
     receiver.withLock { $0.begin(channel) }
     let hello = ClientHello(
       features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName)
-    perform(state.withLock { $0.transport.sendHello(hello, id: Self.helloID) })
+    perform(state.withLock { $0.channelState.sendHello(hello, id: Self.helloID) })
     followUp(on: channel)
   }
 
@@ -500,7 +500,7 @@ final class Connection: Sendable {
   /// Ends everything for good. Runs on the event loop's queue.
   func terminate() {
     reporter?.clientClosed()
-    let channel = state.withLock { $0.transport.idleChannel }
+    let channel = state.withLock { $0.channelState.idleChannel }
     perform(state.withLock { $0.terminate() })
     receiver.withLock { $0.reset() }
     channel?.shutDown()

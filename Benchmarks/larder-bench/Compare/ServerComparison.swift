@@ -1,5 +1,5 @@
 /// A comparison, which runs the same work on every contender in turns, for several rounds.
-struct Comparison {
+struct ServerComparison {
   private let plan: ComparisonPlan
   private let contenders: [Contender]
   /// Larder with other numbers of workers and stores.
@@ -183,7 +183,7 @@ struct Comparison {
 
 // MARK: The report
 
-extension Comparison {
+extension ServerComparison {
   private var sections: [String] {
     let works = ComparisonPlan.works.map(\.name)
     return [

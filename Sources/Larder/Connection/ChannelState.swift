@@ -8,7 +8,7 @@ import Wire
 /// Any thread may find that the connection has failed, and host names are resolved on a thread of their own. Both
 /// report the result here, and only the event loop acts on it. A value that does no I/O; the lock of the connection's
 /// state protects it.
-struct Transport<Caller: Sendable>: ~Copyable, Sendable {
+struct ChannelState<Caller: Sendable>: ~Copyable, Sendable {
   typealias Actions = ConnectionActions<Caller>
 
   private(set) var lifecycle: ConnectionStateMachine
@@ -77,7 +77,7 @@ struct Transport<Caller: Sendable>: ~Copyable, Sendable {
   mutating func connected() -> (channel: SharedChannel?, actions: Actions) {
     var actions = Actions()
     if channel != nil {
-      lifecycle.transportConnected()
+      lifecycle.socketConnected()
       changeInterest(&actions)
     }
     return (channel, actions)

@@ -1,7 +1,7 @@
 import Wire
 
 /// A request. Its body is written directly to the connection's output, under the lock of the connection's state.
-protocol Request: Sendable {
+protocol ServerRequest: Sendable {
   static var operation: Wire.Operation { get }
   static var form: ReplyForm { get }
   /// Whether the call can be split into several if it is too large.
@@ -15,7 +15,7 @@ protocol Request: Sendable {
   func encode(into output: inout ByteBuffer)
 }
 
-extension Request {
+extension ServerRequest {
   static var isDivisible: Bool { true }
   static var requiredFeatures: UInt32 { operation.descriptor.feature }
   var mayTakeLong: Bool { false }
@@ -43,7 +43,7 @@ struct RequestMeasure {
 }
 
 /// The limits and features that the server announced in its hello, as far as they concern single requests.
-struct ServerLimits: Equatable, Sendable {
+struct NegotiatedLimits: Equatable, Sendable {
   private var maxFrameSize = 4_096
   private var maxValueSize = 0
   private var maxKeySize = 0
@@ -82,7 +82,7 @@ struct ServerLimits: Equatable, Sendable {
   }
 
   /// The error of a request that the server would refuse.
-  /// - Parameter isDivisible: `Request.isDivisible`.
+  /// - Parameter isDivisible: `ServerRequest.isDivisible`.
   func refusal(of measure: RequestMeasure, isDivisible: Bool) -> LarderError {
     let advice = isDivisible ? ": split the call" : " in one step"
     if measure.minKeySize == 0 {

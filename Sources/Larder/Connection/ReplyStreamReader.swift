@@ -1,13 +1,13 @@
 import Wire
 
 /// Reads a reply stream frame by frame. Releasing it before the end cancels the stream.
-final class ReplyStream: Sendable {
-  private let connection: Connection
+final class ReplyStreamReader: Sendable {
+  private let connection: ServerConnection
   private let id: ReplyStreamID
   /// Keeps the client's connections open while the stream is read.
   private let core: ClientCore
 
-  init(_ core: ClientCore, _ connection: Connection, _ id: ReplyStreamID) {
+  init(_ core: ClientCore, _ connection: ServerConnection, _ id: ReplyStreamID) {
     self.core = core
     self.connection = connection
     self.id = id

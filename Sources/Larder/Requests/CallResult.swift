@@ -14,7 +14,7 @@ enum ReplyForm: Sendable {
 }
 
 /// What a suspended call is resumed with: the reply to its request, or what to do before it can have one.
-enum Reply: Sendable {
+enum CallResult: Sendable {
   case empty
   case number(UInt64)
   case entry(kind: ValueKind, revision: UInt64, expiry: UInt64, value: [UInt8])
@@ -36,7 +36,7 @@ enum Reply: Sendable {
   }
 
   /// Decodes a frame, or returns nil if its body does not have the form.
-  static func decode(_ header: FrameHeader, _ body: RawSpan, as form: ReplyForm, stream: ReplyStreamID?) -> Reply? {
+  static func decode(_ header: FrameHeader, _ body: RawSpan, as form: ReplyForm, stream: ReplyStreamID?) -> CallResult? {
     guard header.kind == Wire.Outcome.done.rawValue else {
       if form == .entry, header.detail == ErrorCode.notFound.rawValue { return .notFound }
       return .failed(LarderError(frame: header, body: body), .final)

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A probe that reads a server process's resource usage.
-struct ServerProbe: Sendable {
+struct ServerUsageProbe: Sendable {
   let process: Int32
 
   struct Sample: Sendable {
@@ -64,7 +64,7 @@ struct ServerUse: Sendable {
   /// The load by other processes above which a turn counts as disturbed, in cores.
   static let disturbanceThreshold = 0.2
 
-  init(before: ServerProbe.Sample, after: ServerProbe.Sample, seconds: Double) {
+  init(before: ServerUsageProbe.Sample, after: ServerUsageProbe.Sample, seconds: Double) {
     cpuSeconds = Double(after.cpuNanoseconds - before.cpuNanoseconds) / 1e9
     load = cpuSeconds / seconds
     residentBytes = after.residentBytes

@@ -6,7 +6,7 @@
 /// handle are finished (`Protocol/wire.md` §6.3): otherwise they would address another store.
 ///
 /// A plain value; the lock of the connection's state protects it. It is reset when the connection ends.
-struct OpenStores<Caller: Sendable>: Sendable {
+struct StoreHandles<Caller: Sendable>: Sendable {
   private enum State: Equatable {
     case closed
     /// A call has sent the name, or is about to, and other calls wait. A dropped store still has its old handle.
