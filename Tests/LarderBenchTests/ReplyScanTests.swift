@@ -13,7 +13,8 @@ import Wire
       ("-ERR unknown command\r\n", 0, 0, .refused), ("$3\r\nabc\r\n", 1, 0, .unexpected),
       ("*3\r\n$10\r\n\(value)\r\n$-1\r\n$10\r\n\(value)\r\n", 2, 1, nil), ("*0\r\n", 0, 0, nil),
     ] as [(String, Int32, Int32, TargetReply.Failure?)])
-  func `RESP replies are found at any split`(text: String, entries: Int32, misses: Int32, failure: TargetReply.Failure?) {
+  func `RESP replies are found at any split`(text: String, entries: Int32, misses: Int32, failure: TargetReply.Failure?)
+  {
     let target = RespTarget(store: "", valueSize: 10, keysPerRequest: 1)
     check(Array(text.utf8), target, entries, misses, failure)
   }
@@ -76,7 +77,8 @@ import Wire
   /// Checks that every prefix of a reply is incomplete and requires no more bytes than the reply has, and that the
   /// whole reply is found at any offset, with others after it.
   private func check<T: Target>(
-    _ bytes: [UInt8], _ target: T, _ entries: Int32, _ misses: Int32, _ failure: TargetReply.Failure?, sequence: UInt32? = nil
+    _ bytes: [UInt8], _ target: T, _ entries: Int32, _ misses: Int32, _ failure: TargetReply.Failure?,
+    sequence: UInt32? = nil
   ) {
     for count in 0..<bytes.count {
       let prefix = Array(bytes[..<count])

@@ -29,7 +29,8 @@ import Wire
       let channel = unsafe SharedChannel(ByteChannel(Descriptor(owning: Glibc.open("/dev/null", O_RDWR))))
       guard state.channelState.attach(channel, incarnation: incarnation) else { throw Unexpected() }
       _ = state.channelState.connected()
-      guard state.channelState.sendHello(ClientHello(credit: 1, name: "test"), id: .max).flushIncarnation == incarnation,
+      guard
+        state.channelState.sendHello(ClientHello(credit: 1, name: "test"), id: .max).flushIncarnation == incarnation,
         sent().map(\.id) == [.max]
       else { throw Unexpected() }
       return state.helloReceived(limits, serverName: "peer", now: now).resumptions.map(\.caller)

@@ -36,7 +36,8 @@ enum CallResult: Sendable {
   }
 
   /// Decodes a frame, or returns nil if its body does not have the form.
-  static func decode(_ header: FrameHeader, _ body: RawSpan, as form: ReplyForm, stream: ReplyStreamID?) -> CallResult? {
+  static func decode(_ header: FrameHeader, _ body: RawSpan, as form: ReplyForm, stream: ReplyStreamID?) -> CallResult?
+  {
     guard header.kind == Wire.Outcome.done.rawValue else {
       if form == .entry, header.detail == ErrorCode.notFound.rawValue { return .notFound }
       return .failed(LarderError(frame: header, body: body), .final)

@@ -8,7 +8,7 @@ import Wire
 /// needs another store. A function returns what has happened, and leaves nothing behind for the next one. It knows neither
 /// requests nor replies: a `Session` decodes the ones and encodes the others.
 ///
-/// Owned by one worker's `ConnectionHandler`, and made once per worker, so that a command costs no allocation and no
+/// Owned by one worker's `EventLoop`, and made once per worker, so that a command costs no allocation and no
 /// reference counting. The functions are in extensions: `+Entries` (get, put, …), `+Apply`, `+Streams` (several entries or
 /// changes), `+Documents` (finds and the like), and `+Server` (everything else). They are `mutating`, even if they change
 /// nothing, because the compiler copies a large struct that it lends to a function.

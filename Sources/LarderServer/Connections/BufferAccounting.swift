@@ -4,7 +4,7 @@ import Synchronization
 
 /// The size of the outboxes of one worker's connections, checked against the worker's share of the server's limit.
 ///
-/// Each worker closes its own connections, because it can't close others'. Owned by the worker's `ConnectionHandler`.
+/// Each worker closes its own connections, because it can't close others'. Owned by the worker's `EventLoop`.
 struct BufferAccounting {
   private let totals: BufferTotals
   /// The contents of all outboxes.

@@ -38,7 +38,7 @@ struct ConnectionTimeout {
   }
 }
 
-/// When the next sweep for timeouts runs. Owned by a `ConnectionHandler`.
+/// When the next sweep for timeouts runs. Owned by a `EventLoop`.
 struct SweepTimer {
   /// In milliseconds; `UInt64.max` when no sweep is scheduled.
   private(set) var deadline = UInt64.max

@@ -6,7 +6,7 @@
 // of a worker exceed its share of memory, the connection that has been stalled longest is closed first. A reply stream
 // needs the client's credit: without it nothing more is produced, and the stream ends with `answerExpired` after
 // `limits.answer-timeout`. No other client waits for any of this, and writes that were executed stay. See `Connection`,
-// `ConnectionHandler`, `ConnectionTimeout`, `BufferAccounting` and `Session+Streams`.
+// `EventLoop`, `ConnectionTimeout`, `BufferAccounting` and `Session+Streams`.
 
 import Platform
 import Storage

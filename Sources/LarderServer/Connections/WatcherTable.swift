@@ -1,6 +1,6 @@
 import Storage
 
-/// The connections of one worker that wait for changes, by store. Owned by the worker's `ConnectionHandler`.
+/// The connections of one worker that wait for changes, by store. Owned by the worker's `EventLoop`.
 struct WatcherTable {
   private struct Watchers {
     /// Keeps the store alive, because its identity is the key of the table.

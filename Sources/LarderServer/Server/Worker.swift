@@ -18,7 +18,21 @@ final class Worker: @unchecked Sendable {
   private let source: any DispatchSourceRead
   private let drained = DispatchSemaphore(value: 0)
   private let poll: Poll.Waiter
-  private let loop: Lock<EventLoop>
+  private let room: Lock<Room>
+
+  /// The event loop, and what it serves.
+  private struct Room: ~Copyable {
+    var loop: EventLoop
+    var connections = WorkerConnections()
+
+    var hasDrained: Bool { loop.isDraining && connections.isEmpty }
+
+    mutating func serve(_ events: borrowing Poll.Events, count: Int) -> Int32? {
+      loop.serve(events, count: count, &connections)
+    }
+
+    mutating func sendFewHeldReplies() -> Bool { loop.sendFewHeldReplies(&connections) }
+  }
 
   init(index: Int, server: ServerState) throws(SystemError) {
     queue = DispatchQueue(label: "larder.worker.\(index)")
@@ -28,7 +42,8 @@ final class Worker: @unchecked Sendable {
     try poll.add(mailbox.descriptor, .reading, token: Mailbox.token)
     self.poll = poll.waiter
     source = DispatchSource.makeReadSource(fileDescriptor: poll.descriptor.number, queue: queue)
-    loop = Lock(EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll))
+    room = Lock(
+      Room(loop: EventLoop(server: server, metrics: server.workers[index], mailbox: mailbox, poll: poll)))
     source.setEventHandler { [unowned self] in serve() }
     // The descriptors must not be closed while Dispatch monitors them. Until it stops, the source keeps the worker
     // alive.
@@ -69,25 +84,25 @@ final class Worker: @unchecked Sendable {
     defer { TimeSlice.request(isShort: false) }
     var events = Poll.Events(capacity: 256)
     var waitMilliseconds: Int32? = 0
-    let lockedLoop = unsafe loop.lockedValue
+    let lockedRoom = unsafe room.lockedValue
     while let timeout = waitMilliseconds {
       let count = poll.wait(timeoutMilliseconds: timeout, into: &events)
-      loop.lock()
-      waitMilliseconds = unsafe lockedLoop.pointee.serve(events, count: count)
-      loop.unlock()
+      room.lock()
+      waitMilliseconds = unsafe lockedRoom.pointee.serve(events, count: count)
+      room.unlock()
     }
-    loop.lock()
-    let hasDrained = unsafe lockedLoop.pointee.hasDrained
-    loop.unlock()
+    room.lock()
+    let hasDrained = unsafe lockedRoom.pointee.hasDrained
+    room.unlock()
     if hasDrained { source.cancel() }
   }
 }
 
 extension Worker: HeldReplySender {
   func sendFewHeldReplies() -> Bool {
-    guard loop.tryLock() else { return false }
-    defer { loop.unlock() }
-    let lockedLoop = unsafe loop.lockedValue
-    return unsafe lockedLoop.pointee.sendFewHeldReplies()
+    guard room.tryLock() else { return false }
+    defer { room.unlock() }
+    let lockedRoom = unsafe room.lockedValue
+    return unsafe lockedRoom.pointee.sendFewHeldReplies()
   }
 }

@@ -1,17 +1,16 @@
 // A get, from the socket to the reply:
 //
-// 1. `EventLoop`: epoll returns, and `handle` passes each event on.
-// 2. `ConnectionHandler`: reads the connection with one `recv` …
-// 3. `ReadBatch`: … into its place in the batch. When the batch is complete, `EventLoop.processBatch` goes through it.
-// 4. `Prefetcher`: asks for the cache lines that the requests will need.
-// 5. `Session+Processing`: `process` finds a request in place, `processOnStore` locks the store and runs all requests
+// 1. `EventLoop`: epoll returns, and `handle` reads the connection with one `recv` …
+// 2. `ReadBatch`: … into its place in the batch. When the batch is complete, `EventLoop.processBatch` goes through it.
+// 3. `Prefetcher`: asks for the cache lines that the requests will need.
+// 4. `Session+Processing`: `process` finds a request in place, `processOnStore` locks the store and runs all requests
 //    on it that follow each other.
-// 6. `HeldStore`: keeps the store locked for the next request and connection.
-// 7. `NativeCodec` makes the request a `Command`. `Executor+Entries`: `get` finds the entry (`EntryMap+Reading`), and
+// 5. `HeldStore`: keeps the store locked for the next request and connection.
+// 6. `NativeCodec` makes the request a `Command`. `Executor+Entries`: `get` finds the entry (`EntryMap+Reading`), and
 //    returns it with the revision that it reveals …
-// 8. `NativeCodec+Replies`: … which the codec appends to the connection's replies (`ReplyBuffer`) before the store is
+// 7. `NativeCodec+Replies`: … which the codec appends to the connection's replies (`ReplyBuffer`) before the store is
 //    unlocked; this is the only time the value is copied. A large value in memory is not copied, but attached.
-// 9. After the last connection of the batch, the store is unlocked, and `ConnectionHandler.settle` sends the replies of
+// 8. After the last connection of the batch, the store is unlocked, and `EventLoop.settle` sends the replies of
 //    each connection with one `send` (`Connection`). A reply that reveals a commit that is not durable yet is held, as
 //    in the walkthrough of a durable put. A separated value is copied from the system's page cache after its store is
 //    unlocked. If it is not there, the connection pauses, and a thread reads it (`ValueRead`).
