@@ -121,6 +121,12 @@ struct ApplyChanges {
     setContents(value.isEmpty ? .other : .single(value), ofEntry: position)
   }
 
+  /// Forgets what operations have made of entries, before all `readEntries` get new values.
+  mutating func restart() {
+    for position in entries.indices { (entries[position].isPending, entries[position].isChanged) = (true, false) }
+    next = 0
+  }
+
   private mutating func setContents(_ contents: Contents, ofEntry position: Int) {
     if case .single(let old) = entries[position].contents { valueByteCount -= old.count }
     if case .single(let new) = contents { valueByteCount += new.count }

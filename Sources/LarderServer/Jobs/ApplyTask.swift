@@ -37,6 +37,8 @@ final class ApplyTask: CommittingTask {
   // The large commit, if there is one.
   private var commitEnd: LargeWriteEnd?
   private var failure: CommandFailure?
+  /// The failure of an operation, which counts if no entry has been written since it was copied.
+  private var unconfirmedFailure: CommandFailure?
   /// The number of operations and entries that have been checked, and then of operations that have been written.
   private var position = 0
   /// The entries that have been written meanwhile.
@@ -78,9 +80,40 @@ final class ApplyTask: CommittingTask {
         return .unfinished
       }
     } catch {
-      throw CommandFailure(error.code, error.message, shownRevision: job.newestRevision)
+      return try confirm(CommandFailure(error.code, error.message, shownRevision: job.newestRevision), job)
     }
     return try commit(job)
+  }
+
+  /// Throws the failure of an operation, unless entries have been written since they were copied: the conditions may
+  /// have been checked at another time than the copies were made, and there may be no time at which the apply would have
+  /// failed like this. Then it begins again.
+  private func confirm(_ failure: CommandFailure, _ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
+    if changes.operationCount > Self.maxSmallCount {
+      unconfirmedFailure = failure
+      return beginCommit()
+    }
+    let (cause, isOutdated) = job.store.accessInTurn { map -> (CommandFailure?, Bool) in
+      if map.isDropped { return (CommandFailure(.storeDropped), false) }
+      let now = monotonicMilliseconds()
+      if let failure = changes.failedCondition(in: &map, now: now) { return (failure, false) }
+      return (nil, !changes.outdatedEntries(in: &map, now: now).isEmpty)
+    }
+    if let cause { throw cause }
+    guard isOutdated else { throw failure }
+    return try beginAgain(job)
+  }
+
+  private func beginAgain(_ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
+    guard rounds < Self.maxRounds else { throw outpaced }
+    changes.restart()
+    return try beginRound(with: changes.readEntries, job)
+  }
+
+  private var outpaced: CommandFailure {
+    CommandFailure(
+      .tooManyRequests,
+      "nothing was written: other clients wrote some of the entries in each of \(rounds) rounds; try again later")
   }
 
   // MARK: Under the lock
@@ -204,6 +237,10 @@ final class ApplyTask: CommittingTask {
       position += 1
       return .unfinished
     }
+    if let unconfirmedFailure {
+      if outdated.isEmpty { failure = unconfirmedFailure }
+      return .stopped
+    }
     if copiedCount < outdated.count {
       guard copy(outdated[copiedCount], from: &map, now: now) else {
         needsRound = true
@@ -268,6 +305,7 @@ final class ApplyTask: CommittingTask {
 
   private func finish(_ end: LargeWriteEnd, _ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     if let failure { throw failure }
+    if unconfirmedFailure.take() != nil { return job.mustEnd ? .canceled : try beginAgain(job) }
     switch end {
     case .written(let revision):
       return .result(
@@ -280,11 +318,7 @@ final class ApplyTask: CommittingTask {
     case .stopped: break
     }
     guard needsRound, !job.mustEnd else { return .canceled }
-    guard rounds < Self.maxRounds else {
-      throw CommandFailure(
-        .tooManyRequests,
-        "nothing was written: other clients wrote some of the entries in each of \(rounds) rounds; try again later")
-    }
+    guard rounds < Self.maxRounds else { throw outpaced }
     return try beginRound(with: outdated, job)
   }
 }
