@@ -49,6 +49,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case diskTooSlow
   /// A large commit is being made. The write can be tried again when it has ended.
   case commitPending
+  /// What keeps the store is unavailable, for this reason. The store keeps trying, and accepts writes again by itself.
+  case engineUnavailable(String)
   /// The store's files have failed, for this reason, and nothing is written to them any more.
   case readOnly(String)
   /// The store's files can't be opened: which, and why.
@@ -93,6 +95,8 @@ extension StorageError: CustomStringConvertible {
       "the disk is full, or the server can't open more files; writes resume as soon as that changes"
     case .commitPending: "a large write to the store has not ended; try again in a moment"
     case .diskTooSlow: "the disk can't keep up with the writes; try again in a moment"
+    case .engineUnavailable(let reason):
+      "the store accepts no writes at the moment, and resumes by itself: \(reason); try again later"
     case .readOnly(let reason): "the store is read-only until it is reopened: \(reason)"
     case .unreadable(let reason): reason
     }

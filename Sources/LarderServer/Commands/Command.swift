@@ -107,7 +107,7 @@ enum Detour: Error {
     switch error {
     case .commitPending: self = .needsCommit
     case .diskTooSlow: self = .needsSpace
-    default: self = .failure(ErrorCode(error), "\(error)", revealing: revision)
+    default: self = .failure(CommandFailure(error, shownRevision: revision))
     }
   }
 }
@@ -138,7 +138,8 @@ struct CommandFailure: Error {
     self.shownRevision = shownRevision
   }
 
+  /// - Parameter shownRevision: The store's revision, if the error reveals what is in the store.
   init(_ error: StorageError, shownRevision: UInt64 = 0) {
-    self.init(ErrorCode(error), "\(error)", shownRevision: shownRevision)
+    self.init(ErrorCode(error), "\(error)", shownRevision: error.revealsContents ? shownRevision : 0)
   }
 }

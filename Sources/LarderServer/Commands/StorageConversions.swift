@@ -18,7 +18,7 @@ extension ErrorCode {
       case .snapshotEnded: .answerExpired
       case .storeFull, .memoryLimit, .outOfMemory, .diskFull: .storeFull
       case .overLimit: .valueTooLarge
-      case .diskTooSlow, .commitPending: .tooManyRequests
+      case .diskTooSlow, .commitPending, .engineUnavailable: .tooManyRequests
       case .readOnly, .revisionsUsedUp: .storeReadOnly
       case .unreadable: .failed
       case .storeDamaged: .storeDamaged
@@ -56,4 +56,9 @@ extension ChangeKind {
       case .deleteAll: .allDeleted
       }
   }
+}
+
+extension StorageError {
+  /// Whether it depends on what is in the store. If not, a client may get it before pending commits are durable.
+  var revealsContents: Bool { if case .engineUnavailable = self { false } else { true } }
 }

@@ -238,7 +238,9 @@ extension WriteJob: LargeWrite {
     switch end {
     case .stopped: break
     case .refused(.diskTooSlow): ending = .needsSpace
-    case .refused(let error): ending = .failure(ErrorCode(error), "\(error)", shownRevision: previousRevision)
+    case .refused(let error):
+      ending = .failure(
+        ErrorCode(error), "\(error)", shownRevision: error.revealsContents ? previousRevision : 0)
     case .written(let revision):
       let number =
         switch operation {

@@ -191,6 +191,7 @@ private enum StoreFigureHelp {
     "evicted_total": "Entries that were evicted to make room for others.",
     "durable_revision": "Newest revision that has been written to the store's files.",
     "read_only": "1 if the store's files have failed and it accepts no writes, otherwise 0.",
+    "engine_unavailable": "1 if the store accepts no writes until what keeps it is available again, otherwise 0.",
     "indexes_damaged": "1 if the definitions of the store's indexes were damaged, so that it has none, otherwise 0.",
     "log_bytes": "Size of the log.",
     "log_live_bytes": "Approximate size of the live records in the log.",

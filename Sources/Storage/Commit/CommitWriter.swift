@@ -25,53 +25,22 @@ package final class CommitWriter: @unchecked Sendable {
   private let isSpaceNeeded = Atomic<Bool>(false)
   /// Whether the last attempt to allocate space found the disk full.
   private let isDiskFull = Atomic<Bool>(false)
-  private let state = Lock(State())
-
-  private struct State: Sendable {
-    private var waiters: [any DurabilityWaiter] = []
-    private var spaceWaiters: [@Sendable () -> Void] = []
-    private var probes: [@Sendable () -> Void] = []
-    /// Whether the thread has ended, or is about to.
-    private var hasEnded = false
-    var failure: StorageError?
-    /// What the map contained after the newest durable commit.
-    var durableContents = MapContents()
-
-    mutating func add(_ waiter: any DurabilityWaiter) {
-      if !waiters.contains(where: { $0 === waiter }) { waiters.append(waiter) }
-    }
-
-    mutating func takeWaiters() -> [any DurabilityWaiter] {
-      defer { waiters.removeAll(keepingCapacity: true) }
-      return waiters
-    }
-
-    mutating func addSpaceWaiter(_ waiter: @escaping @Sendable () -> Void) { spaceWaiters.append(waiter) }
-
-    mutating func takeSpaceWaiters() -> [@Sendable () -> Void] {
-      defer { spaceWaiters.removeAll() }
-      return spaceWaiters
-    }
-
-    /// Adds a probe unless the thread has ended.
-    /// - Returns: Whether it was added.
-    mutating func add(_ probe: @escaping @Sendable () -> Void) -> Bool {
-      if !hasEnded { probes.append(probe) }
-      return !hasEnded
-    }
-
-    mutating func takeProbes() -> [@Sendable () -> Void] {
-      defer { probes.removeAll() }
-      return probes
-    }
-
-    mutating func end() { hasEnded = true }
-  }
+  /// Whether writes are refused until what the engine needs is back.
+  private let isUnavailable = Atomic<Bool>(false)
+  /// Whether the thread is inside of an engine that waits for something outside of the process.
+  private let isOutside = Atomic<Bool>(false)
+  /// The commits that were made while the engine began to be unavailable, and what the map contained after them. Only
+  /// the thread uses these.
+  private var backlog = CommitBuffer()
+  private var backlogContents = MapContents()
+  private let state = Lock(CommitWriterState())
 
   /// The pause before the next attempt on a full disk.
   private static let retryMilliseconds: UInt64 = 500
   /// The pause on a full disk while there is maintenance to do, because that may free space.
   private static let maintenanceMilliseconds: UInt64 = 20
+  /// The first and the longest pause before the next attempt with an engine that is unavailable.
+  private static let outageMilliseconds: (first: UInt64, longest: UInt64) = (100, 2_000)
   /// The pause of an idle writer before it looks for maintenance again.
   private static let idleMilliseconds: UInt64 = 60_000
 
@@ -106,6 +75,7 @@ package final class CommitWriter: @unchecked Sendable {
   package var figures: [(name: String, value: UInt64)] {
     engine.figures + [
       ("durable_revision", durableRevision.load(ordering: .relaxed)), ("read_only", failure == nil ? 0 : 1),
+      ("engine_unavailable", isUnavailable.load(ordering: .relaxed) ? 1 : 0),
     ]
   }
 
@@ -131,10 +101,11 @@ package final class CommitWriter: @unchecked Sendable {
   }
 
   /// Probes the writer for liveness: its thread calls `answer` as soon as it is free. Calls `answer` at once if the
-  /// thread has ended.
+  /// thread has ended, or waits for something outside of the process.
   package func probe(_ answer: @escaping @Sendable () -> Void) {
     let willBeAnswered = state.withLock { $0.add(answer) }
-    if willBeAnswered { wake() } else { answer() }
+    if !willBeAnswered { return answer() }
+    if isOutside.load(ordering: .sequentiallyConsistent) { answerProbes() } else { wake() }
   }
 
   /// The number of times that space for commits was allocated, or could not be. A write that was refused with
@@ -195,24 +166,30 @@ package final class CommitWriter: @unchecked Sendable {
         if let interval, unsynced,
           isStopping || monotonicMilliseconds() >= lastSync + interval
         {
-          try engine.sync()
+          try call(source) { () throws(EngineError) in try engine.sync() }
           (unsynced, lastSync) = (false, monotonicMilliseconds())
         }
+        // After an outage, commits may still wait, and writes are still refused.
+        if isUnavailable.load(ordering: .relaxed) { continue }
         if isStopping, !hasCommitted { break }
-        if hasMoreMaintenance { hasMoreMaintenance = try engine.performMaintenance(source) }
+        if hasMoreMaintenance {
+          hasMoreMaintenance = try call(source) { () throws(EngineError) in try engine.performMaintenance(source) }
+        }
         if engine.hasUnneededSpace { releaseSpace(source) }
         if isSpaceNeeded.exchange(false, ordering: .acquiring) || isDiskFull.load(ordering: .relaxed)
           || engine.isReservingSpace
         {
           try allocateSpace(source)
         }
-        if !hasCommitted, !hasMoreMaintenance || isDiskFull.load(ordering: .relaxed) {
+        if !hasCommitted, !hasMoreMaintenance || isDiskFull.load(ordering: .relaxed),
+          !isUnavailable.load(ordering: .relaxed)
+        {
           sleep(unsynced ? lastSync : nil, hasMaintenance: hasMoreMaintenance)
           hasMoreMaintenance = true
         }
       }
       engine.stopBackgroundWork()
-      if durability != .always { try engine.sync() }
+      if durability != .always { try call(source) { () throws(EngineError) in try engine.sync() } }
       try engine.close()
     } catch {
       fail(error, source)
@@ -233,7 +210,14 @@ package final class CommitWriter: @unchecked Sendable {
   private func commit(_ batch: inout CommitBuffer, _ source: any CommitSource) throws(EngineError) -> Bool {
     let space = engine.reservedByteCount
     let contents: MapContents? = source.access { map in
-      guard map.hasCommits else { return nil }
+      if !backlog.isEmpty {
+        swap(&batch, &backlog)
+        return backlogContents
+      }
+      guard map.hasCommits else {
+        acceptWrites(to: &map)
+        return nil
+      }
       map.takeCommits(into: &batch)
       map.setCommitLimit(space - batch.count, isDiskFull: isDiskFull.load(ordering: .relaxed))
       return map.contents
@@ -241,8 +225,10 @@ package final class CommitWriter: @unchecked Sendable {
     guard let contents else { return false }
     let last = batch.lastRevision
     let begun = monotonicNanoseconds()
-    let locations = unsafe try engine.write(
-      batch.bytes, last: last, separatedCount: batch.separatedCount, syncs: durability == .always)
+    let locations = try call(source) { () throws(EngineError) in
+      unsafe try engine.write(
+        batch.bytes, last: last, separatedCount: batch.separatedCount, syncs: durability == .always)
+    }
     commitTimes.note(nanoseconds: monotonicNanoseconds() - begun)
     batch.removeAll()
     // A client that knows of the commit must find it in the contents, too.
@@ -264,7 +250,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// after that commit.
   private func releaseSpace(_ source: any CommitSource) {
     source.access { map in
-      guard !map.expectsCommits else { return }
+      guard backlog.isEmpty, !map.expectsCommits else { return }
       engine.releaseSpace()
       map.setCommitLimit(engine.reservedByteCount, isDiskFull: isDiskFull.load(ordering: .relaxed))
     }
@@ -279,7 +265,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// woken the writer.
   private func allocateSpace(_ source: any CommitSource) throws(EngineError) {
     do {
-      try engine.reserveSpace()
+      try call(source) { () throws(EngineError) in try engine.reserveSpace() }
       if engine.isReservingSpace { return }
       isDiskFull.store(false, ordering: .relaxed)
     } catch {
@@ -288,6 +274,68 @@ package final class CommitWriter: @unchecked Sendable {
     }
     updateCommitLimit(source)
     notifySpaceWaiters()
+  }
+
+  // MARK: Outages
+
+  /// Calls the engine, and again after a pause while what it needs is unavailable. Meanwhile, the store refuses writes.
+  /// - Throws: `transient` only if the writer is to stop and the engine is unavailable.
+  private func call<Result>(
+    _ source: any CommitSource, _ body: () throws(EngineError) -> Result
+  ) throws(EngineError) -> Result {
+    var pause = Self.outageMilliseconds.first
+    while true {
+      // If the writer is to stop, this is the last attempt.
+      let isLast = isStopping.load(ordering: .acquiring)
+      do throws(EngineError) { return try callOnce(body) } catch {
+        guard case .transient(let reason) = error, !isLast else { throw error }
+        if !isUnavailable.load(ordering: .relaxed) { refuseWrites(reason, source) }
+      }
+      pauseOutage(for: pause)
+      pause = min(2 * pause, Self.outageMilliseconds.longest)
+    }
+  }
+
+  /// Calls the engine, and answers the watchdog meanwhile if it waits for something outside of the process.
+  private func callOnce<Result>(_ body: () throws(EngineError) -> Result) throws(EngineError) -> Result {
+    guard engine.waitsOutside else { return try body() }
+    isOutside.store(true, ordering: .sequentiallyConsistent)
+    defer { isOutside.store(false, ordering: .sequentiallyConsistent) }
+    answerProbes()
+    return try body()
+  }
+
+  /// Makes the store refuse writes during an outage, and takes those that it has accepted.
+  private func refuseWrites(_ reason: String, _ source: any CommitSource) {
+    source.access { map in
+      map.takeCommits(into: &backlog)
+      backlogContents = map.contents
+      map.pauseWrites(.engineUnavailable(reason))
+    }
+    isUnavailable.store(true, ordering: .relaxed)
+    notifySpaceWaiters()
+  }
+
+  /// Makes the store accept writes again after an outage, when all earlier commits have been written.
+  private func acceptWrites(to map: inout EntryMap) {
+    guard isUnavailable.exchange(false, ordering: .relaxed) else { return }
+    map.resumeWrites()
+    map.setCommitLimit(engine.reservedByteCount, isDiskFull: isDiskFull.load(ordering: .relaxed))
+  }
+
+  /// Waits during an outage until the next attempt, or until the writer is to stop.
+  private func pauseOutage(for milliseconds: UInt64) {
+    let end = monotonicMilliseconds() + milliseconds
+    while !isStopping.load(ordering: .acquiring) {
+      answerProbes()
+      // Those who wait for space find that writes are refused.
+      if isSpaceNeeded.exchange(false, ordering: .acquiring) { notifySpaceWaiters() }
+      let now = monotonicMilliseconds()
+      guard now < end else { return }
+      if wakeup.wait(timeout: .now() + .milliseconds(Int(end - now))) == .success {
+        _ = isAwake.exchange(false, ordering: .sequentiallyConsistent)
+      }
+    }
   }
 
   /// Sleeps until there is something to do.
@@ -313,9 +361,13 @@ package final class CommitWriter: @unchecked Sendable {
     switch error {
     case .noSpace: reason = "the disk is full"
     case .failed(let description): reason = description
+    case .transient(let description):
+      reason = "\(description), and nothing after revision \(durableRevision.load(ordering: .relaxed)) was written"
     }
     let failure = StorageError.readOnly(reason)
     source.access { $0.disableWrites(failure) }
+    backlog.removeAll()
+    isUnavailable.store(false, ordering: .relaxed)
     state.withLock { $0.failure = failure }
     notifyWaiters()
     notifySpaceWaiters()

@@ -5,6 +5,14 @@
 // anything; reads go on. The commit thread tries again twice a second, and writes go on once there is space. A
 // directory store isn't full while its settling thread can still remove journals: until then, writes wait.
 
+// What happens when an engine needs something outside of the process, and that is unavailable:
+//
+// A call throws `transient`. The commit writer keeps the commits that it took, and tries again with the same records
+// after 100 ms to 2 s. From the first failure on, writes fail with `engineUnavailable` before they change anything, so
+// what is pending stays below the reserved space. Replies to earlier writes wait, and reads go on. Once a call succeeds
+// and all pending commits are written, the store accepts writes again. If it is to stop before that, the engine gets one
+// last attempt; then the pending commits fail as on a failed disk.
+
 import Basics
 import Platform
 
@@ -21,8 +29,12 @@ package protocol Engine: AnyObject {
   /// It never changes.
   var removalReserveByteCount: Int { get }
 
+  /// Whether calls wait for something outside of the process, such as another computer. The watchdog then doesn't take
+  /// that for a hang. Each call must return in bounded time all the same, with `transient` if need be. It never changes.
+  var waitsOutside: Bool { get }
+
   /// Allocates more space ahead of need.
-  /// - Throws: `noSpace`, after which the caller may try again, or `failed`.
+  /// - Throws: `noSpace`, after which the caller may try again, `failed` or `transient`.
   func reserveSpace() throws(EngineError)
 
   /// Whether `reserveSpace` has only begun to allocate space. The engine wakes the context of `performMaintenance` when
@@ -43,7 +55,8 @@ package protocol Engine: AnyObject {
   ///   - syncs: Whether the records must be on disk when this returns.
   /// - Returns: The locations of the separated values, in order, if the store may read the values from there instead of
   ///   keeping them in memory.
-  /// - Throws: `failed`. The state of the records is then unknown.
+  /// - Throws: `failed`. The state of the records is then unknown. Or `transient`, after which the next call is a write of
+  ///   the same records, and must not keep those twice that have arrived.
   func write(
     _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
   ) throws(EngineError) -> [ValueLocation]
@@ -71,6 +84,7 @@ package protocol Engine: AnyObject {
 }
 
 extension Engine {
+  package var waitsOutside: Bool { false }
   package var removalReserveByteCount: Int { 0 }
   package var isReservingSpace: Bool { false }
   package var hasUnneededSpace: Bool { false }
@@ -84,6 +98,8 @@ package enum EngineError: Error, Equatable, Sendable {
   case noSpace
   /// A call failed with an unknown outcome, or in a way that rules out a retry: which call, on what, and why.
   case failed(String)
+  /// What the engine needs is unavailable for now: what, and why. The same call may succeed later.
+  case transient(String)
 }
 
 /// What an engine's maintenance may see and do of its store. Safe to use from any thread.

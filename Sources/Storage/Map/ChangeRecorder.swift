@@ -114,6 +114,10 @@ struct ChangeRecorder: ~Copyable {
     commits.removeAll()
   }
 
+  mutating func pauseWrites(_ error: StorageError) { writeError = error }
+
+  mutating func resumeWrites() { writeError = nil }
+
   // MARK: Large commits
 
   mutating func beginLargeCommit() {
@@ -244,6 +248,12 @@ extension EntryMap {
 
   /// Refuses all writes from now on, because the commit writer has failed, and discards the waiting commits.
   package mutating func disableWrites(_ error: StorageError) { changes.disableWrites(error) }
+
+  /// Refuses writes with an error until `resumeWrites`. Only a large commit that has its space may still be made.
+  mutating func pauseWrites(_ error: StorageError) { changes.pauseWrites(error) }
+
+  /// Accepts writes again.
+  mutating func resumeWrites() { changes.resumeWrites() }
 }
 
 // MARK: - For watchers
