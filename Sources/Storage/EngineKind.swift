@@ -1,118 +1,151 @@
 import Platform
 
-/// The engines that can keep a store. This is the one place that names them and puts them together; all other code asks
-/// it.
+/// An engine as the rest of the program sees it: its name, its options, and how it opens a store.
 ///
-/// To add an engine, add a case here and fill in the properties below. The compiler finds every `switch` that needs an
-/// answer.
-package enum EngineKind: String, CaseIterable, Sendable {
-  /// Entries live in the process's memory and don't survive it.
-  case memory
-  /// Entries are written to a log and survive.
-  case log
-  /// Entries are files in a folder, one each, and survive.
-  case directory
+/// A server has a list of engines (`ServerConfiguration.engines`), whose default is `[EngineKind].builtIn`. All errors,
+/// help and completions that concern engines come from these descriptions, and nothing else distinguishes engines by
+/// their names. Two descriptions with the same name are equal.
+package struct EngineKind: Sendable {
+  /// Opens a store, and loads its entries into an empty map.
+  /// - Parameter progress: Called repeatedly with how much has been read, and of how much.
+  /// - Returns: The engine, and remarks for the log.
+  package typealias Opener =
+    @Sendable (_ store: EngineOpening, _ map: inout EntryMap, _ progress: (Int, Int) -> Void) throws -> (
+      engine: any Engine, remarks: [String]
+    )
 
-  /// - Throws: `StorageError.unknownEngine` for any other name.
-  package init(named name: String) throws(StorageError) {
-    guard let kind = EngineKind(rawValue: name) else { throw .unknownEngine(name) }
-    self = kind
-  }
+  /// Removes everything of a dropped store that is outside of the data directory.
+  package typealias Remover = @Sendable (StoreName, StoreSpecification) throws -> Void
 
-  /// The type that keeps stores of this kind in a folder; nil for an engine without files.
-  var fileEngine: (any FileEngine.Type)? {
-    switch self {
-    case .memory: nil
-    case .log: LogEngine.self
-    case .directory: DirectoryEngine.self
-    }
-  }
-
-  /// A Boolean value that indicates whether large values are in files only.
-  var separatesValues: Bool {
-    switch self {
-    case .memory, .directory: false
-    case .log: true
-    }
-  }
-
-  /// The option that the specification of a store takes.
-  var option: StoreOption {
-    switch self {
-    case .memory: .limit
-    case .log, .directory: .durability
-    }
-  }
-
+  /// The name in specifications, such as `log`.
+  package let name: String
+  /// What the engine does, in one line of help that begins with a lowercase letter.
+  package let summary: String
+  /// The options that the specification of a store can have.
+  package let options: [EngineOption]
   /// What a check of a store counts, in the singular and the plural.
-  package var countedItem: (singular: String, plural: String) {
-    switch self {
-    case .log: ("record", "records")
-    case .memory, .directory: ("entry", "entries")
-    }
+  package let countedItem: (singular: String, plural: String)
+  /// A Boolean value that indicates whether large values are outside of memory only.
+  let separatesValues: Bool
+  /// A Boolean value that indicates whether the data directory records the stores, with their indexes and histories.
+  /// The server creates other durable stores only because its configuration or a client says so.
+  package let isRecorded: Bool
+  /// The type that keeps a store in a folder of files; nil for an engine without files of its own.
+  let files: (any FileEngine.Type)?
+  private let opener: Opener?
+  private let remover: Remover
+
+  private init(
+    _ name: String, _ summary: String, _ options: [EngineOption], countedItem: (String, String),
+    separatesValues: Bool, isRecorded: Bool, files: (any FileEngine.Type)?, opener: Opener?, remover: @escaping Remover
+  ) {
+    (self.name, self.summary, self.options) = (name, summary, options)
+    self.countedItem = countedItem
+    (self.separatesValues, self.isRecorded) = (separatesValues, isRecorded)
+    (self.files, self.opener, self.remover) = (files, opener, remover)
   }
 
-  /// A Boolean value that indicates whether a store is recorded in a data directory and survives the process.
-  package var isDurable: Bool { fileEngine != nil }
+  /// Describes an engine that keeps entries in the process's memory only.
+  init(volatile name: String, summary: String, options: [EngineOption]) {
+    self.init(
+      name, summary, options, countedItem: ("entry", "entries"), separatesValues: false, isRecorded: false, files: nil,
+      opener: nil, remover: { _, _ in })
+  }
+
+  /// Describes an engine that keeps each store in a folder of the data directory.
+  init(
+    _ name: String, summary: String, options: [EngineOption], countedItem: (String, String), separatesValues: Bool,
+    files: any FileEngine.Type
+  ) {
+    self.init(
+      name, summary, options, countedItem: countedItem, separatesValues: separatesValues, isRecorded: true,
+      files: files,
+      opener: { store, map, progress in
+        guard let folder = store.folder else { preconditionFailure("a data directory records stores with files") }
+        return try files.openStore(
+          in: folder, on: store.fileSystem, at: store.now, into: &map, progress: progress)
+      },
+      remover: { _, _ in })
+  }
+
+  /// Describes a durable engine that keeps entries elsewhere, such as in another process.
+  /// - Parameters:
+  ///   - isRecorded: Whether the data directory records the stores.
+  ///   - opener: Opens a store. If it throws `EngineError.transient`, the store can be opened later.
+  ///   - remover: Removes what a dropped store has left elsewhere. The store's engine is closed.
+  package init(
+    _ name: String, summary: String, options: [EngineOption], isRecorded: Bool, opener: @escaping Opener,
+    remover: @escaping Remover
+  ) {
+    self.init(
+      name, summary, options, countedItem: ("entry", "entries"), separatesValues: false, isRecorded: isRecorded,
+      files: nil, opener: opener, remover: remover)
+  }
+
+  /// A Boolean value that indicates whether stores survive the process.
+  package var isDurable: Bool { opener != nil }
+
+  /// Opens a durable store, and loads its entries into an empty map.
+  func open(
+    _ store: EngineOpening, into map: inout EntryMap, progress: (Int, Int) -> Void
+  ) throws -> (engine: any Engine, remarks: [String]) {
+    guard let opener else { preconditionFailure("stores of the engine \(name) are created, and never opened") }
+    return try opener(store, &map, progress)
+  }
+
+  /// Removes everything of a dropped store that is outside of the data directory.
+  func removeStore(_ name: StoreName, _ specification: StoreSpecification) throws {
+    try remover(name, specification)
+  }
+}
+
+/// A store that an engine is about to open.
+package struct EngineOpening: Sendable {
+  package let name: StoreName
+  /// The store's specification, with a value for every option that has a default.
+  package let specification: StoreSpecification
+  /// The folder for the store's files in the data directory, as an absolute path; nil if that doesn't record the store.
+  package let folder: String?
+  package let fileSystem: any FileSystem
+  package let now: ClockReading
+}
+
+extension EngineKind: Hashable, CustomStringConvertible {
+  package static func == (first: EngineKind, second: EngineKind) -> Bool { first.name == second.name }
+  package func hash(into hasher: inout Hasher) { hasher.combine(name) }
+  package var description: String { name }
+}
+
+// MARK: - The built-in engines
+
+extension EngineKind {
+  package static let memory = EngineKind(
+    volatile: "memory", summary: "in the memory of the server; does not survive a restart", options: [.limit])
+
+  package static let log = EngineKind(
+    "log", summary: "in append-only files", options: [.durability], countedItem: ("record", "records"),
+    separatesValues: true, files: LogEngine.self)
+
+  package static let directory = EngineKind(
+    "directory", summary: "in one file for each entry", options: [.durability], countedItem: ("entry", "entries"),
+    separatesValues: false, files: DirectoryEngine.self)
+}
+
+extension [EngineKind] {
+  /// The engines of every server.
+  package static let builtIn: [EngineKind] = [.memory, .log, .directory]
+
+  /// Returns the engine with a name.
+  /// - Throws: `StorageError.unknownEngine`.
+  package func named(_ name: String) throws(StorageError) -> EngineKind {
+    guard let engine = first(where: { $0.name == name }) else {
+      throw .unknownEngine(name, known: map(\.name))
+    }
+    return engine
+  }
 
   /// Returns the engine that has written a folder with those file names; nil if no engine recognizes them.
-  static func recognizing(fileNames: [String]) -> EngineKind? {
-    allCases.first { $0.fileEngine?.recognizes(fileNames: fileNames) ?? false }
+  func recognizing(fileNames: [String]) -> EngineKind? {
+    first { $0.files?.recognizes(fileNames: fileNames) ?? false }
   }
-}
-
-/// An option in the specification of a store.
-enum StoreOption: String, Sendable {
-  case durability, limit
-
-  /// The syntax of the option, for error messages.
-  var usage: String {
-    switch self {
-    case .durability: "durability=always|interval:1s|none"
-    case .limit: "limit=256MiB"
-    }
-  }
-}
-
-/// An engine that keeps each store in a folder of files: how to open, check and salvage one.
-protocol FileEngine: Engine {
-  /// Opens the store in a folder, and loads its entries into an empty map.
-  /// - Parameters:
-  ///   - path: The folder, as an absolute path.
-  ///   - now: The current time.
-  ///   - progress: Called repeatedly with how much has been read, and of how much.
-  /// - Returns: The engine, and remarks for the log.
-  static func openStore(
-    in path: String, on files: any FileSystem, at now: ClockReading, into map: inout EntryMap,
-    progress: (Int, Int) -> Void
-  ) throws -> (engine: any Engine, remarks: [String])
-
-  /// Reads as much of a store's files as shows which version has written them, and changes nothing.
-  /// - Throws: A `FileEngineError` if a file can't be recognized, whose `isLaterVersion` is true if a later version of
-  ///   this program has written it.
-  static func checkVersion(in path: String, on files: any FileSystem) throws
-
-  /// Returns whether the engine has written a folder with those file names.
-  static func recognizes(fileNames: [String]) -> Bool
-
-  /// Reads all files in the folder of a store that no process has open, and changes nothing.
-  /// - Parameter progress: Called with the size of each piece that was read.
-  static func checkStore(
-    in path: String, on files: any FileSystem, progress: (Int) -> Void
-  ) throws -> StoreReport.Files
-
-  /// Copies everything that is intact into another folder, which is empty.
-  /// - Parameter progress: Called with the size of each piece that was read.
-  /// - Returns: A report on the original, and what was copied.
-  static func salvageStore(
-    in path: String, to target: String, on files: any FileSystem, progress: (Int) -> Void
-  ) throws -> (files: StoreReport.Files, salvage: StoreReport.SalvageSummary)
-}
-
-/// An error of a file engine that names the file it is about.
-protocol FileEngineError: Error {
-  /// The file; nil for an error that is not about a file.
-  var path: String? { get }
-  /// Whether a later version of this program has written the file.
-  var isLaterVersion: Bool { get }
 }

@@ -7,11 +7,11 @@ import Documents
 package enum StorageError: Error, Equatable, Sendable {
   /// The name breaks the rules of `StoreName`.
   case invalidStoreName(String)
-  /// No engine has this name.
-  case unknownEngine(String)
+  /// No engine has this name. These are the names of those that there are.
+  case unknownEngine(String, known: [String])
   /// An engine doesn't have this option, or its value is invalid. The text says which options there are.
   case invalidOption(String)
-  /// A durable store needs a data directory, and the server has none.
+  /// A data directory records the stores of this engine, and the server has none.
   case noDataDirectory(EngineKind)
   /// A store with this name already exists, with this engine.
   case storeExists(StoreName, EngineKind)
@@ -63,12 +63,12 @@ extension StorageError: CustomStringConvertible {
     case .invalidStoreName(let name):
       "\"\(name)\" is not a valid store name; use 1 to \(StoreName.maxLength) ASCII letters, digits, '.', '_' and"
         + " '-', starting with a letter, a digit or '_'"
-    case .unknownEngine(let name):
-      "there is no engine \"\(name)\"; known engines: " + EngineKind.allCases.map(\.rawValue).joined(separator: ", ")
+    case .unknownEngine(let name, let known):
+      "there is no engine \"\(name)\"; known engines: \(known.joined(separator: ", "))"
     case .invalidOption(let reason): reason
     case .noDataDirectory(let engine):
-      "the server has no data directory for a store with the engine \(engine.rawValue); start it with --data DIR"
-    case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.rawValue))"
+      "the server has no data directory for a store with the engine \(engine.name); start it with --data DIR"
+    case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.name))"
     case .unknownStore(let name): "there is no store \"\(name)\""
     case .storeDamaged(let name, let reason): "the store \"\(name)\" is damaged and not served: \(reason)"
     case .tooManyStores(let limit): "the server has reached its limit of \(limit) stores; drop one first"

@@ -10,9 +10,8 @@ import Synchronization
 /// a whole batch of requests under one acquisition, because acquiring the lock is expensive and holding it is not.
 package final class Store: Sendable {
   package let name: StoreName
-  package let engine: EngineKind
-  /// The memory limit for the entries; nil for no limit.
-  package let limit: MemoryLimit?
+  /// The specification of another store of this kind.
+  package let specification: StoreSpecification
   /// What makes the store's commits durable; nil for a store in memory.
   package let commitWriter: CommitWriter?
   /// Runs reads that wait for the disk.
@@ -39,8 +38,7 @@ package final class Store: Sendable {
     name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil, budgets: StoreBudgets = StoreBudgets()
   ) {
     self.name = name
-    self.engine = engine
-    self.limit = limit
+    specification = StoreSpecification(engine, limit: limit).complete
     commitWriter = nil
     keptKeys = nil
     damagedIndexes = Atomic(false)
@@ -54,19 +52,19 @@ package final class Store: Sendable {
     durability: Durability
   ) {
     self.init(
-      name: name, engine: kind, map: map, writingTo: engine, durability: durability,
+      name: name, StoreSpecification(kind, durability: durability), map: map, writingTo: engine, durability: durability,
       incarnation: StoreHistory.makeIncarnation(), recordedIn: nil, keptKeys: nil, hasDamagedIndexes: false)
   }
 
   /// - Parameter historyFile: Where the store's history is recorded as closed when it is.
   private init(
-    name: StoreName, engine kind: EngineKind, map: consuming sending EntryMap, writingTo engine: any Engine,
-    durability: Durability, incarnation: UInt64, recordedIn historyFile: StoreHistoryFile?, keptKeys: KeptKeys?,
+    name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap,
+    writingTo engine: any Engine, durability: Durability, incarnation: UInt64,
+    recordedIn historyFile: StoreHistoryFile?, keptKeys: KeptKeys?,
     hasDamagedIndexes: Bool
   ) {
     self.name = name
-    self.engine = kind
-    limit = nil
+    self.specification = specification.complete
     let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
     self.commitWriter = commitWriter
     self.keptKeys = keptKeys
@@ -75,6 +73,10 @@ package final class Store: Sendable {
     mutex = Lock(map)
     commitWriter.start(self)
   }
+
+  package var engine: EngineKind { specification.engine }
+  /// The memory limit for the entries; nil for no limit.
+  package var limit: MemoryLimit? { specification.limit }
 
   /// A Boolean value that indicates whether the store has no indexes because the file with their definitions is damaged.
   var hasDamagedIndexes: Bool { damagedIndexes.load(ordering: .relaxed) }
@@ -220,31 +222,34 @@ package struct StoreOpening: Sendable {
 extension Store {
   /// Opens a durable store with its engine.
   /// - Parameters:
+  ///   - data: Where the store is recorded, if its engine's stores are.
   ///   - budgets: What the store and others may use together.
   ///   - requiresIndexes: Whether damaged definitions of indexes are an error. Otherwise the store has no indexes then.
-  ///   - progress: Called repeatedly with how much of the files has been read, and of how much.
+  ///   - progress: Called repeatedly with how much has been read, and of how much.
   package static func open(
-    _ description: StoreDescription, in data: DataDirectory, budgets: StoreBudgets = StoreBudgets(),
+    _ description: StoreDescription, in data: DataDirectory?, budgets: StoreBudgets = StoreBudgets(),
     requiresIndexes: Bool = false, progress: (Int, Int) -> Void = { _, _ in }
   ) throws -> (store: Store, opening: StoreOpening) {
-    guard let fileEngine = description.engine.fileEngine else {
-      preconditionFailure("a data directory has no stores of the engine \(description.engine)")
-    }
+    let data = description.engine.isRecorded ? data : nil
+    precondition(!description.engine.isRecorded || data != nil, "a data directory records the stores of the engine")
     let now = ClockReading.now
-    let folder = try data.prepareFolder(of: description.name)
+    let folder = try data?.prepareFolder(of: description.name)
     var indexes: [DocumentIndex] = []
     var indexDamage: DataDirectoryError?
-    do throws(DataDirectoryError) { indexes = try data.indexes(of: description.name) } catch {
+    do throws(DataDirectoryError) { indexes = try data?.indexes(of: description.name) ?? [] } catch {
       if requiresIndexes { throw error }
       indexDamage = error
     }
-    let historyFile = data.historyFile(of: description.name)
-    let recorded = try historyFile.read()
+    let historyFile = data?.historyFile(of: description.name)
+    let recorded = try historyFile?.read()
     var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
-    (engine, opening.remarks) = try fileEngine.openStore(
-      in: folder, on: data.fileSystem, at: now, into: &map, progress: progress)
+    (engine, opening.remarks) = try description.engine.open(
+      EngineOpening(
+        name: description.name, specification: description.specification, folder: folder,
+        fileSystem: data?.fileSystem ?? LocalFileSystem(), now: now),
+      into: &map, progress: progress)
     if let indexDamage {
       opening.remarks.append(
         "\(indexDamage.summary); the store is served without indexes, until they are created again")
@@ -256,23 +261,18 @@ extension Store {
     opening.revision = map.revision
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
-      name: description.name, engine: description.engine, map: map, writingTo: engine,
+      name: description.name, description.specification, map: map, writingTo: engine,
       durability: description.durability, incarnation: history.incarnation, recordedIn: historyFile,
-      keptKeys: description.engine.separatesValues ? data.keptKeys(of: description.name) : nil,
+      keptKeys: description.engine.separatesValues ? data?.keptKeys(of: description.name) : nil,
       hasDamagedIndexes: indexDamage != nil)
     do {
       // Before any client can write.
-      try historyFile.write(history)
+      try historyFile?.write(history)
       try store.restoreIndexes(indexes)
     } catch {
       store.close()
       throw error
     }
     return (store, opening)
-  }
-
-  /// The specification of another store of this kind.
-  package var specification: StoreSpecification {
-    StoreSpecification(engine, durability: commitWriter?.durability, limit: limit)
   }
 }

@@ -16,22 +16,32 @@ package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
 
   private let limit: Atomic<Int>
+  private let engines: [EngineKind]
   private let data: DataDirectory?
   /// What all stores may use together.
   private let budgets: StoreBudgets
   private let stores = Lock<[StoreName: Store]>([:])
-  /// The stores in the data directory that could not be opened, and why. They keep their names until they are dropped.
-  private let damagedStores = Lock<[StoreName: String]>([:])
+  /// The stores that can't be served. They keep their names until they are dropped.
+  private let damagedStores = Lock<[StoreName: DamagedStore]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
+  private struct DamagedStore: Sendable {
+    let reason: String
+    /// The store's specification; nil if it can't be read.
+    let specification: StoreSpecification?
+  }
+
   /// - Parameters:
-  ///   - data: Where durable stores are kept; nil if the server has no data directory.
+  ///   - engines: The engines that stores can have.
+  ///   - data: Where durable stores are recorded; nil if the server has no data directory.
   ///   - budgets: What all stores may use together.
   package init(
-    limit: Int = StoreCatalog.defaultLimit, data: DataDirectory? = nil, budgets: StoreBudgets = StoreBudgets()
+    limit: Int = StoreCatalog.defaultLimit, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
+    budgets: StoreBudgets = StoreBudgets()
   ) {
     self.limit = Atomic(limit)
+    self.engines = engines
     self.data = data
     self.budgets = budgets
   }
@@ -67,7 +77,10 @@ package final class StoreCatalog: Sendable {
           description, in: data, budgets: budgets, requiresIndexes: isStrict, progress: report)
       } catch {
         if isStrict { throw error }
-        if let name = try? StoreName(folder.folderName) { damagedStores.withLock { $0[name] = "\(error)" } }
+        if let name = try? StoreName(folder.folderName) {
+          let specification = try? folder.description.get().specification
+          damagedStores.withLock { $0[name] = DamagedStore(reason: "\(error)", specification: specification) }
+        }
         onDamage(folder.folderName, "\(error)")
         continue
       }
@@ -76,7 +89,13 @@ package final class StoreCatalog: Sendable {
     }
   }
 
-  /// Creates an empty store.
+  /// Parses a specification of a store with one of the catalog's engines.
+  /// - Throws: `unknownEngine` or `invalidOption`.
+  package func specification(_ text: String) throws(StorageError) -> StoreSpecification {
+    try StoreSpecification(text, engines: engines)
+  }
+
+  /// Creates a store, which is empty unless its engine keeps an earlier one that the catalog doesn't know.
   /// - Throws: `storeExists` if the name is taken, even with the same engine; `storeDamaged` if a damaged store has it;
   ///   `tooManyStores`.
   @discardableResult
@@ -99,9 +118,7 @@ package final class StoreCatalog: Sendable {
       try create(name, specification)
       return true
     }
-    let hasDurability = specification.durability == nil || store.commitWriter?.durability == specification.durability
-    let hasLimit = specification.limit == nil || store.limit == specification.limit
-    guard store.engine == specification.engine, hasDurability, hasLimit else { throw .storeExists(name, store.engine) }
+    guard specification.fits(store.specification) else { throw .storeExists(name, store.engine) }
     return false
   }
 
@@ -119,19 +136,19 @@ package final class StoreCatalog: Sendable {
   }
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
-    guard specification.engine.isDurable else {
-      return Store(name: name, engine: specification.engine, limit: specification.limit, budgets: budgets)
+    let engine = specification.engine
+    guard engine.isDurable else {
+      return Store(name: name, engine: engine, limit: specification.limit, budgets: budgets)
     }
-    guard let data else { throw .noDataDirectory(specification.engine) }
-    let description = StoreDescription(
-      name: name, engine: specification.engine, durability: specification.durability ?? .always)
+    if engine.isRecorded, data == nil { throw .noDataDirectory(engine) }
+    let description = StoreDescription(name: name, specification: specification)
     do {
-      try data.create(description)
+      if engine.isRecorded { try data?.create(description) }
       do {
         return try Store.open(description, in: data, budgets: budgets).store
       } catch {
         // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
-        try? data.drop(name)
+        if engine.isRecorded { try? data?.drop(name) }
         throw error
       }
     } catch {
@@ -168,8 +185,8 @@ package final class StoreCatalog: Sendable {
     throw .unknownStore(name)
   }
 
-  /// Returns why a store in the data directory could not be opened; nil if there is no such store.
-  private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name] } }
+  /// Returns why a store can't be served; nil if there is no such store.
+  private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name]?.reason } }
 
   /// Removes the store from the catalog and frees its memory at once. Its files are removed in the background, and
   /// connections that have it open get `storeDropped`. A damaged store can be dropped, too.
@@ -177,8 +194,8 @@ package final class StoreCatalog: Sendable {
   package func drop(_ name: StoreName) throws(StorageError) {
     try changeLock.withLock { _ throws(StorageError) in
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else {
-        guard damage(of: name) != nil else { throw .unknownStore(name) }
-        try removeFiles(of: name)
+        guard let damaged = damagedStores.withLock({ $0[name] }) else { throw .unknownStore(name) }
+        try remove(name, damaged.specification)
         damagedStores.withLock { _ = $0.removeValue(forKey: name) }
         return
       }
@@ -190,11 +207,23 @@ package final class StoreCatalog: Sendable {
       for waiter in commitWaiters { waiter() }
       guard store.commitWriter != nil else { return }
       store.close()
-      try removeFiles(of: name)
+      do throws(StorageError) { try remove(name, store.specification) } catch {
+        // Another store must not find what this one has left. It can be dropped again.
+        let damage = DamagedStore(
+          reason: "it was dropped, but not removed: \(error)", specification: store.specification)
+        damagedStores.withLock { $0[name] = damage }
+        throw error
+      }
     }
   }
 
-  private func removeFiles(of name: StoreName) throws(StorageError) {
+  /// Removes what a durable store has left.
+  /// - Parameter specification: Its specification; nil if that is unknown.
+  private func remove(_ name: StoreName, _ specification: StoreSpecification?) throws(StorageError) {
+    if let specification {
+      do { try specification.engine.removeStore(name, specification) } catch { throw .unreadable("\(error)") }
+    }
+    guard specification?.engine.isRecorded ?? true else { return }
     do throws(DataDirectoryError) { try data?.drop(name) } catch { throw .unreadable("\(error)") }
   }
 
@@ -240,7 +269,7 @@ package final class StoreCatalog: Sendable {
 
   /// Writes the definitions of a durable store's indexes to the data directory.
   private func record(_ indexes: [DocumentIndex], of store: Store) throws(StorageError) {
-    guard store.commitWriter != nil, let data else { return }
+    guard store.engine.isRecorded, let data else { return }
     if store.hasDamagedIndexes { data.keepDamagedIndexes(of: store.name) }
     do throws(DataDirectoryError) { try data.setIndexes(indexes, of: store.name) } catch {
       if case .system(_, let error) = error, error.isNoSpace { throw .diskFull }

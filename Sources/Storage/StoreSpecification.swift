@@ -4,58 +4,88 @@ import Basics
 /// `memory?limit=256MiB`.
 package struct StoreSpecification: Equatable, Sendable {
   package let engine: EngineKind
-  /// The requested durability; nil if the specification has none.
-  package private(set) var durability: Durability?
-  /// The requested memory limit; nil if the specification has none.
-  package private(set) var limit: MemoryLimit?
+  /// Valid values by the names of the engine's options.
+  private var values: [String: String] = [:]
 
+  /// Creates a specification with those of the options that the engine has.
   package init(_ engine: EngineKind, durability: Durability? = nil, limit: MemoryLimit? = nil) {
     self.engine = engine
-    self.durability = durability
-    self.limit = limit
+    for option in engine.options {
+      switch option.name {
+      case EngineOption.durability.name: values[option.name] = durability?.description
+      case EngineOption.limit.name: values[option.name] = limit?.description
+      default: break
+      }
+    }
   }
 
   /// Parses a specification.
+  /// - Parameter engines: The engines that there are.
   /// - Throws: `unknownEngine`, or `invalidOption` for an option that the engine doesn't have or an invalid value.
-  package init(_ text: String) throws(StorageError) {
+  package init(_ text: String, engines: [EngineKind] = .builtIn) throws(StorageError) {
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    self.init(try EngineKind(named: String(parts[0])))
+    engine = try engines.named(String(parts[0]))
     for option in parts.count == 2 ? parts[1].split(separator: "&", omittingEmptySubsequences: false) : [] {
-      let pair = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard pair.count == 2, pair[0] == engine.option.rawValue else {
-        throw .invalidOption(
-          "invalid option \"\(option)\"; the only option of the engine \(engine.rawValue) is \(engine.option.usage)")
+      let pair = option.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard pair.count == 2, engine.options.contains(where: { $0.name == pair[0] }) else {
+        throw .invalidOption("invalid option \"\(option)\"; \(engine.optionList)")
       }
-      guard durability == nil, limit == nil else { throw .invalidOption("the option \(pair[0]) occurs twice") }
-      switch engine.option {
-      case .durability: durability = try Self.durability(pair[1])
-      case .limit: limit = try Self.limit(pair[1])
-      }
+      guard values[pair[0]] == nil else { throw .invalidOption("the option \(pair[0]) occurs twice") }
+      try set(pair[0], to: pair[1])
     }
   }
 
-  private static func durability(_ text: Substring) throws(StorageError) -> Durability {
-    guard let durability = Durability(String(text)) else {
-      throw .invalidOption(
-        "\"\(text)\" is not a durability; use always, none, or interval: with a time of up to 1 hour, such as 1s")
+  /// Sets an option of the engine.
+  /// - Throws: `invalidOption` for an invalid value.
+  mutating func set(_ name: String, to text: String) throws(StorageError) {
+    guard let option = engine.options.first(where: { $0.name == name }) else {
+      preconditionFailure("the engine \(engine) has no option \(name)")
     }
-    return durability
+    values[name] = try option.canonical(text)
   }
 
-  private static func limit(_ text: Substring) throws(StorageError) -> MemoryLimit {
-    guard let limit = MemoryLimit(String(text)) else {
-      throw .invalidOption(
-        "\"\(text)\" is not a limit; use a whole number of KiB, MiB or GiB from 1MiB to 1024GiB, such as 256MiB")
+  /// Returns the value of an option; nil if the specification doesn't have it.
+  package func value<Value: LosslessStringConvertible>(of option: String, as type: Value.Type = Value.self) -> Value? {
+    values[option].flatMap { Value($0) }
+  }
+
+  /// The requested durability; nil if the specification has none.
+  package var durability: Durability? { value(of: EngineOption.durability.name) }
+  /// The requested memory limit; nil if the specification has none.
+  package var limit: MemoryLimit? { value(of: EngineOption.limit.name) }
+
+  /// The specification with a value for every option that has a default.
+  package var complete: StoreSpecification {
+    var specification = self
+    for option in engine.options where values[option.name] == nil {
+      specification.values[option.name] = option.defaultValue
     }
-    return limit
+    return specification
+  }
+
+  /// Returns whether a store with another specification is what this one requests: it has the same engine, and the same
+  /// values of all options that this one has.
+  package func fits(_ other: StoreSpecification) -> Bool {
+    engine == other.engine && values.allSatisfy { other.values[$0.key] == $0.value }
   }
 }
 
 extension StoreSpecification: CustomStringConvertible {
   /// The specification in the form that `init(_:)` parses.
   package var description: String {
-    let option = durability.map { "?durability=\($0)" } ?? limit.map { "?limit=\($0)" } ?? ""
-    return engine.rawValue + option
+    let options = engine.options.compactMap { option in values[option.name].map { "\(option.name)=\($0)" } }
+    return options.isEmpty ? engine.name : "\(engine.name)?\(options.joined(separator: "&"))"
+  }
+}
+
+extension EngineKind {
+  /// The engine's options, for an error.
+  fileprivate var optionList: String {
+    switch options.count {
+    case 0: "the engine \(name) has no options"
+    case 1: "the only option of the engine \(name) is \(options[0].usage)"
+    default: "the options of the engine \(name) are \(options.map(\.usage).joined(separator: ", "))"
+    }
   }
 }
 
@@ -69,7 +99,7 @@ package enum Durability: Equatable, Sendable {
   case none
 }
 
-extension Durability: CustomStringConvertible {
+extension Durability: LosslessStringConvertible {
   /// The longest interval, in milliseconds: one hour.
   package static let maxIntervalMilliseconds = 3_600_000
 
@@ -109,7 +139,7 @@ package struct MemoryLimit: Equatable, Sendable {
   package let bytes: Int
 }
 
-extension MemoryLimit: CustomStringConvertible {
+extension MemoryLimit: LosslessStringConvertible {
   /// Parses a whole number of `KiB`, `MiB` or `GiB`, from 1 MiB to 1,024 GiB; nil for anything else.
   package init?(_ text: String) {
     guard let unit = Self.units.first(where: { text.hasSuffix($0.suffix) }),

@@ -105,8 +105,8 @@ final class StoresOfAllEngines {
   init() throws {
     let folder = try TemporaryFolder()
     let data = try DataDirectory.open(folder.file("data"))
-    stores = try EngineKind.allCases.map { engine in
-      let name = try StoreName(engine.rawValue)
+    stores = try [EngineKind].builtIn.map { engine in
+      let name = try StoreName(engine.name)
       guard engine.isDurable else { return Store(name: name, engine: engine) }
       let description = StoreDescription(name: name, engine: engine)
       try data.create(description)

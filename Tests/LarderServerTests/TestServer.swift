@@ -30,7 +30,8 @@ final class TestServer: Sendable {
   ///   - spoken: The protocol that clients speak.
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
-    workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [], tcp: Bool = false,
+    workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [],
+    engines: [EngineKind] = .builtIn, tcp: Bool = false,
     logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil,
     rules: [AccessRule] = [], speaking spoken: ListenerProtocol = .native,
     limits: (inout ServerLimits) -> Void = { _ in },
@@ -41,6 +42,7 @@ final class TestServer: Sendable {
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
     configuration.protocols = [configuration.addresses[0]: spoken]
     configuration.workers = workers
+    configuration.engines = engines
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }
     if !logs.isEmpty { configuration.dataPath = folder.file("data") }

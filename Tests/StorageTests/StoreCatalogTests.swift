@@ -16,8 +16,9 @@ import Testing
   }
 
   @Test func `the error for an unknown engine lists the known ones`() {
-    #expect(throws: StorageError.unknownEngine("tape")) { try EngineKind(named: "tape") }
-    #expect(StorageError.unknownEngine("tape").description.contains("known engines: memory"))
+    let error = StorageError.unknownEngine("tape", known: ["memory", "log", "directory"])
+    #expect(throws: error) { try StoreSpecification("tape?limit=1MiB") }
+    #expect(error.description.hasSuffix("known engines: memory, log, directory"))
   }
 
   @Test(arguments: [

@@ -27,7 +27,7 @@ struct StoreIndexTests {
     return catalog
   }
 
-  @Test(arguments: EngineKind.allCases)
+  @Test(arguments: [EngineKind].builtIn)
   func `an index is created once, and deleted once`(engine: EngineKind) throws {
     let catalog = StoreCatalog(data: try DataDirectory.open(path))
     defer { catalog.close() }

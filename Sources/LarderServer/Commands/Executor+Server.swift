@@ -54,7 +54,7 @@ extension Executor {
     guard let handle = stores.open(store, permitting: grants.right(on: name), limit: limit) else {
       throw CommandFailure(.tooManyStores, "this connection already has \(limit) stores open; close one first")
     }
-    return OpenedStore(handle: handle, engine: store.engine.rawValue)
+    return OpenedStore(handle: handle, engine: store.engine.name)
   }
 
   /// Returns the stores that may be read, in the order of their names.

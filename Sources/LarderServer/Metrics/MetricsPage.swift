@@ -139,7 +139,7 @@ extension ServerState {
       text.begin(
         "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge, StoreFigureHelp.text(name))
       for sample in samples {
-        text.add(sample.value, ("store", sample.store.name.text), ("engine", sample.store.engine.rawValue))
+        text.add(sample.value, ("store", sample.store.name.text), ("engine", sample.store.engine.name))
       }
     }
     let commitWriters = all.compactMap { store in store.commitWriter.map { (store, $0) } }
@@ -148,12 +148,12 @@ extension ServerState {
       "store_commit_duration_seconds", .histogram,
       "Time to write a commit and, where the store promises it, to make it durable.")
     for (store, commitWriter) in commitWriters {
-      text.add([commitWriter.commitTimes], ("store", store.name.text), ("engine", store.engine.rawValue))
+      text.add([commitWriter.commitTimes], ("store", store.name.text), ("engine", store.engine.name))
     }
     text.begin("store_sync_duration_seconds", .histogram, "Time that the disk took to make writes durable.")
     for (store, commitWriter) in commitWriters {
       if let times = commitWriter.syncTimes {
-        text.add([times], ("store", store.name.text), ("engine", store.engine.rawValue))
+        text.add([times], ("store", store.name.text), ("engine", store.engine.name))
       }
     }
   }

@@ -225,7 +225,9 @@ extension NativeCodec {
       replies.bytes.endFrame(start)
       return .done
     case .storeCreate:
-      do throws(StorageError) { change = .create(name, try StoreSpecification(specification ?? "")) } catch {
+      do throws(StorageError) {
+        change = .create(name, try executor.server.stores.specification(specification ?? ""))
+      } catch {
         throw CommandFailure(error)
       }
     default: change = .drop(name)

@@ -30,9 +30,11 @@ package final class Server: Sendable {
   /// - Parameter stores: stores that are open already. The server closes them when it stops.
   package init(_ configuration: ServerConfiguration, serving stores: [Store] = []) throws {
     var configuration = configuration
-    let data = try configuration.dataPath.map { try DataDirectory.open($0, on: configuration.fileSystem) }
+    let data = try configuration.dataPath.map {
+      try DataDirectory.open($0, on: configuration.fileSystem, engines: configuration.engines)
+    }
     let state = ServerState(
-      limits: configuration.limits, workerCount: configuration.workers, data: data,
+      limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
       onRefusal: configuration.onRefusal)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []

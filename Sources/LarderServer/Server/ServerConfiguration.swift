@@ -14,9 +14,13 @@ package struct ServerConfiguration: Sendable {
       self.specification = specification
     }
 
-    /// - Parameter specification: `ENGINE[?option=value&…]`
-    package init(name: String, _ specification: String) throws(StorageError) {
-      self.init(try StoreName(name), try StoreSpecification(specification))
+    /// - Parameters:
+    ///   - specification: `ENGINE[?option=value&…]`
+    ///   - engines: The engines of the server.
+    package init(
+      name: String, _ specification: String, engines: [EngineKind] = .builtIn
+    ) throws(StorageError) {
+      self.init(try StoreName(name), try StoreSpecification(specification, engines: engines))
     }
   }
 
@@ -40,7 +44,9 @@ package struct ServerConfiguration: Sendable {
   /// Called when a client is refused something, from any thread.
   package var onRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
   package var stores: [NamedStore] = []
-  /// The absolute path of the data directory; nil for a server whose stores are all in memory.
+  /// The engines that stores can have.
+  package var engines: [EngineKind] = .builtIn
+  /// The absolute path of the data directory; nil for a server without stores that one records.
   package var dataPath: String?
   /// Where the files of durable stores are.
   package var fileSystem: any FileSystem = LocalFileSystem()

@@ -39,7 +39,7 @@ final class ServerState: Sendable {
   }
 
   init(
-    limits: ServerLimits, workerCount: Int, data: DataDirectory? = nil,
+    limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
   ) {
     currentLimits = Lock(limits)
@@ -52,7 +52,7 @@ final class ServerState: Sendable {
     buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)
     snapshots = SnapshotBudget(limit: limits.maxSnapshotBytes)
     stores = StoreCatalog(
-      limit: limits.stores, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory))
+      limit: limits.stores, engines: engines, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory))
   }
 
   /// The limits in force. Workers have copies of their own, because every request reads them.

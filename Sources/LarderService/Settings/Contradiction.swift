@@ -82,22 +82,23 @@ extension Settings {
             "\"\(path)\" is not a data directory of larderd, but has \"\(name)\" in it; use a folder of its own"))
       }
     }
-    let recorded = server.dataPath.map { DataDirectory.recordedStores(at: $0) } ?? []
+    let recorded = server.dataPath.map { DataDirectory.recordedStores(at: $0, engines: server.engines) } ?? []
     for (index, store) in stores.enumerated() {
       let name = "\"\(store.name)\""
       if stores[..<index].contains(where: { $0.name == store.name }) {
         found.append(Contradiction(["stores"], item: index, "\(name) occurs twice"))
-      } else if store.specification.engine.isDurable, server.dataPath == nil {
+      } else if store.specification.engine.isRecorded, server.dataPath == nil {
         found.append(
           Contradiction(
             ["stores", "data"], item: index,
             "\(name) has a durable engine, which requires a data directory: set data"))
-      } else if let existing = recorded.first(where: { $0.name == store.name }), !existing.fits(store.specification) {
+      } else if let existing = recorded.first(where: { $0.name == store.name }),
+        !store.specification.fits(existing.specification)
+      {
         found.append(
           Contradiction(
             ["stores", "data"], item: index,
-            "\(name) exists with \(existing.engine.rawValue)?durability=\(existing.durability); write that, or drop it")
-        )
+            "\(name) exists with \(existing.specification); write that, or drop it"))
       }
     }
     return found
@@ -108,11 +109,5 @@ extension Address {
   /// Whether the system chooses a free port, so that several sockets can have the same address.
   fileprivate var isPortChosenBySystem: Bool {
     if case .tcp(_, 0) = self { true } else { false }
-  }
-}
-
-extension StoreDescription {
-  fileprivate func fits(_ specification: StoreSpecification) -> Bool {
-    engine == specification.engine && (specification.durability == nil || specification.durability == durability)
   }
 }

@@ -22,14 +22,14 @@ package struct DataDirectoryCheck {
   /// - Parameter path: An absolute path.
   /// - Throws: `inUse` while a server has the directory open; `notUsable` if it is not a data directory.
   package init(
-    _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
+    _ path: String, on fileSystem: any FileSystem = LocalFileSystem(), engines: [EngineKind] = .builtIn
   ) throws(DataDirectoryError) {
-    let data = try DataDirectory.openUnchanged(path, on: fileSystem)
+    let data = try DataDirectory.openUnchanged(path, on: fileSystem, engines: engines)
     self.data = data
-    stores = try data.storeFolderNames().map { Self.inspect($0, in: data) }
+    stores = try data.storeFolderNames().map { Self.inspect($0, in: data, engines) }
   }
 
-  private static func inspect(_ folderName: String, in data: DataDirectory) -> FoundStore {
+  private static func inspect(_ folderName: String, in data: DataDirectory, _ engines: [EngineKind]) -> FoundStore {
     let path = data.storesPath + "/" + folderName
     guard let name = try? StoreName(folderName), (try? data.fileSystem.kind(of: path)) == .folder else {
       let damage = StoreReport.Damage(
@@ -52,17 +52,19 @@ package struct DataDirectoryCheck {
       let damage = StoreReport.Damage(
         path: path + "/" + DataDirectory.descriptionName, offset: nil, reason: error.reason)
       return FoundStore(
-        name: folderName, description: nil, engine: .recognizing(fileNames: fileNames), descriptionDamage: damage,
+        name: folderName, description: nil, engine: engines.recognizing(fileNames: fileNames),
+        descriptionDamage: damage,
         byteCount: byteCount)
     }
   }
 
-  /// Reads all files of a store.
+  /// Reads all files of a store. What an engine keeps elsewhere isn't checked.
   /// - Parameter onProgress: Called with the size of each piece of records and values that was read.
   package func check(_ store: FoundStore, onProgress: (Int) -> Void) -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
-    guard let name = try? StoreName(store.name), let engine = store.engine?.fileEngine else { return report }
+    guard let name = try? StoreName(store.name), let kind = store.engine else { return report }
     _ = indexes(of: name, &report)
+    guard let engine = kind.files else { return report }
     let path = data.filesFolder(of: name)
     do {
       report.add(try engine.checkStore(in: path, on: data.fileSystem, progress: onProgress))
@@ -85,18 +87,18 @@ package struct DataDirectoryCheck {
   }
 
   /// Copies what is intact of a store into another data directory, which has no store with that name. A store whose
-  /// description is lost gets a new one with the durability `always`.
+  /// description is lost gets a new one with the default options. What an engine keeps elsewhere isn't copied.
   /// - Parameter onProgress: Called with the size of each piece of records and values that was read.
   /// - Throws: If the other directory can't be written.
   package func salvage(
     _ store: FoundStore, into other: DataDirectory, onProgress: (Int) -> Void
   ) throws -> StoreReport {
     var report = StoreReport(store.name, engine: store.engine, damage: store.descriptionDamage)
-    guard let name = try? StoreName(store.name), let kind = store.engine, let engine = kind.fileEngine else {
+    guard let name = try? StoreName(store.name), let kind = store.engine, let engine = kind.files else {
       return report
     }
     try other.create(
-      StoreDescription(name: name, engine: kind, durability: store.description?.durability ?? .always))
+      StoreDescription(name: name, specification: store.description?.specification ?? StoreSpecification(kind)))
     let indexes = indexes(of: name, &report)
     if !indexes.isEmpty { try other.setIndexes(indexes, of: name) }
     let (path, target) = (data.filesFolder(of: name), other.filesFolder(of: name))

@@ -25,6 +25,8 @@ package final class DataDirectory: Sendable {
 
   package let path: String
   let fileSystem: any FileSystem
+  /// The engines that stores can have.
+  private let engines: [EngineKind]
   /// Removes what dropped stores have left.
   private let remover: FolderRemover
   /// The locks on the directory; nil once it is closed.
@@ -37,9 +39,12 @@ package final class DataDirectory: Sendable {
     var file: FileLock?
   }
 
-  private init(_ path: String, _ fileSystem: any FileSystem, _ locks: consuming Locks?) {
+  private init(
+    _ path: String, _ fileSystem: any FileSystem, _ engines: [EngineKind], _ locks: consuming Locks?
+  ) {
     self.path = path
     self.fileSystem = fileSystem
+    self.engines = engines
     self.locks = Lock(locks)
     remover = FolderRemover(fileSystem)
   }
@@ -56,12 +61,12 @@ package final class DataDirectory: Sendable {
   /// that were being created or dropped.
   /// - Throws: `inUse` if another process has it open.
   package static func open(
-    _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
+    _ path: String, on fileSystem: any FileSystem = LocalFileSystem(), engines: [EngineKind] = .builtIn
   ) throws(DataDirectoryError) -> DataDirectory {
     try createFolder(path, on: fileSystem)
     var locks = try lockFolder(path)
     locks.file = try lockFile(in: path, creating: true)
-    let directory = DataDirectory(path, fileSystem, locks)
+    let directory = DataDirectory(path, fileSystem, engines, locks)
     try directory.syncParent()
     try directory.checkFormat()
     try directory.checkVersions()
@@ -78,9 +83,9 @@ package final class DataDirectory: Sendable {
   /// Opens an existing data directory for reading, and changes nothing in it except the process id in its lock file.
   /// - Throws: `inUse` if another process has it open; `notUsable` if it is not a data directory.
   package static func openUnchanged(
-    _ path: String, on fileSystem: any FileSystem = LocalFileSystem()
+    _ path: String, on fileSystem: any FileSystem = LocalFileSystem(), engines: [EngineKind] = .builtIn
   ) throws(DataDirectoryError) -> DataDirectory {
-    let unlocked = DataDirectory(path, fileSystem, nil)
+    let unlocked = DataDirectory(path, fileSystem, engines, nil)
     let format = path + "/" + formatName
     guard try unlocked.calling(format, { () throws(SystemError) in try fileSystem.kind(of: format) }) != nil else {
       throw .notUsable(
@@ -91,13 +96,13 @@ package final class DataDirectory: Sendable {
     let lock = path + "/" + lockName
     // Don't create a lock file, because it would belong to this user.
     guard try unlocked.calling(lock, { () throws(SystemError) in try fileSystem.kind(of: lock) }) != nil else {
-      return DataDirectory(path, fileSystem, locks)
+      return DataDirectory(path, fileSystem, engines, locks)
     }
     do throws(DataDirectoryError) { locks.file = try lockFile(in: path, creating: false) } catch {
       // No server writes to a read-only file system.
       guard case .system(_, let error) = error, error.errno == EROFS else { throw error }
     }
-    return DataDirectory(path, fileSystem, locks)
+    return DataDirectory(path, fileSystem, engines, locks)
   }
 
   private static func lockFolder(_ path: String) throws(DataDirectoryError) -> Locks {
@@ -131,7 +136,7 @@ package final class DataDirectory: Sendable {
       let bytes = (try? fileSystem.open(path, .reading).bytes(at: 0, count: 4_096)) ?? []
       guard !StoreDescription.isOfLaterVersion(bytes) else { throw .notUsable(path: path, reason: laterVersionProblem) }
       do {
-        try description(of: name).engine.fileEngine?.checkVersion(in: filesFolder(of: name), on: fileSystem)
+        try description(of: name).engine.files?.checkVersion(in: filesFolder(of: name), on: fileSystem)
       } catch {
         guard let error = error as? any FileEngineError, error.isLaterVersion else { continue }
         throw .notUsable(path: error.path ?? path, reason: laterVersionProblem)
@@ -257,8 +262,8 @@ package final class DataDirectory: Sendable {
 
   /// Returns the descriptions of the stores in a data directory, which a server may be using, except those that can't be
   /// read.
-  package static func recordedStores(at path: String) -> [StoreDescription] {
-    let found = (try? DataDirectory(path, LocalFileSystem(), nil).foundStores()) ?? []
+  package static func recordedStores(at path: String, engines: [EngineKind] = .builtIn) -> [StoreDescription] {
+    let found = (try? DataDirectory(path, LocalFileSystem(), engines, nil).foundStores()) ?? []
     return found.compactMap { try? $0.description.get() }
   }
 
@@ -278,7 +283,7 @@ package final class DataDirectory: Sendable {
       throw .damagedDescription(path: path, line: 0, reason: "the file is not UTF-8 text")
     }
     do throws(StoreDescription.ParseError) {
-      let description = try StoreDescription(parsing: text)
+      let description = try StoreDescription(parsing: text, engines: engines)
       guard description.name == name else {
         throw StoreDescription.ParseError(line: 0, reason: "the file describes a store \"\(description.name)\"")
       }

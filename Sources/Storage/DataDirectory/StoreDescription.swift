@@ -6,31 +6,39 @@ package struct StoreDescription: Equatable, Sendable {
   private static let firstLinePrefix = "larder store "
   private static let firstLine = firstLinePrefix + "1"
 
+  /// The fields of every description. The others are the options of the store's engine.
+  static let reservedFields = ["name", "engine", "identity"]
+
   package let name: StoreName
-  package let engine: EngineKind
-  package let durability: Durability
+  /// The specification, with a value for every option that has a default.
+  package let specification: StoreSpecification
   /// 32 hexadecimal digits that identify the store. No other store ever has them, whatever its name.
   package let identity: String
 
   /// Describes a new store.
-  package init(name: StoreName, engine: EngineKind, durability: Durability = .always) {
+  package init(name: StoreName, specification: StoreSpecification) {
     var random = SystemRandomNumberGenerator()
     let words = [random.next(), random.next()]
     self.name = name
-    self.engine = engine
-    self.durability = durability
+    self.specification = specification.complete
     identity = words.map { hexadecimalText($0, digits: 16) }.joined()
   }
 
-  var text: String {
-    """
-    \(Self.firstLine)
-    name = \(name)
-    engine = \(engine.rawValue)
-    durability = \(durability)
-    identity = \(identity)
+  /// Describes a new store of an engine that has a durability.
+  package init(name: StoreName, engine: EngineKind, durability: Durability = .always) {
+    self.init(name: name, specification: StoreSpecification(engine, durability: durability))
+  }
 
-    """
+  package var engine: EngineKind { specification.engine }
+  /// What the store guarantees for a write that it has acknowledged.
+  package var durability: Durability { specification.durability ?? .always }
+
+  var text: String {
+    var lines = [Self.firstLine, "name = \(name)", "engine = \(engine)"]
+    for option in engine.options {
+      if let value = specification.value(of: option.name, as: String.self) { lines.append("\(option.name) = \(value)") }
+    }
+    return (lines + ["identity = \(identity)", ""]).joined(separator: "\n")
   }
 
   /// Returns whether a later version of this program has written a description.
@@ -50,7 +58,8 @@ package struct StoreDescription: Equatable, Sendable {
 
   /// Parses what `text` returns. The lines after the first may be in any order. Empty lines and lines that start with
   /// `#` are ignored.
-  init(parsing text: String) throws(ParseError) {
+  /// - Parameter engines: The engines that there are.
+  init(parsing text: String, engines: [EngineKind]) throws(ParseError) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     guard lines.first == Self.firstLine[...] else {
       throw ParseError(line: 1, reason: "it should be \"\(Self.firstLine)\"")
@@ -61,21 +70,42 @@ package struct StoreDescription: Equatable, Sendable {
         throw ParseError(line: index + 1, reason: "it should have the form \"name = value\"")
       }
       let field = line[..<separator.lowerBound]
-      guard ["name", "engine", "durability", "identity"].contains(field) else {
-        throw ParseError(line: index + 1, reason: "unknown field \"\(field)\"")
-      }
       guard values.updateValue((line[separator.upperBound...], index + 1), forKey: field) == nil else {
         throw ParseError(line: index + 1, reason: "duplicate field \"\(field)\"")
       }
     }
+    if values["engine"] == nil { try Self.checkFields(of: values, engines) }
     name = try Self.value("name", in: values, "not a valid store name") { try? StoreName(String($0)) }
-    engine = try Self.value("engine", in: values, "not an engine that keeps files") { text in
-      EngineKind(rawValue: String(text)).flatMap { $0.isDurable ? $0 : nil }
+    let engine = try Self.value("engine", in: values, "not an engine whose stores a data directory records") { text in
+      engines.first { $0.name == text && $0.isRecorded }
     }
-    durability = try Self.value("durability", in: values, "not a durability") { Durability(String($0)) }
+    try Self.checkFields(of: values, [engine])
+    specification = try Self.specification(engine, values)
     identity = try Self.value("identity", in: values, "not an identity") { text in
       text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) } ? String(text) : nil
     }
+  }
+
+  /// Checks that there are no fields but those of descriptions of stores with these engines.
+  private static func checkFields(
+    of values: [Substring: (text: Substring, line: Int)], _ engines: [EngineKind]
+  ) throws(ParseError) {
+    let fields = reservedFields + engines.flatMap(\.options).map(\.name)
+    let unknown = values.filter { !fields.contains(String($0.key)) }.min { $0.value.line < $1.value.line }
+    if let unknown { throw ParseError(line: unknown.value.line, reason: "unknown field \"\(unknown.key)\"") }
+  }
+
+  /// Returns the specification with the options in those fields. An option that has a default is never omitted.
+  private static func specification(
+    _ engine: EngineKind, _ values: [Substring: (text: Substring, line: Int)]
+  ) throws(ParseError) -> StoreSpecification {
+    var specification = StoreSpecification(engine)
+    for option in engine.options where option.defaultValue != nil || values[option.name[...]] != nil {
+      _ = try value(option.name[...], in: values, "not a valid \(option.name)") { text in
+        try? specification.set(option.name, to: String(text))
+      }
+    }
+    return specification
   }
 
   private static func value<Value>(

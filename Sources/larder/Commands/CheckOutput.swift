@@ -27,7 +27,7 @@ enum CheckOutput {
     var table = Table("STORE", "ENGINE", "FILES", "CONTENTS", "INDEXES", "BYTES", "REVISION", "STATE")
     for report in reports {
       table.add(
-        report.name, report.engine?.rawValue ?? "-", String(report.files),
+        report.name, report.engine?.name ?? "-", String(report.files),
         amount(report.count, report.engine), String(report.indexCount),
         HumanReadable.bytes(UInt64(report.byteCount)), String(report.revision), report.isIntact ? "intact" : "DAMAGED")
     }
@@ -61,7 +61,7 @@ enum CheckOutput {
     bytes.append("{\"store\":")
     bytes.append(jsonString: report.name)
     bytes.append(",\"engine\":")
-    bytes.append(report.engine.map { "\"\($0.rawValue)\"" } ?? "null")
+    bytes.append(report.engine.map { "\"\($0.name)\"" } ?? "null")
     bytes.append(",\"files\":\(report.files),\"\(report.engine?.countedItem.plural ?? "entries")\":\(report.count)")
     bytes.append(",\"indexes\":\(report.indexCount),\"bytes\":\(report.byteCount)")
     bytes.append(",\"revision\":\(report.revision),\"intact\":\(report.isIntact)")

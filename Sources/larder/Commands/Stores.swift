@@ -1,6 +1,7 @@
 import ArgumentParser
 import Basics
 import Larder
+import Storage
 
 struct Stores: AsyncParsableCommand, OutputCommand {
   static let configuration = CommandConfiguration(
@@ -52,15 +53,10 @@ struct Create: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Creates a store.",
     discussion: """
-      The ENGINE is memory, whose stores do not survive a restart, or, on a server with a data directory (larderd \
-      --data), log or directory, which has one file for each entry. The durable engines, log and directory, take a \
-      durability, which states when a write is on disk:
-        log?durability=always       before the server replies (default)
-        log?durability=interval:1s  at most this much later: 1ms to 3600s
-        log?durability=none         when the operating system writes it
-      The memory engine takes a limit on the memory of its entries, a whole number of KiB, MiB or GiB. Above the \
-      limit, it evicts the least recently used entries (approximately).
-        memory?limit=256MiB
+      The ENGINE states where the store keeps its entries:
+      \(EngineHelp.engines)
+      An option follows the engine as in log?durability=none; further ones follow after '&'.
+      \(EngineHelp.options)
       Quote an ENGINE with options, because shells interpret question marks. If the store already exists, the exit \
       status is 3.
 
@@ -77,7 +73,7 @@ struct Create: AsyncParsableCommand {
   private var name: String
 
   @Argument(
-    help: "The store's engine: memory, log or directory, with an optional limit or durability.",
+    help: "The store's engine: \(EngineHelp.names), with options if any.",
     completion: .custom(EngineCompletion.candidates))
   private var engine: String
 
@@ -86,20 +82,55 @@ struct Create: AsyncParsableCommand {
       try await connection.client().createStore(name, engine: engine)
     } catch let error as LarderError where error.kind == .illegalArgument {
       let kind = engine.prefix { $0 != "?" }
-      let known = EngineCompletion.specifications.filter { !$0.contains("?") }
+      let known = [EngineKind].builtIn.map(\.name)
       guard !known.contains(String(kind)) else { throw error }
       throw CommandFailure(error, suggestion: SpellingSuggestion.nearest(to: String(kind), of: known))
     }
   }
 }
 
+/// What help says about the engines.
+private enum EngineHelp {
+  /// The names in a sentence: "memory, log or directory".
+  static let names = list([EngineKind].builtIn.map(\.name), "or")
+
+  /// A line for each engine.
+  static let engines = table(
+    [EngineKind].builtIn.map { engine in
+      (engine.name, engine.isRecorded ? "\(engine.summary); needs larderd --data" : engine.summary)
+    })
+
+  /// A paragraph for each option, with a line for each example. Engines that share an option share its paragraph.
+  static let options = {
+    var options: [EngineOption] = []
+    for option in [EngineKind].builtIn.flatMap(\.options) where !options.contains(where: { $0.name == option.name }) {
+      options.append(option)
+    }
+    return options.map { option in
+      let engines = [EngineKind].builtIn.filter { $0.options.contains { $0.name == option.name } }.map(\.name)
+      return "The option \(option.name) of \(list(engines, "and")) states \(option.summary):\n"
+        + table(option.examples.map { ("\(engines[0])?\(option.name)=\($0.value)", $0.help) })
+    }.joined(separator: "\n")
+  }()
+
+  private static func list(_ names: [String], _ conjunction: String) -> String {
+    guard names.count > 1 else { return names.joined() }
+    return "\(names.dropLast().joined(separator: ", ")) \(conjunction) \(names[names.count - 1])"
+  }
+
+  /// Returns indented lines in two columns.
+  private static func table(_ rows: [(String, String)]) -> String {
+    let width = rows.map(\.0.count).max() ?? 0
+    return rows.map { "  \($0)\(String(repeating: " ", count: width - $0.count))  \($1)" }.joined(separator: "\n")
+  }
+}
+
 /// The engines that completion offers.
 enum EngineCompletion {
-  static let specifications =
-    ["memory", "memory?limit=256MiB"]
-    + ["log", "directory"].flatMap { engine in
-      [engine] + ["always", "interval:1s", "none"].map { "\(engine)?durability=\($0)" }
-    }
+  static let specifications = [EngineKind].builtIn.flatMap { engine in
+    [engine.name]
+      + engine.options.flatMap { option in option.examples.map { "\(engine)?\(option.name)=\($0.value)" } }
+  }
 
   /// Returns all of them to a shell, which chooses those that match. In zsh, a colon would begin a description; fish
   /// would expand the question marks of a list in its script.

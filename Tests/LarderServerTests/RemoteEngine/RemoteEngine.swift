@@ -59,3 +59,12 @@ final class RemoteEngine: Engine, @unchecked Sendable {
     socket = nil
   }
 }
+
+extension EngineKind {
+  /// An engine that keeps the records of its store on a remote disk.
+  static func remote(_ disk: RemoteDisk, patience: Double) -> EngineKind {
+    EngineKind(
+      "remote", summary: "on a remote disk", options: [.durability], isRecorded: false,
+      opener: { _, _, _ in (RemoteEngine(disk, patience: patience), []) }, remover: { _, _ in })
+  }
+}

@@ -12,10 +12,12 @@ extension ServerTests {
     private let disk = RemoteDisk()
 
     private func makeServer(_ durability: Durability = .always, patience: Double = 0.2) throws -> TestServer {
-      let engine = RemoteEngine(disk, patience: patience)
-      let store = Store(
-        name: try StoreName("remote"), engine: .log, map: EntryMap(), writingTo: engine, durability: durability)
-      return try TestServer(serving: [store]) { $0.shutdownTimeout = .seconds(1) }
+      let server = try TestServer(engines: .builtIn + [.remote(disk, patience: patience)]) {
+        $0.shutdownTimeout = .seconds(1)
+      }
+      let creation = Request.create("remote", engine: "remote?durability=\(durability)", id: 9)
+      #expect(try server.connect().call(creation).isDone)
+      return server
     }
 
     private func isUnavailable(_ client: TestClient) throws -> Bool {

@@ -292,7 +292,7 @@ struct ForgeryTests {
   }
 
   private static func check(_ kind: EngineKind, _ disk: SimulatedDisk) throws -> StoreReport {
-    guard let engine = kind.fileEngine else { preconditionFailure() }
+    guard let engine = kind.files else { preconditionFailure() }
     var report = StoreReport("store", engine: kind, damage: nil)
     report.add(try engine.checkStore(in: path, on: BoundedReads(disk)) { _ in })
     return report
@@ -302,7 +302,7 @@ struct ForgeryTests {
   private static func salvage(
     _ kind: EngineKind, _ disk: SimulatedDisk
   ) throws -> (entries: [[UInt8]: MapModel.Entry], lostEntries: Int) {
-    guard let engine = kind.fileEngine else { preconditionFailure() }
+    guard let engine = kind.files else { preconditionFailure() }
     disk.placeFolder("/copy")
     let (_, summary) = try engine.salvageStore(in: path, to: "/copy", on: BoundedReads(disk)) { _ in }
     var map = EntryMap()

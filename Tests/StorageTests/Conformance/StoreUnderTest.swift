@@ -36,7 +36,6 @@ final class StoreUnderTest {
     let name = try StoreName("conforming")
     var map = EntryMap()
     switch engine {
-    case .memory: return Store(name: name, engine: engine)
     case .log:
       let (engine, _) = try LogEngine.open(
         "/files", files: disk, configuration: configuration, now: now.monotonic, unixNow: now.wall, into: &map)
@@ -45,6 +44,7 @@ final class StoreUnderTest {
       let (engine, _) = try DirectoryEngine.open(
         "/files", on: disk, journalByteCount: journalByteCount, settlesInBackground: true, into: &map, at: now)
       return Store(name: name, engine: .directory, map: map, writingTo: engine, durability: durability)
+    default: return Store(name: name, engine: engine)
     }
   }
 
