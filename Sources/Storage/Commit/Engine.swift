@@ -18,7 +18,7 @@ import Platform
 
 /// What keeps the commits of one store: its files, or whatever else survives the process.
 ///
-/// A new engine conforms to this protocol and is described by an `EngineKind`; no other code names it. One thread at a time
+/// A new engine conforms to this protocol, and an `EngineKind` describes it; no other code names it. One thread at a time
 /// uses an engine: the thread of its store's `CommitWriter`. Only `figures` and `syncTimes` may be read from any
 /// thread. After a call has thrown `failed`, nothing is written to the engine any more.
 package protocol Engine: AnyObject {
