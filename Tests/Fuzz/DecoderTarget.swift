@@ -184,7 +184,8 @@ private func decodeFind(_ body: RawSpan) {
     encoded.appendFind(
       countOnly: find.isCountOnly, explain: find.isExplained, limit: find.limit, skip: find.skip,
       selector: body.extracting(find.selector), sort: body.extracting(find.sort),
-      fields: body.extracting(find.fields), bookmark: body.extracting(find.bookmark), index: index)
+      fields: body.extracting(find.fields), bookmark: body.extracting(find.bookmark), index: index,
+      time: find.time)
     check(hasReplacement(index) || encoded.toArray() == body.toArray())
   }
   var offset = 0
@@ -203,7 +204,8 @@ private func decodeAggregate(_ body: RawSpan) {
   guard let request = AggregateRequest(body) else { return }
   var encoded = ByteBuffer()
   encoded.appendAggregate(
-    selector: body.extracting(request.selector), aggregation: body.extracting(request.aggregation))
+    selector: body.extracting(request.selector), aggregation: body.extracting(request.aggregation), time: request.time,
+    explain: request.isExplained)
   check(encoded.toArray() == body.toArray())
 }
 
@@ -212,7 +214,7 @@ private func decodeChangeMatching(_ body: RawSpan) {
   if let request = ChangeMatchingRequest(body) {
     encoded.appendChangeMatching(
       dryRun: request.isDryRun, selector: body.extracting(request.selector),
-      update: request.isDelete ? nil : body.extracting(request.update))
+      update: request.isDelete ? nil : body.extracting(request.update), time: request.time)
     check(encoded.toArray() == body.toArray())
   }
   if let changes = MatchingChanges(body) {
