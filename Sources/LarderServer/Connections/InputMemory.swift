@@ -7,6 +7,14 @@ enum InputShortage: Error {
   case limit
   /// The system has no memory.
   case system
+
+  /// The reason that the client gets.
+  var reason: String {
+    switch self {
+    case .limit: "the server has too many incomplete requests, and this client has the most"
+    case .system: "the server can't allocate more memory"
+    }
+  }
 }
 
 /// The memory of a connection's input, which is taken from what all connections may have before it is allocated.

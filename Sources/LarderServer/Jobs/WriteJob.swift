@@ -9,7 +9,7 @@ import Wire
 /// Made by a worker. Safe because the thread of `LargeCommits` alone uses everything that changes until it posts the end
 /// of the pause to the worker, and the worker alone uses it after that; `phase` is atomic.
 final class WriteJob: @unchecked Sendable {
-  /// The ending, which the reply tells.
+  /// How the job has ended, which the reply reports.
   enum Ending {
     case number(UInt64, shownRevision: UInt64)
     case failure(ErrorCode, String, shownRevision: UInt64)
@@ -47,7 +47,7 @@ final class WriteJob: @unchecked Sendable {
 
   /// - Parameters:
   ///   - memory: The memory that the body is in; nil if it has to be copied.
-  ///   - onEnd: Called once the job has an ending.
+  ///   - onEnd: Called once the job has ended.
   /// - Throws: `outOfMemory`.
   init(
     _ operation: Operation, _ body: RawSpan, in memory: ValueMemory?, of store: Store, _ request: PendingRequest,

@@ -77,7 +77,7 @@ struct EventLoop: ~Copyable {
     executor.endWakeup(start: wakeupStart, slowThreshold: slowThreshold)
     if sweepTimer.isDue(now) { sweep(&connections) }
     connections.releaseLargeBuffer()
-    guard connections.table.count > 0 else { return nil }
+    guard !connections.isEmpty else { return nil }
     return deferred.isEmpty ? sweepTimer.timeout(now) : 0
   }
 
@@ -168,17 +168,18 @@ struct EventLoop: ~Copyable {
     beginWakeup()
     releaseHeldReplies(&connections)
     executor.endWakeup(start: wakeupStart, slowThreshold: slowThreshold)
-    return connections.table.count > 0 && deferred.isEmpty && sweepTimer.deadline >= deadline
+    return !connections.isEmpty && deferred.isEmpty && sweepTimer.deadline >= deadline
   }
 
   /// Sends held replies as far as their commits are durable.
   mutating func releaseHeldReplies(_ connections: inout WorkerConnections) {
     var tokens: [ConnectionToken] = []
     swap(&tokens, &awaitingDurability)
-    for token in tokens where connections.table.contains(token) {
-      connections.table[token.slot].endWaitForDurability(now: now)
-      settle(&connections.table[token.slot], &connections.spareReplies)
-      didServe(token.slot, of: &connections)
+    for token in tokens {
+      serve(token, of: &connections) { loop, connection, spare in
+        connection.endWaitForDurability(now: loop.now)
+        loop.settle(&connection, &spare)
+      }
     }
   }
 
@@ -251,20 +252,12 @@ struct EventLoop: ~Copyable {
   @inline(__always)
   mutating func didServe(_ slot: Int, of connections: inout WorkerConnections) {
     if connections.table[slot].phase == .closed { remove(slot, of: &connections) }
-    while buffers.hasTooMuchOutput, removeLongestStalled(of: &connections) {}
+    while buffers.hasTooMuchOutput, let stalled = connections.longestStalled { remove(stalled, of: &connections) }
   }
 
   private mutating func remove(_ slot: Int, of connections: inout WorkerConnections) {
     finish(&connections.table[slot])
     connections.table.remove(slot)
-  }
-
-  /// Closes the connection whose client has left replies unread for the longest time.
-  /// - Returns: whether there was one.
-  private mutating func removeLongestStalled(of connections: inout WorkerConnections) -> Bool {
-    guard let slot = connections.longestStalled else { return false }
-    remove(slot, of: &connections)
-    return true
   }
 
   // MARK: Reading
@@ -681,16 +674,6 @@ struct EventLoop: ~Copyable {
   ) {
     for _ in 0..<Self.maxDrainReads where connection.executes && connection.reads {
       guard read(&connection, &batch, &spare) else { return }
-    }
-  }
-}
-
-extension InputShortage {
-  /// What the client is told.
-  fileprivate var reason: String {
-    switch self {
-    case .limit: "the server has too many incomplete requests, and this client has the most"
-    case .system: "the server can't allocate more memory"
     }
   }
 }

@@ -15,7 +15,7 @@ final class Mailbox: Sendable {
     weak var sender: (any HeldReplySender)?
   }
 
-  /// A connected socket. Whoever reads it from the mailbox makes its channel, once, and owns that.
+  /// A connected socket. The worker makes its channel, once, and owns the channel.
   struct Arrival {
     /// The number of the listener that accepted it.
     let listener: Int

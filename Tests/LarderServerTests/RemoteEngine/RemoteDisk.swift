@@ -94,7 +94,7 @@ final class RemoteDisk: Sendable {
   }
 }
 
-/// Receives so many bytes.
+/// Receives `count` bytes.
 /// - Returns: The bytes; nil if the connection ends before that, or its timeout passes.
 func receive(_ count: Int, from socket: Int32) -> [UInt8]? {
   var bytes = [UInt8](repeating: 0, count: count)
