@@ -65,7 +65,7 @@ package final class Store: Sendable {
   ) {
     self.name = name
     self.specification = specification.complete
-    let commitWriter = CommitWriter(engine, durability: durability, revision: map.revision, name: name)
+    let commitWriter = CommitWriter(engine, durability: durability, revision: map.revisions.last, name: name)
     self.commitWriter = commitWriter
     self.keptKeys = keptKeys
     damagedIndexes = Atomic(hasDamagedIndexes)
@@ -99,9 +99,9 @@ package final class Store: Sendable {
   private func recordClosing() {
     guard let historyFile, let commitWriter, commitWriter.failure == nil else { return }
     let history: StoreHistory? = access { map in
-      guard !map.isDropped, commitWriter.isDurable(map.revision) else { return nil }
+      guard !map.isDropped, commitWriter.isDurable(map.revisions.last) else { return nil }
       return StoreHistory(
-        incarnation: incarnation, state: .closed, revision: map.revision, commitRevision: map.commitRevision)
+        incarnation: incarnation, state: .closed, revision: map.revisions.last, commitRevision: map.commitRevision)
     }
     // Without the record, another history begins then, which is always right.
     if let history { try? historyFile.write(history) }
@@ -255,10 +255,10 @@ extension Store {
         "\(indexDamage.summary); the store is served without indexes, until they are created again")
     }
     let history = StoreHistory.opened(
-      after: recorded, commitRevision: map.revision, description.durability, now: now.wall)
+      after: recorded, commitRevision: map.revisions.last, description.durability, now: now.wall)
     map.skipRevisions(through: history.revision)
     opening.entries = map.order.count
-    opening.revision = map.revision
+    opening.revision = map.revisions.last
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
       name: description.name, description.specification, map: map, writingTo: engine,

@@ -44,7 +44,7 @@ struct BulkLoaderTests {
         unsafe try loader.put(
           keep(key), keep(value), kind: .single, expiry: expiry, revision: revision, into: &loaded)
       }
-      put.revision = revision
+      put.revisions.advance(to: revision)
     }
     try loader.finish(&loaded, revision: 0)
     put.validate()

@@ -13,7 +13,7 @@ import Testing
       var run = LimitRun(seed: seed, limit: Self.limit)
       for _ in 0..<(SeededGenerator.isThorough ? 40_000 : 8_000) { try run.step() }
       run.end()
-      #expect(run.map.evictedCount > 1_000, "LARDER_SEED=\(seed)")
+      #expect(run.map.counts.evicted > 1_000, "LARDER_SEED=\(seed)")
     }
   }
 
@@ -26,7 +26,7 @@ import Testing
       if map.copy(of: "kept \(number % 500)".bytes) == nil { lost += 1 }
     }
     #expect(lost == 0)
-    let (evicted, left) = (map.evictedCount, UInt64(map.count(now: 0)))
+    let (evicted, left) = (map.counts.evicted, UInt64(map.count(now: 0)))
     #expect(evicted + left == 100_500)
     map.validate()
   }
@@ -48,7 +48,7 @@ import Testing
   @Test func `a map whose entries have all been read still accepts writes`() throws {
     var map = EntryMap(limitBytes: Self.limit)
     var number = 0
-    while map.evictedCount == 0 {
+    while map.counts.evicted == 0 {
       try map.write("\(number)".bytes, value(100))
       _ = map.copy(of: "\(number)".bytes)
       number += 1
@@ -77,7 +77,7 @@ import Testing
       var count = 1
       while (try? map.checkLimit(records: count + 1, bytes: (count + 1) * (size + 10))) != nil { count += 1 }
       try map.reserve(records: count, bytes: count * (size + 10))
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       for number in 0..<count {
         let (key, value) = ("\(size)/\(number)".bytes, value(size))
         unsafe try map.put(key.span.bytes, value.span.bytes, expiry: 900, revision: revision)
@@ -113,9 +113,9 @@ import Testing
     }
     for later in 0..<number / 2 {
       let (key, value) = ("late \(later)".bytes, value(100))
-      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1, now: 100)
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1, now: 100)
     }
-    let (evicted, expired) = (map.evictedCount, map.expiredCount)
+    let (evicted, expired) = (map.counts.evicted, map.counts.expired)
     #expect(evicted == 0)
     #expect(expired > 0)
   }
@@ -155,7 +155,7 @@ import Testing
     }
     let entries = try map.copies(map.ranks())
     #expect(mirror == Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.entry.revision) }))
-    #expect(map.evictedCount > 1_000)
+    #expect(map.counts.evicted > 1_000)
   }
 
   @Test func `a map without a limit evicts nothing`() throws {

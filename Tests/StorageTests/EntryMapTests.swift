@@ -67,7 +67,7 @@ import Testing
     #expect(late == nil)
     let absent = unsafe map.satisfies(.init(ifAbsent: true), "brief".bytes.span.bytes, now: 100)
     #expect(absent)
-    let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revision + 1, now: 100)
+    let deleted = unsafe try map.delete("brief".bytes.span.bytes, revision: map.revisions.last + 1, now: 100)
     #expect(!deleted)
     let (count, remaining) = (map.count(now: 100), map.statistics.contents.expiring)
     #expect(count == 1)
@@ -101,7 +101,7 @@ import Testing
     for step in 0..<60_000 {
       let key = "\(Int.random(in: 0..<1_000, using: &random))".bytes
       if Int.random(in: 0..<3, using: &random) == 0 {
-        _ = unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+        _ = unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: 0)
         expiries[key] = nil
       } else {
         let expiry = now + .random(in: 1...20_000, using: &random)
@@ -283,7 +283,7 @@ import Testing
     for number in 0..<300 { try map.write("\(number)".bytes, .init(repeating: 1, count: 900)) }
     let snapshot = map.snapshot(now: 0)
     try map.reserve(records: 2_000, bytes: 2_000 * 20_005)
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     let value = [UInt8](repeating: 7, count: 20_000)
     for number in 0..<2_000 {
       let key = "k\(number)".bytes

@@ -15,7 +15,7 @@ struct LargeValueTests {
 
   private func put(_ memory: ValueMemory, _ range: Range<Int>, into map: inout EntryMap) throws {
     unsafe try map.put(
-      "key".bytes.span.bytes, RawSpan(_unsafeBytes: memory.bytes(range)), revision: map.revision + 1, in: memory)
+      "key".bytes.span.bytes, RawSpan(_unsafeBytes: memory.bytes(range)), revision: map.revisions.last + 1, in: memory)
   }
 
   @Test(arguments: [(40_100, 100), (40_512, 512), (40_000, 0), (41_000, 100), (90_000, 50_000)])
@@ -61,7 +61,7 @@ struct LargeValueTests {
     let value = [UInt8](repeating: 1, count: 100)
     func putSmall(_ name: String, _ map: inout EntryMap) throws {
       let key = name.bytes
-      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1, now: 5)
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1, now: 5)
     }
     for number in 0..<150_000 { try putSmall("\(number)", &map) }
     let key = "large".bytes
@@ -73,9 +73,9 @@ struct LargeValueTests {
     #expect(!evictsForHuge && map.statistics.evicted == evicted)
     var sliceCount = 0
     while true {
-      let (bytes, revision) = (map.limitedBytes, map.revision)
+      let (bytes, revision) = (map.limitedBytes, map.revisions.last)
       let isIncomplete = unsafe map.evictBriefly(for: size, at: key.span.bytes, now: 5)
-      let (bytesAfter, revisionAfter) = (map.limitedBytes, map.revision)
+      let (bytesAfter, revisionAfter) = (map.limitedBytes, map.revisions.last)
       // Before the last slice, the puts of the others may already have evicted enough.
       #expect(bytesAfter < bytes && revisionAfter == revision + 1 || !isIncomplete)
       sliceCount += 1
@@ -87,7 +87,7 @@ struct LargeValueTests {
     #expect(sliceCount > 1)
     let before = map.statistics.evicted
     let large = [UInt8](repeating: 2, count: size)
-    unsafe try map.put(key.span.bytes, large.span.bytes, revision: map.revision + 1, now: 5)
+    unsafe try map.put(key.span.bytes, large.span.bytes, revision: map.revisions.last + 1, now: 5)
     // Nearly nothing remains to be evicted by the put itself.
     let (after, bytes) = (map.statistics.evicted, map.limitedBytes)
     #expect(after - before < 100 && bytes <= limit)
@@ -106,7 +106,7 @@ struct LargeValueTests {
       // Most of what is allowed.
       for number in 0..<48_000 {
         let key = "\(number)".bytes
-        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1)
       }
       let count = try map.deleteAll(now: 0)
       #expect(count == 48_000)

@@ -49,7 +49,7 @@ struct LimitRun: ~Copyable {
   }
 
   private mutating func put(count: Int) throws {
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     var written: [[UInt8]: UInt64] = [:]
     if count > 1 { try map.reserve(records: count, bytes: count * 1_000) }
     for _ in 0..<count {
@@ -74,7 +74,7 @@ struct LimitRun: ~Copyable {
 
   private mutating func delete() throws {
     let key = key()
-    _ = unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: now)
+    _ = unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: now)
     model.entries[key] = nil
   }
 

@@ -57,7 +57,7 @@ extension EntryMap {
   }
 
   mutating func write(_ key: [UInt8], _ value: [UInt8], expiry: UInt64 = 0) throws {
-    let revision = self.revision + 1
+    let revision = self.revisions.last + 1
     unsafe try put(key.span.bytes, value.span.bytes, expiry: expiry, revision: revision)
   }
 

@@ -23,7 +23,7 @@ struct MemoryBudgetTests {
     while failure == nil, written * size < 256 << 20 {
       do throws(StorageError) {
         let key = "\(written)".bytes
-        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+        unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1)
         written += 1
       } catch { failure = error }
     }
@@ -35,7 +35,7 @@ struct MemoryBudgetTests {
     // What is deleted can be used again.
     for number in 0..<written {
       let key = "\(number)".bytes
-      _ = unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+      _ = unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: 0)
     }
     try map.write("again".bytes, value)
     map.validate()
@@ -48,14 +48,14 @@ struct MemoryBudgetTests {
     let value = [UInt8](repeating: 1, count: size)
     for number in 0..<(48 << 20) / size {
       let key = "\(number)".bytes
-      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+      unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1)
     }
     let (evicted, count) = (map.statistics.evicted, map.count(now: 0))
     #expect(evicted > 0 && count > 10)
     map.validate()
-    let (before, revision) = (map.limitedBytes, map.revision)
+    let (before, revision) = (map.limitedBytes, map.revisions.last)
     let byteCount = map.evictSome()
-    let (after, next) = (map.limitedBytes, map.revision)
+    let (after, next) = (map.limitedBytes, map.revisions.last)
     #expect(byteCount > 100_000 && after == before - byteCount && next == revision + 1)
     map.validate()
   }
@@ -68,14 +68,14 @@ struct MemoryBudgetTests {
       let key = "\(number)".bytes
       unsafe try map.put(key.span.bytes, value.span.bytes, revision: revision)
     }
-    for number in 0..<(48 << 20) / size { try write(number, revision: map.revision + 1) }
+    for number in 0..<(48 << 20) / size { try write(number, revision: map.revisions.last + 1) }
     let records = (4 << 20) / size
     let bytes = records * (size + 8)
     while map.evictSome(forRecords: records, bytes: bytes) {}
     let evicted = map.statistics.evicted
     try map.beginLargeCommit()
     map.beginSlice()
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     try map.reserve(records: records, bytes: bytes)
     for number in 0..<records { try write(-1 - number, revision: revision) }
     map.endSlice()

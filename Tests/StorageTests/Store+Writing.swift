@@ -20,7 +20,7 @@ extension Store {
       let spaceChangeCount = commitWriter!.spaceChangeCount
       do throws(StorageError) {
         try access { map throws(StorageError) in
-          unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revision + 1)
+          unsafe try map.put(key.span.bytes, value.span.bytes, revision: map.revisions.last + 1)
         }
         break
       } catch {

@@ -55,7 +55,7 @@ struct IndexReopenBench {
       do throws(StorageError) {
         try store.access { map throws(StorageError) in
           for document in batch {
-            let revision = map.revision + 1
+            let revision = map.revisions.last + 1
             try unsafe map.put(document.key.span.bytes, document.text.span.bytes, revision: revision)
           }
         }

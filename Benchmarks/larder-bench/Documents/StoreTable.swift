@@ -15,7 +15,7 @@ final class StoreTable: DocumentTable {
   func put(_ documents: [NumberedDocument]) throws {
     for document in documents {
       try store.access { map throws(StorageError) in
-        let revision = map.revision + 1
+        let revision = map.revisions.last + 1
         try unsafe map.put(document.key.span.bytes, document.text.span.bytes, revision: revision)
       }
     }

@@ -21,7 +21,7 @@ extension MicroBenchmark {
         return { count in
           store.access { map in
             for index in 0..<count {
-              let revision = map.revision + 1
+              let revision = map.revisions.last + 1
               keys.with(index) { unsafe put($0, value.span.bytes, revision, into: &map) }
             }
           }
@@ -37,7 +37,7 @@ extension MicroBenchmark {
           store.access { map in
             for _ in 0..<count {
               BenchKey.patch(&key, at: BenchKey.digitsOffset, random.below(BenchKey.limit))
-              let revision = map.revision + 1
+              let revision = map.revisions.last + 1
               key.withSpan { unsafe put($0, value.span.bytes, revision, into: &map) }
             }
           }
@@ -85,7 +85,7 @@ extension MicroBenchmark {
     let value = BenchValue.bytes(size: settings.valueSize)
     store.access { map in
       for number in 0..<settings.entries {
-        let revision = map.revision + 1
+        let revision = map.revisions.last + 1
         let key = BenchKey.bytes(UInt64(number))
         unsafe put(key.span.bytes, value.span.bytes, revision, into: &map)
       }

@@ -51,7 +51,8 @@ extension Executor {
       case .update: contents.updateCount += 1
       case .check:
         let isRevision = record.flags & RecordFlags.ifRevision != 0
-        contents.checkedRevision = max(contents.checkedRevision, isRevision ? record.revision : map.lastRemoval)
+        contents.checkedRevision = max(
+          contents.checkedRevision, isRevision ? record.revision : map.revisions.lastRemoval)
       }
       offset = record.end
     }
@@ -61,23 +62,23 @@ extension Executor {
     if let (record, position) = contents.failed {
       let revision = map.get(bytes.extracting(record.key), now: now)?.revision
       let reason = record.conditionMessage(position, actual: revision, in: bytes)
-      throw .failure(.conditionFailed, reason, revealing: map.revision)
+      throw .failure(.conditionFailed, reason, revealing: map.revisions.last)
     }
     if contents.size.isEmpty, contents.updateCount == 0 {
       return Execution(.number(0), revealing: contents.checkedRevision)
     }
     if contents.updateCount > 0 { return try applyUpdates(contents, bytes, &map) }
     do throws(StorageError) { try contents.size.reserve(in: &map) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     do throws(StorageError) {
       try write(bytes, revision: revision, &map)
     } catch {
       // As in put-many.
-      throw .failure(.failed, "\(error)", revealing: map.revision)
+      throw .failure(.failed, "\(error)", revealing: map.revisions.last)
     }
-    return Execution(.number(map.revision == revision ? revision : 0), revealing: map.revision)
+    return Execution(.number(map.revisions.last == revision ? revision : 0), revealing: map.revisions.last)
   }
 
   /// Executes the puts and deletes of a request without updates.
@@ -106,15 +107,15 @@ extension Executor {
     do throws(CommandFailure) {
       let limits = JSONLimits(maxByteCount: limits.maxValueBytes)
       while try changes.applyNext(limits) {}
-    } catch { throw .failure(CommandFailure(error.code, error.message, shownRevision: map.revision)) }
+    } catch { throw .failure(CommandFailure(error.code, error.message, shownRevision: map.revisions.last)) }
     do throws(StorageError) { try changes.writeSize.reserve(in: &map) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     do throws(StorageError) {
       try changes.write(to: &map, revision: revision, now: now)
-    } catch { throw .failure(.failed, "\(error)", revealing: map.revision) }
-    return Execution(.number(map.revision == revision ? revision : 0), revealing: map.revision)
+    } catch { throw .failure(.failed, "\(error)", revealing: map.revisions.last) }
+    return Execution(.number(map.revisions.last == revision ? revision : 0), revealing: map.revisions.last)
   }
 
   /// Returns the changes of a request, with the current values of the entries that it updates, or nil if the values are

@@ -6,7 +6,7 @@ extension Executor {
   @inline(__always)
   mutating func get(_ key: RawSpan, _ map: inout EntryMap) throws(Detour) -> Execution {
     guard Key.isValid(key) else { throw .failure(.keyInvalid, BodyFlaw.ofKey(key)) }
-    guard let entry = map.get(key, now: now) else { return Execution(.absent, revealing: map.lastRemoval) }
+    guard let entry = map.get(key, now: now) else { return Execution(.absent, revealing: map.revisions.lastRemoval) }
     return Execution(.entry(entry), revealing: entry.revision)
   }
 
@@ -15,7 +15,7 @@ extension Executor {
     let key = bytes.extracting(request.key)
     guard Key.isValid(key) else { throw .failure(.keyInvalid, BodyFlaw.ofKey(key)) }
     let entry = map.get(key, now: now)
-    let shownRevision = entry?.revision ?? map.lastRemoval
+    let shownRevision = entry?.revision ?? map.revisions.lastRemoval
     if let revision = request.revision, revision != entry?.revision {
       let reason = EntryCondition(ifAbsent: false, ifRevision: revision).failure(actual: entry?.revision)
       throw .failure(.conditionFailed, reason, revealing: shownRevision)
@@ -32,7 +32,7 @@ extension Executor {
 
   mutating func count(_ prefix: RawSpan, _ map: inout EntryMap) throws(Detour) -> Execution {
     guard prefix.byteCount <= Key.maxSize else { throw Self.failPrefix(prefix.byteCount) }
-    let shownRevision = max(map.lastRemoval, map.lastInsertion)
+    let shownRevision = max(map.revisions.lastRemoval, map.revisions.lastInsertion)
     return Execution(.number(UInt64(map.count(prefix: prefix, now: now))), revealing: shownRevision)
   }
 
@@ -50,10 +50,10 @@ extension Executor {
     if write.value.count >= AttachedValue.minSize, map.evictBriefly(for: write.value.count, at: key, now: now) {
       throw .deferred
     }
-    let revision = map.revision &+ 1
+    let revision = map.revisions.last &+ 1
     do throws(StorageError) {
       unsafe try store(write, key, bytes.extracting(unchecked: write.value), in: memory, revision: revision, &map)
-    } catch { throw Detour(error, revealing: map.revision) }
+    } catch { throw Detour(error, revealing: map.revisions.last) }
     return Execution(.number(revision), revealing: revision)
   }
 
@@ -81,9 +81,9 @@ extension Executor {
     if value.byteCount >= AttachedValue.minSize, map.evictBriefly(for: value.byteCount, at: key, now: now) {
       throw .deferred
     }
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     do throws(StorageError) { try store(write, key, value, revision: revision, &map) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
     uploads.remove(request.number)
     return Execution(.number(revision), revealing: revision)
@@ -113,13 +113,13 @@ extension Executor {
     if let (write, index) = failed {
       let revision = map.get(bytes.extracting(write.key), now: now)?.revision
       let reason = EntryCondition(write).failure(actual: revision)
-      throw .failure(.conditionFailed, write.message(reason, index, in: bytes), revealing: map.revision)
+      throw .failure(.conditionFailed, write.message(reason, index, in: bytes), revealing: map.revisions.last)
     }
-    guard count > 0 else { return Execution(.number(0), revealing: map.revision) }
+    guard count > 0 else { return Execution(.number(0), revealing: map.revisions.last) }
     do throws(StorageError) { try map.reserve(records: count, bytes: bytes.byteCount) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     position = 4
     do throws(StorageError) {
       var prefetchedCount = 0
@@ -135,13 +135,13 @@ extension Executor {
     } catch {
       // This happens only when the system refuses memory after some of the records: the client must not take it for
       // "not executed".
-      throw .failure(.failed, "\(error)", revealing: map.revision)
+      throw .failure(.failed, "\(error)", revealing: map.revisions.last)
     }
   }
 
   private func failCondition(of write: WriteRecord, _ key: RawSpan, _ map: inout EntryMap) -> Detour {
     let reason = EntryCondition(write).failure(actual: map.get(key, now: now)?.revision)
-    return .failure(.conditionFailed, reason, revealing: map.revision)
+    return .failure(.conditionFailed, reason, revealing: map.revisions.last)
   }
 
   /// Describes the error in a write.
@@ -180,13 +180,13 @@ extension Executor {
     guard Key.isValid(key) else { throw .failure(.keyInvalid, BodyFlaw.ofKey(key)) }
     guard condition.ifRevision == nil || map.satisfies(condition, key, now: now) else {
       let reason = condition.failure(actual: map.get(key, now: now)?.revision)
-      throw .failure(.conditionFailed, reason, revealing: map.revision)
+      throw .failure(.conditionFailed, reason, revealing: map.revisions.last)
     }
     let isDeleted: Bool
-    do throws(StorageError) { isDeleted = try map.delete(key, revision: map.revision + 1, now: now) } catch {
-      throw Detour(error, revealing: map.revision)
+    do throws(StorageError) { isDeleted = try map.delete(key, revision: map.revisions.last + 1, now: now) } catch {
+      throw Detour(error, revealing: map.revisions.last)
     }
-    return Execution(.number(isDeleted ? 1 : 0), revealing: map.revision)
+    return Execution(.number(isDeleted ? 1 : 0), revealing: map.revisions.last)
   }
 
   mutating func deleteMany(
@@ -200,20 +200,20 @@ extension Executor {
     var count: UInt64 = 0
     do throws(StorageError) {
       try map.checkCommit(operations: keys.count, bytes: bytes.byteCount, isRemoval: true)
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       while let key = keys.next(bytes) {
         if try map.delete(bytes.extracting(key), revision: revision, now: now) { count += 1 }
       }
-    } catch { throw Detour(error, revealing: map.revision) }
-    return Execution(.number(count), revealing: map.revision)
+    } catch { throw Detour(error, revealing: map.revisions.last) }
+    return Execution(.number(count), revealing: map.revisions.last)
   }
 
   mutating func deleteAll(_ map: inout EntryMap) throws(Detour) -> Execution {
     let count: Int
     do throws(StorageError) { count = try map.deleteAll(now: now) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
-    return Execution(.number(UInt64(count)), revealing: map.revision)
+    return Execution(.number(UInt64(count)), revealing: map.revisions.last)
   }
 
   // MARK: Failures

@@ -27,7 +27,8 @@ extension Executor {
     let scan = EntryCursor.Scan(
       ranks: request.page(of: matches), isReverse: request.isReverse, isKeysOnly: request.isKeysOnly)
     // The page shows which keys there are; with an offset, also how many come before it.
-    let revision = request.offset == 0 ? map.lastRemoval : max(map.lastRemoval, map.lastInsertion)
+    let revision =
+      request.offset == 0 ? map.revisions.lastRemoval : max(map.revisions.lastRemoval, map.revisions.lastInsertion)
     return .entries(.scan(scan), revealing: revision)
   }
 
@@ -99,12 +100,12 @@ extension Executor {
       guard let key = remaining.next(bytes) else { break }
       let entry = map.get(bytes.extracting(key), now: now)
       guard append(entry) else { break }
-      newest = max(newest, entry?.revision ?? map.lastRemoval)
+      newest = max(newest, entry?.revision ?? map.revisions.lastRemoval)
       keys = remaining
       visitedCount += 1
     }
     // Keys that are missing from later parts are missing as of now.
-    return keys.remaining > 0 ? max(newest, map.lastRemoval) : newest
+    return keys.remaining > 0 ? max(newest, map.revisions.lastRemoval) : newest
   }
 
   private mutating func visit(
@@ -146,9 +147,9 @@ extension Executor {
     _ request: WatchRequest, in bytes: RawSpan, _ store: Store, _ map: inout EntryMap
   ) -> Detour {
     guard request.prefix.count <= Key.maxSize else { return Self.failPrefix(request.prefix.count) }
-    do throws(StorageError) { try map.checkWatching() } catch { return Detour(error, revealing: map.revision) }
+    do throws(StorageError) { try map.checkWatching() } catch { return Detour(error, revealing: map.revisions.last) }
     // The reply reveals the store's revision, so that one must still be there after a crash.
-    let revision = map.revision
+    let revision = map.revisions.last
     let feed = map.beginWatch(
       limit: limits.maxChangeFeedBytes, notifiesImmediately: !(store.commitWriter?.gatesReplies ?? false))
     let from = request.from == 0 ? revision + 1 : request.from

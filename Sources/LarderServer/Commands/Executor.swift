@@ -221,7 +221,7 @@ struct Executor: ~Copyable {
   /// Checks that entries can be counted by their ranks.
   private mutating func prepareToCount(_ map: inout EntryMap) throws(Detour) {
     do throws(StorageError) { try map.checkCounting(now: now) } catch {
-      throw Detour(error, revealing: map.revision)
+      throw Detour(error, revealing: map.revisions.last)
     }
     if map.expireBriefly(now: now) { throw .deferred }
   }

@@ -246,7 +246,7 @@ struct ApplyChanges {
       let revision = map.get(key, now: now)?.revision
       return CommandFailure(
         .conditionFailed, unsafe record.conditionMessage(number, actual: revision, in: body.span.bytes),
-        shownRevision: map.revision)
+        shownRevision: map.revisions.last)
     }
     return nil
   }

@@ -208,10 +208,10 @@ final class ApplyTask: CommittingTask {
     try writeSize.reserve(in: &map)
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     try changes.write(to: &map, revision: revision, now: now)
     return .committed(
-      revision: map.revision == revision ? revision : 0, shownRevision: map.revision,
+      revision: map.revisions.last == revision ? revision : 0, shownRevision: map.revisions.last,
       map.needsNotification ? map.drainChangeWaiters() : [])
   }
 
@@ -225,7 +225,7 @@ final class ApplyTask: CommittingTask {
   func makeRoom(in map: inout EntryMap) -> Bool { writeSize.makeRoom(in: &map) }
 
   func checkNext(in map: inout EntryMap, now: UInt64) -> LargeWriteStep {
-    previousRevision = map.revision
+    previousRevision = map.revisions.last
     if position < changes.operationCount {
       failure = changes.failedCondition(ofOperations: position..<position + 1, in: &map, now: now)
       position += 1

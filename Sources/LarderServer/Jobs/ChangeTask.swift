@@ -197,7 +197,7 @@ final class ChangeTask: CommittingTask {
     }
     guard job.beginCommit() else { return .canceled }
     isCommitting = true
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     for change in valid {
       let key = unsafe contents.span.bytes.extracting(change.key)
       if update == nil {

@@ -163,7 +163,7 @@ extension WriteJob: LargeWrite {
       let (condition, key) = (EntryCondition(write), body.extracting(write.key))
       if write.hasCondition, !map.satisfies(condition, key, now: now) {
         let reason = condition.failure(actual: map.get(key, now: now)?.revision)
-        return fail(.conditionFailed, write.message(reason, index, in: body), showing: map.revision)
+        return fail(.conditionFailed, write.message(reason, index, in: body), showing: map.revisions.last)
       }
       offset = write.end
     default:
@@ -172,11 +172,11 @@ extension WriteJob: LargeWrite {
       if record.hasCondition, !map.satisfies(condition, key, now: now) {
         let revision = map.get(key, now: now)?.revision
         return fail(
-          .conditionFailed, record.conditionMessage(index, actual: revision, in: body), showing: map.revision)
+          .conditionFailed, record.conditionMessage(index, actual: revision, in: body), showing: map.revisions.last)
       }
       if record.kind == .check {
         let isRevision = record.flags & RecordFlags.ifRevision != 0
-        checkedRevision = max(checkedRevision, isRevision ? record.revision : map.lastRemoval)
+        checkedRevision = max(checkedRevision, isRevision ? record.revision : map.revisions.lastRemoval)
       }
       offset = record.end
     }
@@ -185,7 +185,7 @@ extension WriteJob: LargeWrite {
   }
 
   func reserve(in map: inout EntryMap) throws(StorageError) -> LargeWriteStep {
-    previousRevision = map.revision
+    previousRevision = map.revisions.last
     if size.isEmpty {
       ending = .number(0, shownRevision: checkedRevision)
       return .stopped

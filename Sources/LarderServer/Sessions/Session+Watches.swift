@@ -50,7 +50,7 @@ extension Session {
       guard let feed = map.feed else { preconditionFailure("a watched store has a feed") }
       guard watch.position >= feed.start else { return .changesLost(feed.lastDroppedRevision) }
       let isFull = appendChanges(
-        of: feed, for: &watch, through: map.revision, visibleRevision: visibleRevision, to: part, on: &executor,
+        of: feed, for: &watch, through: map.revisions.last, visibleRevision: visibleRevision, to: part, on: &executor,
         into: &replies)
       if !isFull, let notifier { map.addChangeWaiter(notifier) }
       return .appended(isFull: isFull)

@@ -262,7 +262,7 @@ private final class Commit: @unchecked Sendable {
   }
 
   private func reserve(_ map: inout EntryMap) throws(StorageError) -> LargeWriteStep {
-    revision = map.revision + 1
+    revision = map.revisions.last + 1
     now = monotonicMilliseconds()
     return try write.reserve(in: &map)
   }

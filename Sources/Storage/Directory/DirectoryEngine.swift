@@ -174,7 +174,7 @@ package final class DirectoryEngine: Engine {
         throw .unreadable(path: folder.path(issue.name), reason: reason)
       }
     }
-    map.revision = max(map.revision, scan.report.revision)
+    map.revisions.advance(to: scan.report.revision)
     do throws(SystemError) {
       let engine = try DirectoryEngine(folder, scan, journalByteCount, settlesInBackground: settlesInBackground)
       return (engine, scan.report)

@@ -130,7 +130,7 @@ struct IndexBuilder {
       while !isDone {
         isDone = store.accessInTurn { map in
           guard index.isBuilt(from: snapshot.revision) else { return true }
-          defer { map.changeCount &+= 1 }
+          defer { map.didChangeIndexes() }
           return index.takeOverChanges(limit: Self.changesPerAccess, number, in: map.arena.records, &keys) {
             record, keys in
             MapIndexes.makeKeys(of: record, maker, count: indexes.count, into: &keys)
@@ -173,7 +173,7 @@ extension IndexBuilder {
         guard map.handle(of: large) == handle, let current = map.indexes else { return }
         guard current.indexes.elementsEqual(indexes, by: ===) else { return current.postpone(large) }
         current.refine(IndexTree.Document(handle, map.record(handle)), keys, in: map.arena.records)
-        map.changeCount &+= 1
+        map.didChangeIndexes()
       }
     }
     store.accessInTurn { $0.end(snapshot) }

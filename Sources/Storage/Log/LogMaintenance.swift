@@ -119,7 +119,7 @@ struct LogMaintenance {
 
   /// Returns the size of the live entries as records of their own.
   private static func liveByteCount(of map: borrowing EntryMap) -> Int {
-    map.keyBytes + map.valueBytes
+    map.counts.keyBytes + map.counts.valueBytes
       + map.order.count * (CommitBuffer.recordHeaderByteCount + 8 + CommitBuffer.operationHeaderByteCount)
   }
 

@@ -120,8 +120,8 @@ extension EntryMap {
       let record = record(old)
       if !record.isExternal, record.hasExpiry == (expiry != 0), record.units == units {
         precondition(record.revision <= revision, "a log was read out of order")
-        self.revision = revision
-        valueBytes += value.count - record.valueByteCount
+        revisions.advance(to: revision)
+        counts.replaceValue(of: record, byteCount: value.count)
         let oldExpiry = record.expiry
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
         updateExpiry(expiry, hash: hash, replacing: oldExpiry)
@@ -152,17 +152,16 @@ extension EntryMap {
   /// Adds a new record, replacing an old one with its key unless `old` is 0.
   private mutating func load(_ handle: UInt32, replacing old: UInt32, hash: UInt32) throws(StorageError) {
     let record = record(handle)
-    revision = record.revision
-    valueBytes += record.valueByteCount
+    revisions.advance(to: record.revision)
     guard old != 0 else {
       try hashIndex.insert(handle, hash: hash, in: arena)
-      keyBytes += record.key.count
+      counts.add(record)
       updateExpiry(record.expiry, hash: hash, replacing: 0)
       return
     }
     let replaced = self.record(old)
-    precondition(replaced.revision <= revision, "a log was read out of order")
-    valueBytes -= replaced.valueByteCount
+    precondition(replaced.revision <= record.revision, "a log was read out of order")
+    counts.replaceValue(of: replaced, byteCount: record.valueByteCount)
     let oldExpiry = replaced.expiry
     hashIndex.replace(old, with: handle, hash: hash)
     free(old)
@@ -171,20 +170,19 @@ extension EntryMap {
 
   /// Removes the entry with this key, if there is one.
   mutating func unload(_ key: Key, revision: UInt64, hash: UInt32) {
-    self.revision = revision
+    revisions.advance(to: revision)
     let handle = find(key, hash: hash)
     guard handle != 0 else { return }
     let record = record(handle)
     hashIndex.remove(handle, hash: hash, in: arena)
-    keyBytes -= key.count
-    valueBytes -= record.valueByteCount
+    counts.remove(record)
     if record.hasExpiry { expiryQueue.noteRemoval() }
     free(handle)
   }
 
   /// Removes every entry. Hashes computed before are invalid afterwards.
   mutating func unloadAll(revision: UInt64) {
-    self.revision = revision
+    revisions.advance(to: revision)
     discardContents()
   }
 
@@ -194,12 +192,12 @@ extension EntryMap {
   ///   - commonPrefix: The number of leading bytes that all keys have in common, at least.
   ///   - revision: The store's revision, if it is greater than that of the last record.
   mutating func finishLoading(commonPrefix: Int, revision: UInt64) throws(StorageError) {
-    self.revision = max(self.revision, revision)
+    revisions.advance(to: revision)
     hashIndex.releaseUnusedReservation(in: arena)
     var keys = SortedKeys(commonPrefix: commonPrefix)
     arena.visitBlocks { handle in unsafe keys.append(handle, Record(at: arena.address(handle)).key) }
     keys.sort(in: arena.records)
     try order.build(keys)
-    changeCount &+= 1
+    revisions.didChange()
   }
 }

@@ -181,7 +181,7 @@ extension EntryMap {
   /// - Throws: `revisionsUsedUp`, `readOnly`, `diskFull` or `diskTooSlow`.
   @inline(__always)
   package mutating func checkCommit(operations: Int, bytes: Int, isRemoval: Bool = false) throws(StorageError) {
-    try checkOperation(count: operations, bytes: bytes, revision: revision + 1, isRemoval: isRemoval)
+    try checkOperation(count: operations, bytes: bytes, revision: revisions.last + 1, isRemoval: isRemoval)
   }
 
   /// Checks that there is space for operations of a commit with that revision.
@@ -206,18 +206,18 @@ extension EntryMap {
   private mutating func recordPutOutOfLine(
     _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
   ) {
-    if expiry != 0, changes.recordsCommits { lastRemoval = revision }
+    if expiry != 0, changes.recordsCommits { revisions.didRemove(in: revision) }
     unsafe changes.recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
   }
 
   @inline(__always)
   mutating func recordDelete(_ key: Key, revision: UInt64) {
-    lastRemoval = revision
+    revisions.didRemove(in: revision)
     if changes.isRecording { changes.recordDelete(key, revision: revision) }
   }
 
   mutating func recordDeleteAll(revision: UInt64) {
-    lastRemoval = revision
+    revisions.didRemove(in: revision)
     changes.recordDeleteAll(revision: revision)
   }
 }
@@ -267,7 +267,7 @@ extension EntryMap {
   ///   - limit: The size of the feed, in bytes of changes.
   ///   - notifiesImmediately: Whether watchers may see changes before the commit writer has made them durable.
   package mutating func beginWatch(limit: Int, notifiesImmediately: Bool) -> ChangeFeed {
-    changes.beginWatch(after: revision, limit: limit, notifiesImmediately: notifiesImmediately)
+    changes.beginWatch(after: revisions.last, limit: limit, notifiesImmediately: notifiesImmediately)
   }
 
   package mutating func endWatch() { changes.endWatch() }

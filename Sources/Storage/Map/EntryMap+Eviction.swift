@@ -78,13 +78,13 @@ extension EntryMap {
         if isExpiryDue(now: now) {
           expire(now: now, limit: Self.briefCount)
         } else {
-          evictsMore = evictNext(sparing: revision + 1)
+          evictsMore = evictNext(sparing: revisions.last + 1)
           hasEvicted = hasEvicted || evictsMore
         }
         count += 1
       }
     } while evictsMore && limitedBytes > target && monotonicNanoseconds() < deadline
-    if hasEvicted { revision += 1 }
+    if hasEvicted { revisions.advance(to: revisions.last + 1) }
     let isIncomplete = evictsMore && limitedBytes > target
     room = isIncomplete ? LargeValueRoom(limit: limitedBytes, now: now) : LargeValueRoom()
     return isIncomplete
@@ -116,7 +116,7 @@ extension EntryMap {
     var hasEvicted = false
     while limitedBytes > target, evictNext(sparing: revision) { hasEvicted = true }
     // The deletes have this revision, even if nothing is written after all.
-    if hasEvicted { self.revision = max(self.revision, revision) }
+    if hasEvicted { revisions.advance(to: revision) }
     return hasEvicted
   }
 
@@ -126,7 +126,7 @@ extension EntryMap {
   package mutating func evictSome() -> Int {
     guard limitBytes != nil, !isDiverted else { return 0 }
     let previous = limitedBytes
-    return makeRoom(Self.roomByteCount, before: revision + 1) ? previous - limitedBytes : 0
+    return makeRoom(Self.roomByteCount, before: revisions.last + 1) ? previous - limitedBytes : 0
   }
 
   /// Evicts some entries, in a commit of their own, if the process lacks the memory for a large commit, whose snapshot
@@ -177,7 +177,7 @@ extension EntryMap {
       recordDelete(record(handle).key, revision: revision)
       try remove(handle, hash: hash)
       completeIndexChange()
-      evictedCount &+= 1
+      counts.didEvict()
       return true
     } catch {
       return false

@@ -40,7 +40,7 @@ extension EntryMap {
     guard indexes.indexes.count < Store.maxIndexCount else { throw .tooManyIndexes(limit: Store.maxIndexCount) }
     indexes.add(MapIndex(definition, isComplete: order.count == 0))
     self.indexes = indexes
-    changeCount &+= 1
+    revisions.didChange()
     return true
   }
 
@@ -48,8 +48,11 @@ extension EntryMap {
   mutating func deleteIndex(named name: String) throws(StorageError) {
     guard let indexes, indexes.delete(named: name) else { throw .unknownIndex(name) }
     if indexes.isEmpty { self.indexes = nil }
-    changeCount &+= 1
+    revisions.didChange()
   }
+
+  /// Notes a change of the indexes that no change of an entry has brought.
+  mutating func didChangeIndexes() { revisions.didChange() }
 
   var indexReports: [IndexReport] { indexes?.indexes.map(IndexReport.init) ?? [] }
 

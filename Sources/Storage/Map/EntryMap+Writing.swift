@@ -18,7 +18,7 @@ extension EntryMap {
     while true {
       do throws(StorageError) { return try reserveMemory(records: records, bytes: bytes) } catch {
         guard error == .memoryLimit, evictions < Self.maxEvictionsForWrite,
-          makeRoom(for: bytes, before: revision + 1)
+          makeRoom(for: bytes, before: revisions.last + 1)
         else { throw error }
         evictions += 1
       }
@@ -68,15 +68,15 @@ extension EntryMap {
       if record.revision > snapshots.newestRevision, !record.isExternal, record.hasExpiry == (expiry != 0),
         record.units == units
       {
-        valueBytes += value.count - record.valueByteCount
+        counts.replaceValue(of: record, byteCount: value.count)
         let oldExpiry = record.expiry
         beginIndexChange(of: old)
         unsafe record.overwrite(value: value, external: nil, kind: kind, revision: revision, expiry: expiry)
         endIndexChange(to: old)
         updateExpiry(expiry, hash: hash, replacing: oldExpiry)
-        self.revision = max(self.revision, revision)
-        changeCount &+= 1
-        writtenCount &+= 1
+        revisions.advance(to: revision)
+        revisions.didChange()
+        counts.didWrite()
         unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
         if limitBytes != nil { enforceLimit(after: revision, overwriting: record, now: now) }
         return
@@ -96,7 +96,7 @@ extension EntryMap {
         rawKey, rawValue, kind: kind, expiry: expiry, revision: revision, now: now, in: memory,
         evictions: evictions + 1)
     }
-    writtenCount &+= 1
+    counts.didWrite()
     unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
     if limitBytes != nil { enforceLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
   }
@@ -128,9 +128,8 @@ extension EntryMap {
         throw error
       }
       order.insert(handle, key: key, in: arena.records)
-      keyBytes += key.count
-      valueBytes += value.count
-      lastInsertion = revision
+      counts.add(record(handle))
+      revisions.didInsert(in: revision)
       updateExpiry(expiry, hash: hash, replacing: 0)
       endIndexChange(to: handle)
     } else {
@@ -138,15 +137,15 @@ extension EntryMap {
       beginIndexChange(of: old)
       hashIndex.replace(old, with: handle, hash: hash)
       order.replace(old, with: handle, key: key, in: arena.records)
-      valueBytes += value.count - record.valueByteCount
+      counts.replaceValue(of: record, byteCount: value.count)
       updateExpiry(expiry, hash: hash, replacing: record.expiry)
       endIndexChange(to: handle)
       retire(old)
     }
     retireReplacedNodes()
     enforceSnapshotBudget()
-    self.revision = max(self.revision, revision)
-    changeCount &+= 1
+    revisions.advance(to: revision)
+    revisions.didChange()
     return handle
   }
 
@@ -165,8 +164,8 @@ extension EntryMap {
     }
     try checkOperation(bytes: key.count, revision: revision, isRemoval: true)
     try remove(handle, hash: hash)
-    self.revision = max(self.revision, revision)
-    writtenCount &+= 1
+    revisions.advance(to: revision)
+    counts.didWrite()
     recordDelete(key, revision: revision)
     return true
   }
@@ -178,8 +177,7 @@ extension EntryMap {
     beginIndexChange(of: handle)
     hashIndex.remove(handle, hash: hash, in: arena)
     order.remove(handle, key: record.key, in: arena.records)
-    keyBytes -= record.key.count
-    valueBytes -= record.valueByteCount
+    counts.remove(record)
     if record.hasExpiry {
       expiryQueue.noteRemoval()
       compactExpiryQueue()
@@ -188,7 +186,7 @@ extension EntryMap {
     retire(handle)
     retireReplacedNodes()
     enforceSnapshotBudget()
-    changeCount &+= 1
+    revisions.didChange()
   }
 
   /// Removes every entry, which takes one revision if there are any. If no snapshot is alive, the memory is freed at
@@ -209,9 +207,9 @@ extension EntryMap {
     } else {
       abandonContents()
     }
-    revision += 1
-    writtenCount &+= UInt64(removed)
-    recordDeleteAll(revision: revision)
+    revisions.advance(to: revisions.last + 1)
+    counts.didWrite(removed)
+    recordDeleteAll(revision: revisions.last)
     return removed
   }
 
@@ -226,8 +224,8 @@ extension EntryMap {
     contents.free(memoryBudget)
     expiryQueue = ExpiryQueue()
     indexes?.removeAll()
-    (keyBytes, valueBytes) = (0, 0)
-    changeCount += 1
+    counts.removeContents()
+    revisions.didChange()
     enforceSnapshotBudget()
   }
 }

@@ -16,20 +16,11 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   var hashIndex = HashIndex()
   var order = OrderTree<Records>()
   var expiryQueue = ExpiryQueue()
-  var snapshots = SnapshotTable()
-  /// What the snapshots keep, as part of what those of all stores do.
-  var snapshotShare: SnapshotShare
-  /// The number of snapshots that were ended because all of them kept too much.
-  var endedSnapshotCount: UInt64 = 0
+  var snapshots: SnapshotTable
   /// The indexes of the map's documents; nil if there are none.
   var indexes: MapIndexes?
-  /// The number of changes so far. Two snapshots taken at the same count show the same state.
-  var changeCount: UInt64 = 0
-
-  /// The revision of the last commit, or the last one that was skipped.
-  package internal(set) var revision: UInt64 = 0
-  /// The last skipped revision, and that of the last commit before; nil if none was skipped.
-  private var skipped: (through: UInt64, after: UInt64)?
+  package internal(set) var revisions = MapRevisions()
+  var counts = MapCounts()
   /// Whether the store was dropped. The map is then empty, refuses writes and has no snapshots.
   package internal(set) var isDropped = false
   /// What look-ups must consider.
@@ -39,24 +30,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// The changes that the commit writer or watchers still have to read.
   var changes = ChangeRecorder()
-  /// The revision of the last commit that removed an entry or set an expiry. A reader that finds an entry missing
-  /// depends on no later commit.
-  package internal(set) var lastRemoval: UInt64 = 0
-  /// The revision of the last commit that added a new key. A reader that counts entries depends on this commit and on
-  /// the last removal, and on no later one.
-  package internal(set) var lastInsertion: UInt64 = 0
-
-  var keyBytes = 0
-  var valueBytes = 0
-  /// The number of entries that clients wrote or deleted.
-  var writtenCount: UInt64 = 0
-  /// The number of entries removed because they expired.
-  var expiredCount: UInt64 = 0
-
   /// The memory limit of the entries, in bytes; nil for no limit. See `EntryMap+Eviction.swift`.
   let limitBytes: Int?
-  /// The number of entries removed to make room for others.
-  var evictedCount: UInt64 = 0
   /// What other writes leave of the limit to a large value, for which entries are evicted in slices.
   var room = LargeValueRoom()
 
@@ -73,7 +48,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     memoryBudget = budgets.memory
     arena = Arena(budgets.memory)
     externals = ExternalValues(budgets.memory)
-    snapshotShare = SnapshotShare(budgets.snapshots)
+    snapshots = SnapshotTable(budgets.snapshots)
   }
 
   @inline(__always)
@@ -110,20 +85,12 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// The revision of the last commit, which may be a large one that hasn't ended.
   var commitRevision: UInt64 {
-    if isDiverted, let largeCommit { return max(largeCommit.hidden.last, commitRevision(revision)) }
-    return commitRevision(revision)
-  }
-
-  private func commitRevision(_ revision: UInt64) -> UInt64 {
-    if let skipped, skipped.through == revision { skipped.after } else { revision }
+    if isDiverted, let largeCommit { return max(largeCommit.hidden.last, revisions.lastCommit) }
+    return revisions.lastCommit
   }
 
   /// Skips revisions that lost commits may have had.
-  mutating func skipRevisions(through last: UInt64) {
-    guard last > revision else { return }
-    skipped = (last, commitRevision)
-    revision = last
-  }
+  mutating func skipRevisions(through last: UInt64) { revisions.skip(through: last, after: commitRevision) }
 
   /// Removes all records. Much memory is freed on a thread of its own.
   /// - Precondition: There is no snapshot.
@@ -137,8 +104,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     contents.free(memoryBudget)
     expiryQueue = ExpiryQueue()
     indexes?.removeAll()
-    (keyBytes, valueBytes) = (0, 0)
-    changeCount += 1
+    counts.removeContents()
+    revisions.didChange()
   }
 
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
@@ -235,18 +202,18 @@ extension EntryMap {
   package var contents: MapContents {
     if isDiverted, let largeCommit { return largeCommit.contents }
     var contents = MapContents()
-    (contents.entries, contents.revision, contents.expiring) = (order.count, revision, expiryQueue.entryCount)
-    (contents.keyBytes, contents.valueBytes) = (keyBytes, valueBytes)
+    (contents.entries, contents.revision, contents.expiring) = (order.count, revisions.last, expiryQueue.entryCount)
+    (contents.keyBytes, contents.valueBytes) = (counts.keyBytes, counts.valueBytes)
     return contents
   }
 
   package var statistics: MapStatistics {
     MapStatistics(
-      contents: contents, written: writtenCount, valuesOnDisk: externals.storedCount,
+      contents: contents, written: counts.written, valuesOnDisk: externals.storedCount,
       valuesOnDiskBytes: externals.storedBytes,
-      memoryBytes: memory.entryBytes, expired: expiredCount, snapshots: snapshots.count,
-      endedSnapshots: endedSnapshotCount, limitBytes: limitBytes,
-      limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: evictedCount)
+      memoryBytes: memory.entryBytes, expired: counts.expired, snapshots: snapshots.count,
+      endedSnapshots: snapshots.endedForBudgetCount, limitBytes: limitBytes,
+      limitedBytes: limitBytes == nil ? 0 : limitedBytes, evicted: counts.evicted)
   }
 
   /// The memory of the map. O(indexes + snapshots).

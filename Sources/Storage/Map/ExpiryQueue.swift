@@ -141,7 +141,7 @@ extension EntryMap {
         }
         completeIndexChange()
         removed += 1
-        expiredCount &+= 1
+        counts.didExpire()
         next = isOnly ? nil : soonest(hash: hash)
       }
       left -= 1

@@ -10,20 +10,13 @@
 ///
 /// Owned by one `EntryMap` and used under its store's lock.
 struct LargeCommit {
-  /// The revisions that a map reports.
-  struct Revisions {
-    var last: UInt64
-    var removal: UInt64
-    var insertion: UInt64
-  }
-
   /// What readers see. It is pinned until the end.
   let snapshot: Snapshot
   /// The root of the snapshot's tree.
   let root: UInt32
   let contents: MapContents
   /// Those of the snapshot during a slice, and those of the commit between two slices.
-  var hidden: Revisions
+  var hidden: MapRevisions
   /// What is called at the end.
   var waiters: [@Sendable () -> Void] = []
 }
@@ -76,15 +69,9 @@ extension EntryMap {
     changes.refuseWrites(isDiverted)
   }
 
-  private var revisions: LargeCommit.Revisions {
-    LargeCommit.Revisions(last: revision, removal: lastRemoval, insertion: lastInsertion)
-  }
-
   private mutating func exchangeRevisions() {
-    guard let hidden = largeCommit?.hidden else { return }
-    let revisions = revisions
-    largeCommit?.hidden = revisions
-    (revision, lastRemoval, lastInsertion) = (hidden.last, hidden.removal, hidden.insertion)
+    guard largeCommit != nil else { return }
+    revisions.exchange(for: &largeCommit!.hidden)
   }
 
   /// Accepts the changes of the commit, for which there is space, so that they are not checked any more.
@@ -99,7 +86,7 @@ extension EntryMap {
   /// Ends the large commit. Everybody sees its changes now. Does nothing to a map that was dropped.
   package mutating func finishLargeCommit(_ buffer: inout CommitBuffer) -> LargeCommitEnd {
     guard let commit = largeCommit else {
-      return LargeCommitEnd(revision: revision, changeWaiters: [], waiters: [], soonerExpiry: nil)
+      return LargeCommitEnd(revision: revisions.last, changeWaiters: [], waiters: [], soonerExpiry: nil)
     }
     precondition(indexes?.hasDeferredChange != true, "the indexes lack a change")
     divert(false)
@@ -109,7 +96,7 @@ extension EntryMap {
     unpin(commit.snapshot)
     end(commit.snapshot)
     return LargeCommitEnd(
-      revision: revision, changeWaiters: needsNotification ? drainChangeWaiters() : [], waiters: commit.waiters,
+      revision: revisions.last, changeWaiters: needsNotification ? drainChangeWaiters() : [], waiters: commit.waiters,
       soonerExpiry: takeSoonerExpiry())
   }
 
@@ -120,8 +107,8 @@ extension EntryMap {
   package mutating func continueIndexChange(now: UInt64) -> Bool {
     guard let indexes, indexes.hasDeferredChange else { return false }
     if indexes.continueChange(in: arena.records) { return true }
-    changeCount &+= 1
-    if limitBytes != nil { enforceLimit(after: revision, overwriting: nil, now: now) }
+    revisions.didChange()
+    if limitBytes != nil { enforceLimit(after: revisions.last, overwriting: nil, now: now) }
     return false
   }
 

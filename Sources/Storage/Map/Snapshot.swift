@@ -14,7 +14,7 @@ package struct Snapshot: Hashable, Sendable {
 /// A record or node that leaves the live tree is kept for the newest snapshot that sees it. When that snapshot has
 /// ended, the record passes to the next older snapshot if that one sees it too, and is freed otherwise. What is freed
 /// may be much, so it is reclaimed in slices. Owned by one `EntryMap` and used under its store's lock.
-struct SnapshotTable {
+struct SnapshotTable: ~Copyable {
   private struct Element {
     let epoch: UInt64
     let root: UInt32
@@ -68,6 +68,12 @@ struct SnapshotTable {
   /// The bytes of records that only snapshots see or saw, with their values.
   private(set) var retainedRecordBytes = 0
   private(set) var retainedNodeCount = 0
+  /// What the living snapshots keep, as part of what those of all stores do.
+  private var share: SnapshotShare
+  /// The number of snapshots that were ended because all of them kept too much.
+  private(set) var endedForBudgetCount: UInt64 = 0
+
+  init(_ budget: SnapshotBudget) { share = SnapshotShare(budget) }
 
   /// The number of snapshots; those of the same state count once.
   var count: Int { elements.count }
@@ -83,7 +89,7 @@ struct SnapshotTable {
   /// The bytes of records and nodes that only snapshots see or saw.
   var retainedBytes: Int { retainedRecordBytes + retainedNodeBytes }
   /// How much of that is kept for living snapshots. O(snapshots that have ended).
-  var visibleBytes: Int { ended.reduce(retainedBytes) { $0 - $1.retainedBytes } }
+  private var visibleBytes: Int { ended.reduce(retainedBytes) { $0 - $1.retainedBytes } }
   /// The memory of the table itself.
   var memoryBytes: Int { (elements + ended).reduce(0) { $0 + $1.memoryBytes } }
 
@@ -124,10 +130,17 @@ struct SnapshotTable {
     return elements[index].tokenCount == 0 ? end(at: index) : nil
   }
 
-  /// Ends the oldest snapshot that isn't pinned, even if readers still hold tokens for it.
-  /// - Returns: Its epoch; nil if there is none.
-  mutating func endOldest() -> UInt64? {
-    elements.firstIndex { !$0.isPinned }.map { end(at: $0) }
+  /// Updates the share of the budget that the living snapshots use. O(snapshots that have ended).
+  /// - Parameter indexBytes: What they keep of the indexes, in bytes.
+  mutating func updateShare(indexBytes: Int) { share.set(visibleBytes + indexBytes) }
+
+  /// Ends the oldest snapshot that isn't pinned, even if readers still hold tokens for it, if those of all stores keep
+  /// too much.
+  /// - Returns: Its epoch; nil if none was ended.
+  mutating func endOldestForBudget() -> UInt64? {
+    guard share.isExceeded, let index = elements.firstIndex(where: { !$0.isPinned }) else { return nil }
+    endedForBudgetCount &+= 1
+    return end(at: index)
   }
 
   private mutating func end(at index: Int) -> UInt64 {
@@ -275,14 +288,15 @@ extension EntryMap {
       precondition(!isPinned, "a pinned snapshot waits for the end of a large commit")
       return snapshots.shareNewest()
     }
-    return snapshots.share(changeCount: changeCount, isPinned: isPinned) ?? addSnapshot(isPinned: isPinned)
+    return snapshots.share(changeCount: revisions.changeCount, isPinned: isPinned) ?? addSnapshot(isPinned: isPinned)
   }
 
   mutating func addSnapshot(isPinned: Bool) -> Snapshot {
     let snapshot = snapshots.add(
-      root: order.root, count: order.count, revision: revision, changeCount: changeCount, isPinned: isPinned)
+      root: order.root, count: order.count, revision: revisions.last, changeCount: revisions.changeCount,
+      isPinned: isPinned)
     order.beginEpoch(after: snapshot.epoch)
-    indexes?.beginViews(epoch: snapshot.epoch, revision: revision)
+    indexes?.beginViews(epoch: snapshot.epoch, revision: revisions.last)
     return snapshot
   }
 
@@ -328,12 +342,11 @@ extension EntryMap {
 
   @inline(never)
   private mutating func endOldSnapshots() {
-    var reclaims = changeCount.isMultiple(of: Self.changesPerBurst)
+    var reclaims = revisions.changeCount.isMultiple(of: Self.changesPerBurst)
     updateSnapshotShare()
-    while snapshotShare.isExceeded, let epoch = snapshots.endOldest() {
+    while let epoch = snapshots.endOldestForBudget() {
       didEnd(epoch)
       updateSnapshotShare()
-      endedSnapshotCount &+= 1
       reclaims = true
     }
     guard reclaims else { return }
@@ -342,7 +355,7 @@ extension EntryMap {
   }
 
   mutating func updateSnapshotShare() {
-    snapshotShare.set(snapshots.visibleBytes + (indexes?.visibleBytes ?? 0))
+    snapshots.updateShare(indexBytes: indexes?.visibleBytes ?? 0)
   }
 
   private mutating func didEnd(_ epoch: UInt64) {

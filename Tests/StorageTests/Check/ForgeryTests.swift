@@ -271,12 +271,12 @@ struct ForgeryTests {
     let (engine, _) = try DirectoryEngine.open(
       path, on: files, journalByteCount: DirectoryRun.smallJournalByteCount, into: &map, at: DirectoryRun.now)
     let entries = try DirectoryRun.entries(of: &map).mapValues(\.value)
-    if addsCommit, map.revision < CommitBuffer.revisions.upperBound {
+    if addsCommit, map.revisions.last < CommitBuffer.revisions.upperBound {
       var commits = CommitBuffer()
       let key = "added".bytes
       unsafe key.withBytes { key in
         unsafe [1].withBytes { value in
-          unsafe commits.put(key, value, kind: .single, expiry: 0, revision: map.revision + 1)
+          unsafe commits.put(key, value, kind: .single, expiry: 0, revision: map.revisions.last + 1)
         }
       }
       commits.seal()

@@ -103,7 +103,7 @@ struct ConformanceRun: ~Copyable {
     let expiry = expires ? now + Self.tick * .random(in: 0...50, using: &random) + Self.tick / 2 : 0
     model.revision += 1
     let revision = try subject.write { (map) throws(StorageError) in
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       unsafe try map.put(key.span.bytes, value.span.bytes, kind: kind, expiry: expiry, revision: revision)
       return revision
     }
@@ -114,7 +114,7 @@ struct ConformanceRun: ~Copyable {
   private mutating func delete(_ key: [UInt8]) throws {
     let isThere = model.entries[key]?.isLive(at: now) ?? false
     let deleted = try subject.write { (map) throws(StorageError) in
-      unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: now)
+      unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: now)
     }
     #expect(deleted == isThere)
     guard isThere else { return }

@@ -58,7 +58,7 @@ final class StoreUnderTest {
   /// Cuts the power when everything written is durable, whatever else is under way, and reopens the store.
   func crash(at now: ClockReading) throws {
     guard durability == .always, let commitWriter = store.commitWriter else { return try reopen(at: now) }
-    let revision = store.access { $0.revision }
+    let revision = store.access { $0.revisions.last }
     while !commitWriter.isDurable(revision), commitWriter.failure == nil {
       commitWriter.wake()
       usleep(100)

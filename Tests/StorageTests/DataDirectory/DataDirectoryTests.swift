@@ -41,7 +41,7 @@ import Testing
         try DirectoryEngine.open(directory.filesFolder(of: name), on: LocalFileSystem(), into: &map)
       }
       #expect(report.isClean && report.entries == Int(round) && report.revision == UInt64(round))
-      #expect(store.access { map in map.revision } == UInt64(round))
+      #expect(store.access { map in map.revisions.last } == UInt64(round))
       var commits = CommitBuffer()
       unsafe [round].withBytes { key in
         unsafe commits.put(key, key, kind: .single, expiry: 0, revision: UInt64(round) + 1)
@@ -152,12 +152,12 @@ import Testing
       }
       store.access { map in
         let key = "last".bytes
-        #expect(map.revision == last)
+        #expect(map.revisions.last == last)
         #expect(throws: StorageError.revisionsUsedUp) {
-          unsafe try map.put(key.span.bytes, key.span.bytes, revision: map.revision + 1)
+          unsafe try map.put(key.span.bytes, key.span.bytes, revision: map.revisions.last + 1)
         }
         #expect(throws: StorageError.revisionsUsedUp) {
-          unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+          unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: 0)
         }
         #expect(throws: StorageError.revisionsUsedUp) { try map.deleteAll(now: 0) }
         #expect(throws: StorageError.revisionsUsedUp) { try map.reserve(records: 1, bytes: 10) }
@@ -300,7 +300,7 @@ import Testing
   private func use(_ directory: DataDirectory, _ disk: SimulatedDisk, _ body: (Store) throws -> Void) throws {
     let store = try Store.open(#require(try directory.stores().first), in: directory).store
     try body(store)
-    let (revision, commitWriter) = (store.access { $0.revision }, try #require(store.commitWriter))
+    let (revision, commitWriter) = (store.access { $0.revisions.last }, try #require(store.commitWriter))
     while !commitWriter.isDurable(revision), commitWriter.failure == nil { usleep(100) }
     #expect(commitWriter.failure == nil)
     disk.injectedFailure = .init(number: 1, errno: EIO, isPersistent: true)

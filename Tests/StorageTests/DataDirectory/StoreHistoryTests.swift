@@ -134,7 +134,7 @@ import Testing
         let comment: Comment = "seed \(seed), round \(round)"
         let directory = try open(place, disk)
         let store = try Store.open(description, in: directory).store
-        let (revision, entry) = store.access { ($0.revision, $0.copy(of: Self.key)?.entry) }
+        let (revision, entry) = store.access { ($0.revisions.last, $0.copy(of: Self.key)?.entry) }
         #expect(revision >= last, comment)
         if let entry, let value = known[entry.revision] { #expect(entry.value == value, comment) }
         if let previous {
@@ -147,7 +147,7 @@ import Testing
         for number in 0..<Int.random(in: 0..<20, using: &random) {
           let value = "\(round) \(number)".bytes
           try store.putWhenThereIsSpace(Self.key, value)
-          last = store.access { $0.revision }
+          last = store.access { $0.revisions.last }
           lastInHistory = last
           if durability == .always { while !commitWriter.isDurable(last) { usleep(100) } }
           #expect(known.updateValue(value, forKey: last) == nil, comment)
@@ -178,7 +178,7 @@ import Testing
     for damage in [nil, [], [UInt8](repeating: 7, count: 48)] as [[UInt8]?] {
       let store = try Store.open(description, in: directory).store
       try store.putWhenThereIsSpace(Self.key, [1])
-      let revision = store.access { $0.revision }
+      let revision = store.access { $0.revisions.last }
       #expect(revision > last)
       (last, _) = (revision, incarnations.insert(store.incarnation))
       store.close()
@@ -224,7 +224,7 @@ import Testing
       let first = try catalog.create(name, StoreSpecification(specification))
       try catalog.drop(name)
       let second = try catalog.create(name, StoreSpecification(specification))
-      #expect(first.incarnation != second.incarnation && second.access { $0.revision } == 0)
+      #expect(first.incarnation != second.incarnation && second.access { $0.revisions.last } == 0)
     }
     catalog.close()
   }

@@ -189,7 +189,7 @@ import Testing
     for number in 0..<10_000 {
       let value = [UInt8](repeating: UInt8(number % 256), count: 1_000)
       try subject.write { (map) throws(StorageError) in
-        unsafe try map.put("\(number % 500)".bytes.span.bytes, value.span.bytes, revision: map.revision + 1)
+        unsafe try map.put("\(number % 500)".bytes.span.bytes, value.span.bytes, revision: map.revisions.last + 1)
       }
     }
     try subject.reopen(at: .now)

@@ -37,7 +37,7 @@ struct IndexRun: ~Copyable {
     case 665..<668: try put(key(), DocumentMaker.manyKeys(), kind: .single)
     case 668..<690: try put(key(), [0, 0, 0, 0], kind: .list)
     case 690..<900:
-      let (key, revision) = (key(), map.revision + 1)
+      let (key, revision) = (key(), map.revisions.last + 1)
       _ = unsafe try map.delete(key.span.bytes, revision: revision, now: now)
     case 900..<960: now += .random(in: 0...20, using: &random)
     case 960..<975: try takeSnapshot()
@@ -52,7 +52,7 @@ struct IndexRun: ~Copyable {
 
   private mutating func put(_ key: [UInt8], _ value: [UInt8], kind: EntryKind) throws {
     let expiry = Int.random(in: 0..<6, using: &random) == 0 ? now + .random(in: 1...500, using: &random) : 0
-    let revision = map.revision + 1
+    let revision = map.revisions.last + 1
     unsafe try map.put(key.span.bytes, value.span.bytes, kind: kind, expiry: expiry, revision: revision, now: now)
   }
 
@@ -97,7 +97,7 @@ struct IndexRun: ~Copyable {
     map.validate()
     let last = map.snapshot(now: now)
     for copy in try map.copies(in: last) {
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       _ = unsafe try map.delete(copy.key.span.bytes, revision: revision, now: 0)
     }
     map.end(last)

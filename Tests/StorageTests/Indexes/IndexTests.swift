@@ -166,7 +166,7 @@ private final class RandomWriter: Sendable {
   static func put(_ number: Int, _ value: [UInt8], into store: Store) throws {
     let key = Array("key \(number)".utf8)
     try store.access { map in
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       unsafe try map.put(key.span.bytes, value.span.bytes, revision: revision)
     }
   }
@@ -174,7 +174,7 @@ private final class RandomWriter: Sendable {
   private static func delete(_ number: Int, from store: Store) throws {
     let key = Array("key \(number)".utf8)
     _ = try store.access { map in
-      let revision = map.revision + 1
+      let revision = map.revisions.last + 1
       return unsafe try map.delete(key.span.bytes, revision: revision, now: 0)
     }
   }

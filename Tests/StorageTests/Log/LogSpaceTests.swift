@@ -72,7 +72,7 @@ struct LogSpaceTests {
     for deleted in 0..<100 {
       let key = "key \(deleted)".bytes
       let isDeleted = try store.access { map in
-        unsafe try map.delete(key.span.bytes, revision: map.revision + 1, now: 0)
+        unsafe try map.delete(key.span.bytes, revision: map.revisions.last + 1, now: 0)
       }
       #expect(isDeleted)
     }

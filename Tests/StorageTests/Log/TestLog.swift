@@ -161,7 +161,7 @@ final class TestLog {
     return try engine.performMaintenance(store) || hasAdvanced
   }
 
-  var revision: UInt64 { store.access { $0.revision } }
+  var revision: UInt64 { store.access { $0.revisions.last } }
 
   func entries(now: UInt64 = 0) throws -> [String: ModelEntry] {
     try store.access { map in try map.modelEntries(now: now) }
@@ -175,7 +175,7 @@ final class TestLog {
       let revision = revision + 1
       try store.access { map in
         try operation.apply(to: &map, revision: revision)
-        map.revision = revision
+        map.revisions.advance(to: revision)
       }
       operation.append(to: &buffer, revision: revision)
       last = revision
