@@ -31,6 +31,38 @@ import Testing
     #expect(memory == HashIndex().memoryBytes)
   }
 
+  @Test func `a visit by hash finds every record once, and those that stay while segments grow and shrink`() throws {
+    var space = RecordSpace()
+    var index = HashIndex()
+    var kept: Set<UInt32> = []
+    var others: [UInt32] = []
+    func add(_ key: String) throws -> UInt32 {
+      let handle = try space.add(key.bytes)
+      try index.insert(handle, hash: index.hash(space.key(handle)), in: space.arena)
+      return handle
+    }
+    for number in 0..<5_000 { kept.insert(try add("kept \(number)")) }
+    for round in 0..<4 {
+      var visited: [UInt32] = []
+      var (start, calls) = (UInt32?.some(0), 0)
+      while let position = start {
+        start = index.visitChunk(from: position, in: space.arena) { visited.append($0) }
+        calls += 1
+        guard round > 0, calls % 8 == 0 else { continue }
+        if round == 2, others.count > 100 {
+          for handle in others.suffix(100) {
+            index.remove(handle, hash: index.hash(space.key(handle)), in: space.arena)
+          }
+          others.removeLast(100)
+        } else if round != 2 {
+          for number in 0..<100 { others.append(try add("other \(round) \(calls) \(number)")) }
+        }
+      }
+      #expect(Set(visited).isSuperset(of: kept), "round \(round)")
+      #expect(Set(visited).count == visited.count, "round \(round)")
+    }
+  }
+
   @Test func `keys with the same hash share a chunk and are distinct`() throws {
     var space = RecordSpace()
     var index = HashIndex()

@@ -13,11 +13,12 @@ final class DiscardedContents: @unchecked Sendable {
 
   var arena: Arena
   var externals: ExternalValues
-  var hashIndex = HashIndex()
+  var hashIndex: HashIndex
   var order = OrderTree<Records>()
 
   /// Creates the contents of an empty map.
-  init(_ budget: MemoryBudget?) {
+  init(_ budget: MemoryBudget?, hashIndex: consuming HashIndex) {
+    self.hashIndex = hashIndex
     arena = Arena(budget)
     externals = ExternalValues(budget)
   }

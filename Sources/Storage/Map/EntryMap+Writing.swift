@@ -219,7 +219,7 @@ extension EntryMap {
     let recordBytes = arena.unitsInUse * 8 + externals.memoryBytes - snapshots.retainedRecordBytes
     let nodeCount = order.nodesInUse - snapshots.retainedNodeCount
     snapshots.retain(tree: order.abandon(), recordBytes: recordBytes, nodeCount: nodeCount)
-    let contents = DiscardedContents(memoryBudget)
+    let contents = DiscardedContents(memoryBudget, hashIndex: hashIndex.makeEmpty())
     swap(&hashIndex, &contents.hashIndex)
     contents.free(memoryBudget)
     expiryQueue = ExpiryQueue()

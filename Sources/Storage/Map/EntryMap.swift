@@ -96,7 +96,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   /// - Precondition: There is no snapshot.
   mutating func discardContents() {
     snapshots.forgetEnded()
-    let contents = DiscardedContents(memoryBudget)
+    let contents = DiscardedContents(memoryBudget, hashIndex: hashIndex.makeEmpty())
     swap(&arena, &contents.arena)
     swap(&externals, &contents.externals)
     swap(&hashIndex, &contents.hashIndex)

@@ -21,7 +21,7 @@ struct HashIndex: ~Copyable {
     var entryCount: UInt32 = 0
   }
 
-  private let keyHash = KeyHash()
+  private let keyHash: KeyHash
   private let segments: UnsafeMutablePointer<Segment>
   /// The number of segments that are mapped as whole pages.
   private var pagedSegmentCount = 0
@@ -29,7 +29,9 @@ struct HashIndex: ~Copyable {
   private(set) var pagedBytes = 0
   private(set) var memoryBytes = HashIndex.segmentCount * MemoryLayout<Segment>.stride
 
-  init() {
+  /// - Parameter keyHash: That of another index of the same map; nil for a new one.
+  init(_ keyHash: KeyHash = KeyHash()) {
+    self.keyHash = keyHash
     unsafe segments = .allocate(capacity: Self.segmentCount)
     unsafe segments.initialize(repeating: Segment(), count: Self.segmentCount)
   }
@@ -44,6 +46,12 @@ struct HashIndex: ~Copyable {
 
   @inline(__always)
   func hash(_ key: Key) -> UInt32 { keyHash(key) }
+
+  /// A number of the hash function.
+  var tag: UInt32 { keyHash.tag }
+
+  /// Returns an empty index with the same hash function.
+  func makeEmpty() -> HashIndex { HashIndex(keyHash) }
 
   @inline(__always)
   private static func segment(of hash: UInt32) -> Int { Int(hash >> 24) }
@@ -106,6 +114,34 @@ struct HashIndex: ~Copyable {
       }
       if chunk.overflowCount == 0 { return }
     }
+  }
+
+  /// Calls `body` with every record whose hash is in the range from `start` to the end of the chunk where a look-up of it
+  /// begins. Skips empty segments.
+  /// - Returns: The hash after that range; nil at the end.
+  func visitChunk(from start: UInt32, in arena: borrowing Arena, _ body: (UInt32) -> Void) -> UInt32? {
+    var (start, index) = (start, Self.segment(of: start))
+    while unsafe segments[index].chunks == nil {
+      index += 1
+      guard index < Self.segmentCount else { return nil }
+      start = UInt32(index) << 24
+    }
+    let segment = unsafe segments[index]
+    let (first, chunkCount) = (Self.firstChunk(of: start, chunkCount: segment.chunkCount), Int(segment.chunkCount))
+    // The first of the lower 24 bits of a hash that belong to the next chunk.
+    let end = ((UInt64(first + 1) << 32 + UInt64(chunkCount - 1)) / UInt64(chunkCount) + 255) >> 8
+    let range = UInt64(start)..<UInt64(index) << 24 + min(end, 1 << 24)
+    for step in 0..<chunkCount {
+      let position = (first + step) % chunkCount
+      let chunk = unsafe HashChunk(at: segment.chunks! + position * HashChunk.byteCount)
+      for slot in 0..<HashChunk.slotCount where chunk.tag(slot) != 0 {
+        let handle = chunk.handle(slot)
+        if unsafe range.contains(UInt64(hash(Record(at: arena.address(handle)).key))) { body(handle) }
+      }
+      // No record has passed this chunk.
+      if chunk.overflowCount == 0 { break }
+    }
+    return UInt32(exactly: range.upperBound)
   }
 
   // MARK: Changes

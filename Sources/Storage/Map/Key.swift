@@ -112,6 +112,11 @@ struct KeyHash {
     secrets = (secret(), secret(), secret(), secret())
   }
 
+  /// A number of these secrets that tells nothing about them.
+  var tag: UInt32 {
+    UInt32(truncatingIfNeeded: Self.fold(Self.fold(secrets.0, secrets.1) ^ secrets.2, secrets.3 ^ secrets.1) >> 32)
+  }
+
   @inline(__always)
   private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
