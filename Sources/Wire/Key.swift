@@ -3,6 +3,10 @@ public enum Key {
   /// The maximum size of a key, in bytes.
   @inlinable public static var maxSize: Int { 4_096 }
 
+  /// Returns whether a key may have so many bytes.
+  @inlinable @inline(__always)
+  public static func isValidSize(_ byteCount: Int) -> Bool { byteCount > 0 && byteCount <= maxSize }
+
   /// Returns whether the bytes are a key: 1 to 4,096 bytes of UTF-8. O(n), eight ASCII bytes at a time.
   @inlinable @inline(__always)
   public static func isValid(_ key: RawSpan) -> Bool {

@@ -92,6 +92,8 @@ enum Detour: Error {
   case needsSpace
   /// Nothing was done, because a large commit to the store must end first.
   case needsCommit
+  /// Nothing was done, because a value must be read from the disk first.
+  case needsValue(SeparatedValue)
   /// Nothing was done, because the write takes too long for the store's lock: a `WriteJob` must make it.
   case needsWriteJob
   /// Nothing was done, because updates may take too long for the store's lock: a `DocumentJob` must make them.

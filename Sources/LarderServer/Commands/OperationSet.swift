@@ -10,6 +10,8 @@ struct OperationSet: Equatable, Sendable {
     }
   }
 
+  static let none = OperationSet { _ in false }
+
   /// The operations on entries that a right to a store permits.
   static func onEntries(permittedBy right: Right = .admin) -> OperationSet {
     OperationSet { $0.target == .entries && $0.right <= right }

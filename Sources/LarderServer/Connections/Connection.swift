@@ -25,6 +25,8 @@ struct Connection: ~Copyable {
   var uploads = Uploads()
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
+  /// What its codec keeps for the client; nil for nothing.
+  var clientState: AnyObject?
   /// Whether it has ever had a watch.
   var hasWatched = false
 

@@ -38,6 +38,8 @@ struct ConnectionInput: ~Copyable {
   private var largeFrame: LargeFrame?
   /// The size of the large frame that is being received, or that probably comes next; 0 for none.
   private var largeFrameSize = 0
+  /// The minimum size of the frame in `largeFrame`; 0 if nothing is known of it.
+  private var minFrameSize = 0
   /// The size of the requests that wait and have been looked at, in bytes.
   private(set) var visitedByteCount = 0
   /// Finds requests in the input.
@@ -60,6 +62,13 @@ struct ConnectionInput: ~Copyable {
 
   /// Whether another client has got its memory, so that everything must be removed soon.
   var isRevoked: Bool { memory.isRevoked }
+
+  /// Whether it must be looked at again, because more has arrived: not before the large frame may be complete, or needs
+  /// more memory. Looking for the end of some frames takes as long as they are.
+  var mayBeComplete: Bool {
+    guard let largeFrame else { return true }
+    return largeFrame.count >= minFrameSize || largeFrame.isFull
+  }
 
   /// The memory of the first frame, if a store can keep it.
   var valueMemory: ValueMemory? { largeFrame?.memory }
@@ -164,7 +173,7 @@ struct ConnectionInput: ~Copyable {
     else { return false }
     var frame = try makeLargeFrame(expecting: LargeFrame.room(for: frameSize, arrived: bytes.byteCount))
     frame.append(bytes)
-    (largeFrame, largeFrameSize) = (frame, frameSize)
+    (largeFrame, largeFrameSize, minFrameSize) = (frame, frameSize, frameSize)
     return true
   }
 
@@ -210,7 +219,7 @@ struct ConnectionInput: ~Copyable {
     let bytes = unsafe RawSpan(_unsafeBytes: frame.bytes)
     let scan = session.scan(bytes, maxSize: maxFrameSize)
     if byteCount == 0 { return try keep(frame, scan, bytes, maxFrameSize: maxFrameSize) }
-    (largeFrame, largeFrameSize) = (nil, 0)
+    (largeFrame, largeFrameSize, minFrameSize) = (nil, 0, 0)
     let rest = bytes.extracting(byteCount..<bytes.byteCount)
     // A client that sends a large frame probably sends others of this size.
     if case .whole(let size) = scan, size == byteCount, byteCount >= LargeFrame.minSize,
@@ -236,12 +245,12 @@ struct ConnectionInput: ~Copyable {
     // A whole frame waits to be executed.
     guard case .partial(let frameSize) = scan else { return .sameFrame }
     if frameSize < LargeFrame.minSize {
-      (largeFrame, largeFrameSize) = (nil, 0)
+      (largeFrame, largeFrameSize, minFrameSize) = (nil, 0, 0)
       try reserve(bytes.byteCount)
       inbox.append(bytes)
       return .sameFrame
     }
-    largeFrameSize = frameSize
+    (largeFrameSize, minFrameSize) = (frameSize, frameSize)
     if frame.isFull { _ = try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) }
     return .sameFrame
   }
@@ -263,7 +272,7 @@ struct ConnectionInput: ~Copyable {
   mutating func removeAll() {
     visitedByteCount = 0
     inbox.releaseStorage()
-    (largeFrame, largeFrameSize) = (nil, 0)
+    (largeFrame, largeFrameSize, minFrameSize) = (nil, 0, 0)
     memoryMayHaveShrunk()
   }
 }

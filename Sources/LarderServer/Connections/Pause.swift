@@ -18,6 +18,8 @@ enum Pause {
   case reply(ValueRead)
   /// A document in a file, which the next part of a stream has fields of.
   case document(ValueRead, handle: UInt32)
+  /// A value in a file, which the next request works with.
+  case cache
   /// The next request, which is a large write. Its reply follows.
   case write(WriteJob)
   /// The end of another large write to the store of the next request.

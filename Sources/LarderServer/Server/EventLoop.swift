@@ -366,7 +366,13 @@ struct EventLoop: ~Copyable {
     }
     executor.countReceived(count)
     connection.limitWaitingInput()
-    if !connection.waits.mustWait { executeInput(of: &connection, &spare) }
+    if !connection.waits.mustWait {
+      if connection.input.mayBeComplete {
+        executeInput(of: &connection, &spare)
+      } else {
+        scheduleFrameTimeout()
+      }
+    }
     settle(&connection, &spare)
     return true
   }

@@ -36,6 +36,14 @@ protocol Codec {
   /// The range of the key of a request on one key in its bytes, to prefetch it; nil for any other request.
   static func key(of request: Request, _ bytes: RawSpan) -> Range<Int>?
 
+  /// Executes a request on entries for which there is no `Command`, under the lock of their store, and appends its reply.
+  /// Appends nothing if it throws.
+  /// - Returns: Nil if the request is to be executed as a `Command`.
+  static func executeOnEntries(
+    _ request: Request, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(Detour) -> CodecExecution?
+
   /// Executes any request that isn't on the entries of an open store, and rejects requests that can't be executed. No store
   /// is locked.
   static func execute(
@@ -89,6 +97,12 @@ protocol Codec {
 }
 
 extension Codec {
+  @inline(__always)
+  static func executeOnEntries(
+    _ request: Request, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(Detour) -> CodecExecution? { nil }
+
   static func executeAhead(
     of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {}
@@ -134,6 +148,14 @@ enum RequestEnd {
   case paused
 
   static let done = RequestEnd.replied(failure: nil)
+}
+
+/// What has become of a request that a codec has executed itself.
+struct CodecExecution {
+  /// The error of the reply; nil if it has none.
+  let failure: ErrorCode?
+  /// The newest commit that the reply reveals or acknowledges; 0 for none.
+  let shownRevision: UInt64
 }
 
 /// A part of a stream that is being appended to a reply buffer.

@@ -157,7 +157,16 @@ extension Session {
       return finishWrite(request, body, of: &connection, on: store, &map, executor: &executor, into: &replies)
     }
     var command = Command.deleteAll
+    let start = replies.count
     do throws(Detour) {
+      if let execution = try C.executeOnEntries(
+        request, body, of: &connection, on: store, &map, executor: &executor, into: &replies)
+      {
+        if let commitWriter = store.commitWriter {
+          replies.require(execution.shownRevision, commitWriter, of: request.tag, from: start, reveals: true)
+        }
+        return .replied(failure: execution.failure)
+      }
       do throws(CommandFailure) { command = try C.command(of: request, body) } catch { throw .failure(error) }
       if command.mayStream, let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) {
         return end

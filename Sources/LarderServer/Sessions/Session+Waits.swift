@@ -28,6 +28,9 @@ extension Session {
       let token = connection.begin(.commit)
       map.addCommitWaiter { [mailbox = executor.mailbox] in mailbox.post(endOf: token) }
       return .paused
+    case .needsValue(let value):
+      waitForCache(of: value, in: store, of: &connection, on: &executor)
+      return .paused
     case .needsWriteJob:
       do throws(StorageError) {
         try startWrite(command.operation, request, body, of: &connection, on: store, executor: &executor)
@@ -102,6 +105,17 @@ extension Session {
     }
   }
 
+  /// Pauses a connection until a value has been read, so that its next request finds it in the system's page cache.
+  private func waitForCache(
+    of value: SeparatedValue, in store: Store, of connection: inout Connection, on executor: inout Executor
+  ) {
+    let token = connection.begin(.cache)
+    store.diskReads.run { [mailbox = executor.mailbox] in
+      value.readAhead()
+      mailbox.post(endOf: token)
+    }
+  }
+
   // MARK: Changes of stores
 
   /// Changes the stores on a thread of its own, and pauses the connection until that is done.
@@ -163,7 +177,7 @@ extension Session {
       append(change.outcome, to: change.tag, into: &replies)
       executor.record(change.outcome.errorCode, of: change.request)
     case .write(let job)?: connection.waits.writeDidEnd(job)
-    case .commit?: break
+    case .cache?, .commit?: break
     case nil: break
     }
   }
