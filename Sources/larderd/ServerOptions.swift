@@ -12,8 +12,8 @@ struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      An address to listen on, in addition to the sockets that systemd passes. Can be repeated. (default if it passes \
-      none: \(Address.default))
+      An address to listen on, in addition to the sockets that systemd passes: unix:PATH, tcp:HOST:PORT, or for Redis's \
+      protocol resp+unix:PATH, resp:HOST:PORT. Can be repeated. (default if it passes none: \(Address.default))
       """, valueName: "address"))
   private var listen: [String] = []
 
@@ -27,6 +27,14 @@ struct ServerOptions: ParsableArguments {
       "A store to create at the start, such as sessions=memory or orders=log?durability=interval:1s. Can be repeated.",
       valueName: "name=engine"))
   private var store: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      """
+      The store behind a database of Redis's protocol, such as 0=sessions. Can be repeated. (default: database 0 is the \
+      only store)
+      """, valueName: "number=store"))
+  private var respDatabase: [String] = []
 
   @Option(
     help: ArgumentHelp(
@@ -97,6 +105,7 @@ struct ServerOptions: ParsableArguments {
     var flags: [String: [String]] = [:]
     if !listen.isEmpty { flags["listen"] = listen }
     if !store.isEmpty { flags["stores"] = store }
+    if !respDatabase.isEmpty { flags["resp.databases"] = respDatabase }
     if !allow.isEmpty { flags["access"] = allow }
     if insecureTcp { flags["insecure-tcp"] = ["true"] }
     flags["data"] = data.map { [$0] }

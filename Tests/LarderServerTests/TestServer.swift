@@ -27,13 +27,18 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
+  ///   - databases: The stores behind databases.
   ///   - spoken: The protocol that clients speak.
+  ///   - alsoNative: Whether a second address is for Larder's own protocol.
+  ///   - directories: The names of directory stores that exist from the start, likewise.
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [],
     engines: [EngineKind] = .builtIn, tcp: Bool = false,
-    logs: [String] = [], on files: any FileSystem = LocalFileSystem(), metrics: Address? = nil,
-    rules: [AccessRule] = [], speaking spoken: ListenerProtocol = .native,
+    logs: [String] = [], directories: [String] = [], on files: any FileSystem = LocalFileSystem(),
+    metrics: Address? = nil,
+    rules: [AccessRule] = [], databases: [RESPDatabase] = [], speaking spoken: ListenerProtocol = .native,
+    alsoNative: Bool = false,
     limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
   ) throws {
@@ -41,11 +46,14 @@ final class TestServer: Sendable {
     var configuration = ServerConfiguration(
       addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
     configuration.protocols = [configuration.addresses[0]: spoken]
+    if alsoNative { configuration.addresses.append(.unix(path: folder.file("native"))) }
+    configuration.databases = databases
     configuration.workers = workers
     configuration.engines = engines
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }
-    if !logs.isEmpty { configuration.dataPath = folder.file("data") }
+    configuration.stores += try directories.map { try .init(name: $0, "directory") }
+    if !logs.isEmpty || !directories.isEmpty { configuration.dataPath = folder.file("data") }
     configuration.fileSystem = files
     configuration.accessRules = rules
     if let onRefusal { configuration.onRefusal = onRefusal }

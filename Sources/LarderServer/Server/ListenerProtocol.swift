@@ -9,6 +9,9 @@ package struct ListenerProtocol: Sendable {
   /// Larder's own protocol: `Protocol/wire.md`.
   package static let native = ListenerProtocol(NativeSession())
 
+  /// That of Redis: versions 2 and 3 of RESP.
+  package static let resp = ListenerProtocol(RESPSession())
+
   /// - Parameter layer: Makes the layer of each connection; nil for bytes that are on the socket as they are.
   init(_ session: any Session, over layer: ChannelLayerFactory? = nil) {
     (self.session, self.layer) = (session, layer)

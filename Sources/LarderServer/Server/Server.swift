@@ -35,7 +35,7 @@ package final class Server: Sendable {
     }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
-      onRefusal: configuration.onRefusal)
+      databases: RESPDatabases(configuration.databases), onRefusal: configuration.onRefusal)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []
     do {
@@ -62,7 +62,9 @@ package final class Server: Sendable {
       for socket in configuration.sockets {
         let listener = try configuration.adopt(socket)
         acceptors.append(
-          Acceptor(listener, number: acceptors.count, name: socket.name, .native, server: state, workers: workers))
+          Acceptor(
+            listener, number: acceptors.count, name: socket.name, ListenerProtocol(ofSocketNamed: socket.name),
+            server: state, workers: workers))
       }
       for address in configuration.addresses {
         let listener = try configuration.listen(on: address)

@@ -27,6 +27,8 @@ package struct ServerConfiguration: Sendable {
   package var addresses: [Address]
   /// The protocols of those addresses whose clients don't just speak Larder's own protocol.
   package var protocols: [Address: ListenerProtocol] = [:]
+  /// The stores of clients that select databases.
+  package var databases: [RESPDatabase] = []
   /// Inherited sockets that are listening already, to be served in addition to `addresses`.
   package var sockets: [InheritedSocket] = []
   /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.

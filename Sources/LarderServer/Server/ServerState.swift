@@ -20,6 +20,9 @@ final class ServerState: Sendable {
   /// The memory of what jobs have found, in bytes, until it has been sent.
   let results = FairShares()
   let expiryTimer: ExpiryTimer
+  /// The stores of clients that select databases.
+  let databases: RESPDatabases
+  let scripts = RESPScripts()
   let largeCommits: LargeCommits
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
@@ -40,9 +43,11 @@ final class ServerState: Sendable {
 
   init(
     limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
+    databases: RESPDatabases = RESPDatabases(),
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
   ) {
     currentLimits = Lock(limits)
+    self.databases = databases
     let expiryTimer = ExpiryTimer()
     self.expiryTimer = expiryTimer
     largeCommits = LargeCommits { expiryTimer.entryWillExpire(at: $0) }

@@ -35,6 +35,10 @@ extension Settings {
       found.append(
         Contradiction(["stores", "limits.stores"], "there are \(count), but limits.stores is \(limits.stores)"))
     }
+    for (index, database) in server.databases.enumerated()
+    where server.databases[..<index].contains(where: { $0.number == database.number }) {
+      found.append(Contradiction(["resp.databases"], item: index, "database \(database.number) occurs twice"))
+    }
     for (index, store) in server.stores.enumerated() {
       guard let limit = store.specification.limit, let whole = limits.memoryLimit, limit.bytes >= whole.bytes else {
         continue

@@ -92,7 +92,7 @@ package struct Setting: Sendable {
 
   /// All settings, in the order in which they are shown.
   package static let all: [Setting] = [
-    Setting(list: "listen", \.server.addresses) { try Address($0) },
+    Setting(list: "listen", \.server.listeners) { try ListenerAddress($0) },
     Setting("insecure-tcp", default: "false") { text, settings in
       guard let isAllowed = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.server.allowsInsecureTCP = isAllowed
@@ -119,6 +119,7 @@ package struct Setting: Sendable {
       settings.server.isStrict = isStrict
     },
     Setting(list: "stores", isReloadable: true, \.server.stores) { try ServerConfiguration.NamedStore($0) },
+    Setting(list: "resp.databases", \.server.databases) { try RESPDatabase($0) },
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),

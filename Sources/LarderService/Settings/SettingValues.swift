@@ -80,6 +80,20 @@ extension ServerConfiguration.NamedStore {
   }
 }
 
+extension RESPDatabase {
+  /// Parses `NUMBER=STORE`.
+  init(_ text: String) throws {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let number = Int(digits: parts[0]),
+      let database = RESPDatabase(number, try StoreName(String(parts[1])))
+    else {
+      throw Setting.ValueError(
+        "'\(text)' is not NUMBER=STORE with a number from 0 to \(Self.maxNumber), as in 0=sessions")
+    }
+    self = database
+  }
+}
+
 /// The owner of a file, written as `USER`, `USER:GROUP` or `:GROUP`.
 struct FileOwner {
   private let user: UInt32?

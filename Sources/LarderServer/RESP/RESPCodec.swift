@@ -1,0 +1,312 @@
+import Storage
+import Wire
+
+/// Serves clients that speak RESP, the protocol of Redis.
+struct RESPSession: Session {
+  typealias C = RESPCodec
+}
+
+/// RESP, versions 2 and 3. Commands on entries are executed by a `RESPRun`, and all others in `RESPCodec+Connection` and
+/// `RESPCodec+Server`.
+enum RESPCodec: Codec {
+  static var hasGreeting: Bool { false }
+  static var isOrdered: Bool { true }
+
+  // MARK: Requests
+
+  @inline(__always)
+  static func scan(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
+    RESPRequest.scan(bytes, at: offset, maxSize: maxSize)
+  }
+
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
+
+  @inline(__always)
+  static func key(of request: RESPRequest, _ bytes: RawSpan) -> Range<Int>? {
+    guard request.store != 0, request.count > 1 else { return nil }
+    let key = request.word(1, bytes)
+    return Key.isValidSize(key.count) ? key : nil
+  }
+
+  static func command(of request: RESPRequest, _ bytes: RawSpan) throws(CommandFailure) -> Command {
+    preconditionFailure("RESP executes its requests itself")
+  }
+
+  @inline(__always)
+  static func executeOnEntries(
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(Detour) -> CodecExecution? {
+    let client = connection.respClient
+    if request.isLine {
+      return try executeLine(
+        request, bytes, of: &connection, on: store, &map, executor: &executor, into: &replies)
+    }
+    if let refusal = refusal(of: request, bytes, client, executor, into: &replies) {
+      return CodecExecution(failure: refusal.failure, shownRevision: 0)
+    }
+    if map.isDropped {
+      // A store of the same name may have been created since.
+      connection.stores.close(1)
+      throw .deferred
+    }
+    let memory = request.size < AttachedValue.minSize ? nil : connection.input.valueMemory
+    var run = RESPRun(
+      client, store: store, permitted: connection.stores[1]?.permitted ?? .none, executor, memory: memory)
+    let mark = replies.bytes.count
+    do throws(RESPFailure) {
+      try run.execute(request, bytes, &map, into: &replies)
+      return CodecExecution(failure: nil, shownRevision: run.shownRevision)
+    } catch {
+      replies.truncate(to: mark)
+      switch error {
+      case .error(let text):
+        replies.bytes.appendRESP(error: text)
+        return CodecExecution(failure: .illegalArgument, shownRevision: run.shownRevision)
+      case .detour(let detour): throw detour
+      }
+    }
+  }
+
+  /// Executes the command in a line.
+  @inline(never)
+  private static func executeLine(
+    _ line: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(Detour) -> CodecExecution? {
+    guard let array = RESPLine.array(of: bytes),
+      case .request(let request) = unsafe RESPRequest.scan(array.span.bytes, at: 0, maxSize: .max)
+    else {
+      end(&connection, unbalancedQuotes, on: &executor, into: &replies)
+      return CodecExecution(failure: .malformed, shownRevision: 0)
+    }
+    return unsafe try executeOnEntries(
+      request, array.span.bytes, of: &connection, on: store, &map, executor: &executor, into: &replies)
+  }
+
+  private static let unbalancedQuotes = CommandFailure(
+    .malformed, "Protocol error: unbalanced quotes in request")
+
+  /// Ends a connection because nothing after a request can be decoded.
+  private static func end(
+    _ connection: inout Connection, _ failure: CommandFailure, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) {
+    RESPSession().end(&connection, failure.code, failure.message, on: &executor, into: &replies)
+  }
+
+  /// Why a request isn't executed now. Its reply has been appended.
+  private struct Refusal {
+    /// The error of the reply; nil if the request waits for EXEC.
+    let failure: ErrorCode?
+  }
+
+  /// Appends the reply to a request that isn't executed now: because its form is wrong, or because a transaction has
+  /// begun.
+  /// - Returns: Nil if it is to be executed.
+  @inline(__always)
+  private static func refusal(
+    of request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: borrowing Executor,
+    into replies: inout ReplyBuffer
+  ) -> Refusal? {
+    guard request.hasValidCount else { return refuseCount(of: request, client, into: &replies) }
+    guard client.isInTransaction, !request.controlsTransaction else { return nil }
+    return queue(request, bytes, client, executor, into: &replies)
+  }
+
+  private static func refuseCount(
+    of request: RESPRequest, _ client: RESPClient, into replies: inout ReplyBuffer
+  ) -> Refusal? {
+    let text = text(of: RESPRun.wrongNumberOfArguments(request.command))
+    if request.command == .exec {
+      client.discardTransaction()
+      let reason = text.dropFirst("ERR ".count)
+      replies.bytes.appendRESP(error: "EXECABORT Transaction discarded because of: \(reason)")
+    } else {
+      client.abortTransaction()
+      replies.bytes.appendRESP(error: text)
+    }
+    return Refusal(failure: .malformed)
+  }
+
+  /// Queues a request in a transaction, or refuses it there.
+  private static func queue(
+    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: borrowing Executor,
+    into replies: inout ReplyBuffer
+  ) -> Refusal? {
+    guard isQueueable(request, bytes, client, executor.server.databases) else {
+      client.abortTransaction()
+      replies.bytes.appendRESP(error: "ERR \(request.command.name.uppercased()) is not allowed in transactions")
+      return Refusal(failure: .illegalArgument)
+    }
+    let isAdded = client.transaction?.add(
+      bytes, isWrite: request.isWrite, maxByteCount: executor.limits.maxFrameBytes)
+    guard isAdded == true else {
+      client.abortTransaction()
+      let limit = executor.limits.maxFrameBytes
+      replies.bytes.appendRESP(error: "ERR a transaction has at most \(limit) bytes, limits.frame-bytes")
+      return Refusal(failure: .valueTooLarge)
+    }
+    replies.bytes.appendRESP(simple: "QUEUED")
+    return Refusal(failure: nil)
+  }
+
+  static func execute(
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    guard request.isLine else {
+      return executeArray(request, bytes, of: &connection, on: &executor, into: &replies)
+    }
+    guard let array = RESPLine.array(of: bytes),
+      case .request(let request) = unsafe RESPRequest.scan(array.span.bytes, at: 0, maxSize: .max)
+    else {
+      end(&connection, unbalancedQuotes, on: &executor, into: &replies)
+      return .replied(failure: .malformed)
+    }
+    return unsafe executeArray(request, array.span.bytes, of: &connection, on: &executor, into: &replies)
+  }
+
+  private static func executeArray(
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    guard request.count > 0 else { return .done }
+    let client = connection.respClient
+    if request.command == .unknown {
+      client.abortTransaction()
+      replies.bytes.appendRESP(error: unknownCommand(request, bytes))
+      return .replied(failure: .unknownOperation)
+    }
+    // Only a store can be missing, or a right to it.
+    if request.store != 0 {
+      return openStore(for: request, of: &connection, on: &executor, into: &replies)
+    }
+    if let refusal = refusal(of: request, bytes, client, executor, into: &replies) {
+      return .replied(failure: refusal.failure)
+    }
+    let mark = replies.bytes.count
+    do throws(RESPFailure) {
+      try execute(request, bytes, of: &connection, client, on: &executor, into: &replies)
+      return .done
+    } catch {
+      replies.truncate(to: mark)
+      replies.bytes.appendRESP(error: text(of: error))
+      return .replied(failure: .illegalArgument)
+    }
+  }
+
+  /// The arguments that an error repeats, in bytes.
+  private static let maxRepeatedSize = 128
+
+  private static func unknownCommand(_ request: RESPRequest, _ bytes: RawSpan) -> String {
+    let name = bytes.extracting(request.word(0, bytes)).toString().prefix(maxRepeatedSize)
+    var arguments = ""
+    var words = request.words(from: 1 < request.count ? 1 : 0, bytes)
+    if request.count > 1 {
+      while arguments.utf8.count < maxRepeatedSize, let word = words.next(bytes) {
+        arguments += "'\(bytes.extracting(word).toString().prefix(maxRepeatedSize - arguments.utf8.count))' "
+      }
+    }
+    return "ERR unknown command '\(name)', with args beginning with: \(arguments)"
+  }
+
+  // MARK: Databases
+
+  /// Opens the store of the selected database, so that the request can be executed on it.
+  private static func openStore(
+    for request: RESPRequest, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    if let store = connection.stores[1]?.store {
+      connection.respClient.abortTransaction()
+      return RESPSession().refuse(
+        "use '\(request.command.name)' on store \(store.name)", request, of: &connection, on: &executor, into: &replies)
+    }
+    do throws(RESPFailure) {
+      try selectDatabase(connection.respClient.database, of: &connection, on: &executor)
+      return .deferred
+    } catch {
+      connection.respClient.abortTransaction()
+      replies.bytes.appendRESP(error: text(of: error))
+      return .replied(failure: .storeUnknown)
+    }
+  }
+
+  /// Opens the store of a database.
+  static func selectDatabase(
+    _ database: Int, of connection: inout Connection, on executor: inout Executor
+  ) throws(RESPFailure) {
+    guard let name = executor.server.databases.store(database, in: executor.server.stores) else {
+      throw .error(
+        database == 0
+          ? "ERR database 0 has no store: resp.databases maps databases to stores" : "ERR DB index is out of range")
+    }
+    if connection.stores[1] != nil { connection.stores.close(1) }
+    do throws(CommandFailure) {
+      _ = try executor.openStore(name, of: &connection.stores, connection.grants)
+    } catch { throw .error(text(of: error)) }
+    connection.respClient.database = database
+  }
+
+  // MARK: Replies
+
+  static func append(_ outcome: CommandOutcome, to request: UInt32, now: UInt64, into replies: inout ReplyBuffer) {
+    preconditionFailure("RESP appends its replies itself")
+  }
+
+  static func append(_ outcome: LateOutcome, to request: UInt32, into replies: inout ReplyBuffer) {
+    preconditionFailure("RESP appends its replies itself")
+  }
+
+  static func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer) {
+    bytes.appendRESP(error: text(of: failure))
+  }
+
+  /// Returns the text of an error, whose first word tells clients what to do.
+  static func text(of failure: RESPFailure) -> String {
+    switch failure {
+    case .error(let text): return text
+    case .detour(.failure(let failure)): return text(of: failure)
+    case .detour: return "TRYAGAIN the store can't execute this now"
+    }
+  }
+
+  private static func text(of failure: CommandFailure) -> String {
+    let message = failure.message.isEmpty ? "\(failure.code)" : failure.message
+    let code =
+      switch failure.code {
+      case .storeFull, .valueTooLarge: "OOM"
+      case .storeReadOnly: "READONLY"
+      case .notPermitted: "NOPERM"
+      case .tooManyRequests: "TRYAGAIN"
+      default: "ERR"
+      }
+    return "\(code) \(message)"
+  }
+
+  // MARK: Streams
+
+  static func beginPart(
+    of request: UInt32, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
+    into replies: inout ReplyBuffer
+  ) -> StreamPart {
+    preconditionFailure("RESP has no streams")
+  }
+
+  static func append(
+    _ entry: EntryView?, hasKey: Bool, hasValue: Bool, to part: StreamPart, now: UInt64, into replies: inout ReplyBuffer
+  ) -> Bool {
+    preconditionFailure("RESP has no streams")
+  }
+
+  static func append(_ record: StreamRecord, to part: StreamPart, into replies: inout ReplyBuffer) -> Bool {
+    preconditionFailure("RESP has no streams")
+  }
+
+  static func end(
+    _ part: StreamPart, through throughRevision: UInt64?, isLast: Bool, into replies: inout ReplyBuffer
+  ) {
+    preconditionFailure("RESP has no streams")
+  }
+}

@@ -1,0 +1,198 @@
+import Wire
+
+/// The commands of RESP. Their descriptors are in `RESPCommand+Descriptors.swift`.
+enum RESPCommand: UInt8, CaseIterable, Sendable {
+  // Requests that name no command of these, or none.
+  case unknown
+
+  // Connection.
+  case auth, client, echo, hello, ping, quit, reset, select
+
+  // Server.
+  case command, config, dbsize, flushall, flushdb, function, info, memory, module, script, slowlog, time
+
+  // Strings.
+  case append, decr, decrby, delex, delifeq, get, getdel, getex, getrange, getset, incr, incrby, incrbyfloat, mget, mset
+  case msetnx, psetex, set, setex, setnx, setrange, strlen, substr
+
+  // Keys.
+  case copy, del, exists, expire, expireat, expiretime, keys, object, persist, pexpire, pexpireat, pexpiretime, pttl
+  case randomkey, rename, renamenx, scan, touch, ttl, type, unlink
+
+  // Transactions.
+  case discard, exec, multi, unwatch, watch
+
+  // Lists.
+  case lindex, llen, lrange
+
+  // Scripts.
+  case eval, evalsha
+
+  /// The name in lowercase letters.
+  var name: String { "\(self)" }
+
+  /// Everything about the command but what it does.
+  var descriptor: RESPDescriptor { Self.descriptors[Int(rawValue)] }
+
+  private static let descriptors = allCases.map(\.definition)
+}
+
+/// What a command of RESP is, apart from what it does: the only place that says so. `COMMAND`, the documentation and the
+/// checks of requests are made of it.
+struct RESPDescriptor: Sendable {
+  /// What a command is about.
+  enum Target: Sendable {
+    /// The connection or the server. No store is locked.
+    case connection
+    /// The entries of the selected database, whose store is locked.
+    case entries
+  }
+
+  struct Flags: OptionSet, Sendable {
+    let rawValue: Int
+
+    static let write = Flags(rawValue: 1)
+    static let readOnly = Flags(rawValue: 2)
+    static let fast = Flags(rawValue: 4)
+    static let admin = Flags(rawValue: 8)
+    /// Executed at once within a transaction, instead of being queued.
+    static let controlsTransaction = Flags(rawValue: 32)
+    static let refusedWhenFull = Flags(rawValue: 64)
+
+    /// The names that `COMMAND` uses.
+    var names: [String] {
+      var names: [String] = []
+      if contains(.write) { names.append("write") }
+      if contains(.readOnly) { names.append("readonly") }
+      if contains(.refusedWhenFull) { names.append("denyoom") }
+      if contains(.admin) { names.append("admin") }
+      if contains(.fast) { names.append("fast") }
+      return names
+    }
+  }
+
+  /// Which words of a request are keys.
+  struct Keys: Sendable {
+    let first: Int
+    /// Negative from the last word.
+    let last: Int
+    let step: Int
+
+    static let none = Keys(first: 0, last: 0, step: 0)
+    static let one = Keys(first: 1, last: 1, step: 1)
+    static let second = Keys(first: 2, last: 2, step: 1)
+    static let two = Keys(first: 1, last: 2, step: 1)
+    static let all = Keys(first: 1, last: -1, step: 1)
+    static let pairs = Keys(first: 1, last: -1, step: 2)
+  }
+
+  enum Group: String, Sendable {
+    case connection, server, string, generic, transactions, list, scripting
+  }
+
+  /// The number of words, the name among them; the minimum as a negative number.
+  let arity: Int
+  let target: Target
+  /// Whose right it needs, and what it counts as in metrics.
+  let operation: Operation
+  let flags: Flags
+  let keys: Keys
+  let group: Group
+  /// The version of Redis that has it.
+  let since: String
+  let complexity: String
+  let summary: String
+  /// What is different from Redis; nil if nothing is.
+  let difference: String?
+
+}
+
+/// The commands by their names, without regard to case.
+enum RESPCommandNames {
+  /// What every request needs to know of its command.
+  struct Found: BitwiseCopyable {
+    let command: RESPCommand
+    let operation: UInt8
+    /// Whether it is on entries.
+    let isOnEntries: Bool
+    /// Whether it changes entries.
+    let isWrite: Bool
+    /// Whether it is executed at once within a transaction, instead of being queued.
+    let controlsTransaction: Bool
+    private let arity: Int8
+
+    static let unknown = Found()
+
+    private init() {
+      (command, operation, arity) = (.unknown, 0, -1)
+      (isOnEntries, isWrite, controlsTransaction) = (false, false, false)
+    }
+
+    init(_ command: RESPCommand) {
+      let descriptor = command.descriptor
+      (self.command, operation, arity) = (command, descriptor.operation.rawValue, Int8(descriptor.arity))
+      isOnEntries = if case .entries = descriptor.target { true } else { false }
+      isWrite = descriptor.flags.contains(.write)
+      controlsTransaction = descriptor.flags.contains(.controlsTransaction)
+    }
+
+    /// Whether a request may have so many words.
+    @inline(__always)
+    func accepts(_ count: Int) -> Bool { arity < 0 ? count >= -Int(arity) : count == Int(arity) }
+  }
+
+  private struct Entry {
+    var name: (UInt64, UInt64) = (0, 0)
+    var found = Found.unknown
+  }
+
+  private static let bits: UInt64 = 9
+  private static let maxNameSize = 16
+  /// A hash table with open addressing. An entry without a name is empty.
+  private static let table: [Entry] = {
+    var table = [Entry](repeating: Entry(), count: 1 << Int(bits))
+    for command in RESPCommand.allCases where command != .unknown {
+      let name = unsafe words(of: Array(command.name.utf8).span.bytes)
+      var index = slot(of: name)
+      while table[index].name != (0, 0) { index = (index + 1) & (table.count - 1) }
+      table[index] = Entry(name: name, found: Found(command))
+    }
+    return table
+  }()
+
+  /// Returns the name in uppercase letters, in two words.
+  @inline(__always)
+  private static func words(of name: RawSpan) -> (UInt64, UInt64) {
+    var (low, high): (UInt64, UInt64) = (0, 0)
+    var index = 0
+    while index < name.byteCount {
+      var byte = unsafe name.unsafeLoad(fromUncheckedByteOffset: index, as: UInt8.self)
+      if byte &- UInt8(ascii: "a") < 26 { byte &-= 32 }
+      if index < 8 {
+        low |= UInt64(byte) << UInt64(index &* 8)
+      } else {
+        high |= UInt64(byte) << UInt64((index &- 8) &* 8)
+      }
+      index &+= 1
+    }
+    return (low, high)
+  }
+
+  @inline(__always)
+  private static func slot(of name: (UInt64, UInt64)) -> Int {
+    Int(truncatingIfNeeded: ((name.0 ^ (name.1 &* 31)) &* 0x9E37_79B9_7F4A_7C15) >> (64 - bits))
+  }
+
+  /// Finds a command.
+  @inline(__always)
+  static func find(_ name: RawSpan) -> Found {
+    guard name.byteCount > 0, name.byteCount <= maxNameSize else { return .unknown }
+    let words = words(of: name)
+    var index = slot(of: words)
+    while table[index].name != (0, 0) {
+      if table[index].name == words { return table[index].found }
+      index = (index &+ 1) & (table.count &- 1)
+    }
+    return .unknown
+  }
+}

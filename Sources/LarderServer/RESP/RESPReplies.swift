@@ -1,0 +1,143 @@
+import Storage
+import Wire
+
+/// The version of RESP that a client has chosen with HELLO.
+enum RESPVersion: Int {
+  case two = 2
+  case three = 3
+}
+
+/// The types of RESP, in the order in which a reply is written. What has another form in RESP2 takes the version.
+extension ByteBuffer {
+  mutating func appendRESP(simple text: StaticString) {
+    append(UInt8(ascii: "+"))
+    unsafe append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    appendRESPEnd()
+  }
+
+  /// Appends an error, which is a line that begins with a code.
+  mutating func appendRESP(error text: String) {
+    append(UInt8(ascii: "-"))
+    let isLine = text.utf8.allSatisfy { $0 != 0x0A && $0 != 0x0D }
+    append(isLine ? text : String(decoding: text.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self))
+    appendRESPEnd()
+  }
+
+  @inline(__always)
+  mutating func appendRESP(_ number: Int) {
+    append(UInt8(ascii: ":"))
+    appendDigits(number)
+    appendRESPEnd()
+  }
+
+  @inline(__always)
+  mutating func appendRESP(bulk bytes: RawSpan) {
+    appendRESPBulkHeader(bytes.byteCount)
+    append(bytes)
+    appendRESPEnd()
+  }
+
+  mutating func appendRESP(bulk bytes: [UInt8]) {
+    appendRESPBulkHeader(bytes.count)
+    append(bytes)
+    appendRESPEnd()
+  }
+
+  mutating func appendRESP(bulk text: String) {
+    appendRESPBulkHeader(text.utf8.count)
+    append(text)
+    appendRESPEnd()
+  }
+
+  /// Appends a text that RESP3 shows as it is.
+  mutating func appendRESP(verbatim text: String, _ version: RESPVersion) {
+    guard version == .three else { return appendRESP(bulk: text) }
+    append(UInt8(ascii: "="))
+    appendDigits(text.utf8.count + 4)
+    appendRESPEnd()
+    append("txt:")
+    append(text)
+    appendRESPEnd()
+  }
+
+  @inline(__always)
+  mutating func appendRESPBulkHeader(_ byteCount: Int) {
+    append(UInt8(ascii: "$"))
+    appendDigits(byteCount)
+    appendRESPEnd()
+  }
+
+  @inline(__always)
+  mutating func appendRESPNull(_ version: RESPVersion) {
+    if version == .three { append("_\r\n") } else { append("$-1\r\n") }
+  }
+
+  mutating func appendRESPNullArray(_ version: RESPVersion) {
+    if version == .three { append("_\r\n") } else { append("*-1\r\n") }
+  }
+
+  @inline(__always)
+  mutating func appendRESP(arrayOf count: Int) {
+    append(UInt8(ascii: "*"))
+    appendDigits(count)
+    appendRESPEnd()
+  }
+
+  /// Appends the beginning of a map, which is an array of keys and values in RESP2.
+  mutating func appendRESP(mapOf count: Int, _ version: RESPVersion) {
+    guard version == .three else { return appendRESP(arrayOf: 2 * count) }
+    append(UInt8(ascii: "%"))
+    appendDigits(count)
+    appendRESPEnd()
+  }
+
+  /// Appends the beginning of a set, which is an array in RESP2.
+  mutating func appendRESP(setOf count: Int, _ version: RESPVersion) {
+    guard version == .three else { return appendRESP(arrayOf: count) }
+    append(UInt8(ascii: "~"))
+    appendDigits(count)
+    appendRESPEnd()
+  }
+
+  @inline(__always)
+  mutating func appendRESPEnd() { append(UInt16(0x0A0D)) }
+
+  /// Appends a number in decimal digits.
+  @inline(__always)
+  mutating func appendDigits(_ number: Int) {
+    if number >= 0, number < 10 { return append(UInt8(truncatingIfNeeded: number) &+ 0x30) }
+    appendManyDigits(number)
+  }
+
+  private mutating func appendManyDigits(_ number: Int) {
+    // The largest number has 19 digits and a sign.
+    var digits = InlineArray<20, UInt8>(repeating: 0)
+    var (rest, start) = (number.magnitude, 20)
+    repeat {
+      start &-= 1
+      digits[start] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
+      rest /= 10
+    } while rest > 0
+    if number < 0 {
+      start &-= 1
+      digits[start] = UInt8(ascii: "-")
+    }
+    unsafe append(digits.span.extracting(start..<20).bytes)
+  }
+}
+
+extension ReplyBuffer {
+  /// Appends the value of an entry. A large one in memory is attached, and one in a file is read later.
+  @inline(__always)
+  mutating func appendRESP(valueOf entry: EntryView) {
+    bytes.appendRESPBulkHeader(entry.valueByteCount)
+    if entry.valueByteCount >= AttachedValue.minSize, let value = entry.largeValue {
+      attach(value)
+    } else if let value = unsafe entry.value {
+      unsafe bytes.append(value)
+    } else if let value = entry.separatedValue {
+      unsafe leaveRoom(for: value, key: entry.key)
+    }
+    bytes.appendRESPEnd()
+  }
+}

@@ -1,0 +1,321 @@
+import Storage
+import Wire
+
+/// A request of RESP in the input of a connection: an array of words, or a line of them.
+///
+/// A word is a range of the request's bytes. The first six are found by the scan; the rest is found again when it is
+/// needed, so that a request is of constant size.
+struct RESPRequest: EncodedRequest {
+  private static let foundCount = 6
+
+  private struct Slice: BitwiseCopyable {
+    var start: UInt32 = 0
+    var count: UInt32 = 0
+  }
+
+  let size: Int
+  private let found: RESPCommandNames.Found
+  /// The number of words, the name of the command among them.
+  let count: Int
+  /// Whether it is a line, whose words are not found yet.
+  let isLine: Bool
+  private var slices = InlineArray<6, Slice>(repeating: Slice())
+
+  @inline(__always)
+  var command: RESPCommand { found.command }
+  var tag: UInt32 { 0 }
+  @inline(__always)
+  var operation: UInt8 { found.operation }
+  /// The selected database is the only store that is open.
+  @inline(__always)
+  var store: UInt16 { found.isOnEntries ? 1 : 0 }
+  var isRegular: Bool { true }
+  /// Whether it changes entries.
+  var isWrite: Bool { found.isWrite }
+  /// Whether it is executed at once within a transaction, instead of being queued.
+  @inline(__always)
+  var controlsTransaction: Bool { found.controlsTransaction }
+  /// Whether it has as many words as its command takes.
+  @inline(__always)
+  var hasValidCount: Bool { found.accepts(count) }
+
+  @inline(__always)
+  func body(at offset: Int) -> Range<Int> { offset..<offset &+ size }
+
+  /// The range of a word in the request's bytes, counted from the name of the command. O(1) for the first six.
+  @inline(__always)
+  func word(_ index: Int, _ bytes: RawSpan) -> Range<Int> {
+    if index < Self.foundCount {
+      let slice = slices[index]
+      return Int(slice.start)..<Int(slice.start) &+ Int(slice.count)
+    }
+    return laterWord(index, bytes)
+  }
+
+  private func laterWord(_ index: Int, _ bytes: RawSpan) -> Range<Int> {
+    var words = words(from: Self.foundCount - 1, bytes)
+    for _ in Self.foundCount - 1..<index { _ = words.next(bytes) }
+    return words.next(bytes) ?? 0..<0
+  }
+
+  /// The words from one of the first six on.
+  func words(from index: Int, _ bytes: RawSpan) -> RESPWords {
+    precondition(index < Self.foundCount)
+    guard index < count else { return RESPWords(remaining: 0, position: 0) }
+    return RESPWords(remaining: count - index, after: word(index, bytes))
+  }
+
+  // MARK: Scanning
+
+  /// The maximum size of a line, and of the line with a length, in bytes.
+  private static let maxLineSize = 64 << 10
+  /// The maximum number of words.
+  static let maxCount = 1 << 20
+  /// The size of the smallest word, in bytes.
+  private static let minWordSize = 6
+
+  /// Looks for a request at an offset.
+  /// - Parameter maxSize: The maximum size of a request, in bytes.
+  @inline(__always)
+  static func scan(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
+    guard offset < bytes.byteCount else { return .partial(size: 0) }
+    guard unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self) == UInt8(ascii: "*") else {
+      return scanLine(bytes, at: offset)
+    }
+    return scanArray(bytes, at: offset, maxSize: maxSize)
+  }
+
+  private static func scanArray(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
+    var position = offset &+ 1
+    let count: Int
+    switch RESPLength(bytes, at: position) {
+    case .partial: return .partial(size: 0)
+    case .invalid: return .invalid(flaw("invalid multibulk length"))
+    case .length(let length, let end): (count, position) = (length, end)
+    }
+    guard count <= maxCount else { return .invalid(flaw("invalid multibulk length")) }
+    guard count > 0 else { return .request(RESPRequest(nothing: position &- offset)) }
+    var slices = InlineArray<6, Slice>(repeating: Slice())
+    var index = 0
+    while index < count {
+      let minSize = position &- offset &+ (count &- index) &* minWordSize
+      guard minSize <= maxSize else { return .invalid(tooLarge(maxSize)) }
+      guard position < bytes.byteCount else { return .partial(size: minSize) }
+      let type = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
+      guard type == UInt8(ascii: "$") else {
+        return .invalid(flaw("expected '$', got '\(Character(UnicodeScalar(type)))'"))
+      }
+      let length: Int
+      switch RESPLength(bytes, at: position &+ 1) {
+      case .partial: return .partial(size: minSize)
+      case .invalid: return .invalid(flaw("invalid bulk length"))
+      case .length(let value, let end): (length, position) = (value, end)
+      }
+      guard length >= 0 else { return .invalid(flaw("invalid bulk length")) }
+      let end = position &+ length
+      let rest = (count &- index &- 1) &* minWordSize
+      guard end &+ 2 &+ rest &- offset <= maxSize else { return .invalid(tooLarge(maxSize)) }
+      guard end &+ 2 <= bytes.byteCount else { return .partial(size: end &+ 2 &+ rest &- offset) }
+      if index < foundCount {
+        slices[index] = Slice(
+          start: UInt32(truncatingIfNeeded: position &- offset), count: UInt32(truncatingIfNeeded: length))
+      }
+      position = end &+ 2
+      index &+= 1
+    }
+    let name = Int(slices[0].start) &+ offset..<Int(slices[0].start) &+ offset &+ Int(slices[0].count)
+    return .request(
+      RESPRequest(
+        size: position &- offset, RESPCommandNames.find(unsafe bytes.extracting(unchecked: name)), count: count,
+        isLine: false, slices))
+  }
+
+  @inline(never)
+  private static func scanLine(_ bytes: RawSpan, at offset: Int) -> RequestScan<RESPRequest> {
+    let limit = min(bytes.byteCount, offset + maxLineSize)
+    var end = offset
+    while end < limit, unsafe bytes.unsafeLoad(fromUncheckedByteOffset: end, as: UInt8.self) != UInt8(ascii: "\n") {
+      end += 1
+    }
+    guard end < limit else {
+      return end - offset < maxLineSize ? .partial(size: 0) : .invalid(flaw("too big inline request"))
+    }
+    let size = end + 1 - offset
+    var start = offset
+    func byte(_ position: Int) -> UInt8 { unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self) }
+    while start < end, RESPLine.isSpace(byte(start)) { start += 1 }
+    var nameEnd = start
+    while nameEnd < end, !RESPLine.isSpace(byte(nameEnd)) { nameEnd += 1 }
+    guard start < nameEnd else { return .request(RESPRequest(nothing: size)) }
+    let name = bytes.extracting(start..<nameEnd)
+    if RESPLine.isHTTP(name) { return .invalid(CommandFailure(.malformed, "this is not an HTTP server")) }
+    return .request(
+      RESPRequest(
+        size: size, RESPCommandNames.find(name), count: 1, isLine: true, InlineArray(repeating: Slice())))
+  }
+
+  private static func flaw(_ text: String) -> CommandFailure { CommandFailure(.malformed, "Protocol error: \(text)") }
+
+  private static func tooLarge(_ maxSize: Int) -> CommandFailure {
+    CommandFailure(.frameLength, "Protocol error: a request has at most \(maxSize) bytes, limits.frame-bytes")
+  }
+
+  @inline(__always)
+  private init(
+    size: Int, _ found: RESPCommandNames.Found, count: Int, isLine: Bool, _ slices: InlineArray<6, Slice>
+  ) {
+    (self.size, self.found, self.count, self.isLine, self.slices) = (size, found, count, isLine, slices)
+  }
+
+  /// Creates a request without words, which has no reply.
+  private init(nothing size: Int) {
+    (self.size, found, count, isLine) = (size, .unknown, 0, false)
+  }
+}
+
+/// The words of a request, one after the other.
+struct RESPWords {
+  private(set) var remaining: Int
+  /// Where the `$` of the next word is.
+  private var position: Int
+  private var first: Range<Int>?
+
+  fileprivate init(remaining: Int, position: Int) {
+    (self.remaining, self.position, first) = (remaining, position, nil)
+  }
+
+  fileprivate init(remaining: Int, after first: Range<Int>) {
+    (self.remaining, position, self.first) = (remaining, first.upperBound + 2, first)
+  }
+
+  /// - Returns: Nil at the end.
+  @inline(__always)
+  mutating func next(_ bytes: RawSpan) -> Range<Int>? {
+    guard remaining > 0 else { return nil }
+    remaining &-= 1
+    if let first = first.take() { return first }
+    guard case .length(let length, let start) = RESPLength(bytes, at: position &+ 1) else { return nil }
+    position = start &+ length &+ 2
+    return start..<start &+ length
+  }
+}
+
+/// A length in the input, with the end of its line.
+private enum RESPLength {
+  case length(Int, end: Int)
+  case partial
+  case invalid
+
+  /// The digits of the largest length, with its sign.
+  private static var maxDigits: Int { 20 }
+
+  @inline(__always)
+  init(_ bytes: RawSpan, at start: Int) {
+    var (position, value, isNegative) = (start, 0, false)
+    let limit = min(bytes.byteCount, start &+ Self.maxDigits)
+    while position < limit {
+      let byte = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
+      if byte &- 0x30 < 10 {
+        value = value &* 10 &+ Int(byte &- 0x30)
+        // No valid length is as large, and no larger one overflows.
+        guard value < 1 << 40 else {
+          self = .invalid
+          return
+        }
+      } else if byte == UInt8(ascii: "-"), position == start {
+        isNegative = true
+      } else {
+        guard byte == UInt8(ascii: "\r"), position > start &+ (isNegative ? 1 : 0) else {
+          self = .invalid
+          return
+        }
+        self = position &+ 2 <= bytes.byteCount ? .length(isNegative ? -value : value, end: position &+ 2) : .partial
+        return
+      }
+      position &+= 1
+    }
+    self = position < start &+ Self.maxDigits ? .partial : .invalid
+  }
+}
+
+/// The lines that some clients and people send instead of arrays.
+enum RESPLine {
+  static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+
+  /// Whether the first word of a line shows that the client takes this for an HTTP server. Browsers could be made to send
+  /// commands in the body of a request.
+  static func isHTTP(_ word: RawSpan) -> Bool {
+    let text = word.toString().lowercased()
+    return text == "post" || text == "host:"
+  }
+
+  /// Returns the line as an array of words.
+  /// - Returns: Nil if quotes are unbalanced.
+  static func array(of line: RawSpan) -> [UInt8]? {
+    guard let words = words(of: line.toArray()) else { return nil }
+    var array = Array("*\(words.count)\r\n".utf8)
+    for word in words { array += Array("$\(word.count)\r\n".utf8) + word + [0x0D, 0x0A] }
+    return array
+  }
+
+  private static func words(of line: [UInt8]) -> [[UInt8]]? {
+    var words: [[UInt8]] = []
+    var position = 0
+    while true {
+      while position < line.count, isSpace(line[position]) { position += 1 }
+      guard position < line.count else { return words }
+      var word: [UInt8] = []
+      while position < line.count, !isSpace(line[position]) {
+        let byte = line[position]
+        position += 1
+        guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") else {
+          word.append(byte)
+          continue
+        }
+        guard let quoted = quotedText(line, &position, quote: byte) else { return nil }
+        word += quoted
+        guard position == line.count || isSpace(line[position]) else { return nil }
+      }
+      words.append(word)
+    }
+  }
+
+  /// Reads the rest of a quoted text.
+  private static func quotedText(_ line: [UInt8], _ position: inout Int, quote: UInt8) -> [UInt8]? {
+    var text: [UInt8] = []
+    while position < line.count {
+      let byte = line[position]
+      position += 1
+      if byte == quote { return text }
+      guard byte == UInt8(ascii: "\\"), position < line.count else {
+        text.append(byte)
+        continue
+      }
+      let next = line[position]
+      if quote == UInt8(ascii: "'") {
+        if next == quote { position += 1 }
+        text.append(next == quote ? quote : byte)
+        continue
+      }
+      position += 1
+      switch next {
+      case UInt8(ascii: "x"):
+        guard position + 2 <= line.count,
+          let value = UInt8(String(decoding: line[position..<position + 2], as: UTF8.self), radix: 16)
+        else {
+          text.append(next)
+          continue
+        }
+        position += 2
+        text.append(value)
+      case UInt8(ascii: "n"): text.append(0x0A)
+      case UInt8(ascii: "r"): text.append(0x0D)
+      case UInt8(ascii: "t"): text.append(0x09)
+      case UInt8(ascii: "b"): text.append(0x08)
+      case UInt8(ascii: "a"): text.append(0x07)
+      default: text.append(next)
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,71 @@
+import Storage
+import Wire
+
+/// The scripts that Larder knows.
+extension RESPRun {
+  mutating func evaluate(
+    _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
+  ) throws(RESPFailure) {
+    let text = bytes.extracting(request.word(1, bytes))
+    guard let keyCount = bytes.extracting(request.word(2, bytes)).decimalNumber else { throw .notAnInteger }
+    guard keyCount >= 0 else { throw .error("ERR Number of keys can't be negative") }
+    guard keyCount <= request.count - 3 else {
+      throw .error("ERR Number of keys can't be greater than number of args")
+    }
+    let script: RESPScript
+    if request.command == .evalsha {
+      guard let known = scripts.script(text.toString()) else {
+        throw .error("NOSCRIPT No matching script. Please use EVAL.")
+      }
+      script = known
+    } else {
+      guard let known = scripts.load(text.toArray())?.script else { throw Self.unknownScript }
+      script = known
+    }
+    guard keyCount == 1, request.count == 4 + script.argumentCount else {
+      throw .error("ERR this script takes one key and \(script.argumentCount) more words")
+    }
+    try execute(script, request, bytes, &map, &replies)
+  }
+
+  static let unknownScript = RESPFailure.error(
+    "ERR Larder runs only the scripts of well-known locks and counters; use a transaction, SET IFEQ or DELIFEQ")
+
+  private mutating func execute(
+    _ script: RESPScript, _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
+  ) throws(RESPFailure) {
+    let key = bytes.extracting(request.word(3, bytes))
+    let argument = bytes.extracting(request.word(4, bytes))
+    switch script {
+    case .add, .addIfPresent:
+      if script == .addIfPresent, entry(key, &map) == nil { return replies.bytes.appendRESPNull(version) }
+      guard let number = argument.decimalNumber else { throw .notAnInteger }
+      try add(number, to: key, &map, &replies)
+    case .deleteIfEqual:
+      guard try hasValue(argument, key, &map) else { return replies.bytes.appendRESP(0) }
+      replies.bytes.appendRESP(try delete(key, &map) ? 1 : 0)
+    case .expireIfEqual, .extendIfEqual:
+      guard try hasValue(argument, key, &map), let entry = try string(key, &map) else {
+        return replies.bytes.appendRESP(0)
+      }
+      var lifetime = bytes.extracting(request.word(5, bytes)).decimalNumber
+      if script == .extendIfEqual {
+        guard entry.expiry != 0 else { return replies.bytes.appendRESP(0) }
+        if bytes.extracting(request.word(6, bytes)).decimalNumber == 0 {
+          lifetime = lifetime.map { $0.addingReportingOverflow(Int(entry.expiry - now)).partialValue }
+        }
+      }
+      guard let lifetime, lifetime <= Self.maxLifetime else { throw .notAnInteger }
+      try replaceExpiry(of: entry, key, with: lifetime <= 0 ? 1 : now + UInt64(lifetime), &map)
+      replies.bytes.appendRESP(1)
+    }
+  }
+
+  /// Whether there is an entry with a value.
+  private mutating func hasValue(
+    _ value: RawSpan, _ key: RawSpan, _ map: inout EntryMap
+  ) throws(RESPFailure) -> Bool {
+    guard let entry = try string(key, &map) else { return false }
+    return try withValue(of: entry) { $0.hasSameBytes(as: value) }
+  }
+}
