@@ -3,7 +3,7 @@ public enum Key {
   /// The maximum size of a key, in bytes.
   @inlinable public static var maxSize: Int { 4_096 }
 
-  /// Returns whether a key may have so many bytes.
+  /// Returns whether the size, in bytes, is valid for a key.
   @inlinable @inline(__always)
   public static func isValidSize(_ byteCount: Int) -> Bool { byteCount > 0 && byteCount <= maxSize }
 

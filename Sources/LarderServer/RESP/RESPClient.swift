@@ -17,6 +17,14 @@ final class RESPClient: @unchecked Sendable {
   private var keySearch: RESPKeySearch?
   /// For values that are computed.
   var scratch = ByteBuffer()
+  /// The memory for computed values that is kept for the next request, in bytes.
+  private static let maxKeptBytes = 4 << 10
+
+  /// Frees the memory for computed values if it is large.
+  @inline(__always)
+  func releaseLargeScratch() {
+    if scratch.capacity > Self.maxKeptBytes { scratch.releaseStorage() }
+  }
 
   /// Forgets everything that a client has said.
   func reset() {

@@ -78,10 +78,10 @@ extension RESPCodec {
     _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, _ client: RESPClient,
     on executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
-    var words = request.words(from: 1 < request.count ? 1 : 0, bytes)
+    var words = request.words(from: 1, bytes)
     var version = client.version
     var name: String?
-    if request.count > 1, let word = words.next(bytes) {
+    if let word = words.next(bytes) {
       guard let number = bytes.extracting(word).decimalNumber else {
         throw .error("ERR Protocol version is not an integer or out of range")
       }

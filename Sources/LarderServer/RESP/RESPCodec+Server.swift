@@ -15,10 +15,8 @@ extension RESPCodec {
     case .function: try executeFunction(request, bytes, &replies)
     case .info:
       var sections: Set<String> = []
-      if request.count > 1 {
-        var words = request.words(from: 1, bytes)
-        while let word = words.next(bytes) { sections.insert(bytes.extracting(word).toString().lowercased()) }
-      }
+      var words = request.words(from: 1, bytes)
+      while let word = words.next(bytes) { sections.insert(bytes.extracting(word).toString().lowercased()) }
       let text = RESPInfo.text(
         sections, executor.server, listener: connection.listener, grants: connection.grants, now: executor.now)
       replies.bytes.appendRESP(verbatim: text, client.version)

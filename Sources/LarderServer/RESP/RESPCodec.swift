@@ -54,6 +54,7 @@ enum RESPCodec: Codec {
     var run = RESPRun(
       client, store: store, permitted: connection.stores[1]?.permitted ?? .none, executor, memory: memory)
     let mark = replies.bytes.count
+    defer { client.releaseLargeScratch() }
     do throws(RESPFailure) {
       try run.execute(request, bytes, &map, into: &replies)
       return CodecExecution(failure: nil, shownRevision: run.shownRevision)
@@ -74,9 +75,7 @@ enum RESPCodec: Codec {
     _ line: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
-    guard let array = RESPLine.array(of: bytes),
-      case .request(let request) = unsafe RESPRequest.scan(array.span.bytes, at: 0, maxSize: .max)
-    else {
+    guard let (request, array) = RESPLine.request(in: bytes) else {
       end(&connection, unbalancedQuotes, on: &executor, into: &replies)
       return CodecExecution(failure: .malformed, shownRevision: 0)
     }
@@ -158,9 +157,7 @@ enum RESPCodec: Codec {
     guard request.isLine else {
       return executeArray(request, bytes, of: &connection, on: &executor, into: &replies)
     }
-    guard let array = RESPLine.array(of: bytes),
-      case .request(let request) = unsafe RESPRequest.scan(array.span.bytes, at: 0, maxSize: .max)
-    else {
+    guard let (request, array) = RESPLine.request(in: bytes) else {
       end(&connection, unbalancedQuotes, on: &executor, into: &replies)
       return .replied(failure: .malformed)
     }
@@ -202,11 +199,9 @@ enum RESPCodec: Codec {
   private static func unknownCommand(_ request: RESPRequest, _ bytes: RawSpan) -> String {
     let name = bytes.extracting(request.word(0, bytes)).toString().prefix(maxRepeatedSize)
     var arguments = ""
-    var words = request.words(from: 1 < request.count ? 1 : 0, bytes)
-    if request.count > 1 {
-      while arguments.utf8.count < maxRepeatedSize, let word = words.next(bytes) {
-        arguments += "'\(bytes.extracting(word).toString().prefix(maxRepeatedSize - arguments.utf8.count))' "
-      }
+    var words = request.words(from: 1, bytes)
+    while arguments.utf8.count < maxRepeatedSize, let word = words.next(bytes) {
+      arguments += "'\(bytes.extracting(word).toString().prefix(maxRepeatedSize - arguments.utf8.count))' "
     }
     return "ERR unknown command '\(name)', with args beginning with: \(arguments)"
   }
@@ -218,8 +213,14 @@ enum RESPCodec: Codec {
     for request: RESPRequest, of connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
-    if let store = connection.stores[1]?.store {
+    if let opened = connection.stores[1] {
       connection.respClient.abortTransaction()
+      // A line hides its command in quotes, so that it was found too late for the lock.
+      if opened.permitted.contains(request.operation) {
+        replies.bytes.appendRESP(error: "ERR write the name of the command without quotes")
+        return .replied(failure: .malformed)
+      }
+      let store = opened.store
       return RESPSession().refuse(
         "use '\(request.command.name)' on store \(store.name)", request, of: &connection, on: &executor, into: &replies)
     }

@@ -68,7 +68,7 @@ extension RESPCommand {
     case .function:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "7.0.0",
-        "O(1)", "Manages functions, of which there are none.",
+        "O(1)", "Manages functions. Larder has none.",
         difference: "FLUSH, LIST and HELP only.")
     case .info:
       RESPDescriptor(
@@ -83,7 +83,7 @@ extension RESPCommand {
     case .module:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "4.0.0",
-        "O(1)", "Lists modules, of which there are none.",
+        "O(1)", "Lists modules. Larder has none.",
         difference: "LIST and HELP only.")
     case .script:
       RESPDescriptor(

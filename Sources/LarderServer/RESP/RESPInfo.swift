@@ -4,7 +4,7 @@ import Platform
 import Storage
 import Wire
 
-/// What INFO, CONFIG and CLIENT tell of the server, in the names that Redis has given to it.
+/// The server's facts and figures under Redis's names, for INFO, CONFIG and CLIENT.
 enum RESPInfo {
   /// The version of Redis whose commands are meant: some clients refuse to work with another one.
   static let redisVersion = "7.4.0"

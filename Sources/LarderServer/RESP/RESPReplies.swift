@@ -127,11 +127,13 @@ extension ByteBuffer {
 }
 
 extension ReplyBuffer {
-  /// Appends the value of an entry. A large one in memory is attached, and one in a file is read later.
+  /// Appends the value of an entry. One in a file is read later.
+  /// - Parameter attaches: Whether a large value in memory is attached instead of copied. It must be the only value of the
+  ///   reply, which can't be removed any more.
   @inline(__always)
-  mutating func appendRESP(valueOf entry: EntryView) {
+  mutating func appendRESP(valueOf entry: EntryView, attaches: Bool = false) {
     bytes.appendRESPBulkHeader(entry.valueByteCount)
-    if entry.valueByteCount >= AttachedValue.minSize, let value = entry.largeValue {
+    if attaches, entry.valueByteCount >= AttachedValue.minSize, let value = entry.largeValue {
       attach(value)
     } else if let value = unsafe entry.value {
       unsafe bytes.append(value)

@@ -249,9 +249,16 @@ enum RESPLine {
     return text == "post" || text == "host:"
   }
 
-  /// Returns the line as an array of words.
+  /// Returns the request in a line, and the array of words that it is a request in.
   /// - Returns: Nil if quotes are unbalanced.
-  static func array(of line: RawSpan) -> [UInt8]? {
+  static func request(in line: RawSpan) -> (RESPRequest, array: [UInt8])? {
+    guard let array = array(of: line),
+      case .request(let request) = unsafe RESPRequest.scan(array.span.bytes, at: 0, maxSize: .max)
+    else { return nil }
+    return (request, array)
+  }
+
+  private static func array(of line: RawSpan) -> [UInt8]? {
     guard let words = words(of: line.toArray()) else { return nil }
     var array = Array("*\(words.count)\r\n".utf8)
     for word in words { array += Array("$\(word.count)\r\n".utf8) + word + [0x0D, 0x0A] }

@@ -52,7 +52,10 @@ extension RESPRun {
       if script == .extendIfEqual {
         guard entry.expiry != 0 else { return replies.bytes.appendRESP(0) }
         if bytes.extracting(request.word(6, bytes)).decimalNumber == 0 {
-          lifetime = lifetime.map { $0.addingReportingOverflow(Int(entry.expiry - now)).partialValue }
+          lifetime = lifetime.flatMap { added in
+            let (sum, overflows) = added.addingReportingOverflow(Int(entry.expiry - now))
+            return overflows ? nil : sum
+          }
         }
       }
       guard let lifetime, lifetime <= Self.maxLifetime else { throw .notAnInteger }

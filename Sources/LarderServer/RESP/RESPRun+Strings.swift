@@ -10,22 +10,11 @@ extension RESPRun {
     guard let entry = try string(bytes.extracting(request.word(1, bytes)), &map) else {
       return replies.bytes.appendRESPNull(version)
     }
-    replies.appendRESP(valueOf: entry)
+    replies.appendRESP(valueOf: entry, attaches: !isTransaction)
   }
 
-  /// Appends the value of an entry, so that the reply can be removed again.
-  private func appendCopy(of entry: EntryView, _ replies: inout ReplyBuffer) {
-    replies.bytes.appendRESPBulkHeader(entry.valueByteCount)
-    if let value = unsafe entry.value {
-      unsafe replies.bytes.append(value)
-    } else if let value = entry.separatedValue {
-      unsafe replies.leaveRoom(for: value, key: entry.key)
-    }
-    replies.bytes.appendRESPEnd()
-  }
-
-  private func appendCopyOrNull(of entry: EntryView?, _ replies: inout ReplyBuffer) {
-    if let entry { appendCopy(of: entry, &replies) } else { replies.bytes.appendRESPNull(version) }
+  private func appendValue(of entry: EntryView?, _ replies: inout ReplyBuffer) {
+    if let entry { replies.appendRESP(valueOf: entry) } else { replies.bytes.appendRESPNull(version) }
   }
 
   // MARK: Setting
@@ -44,7 +33,7 @@ extension RESPRun {
     let entry = options.needsEntry ? entry(key, &map) : nil
     if options.returnsValue || options.comparand != nil, let entry, entry.kind != .single { throw .wrongType }
     let isMet = try meets(options, entry, bytes)
-    if options.returnsValue { appendCopyOrNull(of: entry, &replies) }
+    if options.returnsValue { appendValue(of: entry, &replies) }
     guard isMet else {
       if !options.returnsValue { replies.bytes.appendRESPNull(version) }
       return
@@ -93,7 +82,7 @@ extension RESPRun {
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let key = bytes.extracting(request.word(1, bytes))
-    appendCopyOrNull(of: try string(key, &map), &replies)
+    appendValue(of: try string(key, &map), &replies)
     try put(key, bytes.extracting(request.word(2, bytes)), in: memory, &map)
   }
 
@@ -102,7 +91,7 @@ extension RESPRun {
   ) throws(RESPFailure) {
     let key = bytes.extracting(request.word(1, bytes))
     let entry = try string(key, &map)
-    appendCopyOrNull(of: entry, &replies)
+    appendValue(of: entry, &replies)
     if entry != nil { _ = try delete(key, &map) }
   }
 
@@ -113,7 +102,7 @@ extension RESPRun {
     let options = try RESPSetOptions(request, bytes)
     guard let entry = try string(key, &map) else { return replies.bytes.appendRESPNull(version) }
     let expiry = try options.expiry?.mapTime(now: now, of: "getex")
-    appendCopy(of: entry, &replies)
+    appendValue(of: entry, &replies)
     guard let expiry = expiry ?? (options.persists && entry.expiry != 0 ? 0 : nil) else { return }
     try replaceExpiry(of: entry, key, with: expiry, &map)
   }
@@ -126,11 +115,8 @@ extension RESPRun {
     replies.bytes.appendRESP(arrayOf: request.count - 1)
     var keys = request.words(from: 1, bytes)
     while let key = keys.next(bytes) {
-      if let entry = entry(bytes.extracting(key), &map), entry.kind == .single {
-        replies.appendRESP(valueOf: entry)
-      } else {
-        replies.bytes.appendRESPNull(version)
-      }
+      let entry = entry(bytes.extracting(key), &map)
+      appendValue(of: entry?.kind == .single ? entry : nil, &replies)
     }
   }
 
@@ -162,9 +148,7 @@ extension RESPRun {
     var checked = request.words(from: 1, bytes)
     while let key = checked.next(bytes), let value = checked.next(bytes) {
       guard Key.isValid(bytes.extracting(key)) else { throw Self.invalidKey(bytes.extracting(key)) }
-      guard value.count <= maxValueSize else {
-        throw .error("ERR a value has at most \(maxValueSize) bytes, limits.frame-bytes less 8 KiB")
-      }
+      try checkValueSize(value.count)
     }
     try changeTogether(records: request.count / 2, bytes: bytes.byteCount, &map) {
       (run, map) throws(RESPFailure) in
@@ -241,7 +225,7 @@ extension RESPRun {
     return (first, last)
   }
 
-  /// Returns the range of positions between two, of which negative ones count from the end.
+  /// Returns the range between two positions. Negative positions count from the end.
   static func range(from first: Int, through last: Int, count: Int) -> Range<Int> {
     if first < 0, last < 0, first > last { return 0..<0 }
     let lower = first < 0 ? max(0, first &+ count) : first
@@ -259,7 +243,8 @@ extension RESPRun {
     let entry = try string(key, &map)
     let count = entry?.valueByteCount ?? 0
     guard !part.isEmpty else { return replies.bytes.appendRESP(count) }
-    guard offset <= maxValueSize else { throw .error("ERR string exceeds maximum allowed size (proto-max-bulk-len)") }
+    // The sum of two valid sizes doesn't overflow.
+    try checkSize(offset)
     try checkSize(offset + part.byteCount)
     if let entry { try copyValue(of: entry) } else { client.scratch.removeAll() }
     let missing = offset + part.byteCount - count

@@ -16,8 +16,8 @@ enum RESPFailure: Error {
 
 /// The execution of one command of RESP on entries, or of those of a transaction, under the lock of their store.
 ///
-/// The commands are in extensions: `+Strings`, `+Numbers`, `+Conditions`, `+Keys`, `+Expiry`, `+Scans`, `+Lists`,
-/// `+Objects` and `+Transactions`. They append their replies, or throw, with nothing changed.
+/// The commands are in extensions: `+Strings`, `+Numbers`, `+Keys`, `+Expiry`, `+Scans`, `+Lists`, `+Scripts` and
+/// `+Transactions`. They append their replies, or throw, with nothing changed.
 struct RESPRun: ~Copyable {
   let client: RESPClient
   let store: Store
@@ -105,9 +105,7 @@ struct RESPRun: ~Copyable {
     _ map: inout EntryMap
   ) throws(RESPFailure) {
     guard Key.isValid(key) else { throw Self.invalidKey(key) }
-    guard value.byteCount <= maxValueSize else {
-      throw .error("ERR a value has at most \(maxValueSize) bytes, limits.frame-bytes less 8 KiB")
-    }
+    try checkValueSize(value.byteCount)
     // The entry expires at once.
     if expiry != 0, expiry <= now {
       _ = try delete(key, &map)
@@ -123,6 +121,12 @@ struct RESPRun: ~Copyable {
       try map.put(key, value, kind: kind, expiry: expiry, revision: revision, now: now, in: memory)
     } catch { throw .detour(Detour(error, revealing: map.revisions.last)) }
     reveal(revision)
+  }
+
+  func checkValueSize(_ byteCount: Int) throws(RESPFailure) {
+    guard byteCount <= maxValueSize else {
+      throw .error("ERR a value has at most \(maxValueSize) bytes, limits.frame-bytes less 8 KiB")
+    }
   }
 
   /// Deletes an entry.

@@ -163,11 +163,11 @@ struct ReplyBuffer: ~Copyable {
     reply.releaseStorage()
   }
 
-  /// Removes the last reply, which has no attached value.
+  /// Removes the end of the last reply, or all of it. It has no attached value.
   /// - Parameter mark: Where it begins in the bytes.
   mutating func truncate(to mark: Int) {
     bytes.truncate(to: mark)
-    missingValues.removeAll()
+    missingValues.removeAll { $0.offset >= mark }
     while let last = gates.last, last.range.upperBound > count { gates.removeLast() }
     hasGates = gates.contains { $0.commit != nil }
   }

@@ -209,6 +209,26 @@ extension ServerTests {
     }
 
     @Test(arguments: ["memory", "log", "directory"])
+    func `an error in a transaction leaves the large values before it as they are`(_ engine: String) throws {
+      let server = try TestServer(
+        stores: engine == "memory" ? ["test"] : [], logs: engine == "log" ? ["test"] : [],
+        directories: engine == "directory" ? ["test"] : [], speaking: .resp)
+      let client = try TestClient(server.address)
+      let value = String(repeating: "0123456789", count: 10_000)
+      #expect(try client.call("MSET", "big", value, "text", "x") == .ok)
+      let notANumber = RESPValue.error("ERR value is not an integer or out of range")
+      // In a durable store, the value is in a file after a while.
+      for _ in 0..<20 {
+        for request in [["MULTI"], ["GET", "big"], ["INCR", "text"], ["MGET", "big", "text"], ["EXEC"]] {
+          try client.send(request)
+        }
+        _ = try client.replies(4)
+        #expect(try client.reply() == [.bulk(value), notANumber, [.bulk(value), "x"]])
+        usleep(2_000)
+      }
+    }
+
+    @Test(arguments: ["memory", "log", "directory"])
     func `large values are stored, changed and returned by every engine`(_ engine: String) throws {
       let server = try TestServer(
         stores: engine == "memory" ? ["test"] : [], logs: engine == "log" ? ["test"] : [],

@@ -58,7 +58,7 @@ extension ServerTests {
                 #expect(size <= request.size, "\(cut) bytes of \(stream)")
               }
             } else if request.isLine {
-              _ = RESPLine.array(of: body)
+              _ = RESPLine.request(in: body)
             }
             position = end
           }

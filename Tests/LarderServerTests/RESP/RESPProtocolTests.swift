@@ -73,6 +73,9 @@ extension ServerTests {
       let client = try TestClient(server.address)
       try client.send(Array("PING\r\n\r\n  set \"a b\" 'it\\'s'  \nget \"a\\x20b\"\nSET n \"1\\n2\"\r\nGET n\r\n".utf8))
       #expect(try client.replies(5) == [.simple("PONG"), .ok, "it's", .ok, "1\n2"])
+      try client.send(Array("\"GET\" n\n\"PING\"\n".utf8))
+      #expect(
+        try client.replies(2) == [.error("ERR write the name of the command without quotes"), .simple("PONG")])
       try client.send(Array("GET \"a\n".utf8))
       #expect(try client.reply() == .error("ERR Protocol error: unbalanced quotes in request"))
       #expect(try client.isClosed())
