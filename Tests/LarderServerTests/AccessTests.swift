@@ -310,7 +310,7 @@ struct PausedRefusalTests {
     var connection = Connection(
       ByteChannel(Descriptor(owning: ends[0])), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: 1_000),
-      sharer, input: InputMemory(server.buffers, sharer) {}, now: 1_000)
+      sharer, input: InputMemory(server.buffers, sharer) {}, clientState: nil, now: 1_000)
     connection.phase = .open
     var replies = ReplyBuffer()
     let requests = Request.create("new", id: 7) + Request.create("newer", id: 8)

@@ -28,6 +28,7 @@ final class TestServer: Sendable {
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
   ///   - databases: The stores behind databases.
+  ///   - keyspaceEvents: The changes that clients of databases can subscribe to.
   ///   - spoken: The protocol that clients speak.
   ///   - alsoNative: Whether a second address is for Larder's own protocol.
   ///   - directories: The names of directory stores that exist from the start, likewise.
@@ -37,7 +38,8 @@ final class TestServer: Sendable {
     engines: [EngineKind] = .builtIn, tcp: Bool = false,
     logs: [String] = [], directories: [String] = [], on files: any FileSystem = LocalFileSystem(),
     metrics: Address? = nil,
-    rules: [AccessRule] = [], databases: [RESPDatabase] = [], speaking spoken: ListenerProtocol = .native,
+    rules: [AccessRule] = [], databases: [RESPDatabase] = [], keyspaceEvents: RESPEventClasses = [],
+    speaking spoken: ListenerProtocol = .native,
     alsoNative: Bool = false,
     limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
@@ -48,6 +50,7 @@ final class TestServer: Sendable {
     configuration.protocols = [configuration.addresses[0]: spoken]
     if alsoNative { configuration.addresses.append(.unix(path: folder.file("native"))) }
     configuration.databases = databases
+    configuration.keyspaceEvents = keyspaceEvents
     configuration.workers = workers
     configuration.engines = engines
     configuration.metrics = metrics

@@ -47,6 +47,7 @@ extension ValueKind {
 }
 
 extension ChangeKind {
+  /// - Precondition: It isn't an expiry, of which watches don't tell.
   init(_ kind: ChangeView.Kind) {
     self =
       switch kind {
@@ -54,6 +55,7 @@ extension ChangeKind {
       case .list: .list
       case .delete: .deleted
       case .deleteAll: .allDeleted
+      case .expiry: preconditionFailure("an expiry is not a change of a watch")
       }
   }
 }

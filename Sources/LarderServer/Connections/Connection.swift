@@ -26,7 +26,11 @@ struct Connection: ~Copyable {
   /// The credit that each stream begins with, from the client's hello.
   var credit = 0
   /// What its codec keeps for the client; nil for nothing.
-  var clientState: AnyObject?
+  let clientState: AnyObject?
+  /// Whether the client waits for pushes, so that it may stay idle.
+  var expectsPushes = false
+  /// Whether there are pushes to be sent as soon as the client has read what was sent before.
+  var hasPushes = false
   /// Whether it has ever had a watch.
   var hasWatched = false
 
@@ -82,7 +86,8 @@ struct Connection: ~Copyable {
 
   init(
     _ channel: consuming ByteChannel, token: ConnectionToken, _ session: any Session, listener: Int,
-    _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory, now: UInt64
+    _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory,
+    clientState: AnyObject?, now: UInt64
   ) {
     phase = channel.isPlain ? .greeting : .handshaking
     interest = Self.initialInterest(of: channel)
@@ -92,6 +97,7 @@ struct Connection: ~Copyable {
     self.listener = listener
     self.figures = figures
     self.sharer = sharer
+    self.clientState = clientState
     input = ConnectionInput(memory, session)
     opened = now
     lastRead = now
@@ -176,7 +182,7 @@ struct Connection: ~Copyable {
       let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)
       let tooSlow = ConnectionTimeout(.frameTooSlow, since: frameBegan, limits.frameTime)
       return stalled.deadline < tooSlow.deadline ? stalled : tooSlow
-    case .open where streams.isEmpty:
+    case .open where streams.isEmpty && !expectsPushes:
       return ConnectionTimeout(.idle, since: max(lastRead, lastSent), limits.idleTimeout)
     default: return nil
     }

@@ -3,22 +3,35 @@ import Wire
 
 /// What a connection keeps for a client that speaks RESP. Owned by one `Connection`, and used by its worker.
 final class RESPClient: @unchecked Sendable {
-  var version = RESPVersion.two
+  let channels: RESPChannels
+  private let mailbox: Mailbox
+  var version = RESPVersion.two { didSet { versionDidChange() } }
   /// The selected database.
   var database = 0
   var name = ""
   var libraryName = ""
   var libraryVersion = ""
   /// The transaction that has begun; nil if there is none.
-  var transaction: RESPTransaction? { didSet { isInTransaction = transaction != nil } }
-  private(set) var isInTransaction = false
-  var watchedKeys: [RESPWatchedKey] = []
+  var transaction: RESPTransaction? { didSet { updateRestriction() } }
+  /// Whether not every request is executed: because of a transaction, or because of subscriptions.
+  private(set) var isRestricted = false
+  private var subscriptions: Set<RESPSubscription> = []
+  /// The messages for it; nil if it has never subscribed.
+  private(set) var inbox: RESPInbox?
+  private(set) var watchedKeys: [RESPWatchedKey] = []
+  private var watchedBytes = 0
+  /// The maximum size of the watched keys, in bytes, each counted with 64 more.
+  static let maxWatchedBytes = 1 << 20
   /// The keys that a KEYS command has found so far; nil if none is at work.
   private var keySearch: RESPKeySearch?
   /// For values that are computed.
   var scratch = ByteBuffer()
   /// The memory for computed values that is kept for the next request, in bytes.
   private static let maxKeptBytes = 4 << 10
+
+  init(_ channels: RESPChannels, _ mailbox: Mailbox) { (self.channels, self.mailbox) = (channels, mailbox) }
+
+  deinit { removeSubscriptions() }
 
   /// Frees the memory for computed values if it is large.
   @inline(__always)
@@ -28,14 +41,26 @@ final class RESPClient: @unchecked Sendable {
 
   /// Forgets everything that a client has said.
   func reset() {
+    removeSubscriptions()
     (version, database, name) = (.two, 0, "")
     discardTransaction()
   }
 
   func discardTransaction() {
     transaction = nil
-    watchedKeys = []
+    unwatch()
   }
+
+  /// Watches a key.
+  /// - Returns: False if there is no room for it.
+  func watch(_ key: RESPWatchedKey) -> Bool {
+    guard watchedBytes + key.byteCount <= Self.maxWatchedBytes else { return false }
+    watchedBytes += key.byteCount
+    watchedKeys.append(key)
+    return true
+  }
+
+  func unwatch() { (watchedKeys, watchedBytes) = ([], 0) }
 
   /// Removes and returns the search for keys that is at work, or a new one.
   func takeKeySearch() -> RESPKeySearch { keySearch.take() ?? RESPKeySearch() }
@@ -44,17 +69,61 @@ final class RESPClient: @unchecked Sendable {
 
   /// Lets EXEC fail, because a command was refused.
   func abortTransaction() { transaction?.isAborted = true }
+
+  private func updateRestriction() { isRestricted = transaction != nil || isSubscribedOnly }
+
+  private func versionDidChange() {
+    inbox?.setVersion(version)
+    updateRestriction()
+  }
+
+  // MARK: Subscriptions
+
+  var subscriptionCount: Int { subscriptions.count }
+
+  /// Whether it may only change its subscriptions, because it can't tell replies from messages.
+  var isSubscribedOnly: Bool { version == .two && !subscriptions.isEmpty }
+
+  func subscriptions(_ kind: RESPSubscription.Kind) -> [RESPSubscription] { subscriptions.filter { $0.kind == kind } }
+
+  /// The size of its subscriptions and others, in bytes.
+  func subscriptionBytes(with added: [RESPSubscription]) -> Int {
+    subscriptions.union(added).reduce(0) { $0 + $1.byteCount }
+  }
+
+  /// Adds a subscription.
+  /// - Parameter connection: The client's.
+  func subscribe(_ subscription: RESPSubscription, of connection: ConnectionToken) {
+    let inbox = inbox ?? RESPInbox(version, of: connection, mailbox, channels)
+    self.inbox = inbox
+    subscriptions.insert(subscription)
+    channels.add(subscription, inbox)
+    updateRestriction()
+  }
+
+  /// Removes a subscription, if it is there.
+  /// - Returns: The number of those that are left.
+  func unsubscribe(_ subscription: RESPSubscription) -> Int {
+    if let inbox, subscriptions.remove(subscription) != nil {
+      channels.remove(subscription, inbox)
+      updateRestriction()
+    }
+    return subscriptions.count
+  }
+
+  private func removeSubscriptions() {
+    guard let inbox else { return }
+    for subscription in subscriptions { channels.remove(subscription, inbox) }
+    subscriptions = []
+    self.inbox = nil
+  }
 }
 
 extension Connection {
   /// What is kept for a client that speaks RESP.
   var respClient: RESPClient {
-    mutating get {
-      if let clientState { return unsafe unsafeDowncast(clientState, to: RESPClient.self) }
-      let client = RESPClient()
-      clientState = client
-      return client
-    }
+    guard let clientState else { preconditionFailure("a client that speaks RESP has its state") }
+    return unsafe unsafeDowncast(clientState, to: RESPClient.self)
   }
 }
 
@@ -85,6 +154,9 @@ struct RESPWatchedKey {
   let key: [UInt8]
   /// The revision of its entry; nil if there is none.
   let revision: UInt64?
+
+  /// What it counts as when watched keys are limited, in bytes.
+  var byteCount: Int { key.count + 64 }
 }
 
 /// A search for keys that match a pattern, which is made in slices.

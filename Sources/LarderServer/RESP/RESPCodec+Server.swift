@@ -10,9 +10,12 @@ extension RESPCodec {
   ) throws(RESPFailure) {
     switch request.command {
     case .command: try describeCommands(request, bytes, client, &replies)
-    case .config: try executeConfig(request, bytes, client, on: &executor, into: &replies)
+    case .config: try executeConfig(request, bytes, client, connection.grants, on: &executor, into: &replies)
     case .flushall: try flushAll(request, bytes, of: connection.grants, on: &executor, into: &replies)
-    case .function: try executeFunction(request, bytes, &replies)
+    case .function where bytes.extracting(request.word(1, bytes)).isWord("FLUSH"):
+      replies.bytes.appendRESP(simple: "OK")
+    // There are none.
+    case .function, .module: replies.bytes.appendRESP(arrayOf: 0)
     case .info:
       var sections: Set<String> = []
       var words = request.words(from: 1, bytes)
@@ -20,17 +23,12 @@ extension RESPCodec {
       let text = RESPInfo.text(
         sections, executor.server, listener: connection.listener, grants: connection.grants, now: executor.now)
       replies.bytes.appendRESP(verbatim: text, client.version)
-    case .module: try listModules(request, bytes, &replies)
     case .script: try executeScript(request, bytes, executor.server.scripts, &replies)
     case .slowlog where connection.grants.onAll < .admin:
       throw .error("NOPERM this client may not see the activity of others")
     case .slowlog: try executeSlowLog(request, bytes, on: &executor, into: &replies)
     default: preconditionFailure("\(request.command) is not a command on the server")
     }
-  }
-
-  private static func isHelp(_ request: RESPRequest, _ bytes: RawSpan) -> Bool {
-    request.count == 2 && bytes.extracting(request.word(1, bytes)).isWord("HELP")
   }
 
   // MARK: Entries of all databases
@@ -61,50 +59,26 @@ extension RESPCodec {
     }
   }
 
-  // MARK: What there is none of
-
-  private static func executeFunction(
-    _ request: RESPRequest, _ bytes: RawSpan, _ replies: inout ReplyBuffer
-  ) throws(RESPFailure) {
-    let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("FLUSH") { return replies.bytes.appendRESP(simple: "OK") }
-    if subcommand.isWord("LIST") { return replies.bytes.appendRESP(arrayOf: 0) }
-    if isHelp(request, bytes) { return replies.bytes.appendRESPHelp("FUNCTION", ["FLUSH", "LIST"]) }
-    throw RESPRun.invalidSubcommand(request, bytes, ["flush", "list"])
-  }
-
-  private static func listModules(
-    _ request: RESPRequest, _ bytes: RawSpan, _ replies: inout ReplyBuffer
-  ) throws(RESPFailure) {
-    if bytes.extracting(request.word(1, bytes)).isWord("LIST") { return replies.bytes.appendRESP(arrayOf: 0) }
-    if isHelp(request, bytes) { return replies.bytes.appendRESPHelp("MODULE", ["LIST"]) }
-    throw RESPRun.invalidSubcommand(request, bytes, ["list"])
-  }
-
   // MARK: SCRIPT
 
   private static func executeScript(
     _ request: RESPRequest, _ bytes: RawSpan, _ scripts: RESPScripts, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("LOAD"), request.count == 3 {
+    if subcommand.isWord("LOAD") {
       guard let loaded = scripts.load(bytes.extracting(request.word(2, bytes)).toArray()) else {
         throw RESPRun.unknownScript
       }
       replies.bytes.appendRESP(bulk: loaded.hash)
-    } else if subcommand.isWord("EXISTS"), request.count > 2 {
+    } else if subcommand.isWord("EXISTS") {
       replies.bytes.appendRESP(arrayOf: request.count - 2)
       var hashes = request.words(from: 2, bytes)
       while let hash = hashes.next(bytes) {
         replies.bytes.appendRESP(scripts.script(bytes.extracting(hash).toString()) == nil ? 0 : 1)
       }
-    } else if subcommand.isWord("FLUSH") {
+    } else {
       scripts.removeAll()
       replies.bytes.appendRESP(simple: "OK")
-    } else if isHelp(request, bytes) {
-      replies.bytes.appendRESPHelp("SCRIPT", ["EXISTS <sha1> [<sha1> ...]", "FLUSH", "LOAD <script>"])
-    } else {
-      throw RESPRun.invalidSubcommand(request, bytes, ["exists", "flush", "load"])
     }
   }
 
@@ -114,15 +88,12 @@ extension RESPCodec {
     _ request: RESPRequest, _ bytes: RawSpan, on executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("LEN"), request.count == 2 { return replies.bytes.appendRESP(executor.slowLog().count) }
-    if subcommand.isWord("RESET"), request.count == 2 {
+    if subcommand.isWord("LEN") { return replies.bytes.appendRESP(executor.slowLog().count) }
+    if subcommand.isWord("RESET") {
       executor.server.slowLog.withLock { $0 = SlowLog() }
       return replies.bytes.appendRESP(simple: "OK")
     }
-    if isHelp(request, bytes) { return replies.bytes.appendRESPHelp("SLOWLOG", ["GET [<count>]", "LEN", "RESET"]) }
-    guard subcommand.isWord("GET"), request.count <= 3 else {
-      throw RESPRun.invalidSubcommand(request, bytes, ["get", "len", "reset"])
-    }
+    guard request.count <= 3 else { throw RESPRun.wrongNumberOfArguments("slowlog|get") }
     var limit = 10
     if request.count == 3 {
       guard let number = bytes.extracting(request.word(2, bytes)).decimalNumber, number >= -1 else {
@@ -149,15 +120,14 @@ extension RESPCodec {
   // MARK: CONFIG
 
   private static func executeConfig(
-    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, on executor: inout Executor,
+    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ grants: Grants, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("RESETSTAT"), request.count == 2 { return replies.bytes.appendRESP(simple: "OK") }
-    if isHelp(request, bytes) { return replies.bytes.appendRESPHelp("CONFIG", ["GET <pattern>", "RESETSTAT"]) }
-    if subcommand.isWord("SET") { throw .error("ERR CONFIG SET is not supported; use larderd's settings") }
-    guard subcommand.isWord("GET"), request.count >= 3 else {
-      throw RESPRun.invalidSubcommand(request, bytes, ["get", "resetstat"])
+    if subcommand.isWord("RESETSTAT") { return replies.bytes.appendRESP(simple: "OK") }
+    if subcommand.isWord("SET") {
+      try setParameter(request, bytes, grants, executor.server)
+      return replies.bytes.appendRESP(simple: "OK")
     }
     var patterns: [GlobPattern] = []
     var words = request.words(from: 2, bytes)
@@ -173,6 +143,22 @@ extension RESPCodec {
       replies.bytes.appendRESP(bulk: name)
       replies.bytes.appendRESP(bulk: value)
     }
+  }
+
+  private static func setParameter(
+    _ request: RESPRequest, _ bytes: RawSpan, _ grants: Grants, _ server: ServerState
+  ) throws(RESPFailure) {
+    guard grants.onAll >= .admin else { throw .error("NOPERM this client may not change parameters") }
+    let name = bytes.extracting(request.word(2, bytes)).toString().lowercased()
+    guard name == "notify-keyspace-events", request.count == 4 else {
+      throw .error(
+        "ERR CONFIG SET can change notify-keyspace-events only, and not '\(name)'; use larderd's settings")
+    }
+    let text = bytes.extracting(request.word(3, bytes)).toString()
+    guard let classes = RESPEventClasses(text) else {
+      throw .error("ERR CONFIG SET failed (possibly related to argument '\(name)') - Invalid event class character.")
+    }
+    server.events.change(classes, server.stores)
   }
 
   // MARK: COMMAND
@@ -191,7 +177,7 @@ extension RESPCodec {
     var words = request.words(from: 1, bytes)
     _ = words.next(bytes)
     while let word = words.next(bytes) { named.append(RESPCommandNames.find(bytes.extracting(word)).command) }
-    if subcommand.isWord("COUNT"), request.count == 2 {
+    if subcommand.isWord("COUNT") {
       replies.bytes.appendRESP(all.count)
     } else if subcommand.isWord("INFO") {
       let listed = request.count == 2 ? all : named
@@ -207,16 +193,11 @@ extension RESPCodec {
       let listed = request.count == 2 ? all : named.filter { $0 != .unknown }
       replies.bytes.appendRESP(mapOf: listed.count, client.version)
       for command in listed { append(documentationOf: command, client.version, &replies) }
-    } else if subcommand.isWord("LIST"), request.count == 2 {
+    } else if subcommand.isWord("LIST") {
       replies.bytes.appendRESP(setOf: all.count, client.version)
       for command in all { replies.bytes.appendRESP(bulk: command.name) }
-    } else if subcommand.isWord("GETKEYS"), request.count > 2 {
-      try appendKeys(of: named[0], request, bytes, &replies)
-    } else if isHelp(request, bytes) {
-      replies.bytes.appendRESPHelp(
-        "COMMAND", ["(no subcommand)", "COUNT", "DOCS [<name> ...]", "GETKEYS <command>", "INFO [<name> ...]", "LIST"])
     } else {
-      throw RESPRun.invalidSubcommand(request, bytes, ["count", "docs", "getkeys", "info", "list"])
+      try appendKeys(of: named[0], request, bytes, &replies)
     }
   }
 
@@ -264,7 +245,7 @@ extension RESPCodec {
     guard command != .unknown else { throw .error("ERR Invalid command specified") }
     let (descriptor, count) = (command.descriptor, request.count - 2)
     guard descriptor.keys.first > 0 else { throw .error("ERR The command has no key arguments") }
-    guard RESPCommandNames.Found(command).accepts(count) else {
+    guard RESPDescriptor.accepts(count, arity: descriptor.arity) else {
       throw .error("ERR Invalid number of arguments specified for command")
     }
     let last = descriptor.keys.last < 0 ? count + descriptor.keys.last : descriptor.keys.last

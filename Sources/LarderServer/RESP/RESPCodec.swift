@@ -19,6 +19,10 @@ enum RESPCodec: Codec {
     RESPRequest.scan(bytes, at: offset, maxSize: maxSize)
   }
 
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? {
+    RESPClient(server.channels, mailbox)
+  }
+
   static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
 
   @inline(__always)
@@ -96,7 +100,7 @@ enum RESPCodec: Codec {
 
   /// Why a request isn't executed now. Its reply has been appended.
   private struct Refusal {
-    /// The error of the reply; nil if the request waits for EXEC.
+    /// The error of the reply; nil if there is none.
     let failure: ErrorCode?
   }
 
@@ -108,22 +112,69 @@ enum RESPCodec: Codec {
     of request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: borrowing Executor,
     into replies: inout ReplyBuffer
   ) -> Refusal? {
-    guard request.hasValidCount else { return refuseCount(of: request, client, into: &replies) }
-    guard client.isInTransaction, !request.controlsTransaction else { return nil }
+    if !request.hasValidCount {
+      if let error = formError(of: request, bytes) { return refuse(request, error, client, into: &replies) }
+      if client.transaction == nil, appendHelp(request, bytes, into: &replies) { return Refusal(failure: nil) }
+    }
+    guard client.isRestricted else { return nil }
+    if client.isSubscribedOnly, !isAllowedForSubscribers(request.command) {
+      let name = fullName(of: request, bytes)
+      let error =
+        "ERR Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+        + "context"
+      return refuse(request, error, client, into: &replies)
+    }
+    guard client.transaction != nil, !request.controlsTransaction else { return nil }
     return queue(request, bytes, client, executor, into: &replies)
   }
 
-  private static func refuseCount(
-    of request: RESPRequest, _ client: RESPClient, into replies: inout ReplyBuffer
-  ) -> Refusal? {
-    let text = text(of: RESPRun.wrongNumberOfArguments(request.command))
+  /// Returns the error for a subcommand that there isn't, or for too few or too many words; nil if the form is right.
+  private static func formError(of request: RESPRequest, _ bytes: RawSpan) -> String? {
+    let (name, descriptor) = (request.command.name, request.command.descriptor)
+    guard !descriptor.subcommands.isEmpty, request.count > 1 else {
+      if RESPDescriptor.accepts(request.count, arity: descriptor.arity) { return nil }
+      return text(of: RESPRun.wrongNumberOfArguments(name))
+    }
+    let word = bytes.extracting(request.word(1, bytes)).toString()
+    guard let subcommand = descriptor.subcommands.first(where: { $0.name == word.uppercased() }) else {
+      return "ERR unknown subcommand '\(word.prefix(maxRepeatedSize))'. Try \(name.uppercased()) HELP."
+    }
+    if RESPDescriptor.accepts(request.count, arity: subcommand.arity) { return nil }
+    return text(of: RESPRun.wrongNumberOfArguments(fullName(of: request, bytes)))
+  }
+
+  /// The name of a command, with that of its subcommand after a bar.
+  private static func fullName(of request: RESPRequest, _ bytes: RawSpan) -> String {
+    let name = request.command.name
+    guard !request.command.descriptor.subcommands.isEmpty, request.count > 1 else { return name }
+    return "\(name)|\(bytes.extracting(request.word(1, bytes)).toString().lowercased())"
+  }
+
+  /// Appends the reply to a HELP.
+  /// - Returns: False if the request is anything else.
+  static func appendHelp(_ request: RESPRequest, _ bytes: RawSpan, into replies: inout ReplyBuffer) -> Bool {
+    let descriptor = request.command.descriptor
+    guard !descriptor.subcommands.isEmpty, request.count == 2, bytes.extracting(request.word(1, bytes)).isWord("HELP")
+    else { return false }
+    let lines = descriptor.help(request.command.name)
+    replies.bytes.appendRESP(arrayOf: lines.count)
+    for line in lines {
+      replies.bytes.append("+\(line)")
+      replies.bytes.appendRESPEnd()
+    }
+    return true
+  }
+
+  private static func refuse(
+    _ request: RESPRequest, _ error: String, _ client: RESPClient, into replies: inout ReplyBuffer
+  ) -> Refusal {
     if request.command == .exec {
       client.discardTransaction()
-      let reason = text.dropFirst("ERR ".count)
+      let reason = error.dropFirst("ERR ".count)
       replies.bytes.appendRESP(error: "EXECABORT Transaction discarded because of: \(reason)")
     } else {
       client.abortTransaction()
-      replies.bytes.appendRESP(error: text)
+      replies.bytes.appendRESP(error: error)
     }
     return Refusal(failure: .malformed)
   }
@@ -248,6 +299,7 @@ enum RESPCodec: Codec {
       _ = try executor.openStore(name, of: &connection.stores, connection.grants)
     } catch { throw .error(text(of: error)) }
     connection.respClient.database = database
+    executor.server.events.watchStores(executor.server.stores)
   }
 
   // MARK: Replies

@@ -16,7 +16,17 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .connection, since: "2.4.0",
         "O(1)", "Tells about connections, and names this one.",
-        difference: "ID, GETNAME, SETNAME, SETINFO, INFO, LIST, NO-EVICT, NO-TOUCH and HELP only.")
+        difference: "ID, GETNAME, SETNAME, SETINFO, INFO, LIST, NO-EVICT, NO-TOUCH and HELP only.",
+        subcommands: [
+          RESPSubcommand("GETNAME", arity: 2),
+          RESPSubcommand("ID", arity: 2),
+          RESPSubcommand("INFO", arity: 2),
+          RESPSubcommand("LIST", "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <id> ...]", arity: -2),
+          RESPSubcommand("NO-EVICT", "(ON|OFF)", arity: 3),
+          RESPSubcommand("NO-TOUCH", "(ON|OFF)", arity: 3),
+          RESPSubcommand("SETINFO", "(LIB-NAME|LIB-VER) <value>", arity: 4),
+          RESPSubcommand("SETNAME", "<name>", arity: 3),
+        ])
     case .echo:
       RESPDescriptor(
         2, .connection, .ping, [.fast], .none, .connection, since: "1.0.0",
@@ -45,12 +55,24 @@ extension RESPCommand {
     case .command:
       RESPDescriptor(
         -1, .connection, .ping, [], .none, .server, since: "2.8.13",
-        "O(N) where N is the number of commands", "Describes the commands.")
+        "O(N) where N is the number of commands", "Describes the commands.",
+        subcommands: [
+          RESPSubcommand("COUNT", arity: 2),
+          RESPSubcommand("DOCS", "[<name> ...]", arity: -2),
+          RESPSubcommand("GETKEYS", "<command> [<arg> ...]", arity: -3),
+          RESPSubcommand("INFO", "[<name> ...]", arity: -2),
+          RESPSubcommand("LIST", arity: 2),
+        ])
     case .config:
       RESPDescriptor(
         -2, .connection, .ping, [.admin], .none, .server, since: "2.0.0",
         "O(N) where N is the number of parameters", "Reads parameters.",
-        difference: "GET of a few parameters, RESETSTAT and HELP only.")
+        difference: "GET of a few parameters, SET of `notify-keyspace-events`, RESETSTAT and HELP only.",
+        subcommands: [
+          RESPSubcommand("GET", "<pattern> [<pattern> ...]", arity: -3),
+          RESPSubcommand("RESETSTAT", arity: 2),
+          RESPSubcommand("SET", "notify-keyspace-events <classes>", arity: -4),
+        ])
     case .dbsize:
       RESPDescriptor(
         1, .entries, .count, [.fast, .readOnly], .none, .server, since: "1.0.0",
@@ -69,7 +91,11 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "7.0.0",
         "O(1)", "Manages functions. Larder has none.",
-        difference: "FLUSH, LIST and HELP only.")
+        difference: "FLUSH, LIST and HELP only.",
+        subcommands: [
+          RESPSubcommand("FLUSH", "[ASYNC|SYNC]", arity: -2),
+          RESPSubcommand("LIST", arity: -2),
+        ])
     case .info:
       RESPDescriptor(
         -1, .connection, .ping, [], .none, .server, since: "1.0.0",
@@ -79,22 +105,39 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .entries, .get, [.readOnly], .second, .server, since: "4.0.0",
         "O(1)", "Tells how much memory a key takes.",
-        difference: "USAGE, DOCTOR and HELP only; an estimate.")
+        difference: "USAGE, DOCTOR and HELP only; an estimate.",
+        subcommands: [
+          RESPSubcommand("DOCTOR", arity: 2),
+          RESPSubcommand("USAGE", "<key> [SAMPLES <count>]", arity: -3),
+        ])
     case .module:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "4.0.0",
         "O(1)", "Lists modules. Larder has none.",
-        difference: "LIST and HELP only.")
+        difference: "LIST and HELP only.",
+        subcommands: [
+          RESPSubcommand("LIST", arity: 2)
+        ])
     case .script:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "2.6.0",
         "O(N) where N is the length of the script", "Loads scripts.",
-        difference: "LOAD, EXISTS, FLUSH and HELP only; the scripts of well-known locks and counters only.")
+        difference: "LOAD, EXISTS, FLUSH and HELP only; the scripts of well-known locks and counters only.",
+        subcommands: [
+          RESPSubcommand("EXISTS", "<sha1> [<sha1> ...]", arity: -3),
+          RESPSubcommand("FLUSH", "[ASYNC|SYNC]", arity: -2),
+          RESPSubcommand("LOAD", "<script>", arity: 3),
+        ])
     case .slowlog:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .server, since: "2.2.12",
         "O(N) where N is the number of entries", "Shows what took long.",
-        difference: "GET, LEN, RESET and HELP only. An entry is a batch of requests: it has no arguments.")
+        difference: "GET, LEN, RESET and HELP only. An entry is a batch of requests: it has no arguments.",
+        subcommands: [
+          RESPSubcommand("GET", "[<count>]", arity: -2),
+          RESPSubcommand("LEN", arity: 2),
+          RESPSubcommand("RESET", arity: 2),
+        ])
     case .time:
       RESPDescriptor(
         1, .connection, .ping, [.fast], .none, .server, since: "2.6.0",
@@ -226,7 +269,12 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .entries, .get, [.readOnly], .second, .generic, since: "2.2.3",
         "O(1)", "Tells about the value of a key.",
-        difference: "ENCODING, REFCOUNT, IDLETIME and HELP only; the encoding is what Redis would choose.")
+        difference: "ENCODING, REFCOUNT, IDLETIME and HELP only; the encoding is what Redis would choose.",
+        subcommands: [
+          RESPSubcommand("ENCODING", "<key>", arity: 3),
+          RESPSubcommand("IDLETIME", "<key>", arity: 3),
+          RESPSubcommand("REFCOUNT", "<key>", arity: 3),
+        ])
     case .persist:
       RESPDescriptor(
         2, .entries, .put, [.write, .fast], .one, .generic, since: "2.2.0",
@@ -301,7 +349,41 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .entries, .getMany, [.fast, .controlsTransaction], .all, .transactions, since: "2.2.0",
         "O(N) where N is the number of keys", "Lets the next transaction fail if a key changes.",
-        difference: "A key that is absent again has not changed. A transaction fails if another database is selected.")
+        difference:
+          "A key that is absent again has not changed. A transaction fails if another database is selected. Watched keys "
+          + "have 1 MiB at most, each counted with 64 bytes more.")
+    case .psubscribe:
+      RESPDescriptor(
+        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        "O(N) where N is the number of patterns", "Subscribes to the channels that match patterns.",
+        difference: subscribersReadInTime)
+    case .publish:
+      RESPDescriptor(
+        3, .connection, .ping, [.channels, .fast], .none, .pubsub, since: "2.0.0",
+        "O(N+M) where N is the number of subscribers and M that of patterns", "Sends a message to a channel.")
+    case .pubsub:
+      RESPDescriptor(
+        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.8.0",
+        "O(N) where N is the number of channels", "Tells about channels.",
+        difference: "CHANNELS, NUMPAT, NUMSUB and HELP only.",
+        subcommands: [
+          RESPSubcommand("CHANNELS", "[<pattern>]", arity: -2),
+          RESPSubcommand("NUMPAT", arity: 2),
+          RESPSubcommand("NUMSUB", "[<channel> ...]", arity: -2),
+        ])
+    case .punsubscribe:
+      RESPDescriptor(
+        -1, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        "O(N) where N is the number of patterns", "Ends subscriptions to channels that match patterns.")
+    case .subscribe:
+      RESPDescriptor(
+        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        "O(N) where N is the number of channels", "Subscribes to channels.",
+        difference: subscribersReadInTime)
+    case .unsubscribe:
+      RESPDescriptor(
+        -1, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        "O(N) where N is the number of channels", "Ends subscriptions to channels.")
     case .lindex:
       RESPDescriptor(
         3, .entries, .get, [.readOnly], .one, .list, since: "1.0.0",
@@ -331,13 +413,17 @@ extension RESPCommand {
   }
 }
 
+private let subscribersReadInTime =
+  "A subscriber that leaves more than 32 MiB of messages unread is disconnected."
+
 extension RESPDescriptor {
   fileprivate init(
     _ arity: Int, _ target: Target, _ operation: Operation, _ flags: Flags, _ keys: Keys, _ group: Group, since: String,
-    _ complexity: String, _ summary: String, difference: String? = nil
+    _ complexity: String, _ summary: String, difference: String? = nil, subcommands: [RESPSubcommand] = []
   ) {
     (self.arity, self.target, self.operation, self.flags) = (arity, target, operation, flags)
     (self.keys, self.group, self.since) = (keys, group, since)
     (self.complexity, self.summary, self.difference) = (complexity, summary, difference)
+    self.subcommands = subcommands.isEmpty ? [] : subcommands + [RESPSubcommand("HELP", arity: 2)]
   }
 }

@@ -22,6 +22,9 @@ enum RESPCommand: UInt8, CaseIterable, Sendable {
   // Transactions.
   case discard, exec, multi, unwatch, watch
 
+  // Channels.
+  case psubscribe, publish, pubsub, punsubscribe, subscribe, unsubscribe
+
   // Lists.
   case lindex, llen, lrange
 
@@ -55,6 +58,8 @@ struct RESPDescriptor: Sendable {
     static let readOnly = Flags(rawValue: 2)
     static let fast = Flags(rawValue: 4)
     static let admin = Flags(rawValue: 8)
+    /// On channels.
+    static let channels = Flags(rawValue: 16)
     /// Executed at once within a transaction, instead of being queued.
     static let controlsTransaction = Flags(rawValue: 32)
     static let refusedWhenFull = Flags(rawValue: 64)
@@ -66,6 +71,7 @@ struct RESPDescriptor: Sendable {
       if contains(.readOnly) { names.append("readonly") }
       if contains(.refusedWhenFull) { names.append("denyoom") }
       if contains(.admin) { names.append("admin") }
+      if contains(.channels) { names.append("pubsub") }
       if contains(.fast) { names.append("fast") }
       return names
     }
@@ -87,7 +93,7 @@ struct RESPDescriptor: Sendable {
   }
 
   enum Group: String, Sendable {
-    case connection, server, string, generic, transactions, list, scripting
+    case connection, server, string, generic, transactions, list, scripting, pubsub
   }
 
   /// The number of words, the name among them; the minimum as a negative number.
@@ -104,7 +110,32 @@ struct RESPDescriptor: Sendable {
   let summary: String
   /// What is different from Redis; nil if nothing is.
   let difference: String?
+  /// The words of which one follows the name, and says what to do; empty if the command takes no such word. HELP is
+  /// always among them.
+  let subcommands: [RESPSubcommand]
 
+  /// Whether an arity allows for so many words.
+  static func accepts(_ count: Int, arity: Int) -> Bool { arity < 0 ? count >= -arity : count == arity }
+
+  /// The lines of the reply to HELP.
+  func help(_ name: String) -> [String] {
+    ["\(name.uppercased()) <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
+      + subcommands.map { $0.arguments.isEmpty ? $0.name : "\($0.name) \($0.arguments)" }
+  }
+}
+
+/// A word after the name of a command that makes it a command of its own.
+struct RESPSubcommand: Sendable {
+  /// In uppercase letters.
+  let name: String
+  /// What follows, as HELP shows it.
+  let arguments: String
+  /// As that of `RESPDescriptor`.
+  let arity: Int
+
+  init(_ name: String, _ arguments: String = "", arity: Int) {
+    (self.name, self.arguments, self.arity) = (name, arguments, arity)
+  }
 }
 
 /// The commands by their names, without regard to case.
@@ -119,13 +150,15 @@ enum RESPCommandNames {
     let isWrite: Bool
     /// Whether it is executed at once within a transaction, instead of being queued.
     let controlsTransaction: Bool
+    /// Whether it takes subcommands, which have a number of words of their own.
+    private let hasSubcommands: Bool
     private let arity: Int8
 
     static let unknown = Found()
 
     private init() {
       (command, operation, arity) = (.unknown, 0, -1)
-      (isOnEntries, isWrite, controlsTransaction) = (false, false, false)
+      (isOnEntries, isWrite, controlsTransaction, hasSubcommands) = (false, false, false, false)
     }
 
     init(_ command: RESPCommand) {
@@ -134,11 +167,14 @@ enum RESPCommandNames {
       isOnEntries = if case .entries = descriptor.target { true } else { false }
       isWrite = descriptor.flags.contains(.write)
       controlsTransaction = descriptor.flags.contains(.controlsTransaction)
+      hasSubcommands = !descriptor.subcommands.isEmpty
     }
 
-    /// Whether a request may have so many words.
+    /// Whether a request may have so many words, as far as its name tells: never with a subcommand.
     @inline(__always)
-    func accepts(_ count: Int) -> Bool { arity < 0 ? count >= -Int(arity) : count == Int(arity) }
+    func accepts(_ count: Int) -> Bool {
+      !hasSubcommands && (arity < 0 ? count >= -Int(arity) : count == Int(arity))
+    }
   }
 
   private struct Entry {

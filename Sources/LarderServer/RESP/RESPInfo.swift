@@ -38,6 +38,7 @@ enum RESPInfo {
       ("total_net_input_bytes", figure("received_bytes_total")),
       ("total_net_output_bytes", figure("sent_bytes_total")),
       ("rejected_connections", figure("connections_refused_total")),
+      ("pubsub_channels", "\(server.channels.channels.count)"), ("pubsub_patterns", "\(server.channels.patternCount)"),
     ]
     return [
       Section(
@@ -127,7 +128,7 @@ enum RESPInfo {
     [
       ("appendonly", "no"), ("databases", "\(server.databases.count)"), ("lfu-decay-time", "1"),
       ("maxclients", "\(limits.connections)"), ("maxmemory", "\(limits.memoryLimit?.bytes ?? 0)"),
-      ("maxmemory-policy", "noeviction"), ("notify-keyspace-events", ""),
+      ("maxmemory-policy", "noeviction"), ("notify-keyspace-events", server.events.classes.description),
       ("proto-max-bulk-len", "\(limits.maxValueBytes)"), ("save", ""),
       ("slowlog-log-slower-than", "\(limits.slowThreshold.wholeMilliseconds * 1_000)"),
       ("slowlog-max-len", "\(SlowLog.capacity)"),

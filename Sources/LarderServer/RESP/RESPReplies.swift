@@ -99,6 +99,14 @@ extension ByteBuffer {
     appendRESPEnd()
   }
 
+  /// Appends the beginning of a push, which is an array in RESP2.
+  mutating func appendRESP(pushOf count: Int, _ version: RESPVersion) {
+    guard version == .three else { return appendRESP(arrayOf: count) }
+    append(UInt8(ascii: ">"))
+    appendDigits(count)
+    appendRESPEnd()
+  }
+
   @inline(__always)
   mutating func appendRESPEnd() { append(UInt16(0x0A0D)) }
 

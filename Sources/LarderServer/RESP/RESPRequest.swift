@@ -35,7 +35,7 @@ struct RESPRequest: EncodedRequest {
   /// Whether it is executed at once within a transaction, instead of being queued.
   @inline(__always)
   var controlsTransaction: Bool { found.controlsTransaction }
-  /// Whether it has as many words as its command takes.
+  /// Whether it has as many words as its command takes; false if that depends on a subcommand.
   @inline(__always)
   var hasValidCount: Bool { found.accepts(count) }
 

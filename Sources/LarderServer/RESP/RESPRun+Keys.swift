@@ -49,7 +49,7 @@ extension RESPRun {
   ) throws(RESPFailure) {
     let key = bytes.extracting(request.word(1, bytes))
     guard request.count != 2 else { return replies.bytes.appendRESP(try delete(key, &map) ? 1 : 0) }
-    guard request.count == 4 else { throw Self.wrongNumberOfArguments(request.command) }
+    guard request.count == 4 else { throw Self.wrongNumberOfArguments(request.command.name) }
     let option = bytes.extracting(request.word(2, bytes))
     let isEqual = option.isWord("IFEQ")
     guard isEqual || option.isWord("IFNE") else { throw .error("ERR Invalid condition. Use IFEQ or IFNE") }
@@ -187,13 +187,8 @@ extension RESPRun {
   mutating func memoryUsage(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
-    let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("DOCTOR") { return replies.bytes.appendRESP(bulk: "Ask `larder stats` for the memory.") }
-    if subcommand.isWord("HELP") {
-      return replies.bytes.appendRESPHelp("MEMORY", ["DOCTOR", "USAGE <key> [SAMPLES <count>]"])
-    }
-    guard subcommand.isWord("USAGE"), request.count >= 3 else {
-      throw Self.invalidSubcommand(request, bytes, ["doctor", "usage"])
+    if bytes.extracting(request.word(1, bytes)).isWord("DOCTOR") {
+      return replies.bytes.appendRESP(bulk: "Ask `larder stats` for the memory.")
     }
     guard let entry = entry(bytes.extracting(request.word(2, bytes)), &map) else {
       return replies.bytes.appendRESPNull(version)
@@ -209,21 +204,13 @@ extension RESPRun {
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("HELP"), request.count == 2 {
-      return replies.bytes.appendRESPHelp("OBJECT", ["ENCODING <key>", "IDLETIME <key>", "REFCOUNT <key>"])
+    guard let entry = entry(bytes.extracting(request.word(2, bytes)), &map) else {
+      return replies.bytes.appendRESPNull(version)
     }
-    guard request.count == 3 else {
-      throw Self.invalidSubcommand(request, bytes, ["encoding", "idletime", "refcount"])
-    }
-    let entry = entry(bytes.extracting(request.word(2, bytes)), &map)
     if subcommand.isWord("ENCODING") {
-      guard let entry else { return replies.bytes.appendRESPNull(version) }
       replies.bytes.appendRESP(bulk: Self.encoding(of: entry))
-    } else if subcommand.isWord("REFCOUNT") || subcommand.isWord("IDLETIME") {
-      guard entry != nil else { return replies.bytes.appendRESPNull(version) }
-      replies.bytes.appendRESP(subcommand.isWord("REFCOUNT") ? 1 : 0)
     } else {
-      throw Self.invalidSubcommand(request, bytes, ["encoding", "idletime", "refcount"])
+      replies.bytes.appendRESP(subcommand.isWord("REFCOUNT") ? 1 : 0)
     }
   }
 
@@ -232,16 +219,6 @@ extension RESPRun {
     guard let value = unsafe entry.value else { return "raw" }
     if unsafe RawSpan(_unsafeBytes: value).decimalNumber != nil { return "int" }
     return value.count <= 44 ? "embstr" : "raw"
-  }
-
-  /// Returns the error for a subcommand that there isn't, or that takes another number of words.
-  /// - Parameter known: The subcommands that there are, in lowercase.
-  static func invalidSubcommand(_ request: RESPRequest, _ bytes: RawSpan, _ known: [String]) -> RESPFailure {
-    let (name, subcommand) = (request.command.name, bytes.extracting(request.word(1, bytes)).toString())
-    if (known + ["help"]).contains(subcommand.lowercased()) {
-      return .error("ERR wrong number of arguments for '\(name)|\(subcommand.lowercased())' command")
-    }
-    return .error("ERR unknown subcommand '\(subcommand.prefix(128))'. Try \(name.uppercased()) HELP.")
   }
 }
 
@@ -252,17 +229,5 @@ enum RESPFlush {
     guard request.count > 1 else { return }
     let option = bytes.extracting(request.word(1, bytes))
     guard request.count == 2, option.isWord("SYNC") || option.isWord("ASYNC") else { throw .syntax }
-  }
-}
-
-extension ByteBuffer {
-  /// Appends the reply to a HELP.
-  mutating func appendRESPHelp(_ command: String, _ subcommands: [String]) {
-    let lines = ["\(command) <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"] + subcommands + ["HELP"]
-    appendRESP(arrayOf: lines.count)
-    for line in lines {
-      append("+\(line)")
-      appendRESPEnd()
-    }
   }
 }

@@ -130,7 +130,7 @@ extension RESPRun {
   mutating func setManyIfAbsent(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
-    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command) }
+    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command.name) }
     var keys = request.words(from: 1, bytes)
     while let key = keys.next(bytes) {
       if entry(bytes.extracting(key), &map) != nil { return replies.bytes.appendRESP(0) }
@@ -144,7 +144,7 @@ extension RESPRun {
   private mutating func putPairs(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap
   ) throws(RESPFailure) {
-    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command) }
+    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command.name) }
     var checked = request.words(from: 1, bytes)
     while let key = checked.next(bytes), let value = checked.next(bytes) {
       guard Key.isValid(bytes.extracting(key)) else { throw Self.invalidKey(bytes.extracting(key)) }
@@ -159,8 +159,9 @@ extension RESPRun {
     }
   }
 
-  static func wrongNumberOfArguments(_ command: RESPCommand) -> RESPFailure {
-    .error("ERR wrong number of arguments for '\(command.name)' command")
+  /// - Parameter command: Its name, with that of its subcommand after a bar.
+  static func wrongNumberOfArguments(_ command: String) -> RESPFailure {
+    .error("ERR wrong number of arguments for '\(command)' command")
   }
 
   // MARK: Parts

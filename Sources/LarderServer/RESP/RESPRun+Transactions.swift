@@ -10,8 +10,10 @@ extension RESPRun {
     var keys = request.words(from: 1, bytes)
     while let key = keys.next(bytes) {
       let key = bytes.extracting(key)
-      client.watchedKeys.append(
-        RESPWatchedKey(store: store, key: key.toArray(), revision: entry(key, &map)?.revision))
+      let watched = RESPWatchedKey(store: store, key: key.toArray(), revision: entry(key, &map)?.revision)
+      guard client.watch(watched) else {
+        throw .error("ERR a client watches at most \(RESPClient.maxWatchedBytes) bytes of keys")
+      }
     }
     replies.bytes.appendRESP(simple: "OK")
   }
@@ -62,6 +64,7 @@ extension RESPRun {
     guard permitted.contains(request.command.descriptor.operation.rawValue) else {
       return replies.bytes.appendRESP(error: "NOPERM this client may not use '\(request.command.name)' any more")
     }
+    if !request.hasValidCount, RESPCodec.appendHelp(request, bytes, into: &replies) { return }
     let mark = replies.bytes.count
     do throws(RESPFailure) { try execute(request, bytes, &map, into: &replies) } catch {
       replies.truncate(to: mark)

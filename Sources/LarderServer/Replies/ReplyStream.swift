@@ -170,6 +170,7 @@ struct Watch {
 
   /// Whether a change is to be reported.
   func matches(_ change: ChangeView) -> Bool {
+    if change.kind == .expiry { return false }
     if prefix.isEmpty || change.kind == .deleteAll { return true }
     return unsafe change.key.starts(with: prefix)
   }

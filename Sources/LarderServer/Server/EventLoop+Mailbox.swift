@@ -24,6 +24,12 @@ extension EventLoop {
         }
       }
     }
+    for token in mail.connectionsWithMessages {
+      serve(token, of: &connections) { loop, connection, spare in
+        connection.hasPushes = true
+        loop.settle(&connection, &spare)
+      }
+    }
     if mail.hasDroppedStores {
       forEach(of: &connections) { loop, connection, _, spare in
         if loop.endStreams(of: &connection, .droppedStore, &spare) { loop.settle(&connection, &spare) }

@@ -210,7 +210,8 @@ struct EventLoop: ~Copyable {
     let sharer = Sharer(peer, connection: figures.number)
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
     var connection = Connection(
-      channel, token: token, session, listener: listener, figures, sharer, input: memory, now: now)
+      channel, token: token, session, listener: listener, figures, sharer, input: memory,
+      clientState: session.makeClientState(server, mailbox), now: now)
     if !session.hasGreeting { connection.admit(server.accessControl.grants(for: connection)) }
     return connection
   }
@@ -514,12 +515,13 @@ struct EventLoop: ~Copyable {
     connection.updateInterest(in: poll)
   }
 
-  /// Appends the frames of open streams that can be sent.
+  /// Appends the pushes and the frames of open streams that can be sent.
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
-    guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
     let session = connection.session
+    if connection.hasPushes, connection.executes { session.appendPushes(of: &connection, into: &replies) }
+    guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
     if connection.waits.isAwaitingStream { session.executeAhead(of: &connection, on: &executor, into: &replies) }
     session.continueStreams(of: &connection, notifying: &watchers, on: &executor, into: &replies)
     if connection.phase == .inputEnded { _ = endStreams(of: &connection, .lackOfCredit, &replies) }

@@ -97,9 +97,11 @@ final class ExpiryTimer: @unchecked Sendable {
   /// - Returns: Whether there is more to do.
   private static func tidyBriefly(_ store: Store) -> Bool {
     let now = monotonicMilliseconds()
-    return store.access { map in
+    let (hasMore, waiters) = store.access { map -> (Bool, [any ChangeWaiter]) in
       let (expiresMore, reclaimsMore) = (map.expireBriefly(now: now), map.reclaimBriefly())
-      return expiresMore || reclaimsMore
+      return (expiresMore || reclaimsMore, map.needsNotification ? map.drainChangeWaiters() : [])
     }
+    for waiter in waiters { waiter.storeDidChange() }
+    return hasMore
   }
 }

@@ -46,6 +46,8 @@ final class Mailbox: Sendable {
     fileprivate(set) var endedJobs: [DocumentJob] = []
     /// The pauses that have ended.
     fileprivate(set) var endedPauses: [PauseToken] = []
+    /// The connections for which there are messages.
+    fileprivate(set) var connectionsWithMessages: [ConnectionToken] = []
   }
 
   init() throws(SystemError) {
@@ -113,6 +115,12 @@ final class Mailbox: Sendable {
   /// Reports the end of what a connection has waited for.
   func post(endOf pause: PauseToken) {
     contents.withLock { $0.endedPauses.append(pause) }
+    wakeup.signal()
+  }
+
+  /// Reports that there are messages for a connection.
+  func post(messagesFor connection: ConnectionToken) {
+    contents.withLock { $0.connectionsWithMessages.append(connection) }
     wakeup.signal()
   }
 

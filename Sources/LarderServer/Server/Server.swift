@@ -35,7 +35,8 @@ package final class Server: Sendable {
     }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
-      databases: RESPDatabases(configuration.databases), onRefusal: configuration.onRefusal)
+      databases: RESPDatabases(configuration.databases), keyspaceEvents: configuration.keyspaceEvents,
+      onRefusal: configuration.onRefusal)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []
     do {

@@ -29,6 +29,8 @@ package struct ServerConfiguration: Sendable {
   package var protocols: [Address: ListenerProtocol] = [:]
   /// The stores of clients that select databases.
   package var databases: [RESPDatabase] = []
+  /// The changes of keys that clients of databases can subscribe to.
+  package var keyspaceEvents: RESPEventClasses = []
   /// Inherited sockets that are listening already, to be served in addition to `addresses`.
   package var sockets: [InheritedSocket] = []
   /// Sockets of `addresses` that an earlier process has opened and the service manager has kept.

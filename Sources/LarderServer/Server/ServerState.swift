@@ -23,6 +23,8 @@ final class ServerState: Sendable {
   /// The stores of clients that select databases.
   let databases: RESPDatabases
   let scripts = RESPScripts()
+  let channels = RESPChannels()
+  let events: RESPEvents
   let largeCommits: LargeCommits
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
@@ -43,11 +45,12 @@ final class ServerState: Sendable {
 
   init(
     limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
-    databases: RESPDatabases = RESPDatabases(),
+    databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [],
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
   ) {
     currentLimits = Lock(limits)
     self.databases = databases
+    events = RESPEvents(keyspaceEvents, databases, channels, limits)
     let expiryTimer = ExpiryTimer()
     self.expiryTimer = expiryTimer
     largeCommits = LargeCommits { expiryTimer.entryWillExpire(at: $0) }

@@ -51,6 +51,12 @@ protocol Codec {
     into replies: inout ReplyBuffer
   ) -> RequestEnd
 
+  /// Makes what is kept for a client that has connected; nil for nothing.
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject?
+
+  /// Appends what a client is told without having asked, as long as it has read what was sent before.
+  static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer)
+
   /// Executes those requests among the input of a connection that need not wait for the stream that the others wait for.
   static func executeAhead(
     of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer)
@@ -106,6 +112,10 @@ extension Codec {
   static func executeAhead(
     of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {}
+
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? { nil }
+
+  static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {}
 }
 
 /// A request in the input of a connection.

@@ -39,6 +39,12 @@ extension Session {
     C.append(failure, to: request, into: &bytes)
   }
 
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? { C.makeClientState(server, mailbox) }
+
+  func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {
+    C.appendPushes(of: &connection, into: &replies)
+  }
+
   // MARK: Processing
 
   func process(

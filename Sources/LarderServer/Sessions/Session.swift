@@ -39,6 +39,12 @@ protocol Session: Sendable {
   /// Executes those requests among the input of a connection that need not wait for the stream that the others wait for.
   func executeAhead(of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer)
 
+  /// Makes what is kept for a client that has connected; nil for nothing.
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject?
+
+  /// Appends what a client is told without having asked, as long as it has read what was sent before.
+  func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer)
+
   /// Appends parts of a connection's open streams, one of each in rotation, as far as their credit and the room for
   /// replies go.
   func continueStreams(

@@ -120,6 +120,12 @@ package struct Setting: Sendable {
     },
     Setting(list: "stores", isReloadable: true, \.server.stores) { try ServerConfiguration.NamedStore($0) },
     Setting(list: "resp.databases", \.server.databases) { try RESPDatabase($0) },
+    Setting("resp.keyspace-events", default: nil) { text, settings in
+      guard let classes = RESPEventClasses(text) else {
+        throw ValueError("'\(text)' is not made of Redis's letters for classes of events, as in KEA or Ex")
+      }
+      settings.server.keyspaceEvents = classes
+    },
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),

@@ -69,7 +69,7 @@ package struct ChangeFeed {
     unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, at: end, to: &chunks)
     end += UInt64(size)
     byteCount += size
-    if notifiesImmediately, !waiters.isEmpty { needsNotification = true }
+    if notifiesImmediately || kind == .expiry, !waiters.isEmpty { needsNotification = true }
   }
 
   private static func append(
@@ -204,6 +204,9 @@ package struct ChangeView {
     case list = 2
     case delete = 3
     case deleteAll = 4
+    /// An entry was removed because it had expired, which is no change of a commit. It has the revision of the commit
+    /// before.
+    case expiry = 5
   }
 
   static let headerByteCount = 24

@@ -53,7 +53,7 @@ struct ChangeRecorder: ~Copyable {
   mutating func recordPut(
     _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
   ) {
-    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    let key = unsafe key.bytes
     unsafe feed?.append(kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision)
     guard recordsCommits else { return }
     let kind = kind == .list ? CommitBuffer.Kind.list : .single
@@ -66,7 +66,7 @@ struct ChangeRecorder: ~Copyable {
   }
 
   mutating func recordDelete(_ key: Key, revision: UInt64) {
-    let key = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
+    let key = unsafe key.bytes
     let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
     unsafe feed?.append(.delete, key, none, expiry: 0, revision: revision)
     guard recordsCommits else { return }
@@ -75,6 +75,11 @@ struct ChangeRecorder: ~Copyable {
     } else {
       unsafe largeCommit.delete(key, revision: revision)
     }
+  }
+
+  mutating func recordExpiry(_ key: [UInt8], revision: UInt64) {
+    let none = unsafe UnsafeRawBufferPointer(start: nil, count: 0)
+    unsafe key.withUnsafeBytes { unsafe feed?.append(.expiry, $0, none, expiry: 0, revision: revision) }
   }
 
   mutating func recordDeleteAll(revision: UInt64) {

@@ -134,12 +134,14 @@ extension EntryMap {
       let hash = expiryQueue.pop().hash
       var next = soonest(hash: hash)
       while let (handle, expiry, isOnly) = next {
+        let key = changes.feed == nil ? nil : unsafe Array(record(handle).key.bytes)
         guard expiry <= now, (try? remove(handle, hash: hash)) != nil else {
           // The expiry was extended since. Or the system has no memory for the copy of a node, and the entry must wait.
           expiryQueue.push(expiry: max(expiry, now + 1), hash: hash)
           break
         }
         completeIndexChange()
+        if let key { changes.recordExpiry(key, revision: revisions.last) }
         removed += 1
         counts.didExpire()
         next = isOnly ? nil : soonest(hash: hash)

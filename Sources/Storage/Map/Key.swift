@@ -24,6 +24,8 @@ struct Key {
     self = unsafe Key(start: bytes.0 ?? UnsafeRawPointer(bitPattern: 8).unsafelyUnwrapped, count: bytes.1)
   }
 
+  var bytes: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(start: start, count: count) }
+
   @inline(__always)
   func word64(at offset: Int) -> UInt64 { unsafe start.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
 

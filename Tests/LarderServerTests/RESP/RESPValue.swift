@@ -11,6 +11,7 @@ enum RESPValue: Equatable, Sendable, ExpressibleByIntegerLiteral, ExpressibleByS
   case bulk(String)
   case array([RESPValue])
   case map([RESPValue])
+  case push([RESPValue])
   case null
 
   static let ok = RESPValue.simple("OK")
@@ -54,6 +55,7 @@ extension TestClient {
     case "*", "~":
       let count = try #require(Int(rest))
       return count < 0 ? .null : .array(try replies(count))
+    case ">": return .push(try replies(try #require(Int(rest))))
     case "%": return .map(try replies(2 * (try #require(Int(rest)))))
     default: throw Unreadable(line: line)
     }

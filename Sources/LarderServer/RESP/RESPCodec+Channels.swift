@@ -1,0 +1,122 @@
+import Wire
+
+/// Subscriptions and messages.
+extension RESPCodec {
+  /// The maximum size of the subscriptions of a client, in bytes, each counted as `RESPSubscription.byteCount`.
+  private static let maxSubscriptionBytes = 1 << 20
+
+  /// Adds the subscriptions of SUBSCRIBE or PSUBSCRIBE.
+  static func subscribe(
+    _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
+    _ client: RESPClient, into replies: inout ReplyBuffer
+  ) throws(RESPFailure) {
+    var added: [RESPSubscription] = []
+    var words = request.words(from: 1, bytes)
+    while let word = words.next(bytes) {
+      added.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
+    }
+    guard client.subscriptionBytes(with: added) <= maxSubscriptionBytes else {
+      throw .error("ERR a client has at most \(maxSubscriptionBytes) bytes of subscriptions")
+    }
+    connection.expectsPushes = true
+    for subscription in added {
+      client.subscribe(subscription, of: connection.token)
+      let type = kind == .channel ? "subscribe" : "psubscribe"
+      append(type, subscription.name, client.subscriptionCount, client, &replies)
+    }
+  }
+
+  /// Removes the subscriptions that UNSUBSCRIBE or PUNSUBSCRIBE names, or all of their kind.
+  static func unsubscribe(
+    _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
+    _ client: RESPClient, into replies: inout ReplyBuffer
+  ) {
+    var removed: [RESPSubscription] = []
+    var words = request.words(from: 1, bytes)
+    while let word = words.next(bytes) {
+      removed.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
+    }
+    if removed.isEmpty { removed = client.subscriptions(kind) }
+    let type = kind == .channel ? "unsubscribe" : "punsubscribe"
+    let counts = removed.map { client.unsubscribe($0) }
+    // What was published before comes before.
+    appendPushes(of: &connection, into: &replies)
+    for (subscription, count) in zip(removed, counts) { append(type, subscription.name, count, client, &replies) }
+    if removed.isEmpty { append(type, nil, client.subscriptionCount, client, &replies) }
+    connection.expectsPushes = client.subscriptionCount > 0
+  }
+
+  /// Appends what a client that subscribes or unsubscribes is told.
+  /// - Parameter count: The number of its subscriptions then.
+  private static func append(
+    _ type: String, _ name: [UInt8]?, _ count: Int, _ client: RESPClient, _ replies: inout ReplyBuffer
+  ) {
+    replies.bytes.appendRESP(pushOf: 3, client.version)
+    replies.bytes.appendRESP(bulk: type)
+    if let name { replies.bytes.appendRESP(bulk: name) } else { replies.bytes.appendRESPNull(client.version) }
+    replies.bytes.appendRESP(count)
+  }
+
+  static func publish(
+    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, into replies: inout ReplyBuffer
+  ) {
+    let channel = bytes.extracting(request.word(1, bytes)).toArray()
+    let payload = bytes.extracting(request.word(2, bytes)).toArray()
+    replies.bytes.appendRESP(client.channels.publish(payload, to: channel))
+  }
+
+  static func describeChannels(
+    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, into replies: inout ReplyBuffer
+  ) throws(RESPFailure) {
+    let subcommand = bytes.extracting(request.word(1, bytes))
+    if subcommand.isWord("NUMPAT") { return replies.bytes.appendRESP(client.channels.patternCount) }
+    if subcommand.isWord("NUMSUB") {
+      replies.bytes.appendRESP(mapOf: request.count - 2, .two)
+      var words = request.words(from: 2, bytes)
+      while let word = words.next(bytes) {
+        let channel = bytes.extracting(word).toArray()
+        replies.bytes.appendRESP(bulk: channel)
+        replies.bytes.appendRESP(client.channels.subscriberCount(of: channel))
+      }
+      return
+    }
+    guard request.count <= 3 else { throw RESPRun.wrongNumberOfArguments("pubsub|channels") }
+    var channels = client.channels.channels
+    if request.count == 3 {
+      let pattern = GlobPattern(bytes.extracting(request.word(2, bytes)))
+      channels = channels.filter { unsafe $0.withUnsafeBytes(pattern.matches) }
+    }
+    replies.bytes.appendRESP(arrayOf: channels.count)
+    for channel in channels { replies.bytes.appendRESP(bulk: channel) }
+  }
+
+  // MARK: Sending
+
+  static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {
+    guard let inbox = connection.respClient.inbox else {
+      connection.hasPushes = false
+      return
+    }
+    guard !inbox.hasOverflowed else {
+      // Nothing is read by a client that has left so much unread.
+      connection.phase = .closed
+      return
+    }
+    guard connection.outbox.isEmpty else { return }
+    connection.hasPushes = false
+    for push in inbox.take() ?? [] {
+      if let store = push.store, connection.grants.right(on: store) < .read { continue }
+      replies.bytes.append(push.bytes)
+    }
+  }
+
+  // MARK: What subscribers may send
+
+  /// Whether a client whose replies can't be told from messages may send a command.
+  static func isAllowedForSubscribers(_ command: RESPCommand) -> Bool {
+    switch command {
+    case .ping, .psubscribe, .punsubscribe, .quit, .reset, .subscribe, .unsubscribe: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import Dispatch
+import Platform
+import Storage
+import Synchronization
+
+/// Classes of changes that clients can subscribe to, as Redis's parameter `notify-keyspace-events` names them by letters.
+package struct RESPEventClasses: OptionSet, Sendable, CustomStringConvertible {
+  package let rawValue: Int
+
+  package init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// On the channels of keys.
+  static let keyspace = RESPEventClasses(letter: "K")
+  /// On the channels of events.
+  static let keyevent = RESPEventClasses(letter: "E")
+  /// Deletes and expiries that are set.
+  static let generic = RESPEventClasses(letter: "g")
+  /// Values that are set.
+  static let strings = RESPEventClasses(letter: "$")
+  /// Entries that expire.
+  static let expired = RESPEventClasses(letter: "x")
+  /// All but those that Redis leaves out: new keys and misses.
+  private static let all = "g$lshzxetd".reduce(RESPEventClasses()) { $0.union(RESPEventClasses(letter: $1)) }
+
+  /// All letters, of which Larder has events for some.
+  private static let letters = Array("g$lshzxetdnKEm")
+
+  private init(letter: Character) {
+    guard let index = Self.letters.firstIndex(of: letter) else { preconditionFailure("\(letter) is not a class") }
+    self.init(rawValue: 1 << index)
+  }
+
+  /// - Returns: Nil if there is any other letter.
+  package init?(_ text: String) {
+    self = []
+    for letter in text {
+      guard letter == "A" || Self.letters.contains(letter) else { return nil }
+      formUnion(letter == "A" ? Self.all : RESPEventClasses(letter: letter))
+    }
+  }
+
+  package var description: String {
+    let rest = isSuperset(of: Self.all) ? subtracting(Self.all.union(RESPEventClasses(letter: "n"))) : self
+    let letters = Self.letters.enumerated().filter { rest.rawValue >> $0.offset & 1 != 0 }.map(\.element)
+    return (isSuperset(of: Self.all) ? "A" : "") + String(letters)
+  }
+
+  /// Whether anything is published.
+  var areAny: Bool { contains(.keyspace) || contains(.keyevent) }
+}
+
+/// Publishes changes of the stores behind databases to channels, whoever has made them: Redis's keyspace notifications.
+///
+/// Each store is watched as for any other client, and its changes are published when they are durable, on a queue. Used by
+/// any thread.
+final class RESPEvents: Sendable {
+  private struct State {
+    var classes: RESPEventClasses
+    var watches: [StoreName: RESPStoreWatch] = [:]
+  }
+
+  private let state: Lock<State>
+  private let isActive: Atomic<Bool>
+  private let databases: RESPDatabases
+  fileprivate let channels: RESPChannels
+  private let maxFeedBytes: Int
+  fileprivate let queue = DispatchQueue(label: "larder.events")
+
+  init(_ classes: RESPEventClasses, _ databases: RESPDatabases, _ channels: RESPChannels, _ limits: ServerLimits) {
+    state = Lock(State(classes: classes))
+    isActive = Atomic(classes.areAny)
+    (self.databases, self.channels, maxFeedBytes) = (databases, channels, limits.maxChangeFeedBytes)
+  }
+
+  var classes: RESPEventClasses { state.withLock { $0.classes } }
+
+  /// Publishes other changes from now on.
+  func change(_ classes: RESPEventClasses, _ stores: StoreCatalog) {
+    let ended = state.withLock { state in
+      state.classes = classes
+      isActive.store(classes.areAny, ordering: .releasing)
+      guard !classes.areAny else { return [RESPStoreWatch]() }
+      defer { state.watches = [:] }
+      return Array(state.watches.values)
+    }
+    for watch in ended { watch.end() }
+    watchStores(stores)
+  }
+
+  /// Begins to watch the stores of databases that are not watched yet. Call it without a store's lock.
+  func watchStores(_ stores: StoreCatalog) {
+    guard isActive.load(ordering: .acquiring) else { return }
+    let found = Dictionary(stores.list().map { ($0.name, $0) }) { first, _ in first }
+    var numbers: [StoreName: [Int]] = [:]
+    for number in databases.numbers {
+      if let name = databases.store(number, in: stores) { numbers[name, default: []].append(number) }
+    }
+    for (name, numbers) in numbers {
+      guard let store = found[name] else { continue }
+      let watch = RESPStoreWatch(store, of: numbers, self)
+      let isNew = state.withLock { state in
+        guard state.classes.areAny, state.watches[name]?.isOn(store) != true else { return false }
+        state.watches[name] = watch
+        return true
+      }
+      if isNew { watch.begin(maxFeedBytes: maxFeedBytes) }
+    }
+  }
+
+  fileprivate func didEnd(_ watch: RESPStoreWatch, on name: StoreName) {
+    state.withLock { state in if state.watches[name] === watch { state.watches[name] = nil } }
+  }
+}
+
+/// Publishes the changes of one store.
+///
+/// Safe because what changes is atomic, or used on the queue of the events only.
+private final class RESPStoreWatch: @unchecked Sendable {
+  private struct Event {
+    let name: String
+    let key: [UInt8]
+  }
+
+  private enum Progress {
+    /// More changes can be read at once.
+    case partial
+    /// There are no more changes before this revision, or it is not durable.
+    case complete(before: UInt64)
+    case dropped
+  }
+
+  private let store: Store
+  private let databases: [Int]
+  private let events: RESPEvents
+  /// Where the next change is in the feed; nil before the beginning and after the end.
+  private var position: UInt64?
+  private let isScheduled = Atomic(false)
+
+  /// How many changes are read at a time, because the store is locked meanwhile.
+  private static let maxChangesPerAccess = 256
+
+  init(_ store: Store, of databases: [Int], _ events: RESPEvents) {
+    (self.store, self.databases, self.events) = (store, databases, events)
+  }
+
+  func isOn(_ store: Store) -> Bool { self.store === store }
+
+  func begin(maxFeedBytes: Int) {
+    let gatesReplies = store.commitWriter?.gatesReplies ?? false
+    let end = store.access { map -> UInt64? in
+      guard !map.isDropped else { return nil }
+      return map.beginWatch(limit: maxFeedBytes, notifiesImmediately: !gatesReplies).end
+    }
+    guard let end else { return events.didEnd(self, on: store.name) }
+    events.queue.async {
+      self.position = end
+      self.publishChanges()
+    }
+  }
+
+  func end() {
+    events.queue.async {
+      guard self.position.take() != nil else { return }
+      self.store.access { map in if !map.isDropped { map.endWatch() } }
+    }
+  }
+
+  private func schedule() {
+    if !isScheduled.exchange(true, ordering: .acquiringAndReleasing) { events.queue.async { self.publishChanges() } }
+  }
+
+  private func publishChanges() {
+    isScheduled.store(false, ordering: .releasing)
+    while let position {
+      var found: [Event] = []
+      let (progress, next) = readChanges(from: position, into: &found)
+      self.position = next
+      for event in found { publish(event) }
+      switch progress {
+      case .partial: continue
+      case .complete(let revision):
+        // The feed of a store whose clients must not see what a crash can take back tells of expiries only.
+        guard let commitWriter = store.commitWriter, commitWriter.gatesReplies else { return }
+        if commitWriter.wait(for: revision, self) || !commitWriter.isDurable(revision) { return }
+      case .dropped:
+        self.position = nil
+        events.didEnd(self, on: store.name)
+      }
+    }
+  }
+
+  /// Reads some changes.
+  /// - Returns: Where the next one is.
+  private func readChanges(from position: UInt64, into found: inout [Event]) -> (Progress, next: UInt64) {
+    let visibleRevision = store.commitWriter?.visibleRevision ?? .max
+    var events: [Event] = []
+    let result = store.accessInTurn { map -> (Progress, next: UInt64) in
+      guard !map.isDropped, let feed = map.feed else { return (.dropped, position) }
+      // What was dropped from the feed since is lost, as are messages to slow clients.
+      var next = max(position, feed.start)
+      var progress = Progress.complete(before: map.revisions.last + 1)
+      feed.visit(from: next) { change in
+        if change.revision > visibleRevision {
+          progress = .complete(before: change.revision)
+          return false
+        }
+        guard events.count < Self.maxChangesPerAccess else {
+          progress = .partial
+          return false
+        }
+        Self.append(change, to: &events)
+        next += UInt64(change.byteCount)
+        return true
+      }
+      if case .complete = progress { map.addChangeWaiter(self) }
+      return (progress, next)
+    }
+    found = events
+    return result
+  }
+
+  private static func append(_ change: ChangeView, to events: inout [Event]) {
+    let key = unsafe Array(change.key)
+    switch change.kind {
+    case .single, .list:
+      if change.kind == .single { events.append(Event(name: "set", key: key)) }
+      if change.expiry != 0 { events.append(Event(name: "expire", key: key)) }
+    case .delete: events.append(Event(name: "del", key: key))
+    case .expiry: events.append(Event(name: "expired", key: key))
+    case .deleteAll: break
+    }
+  }
+
+  private func publish(_ event: Event) {
+    let classes = events.classes
+    let kind: RESPEventClasses =
+      switch event.name {
+      case "set": .strings
+      case "expired": .expired
+      default: .generic
+      }
+    guard classes.contains(kind) else { return }
+    for database in databases {
+      if classes.contains(.keyspace) {
+        let channel = Array("__keyspace@\(database)__:".utf8) + event.key
+        events.channels.publish(Array(event.name.utf8), to: channel, about: store.name)
+      }
+      if classes.contains(.keyevent) {
+        let channel = Array("__keyevent@\(database)__:\(event.name)".utf8)
+        events.channels.publish(event.key, to: channel, about: store.name)
+      }
+    }
+  }
+}
+
+extension RESPStoreWatch: ChangeWaiter, DurabilityWaiter {
+  var listener: ObjectIdentifier { ObjectIdentifier(self) }
+  func storeDidChange() { schedule() }
+  func durabilityDidAdvance() { schedule() }
+}
