@@ -169,14 +169,14 @@ extension RESPCodec {
     } else if subcommand.isWord("INFO") {
       let id = connection.figures.number
       let own = executor.busiestConnections(.max).first { $0.number == id }
-      replies.bytes.appendRESP(verbatim: own.map { RESPInfo.line(of: $0, client) } ?? "", client.version)
+      replies.bytes.appendRESP(verbatim: own.map { RESPInfo.line(of: $0, askedBy: client, id) } ?? "", client.version)
     } else if subcommand.isWord("LIST") {
       let ids = try listedClients(request, bytes)
       let (own, seesOthers) = (connection.figures.number, connection.grants.onAll >= .admin)
       let listed = executor.busiestConnections(.max).filter { other in
         (seesOthers || other.number == own) && ids?.contains(Int(other.number)) != false
       }
-      let lines = listed.sorted { $0.number < $1.number }.map { RESPInfo.line(of: $0, client) }
+      let lines = listed.sorted { $0.number < $1.number }.map { RESPInfo.line(of: $0, askedBy: client, own) }
       replies.bytes.appendRESP(verbatim: lines.joined(), client.version)
     } else if subcommand.isWord("SETNAME") {
       setName(try clientName(bytes.extracting(request.word(2, bytes))), of: &connection, client)

@@ -40,8 +40,9 @@ struct RESPExpiry {
     let (milliseconds, overflows) = number.multipliedReportingOverflow(by: unit.rawValue)
     let invalid = RESPFailure.error("ERR invalid expire time in '\(command)' command")
     guard !overflows, permitsPast || number > 0 else { throw invalid }
-    let (time, isTooLarge) = milliseconds.addingReportingOverflow(isAbsolute ? -WallClock.offset : Int(now))
-    guard !isTooLarge, time <= Int(now) + RESPRun.maxLifetime else { throw invalid }
+    let (time, isOutOfRange) = milliseconds.addingReportingOverflow(isAbsolute ? -WallClock.offset : Int(now))
+    if isOutOfRange, isAbsolute, number < 0 { return 1 }
+    guard !isOutOfRange, time <= Int(now) + RESPRun.maxLifetime else { throw invalid }
     // 0 is for entries that don't expire.
     return UInt64(max(1, time))
   }
@@ -71,5 +72,6 @@ enum WallClock {
     return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
   }
 
-  private static func measured() -> Int { microseconds() / 1_000 - Int(monotonicMilliseconds()) }
+  /// Rounded down, so that no lifetime seems longer than what was set.
+  private static func measured() -> Int { (microseconds() - Int(monotonicNanoseconds() / 1_000)) / 1_000 }
 }

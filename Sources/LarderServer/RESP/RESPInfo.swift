@@ -8,6 +8,8 @@ import Wire
 enum RESPInfo {
   /// The version of Redis whose commands are meant: some clients refuse to work with another one.
   static let redisVersion = "7.4.0"
+  /// The version of Valkey whose commands are meant, likewise.
+  private static let valkeyVersion = "9.0.0"
 
   private struct Section {
     let name: String
@@ -44,7 +46,7 @@ enum RESPInfo {
       Section(
         name: "Server",
         fields: [
-          ("redis_version", redisVersion), ("server_name", "larder"), ("larder_version", softwareVersion),
+          ("redis_version", redisVersion), ("valkey_version", valkeyVersion), ("server_name", "larder"), ("larder_version", softwareVersion),
           ("redis_mode", "standalone"), ("os", "Linux"), ("arch_bits", "64"), ("multiplexing_api", "epoll"),
           ("process_id", "\(getpid())"), ("run_id", runID), ("tcp_port", port(of: listener, server)),
           ("server_time_usec", "\(WallClock.microseconds())"), ("uptime_in_seconds", "\(uptime)"),
@@ -137,16 +139,19 @@ enum RESPInfo {
   }
 
   /// Returns the line of a connection in CLIENT LIST.
-  /// - Parameter client: The client that asks; what others have said of their libraries isn't told.
-  static func line(of connection: ConnectionStatistics, _ client: RESPClient) -> String {
-    let isOwn = connection.client == client.name
+  /// - Parameters:
+  ///   - client: The client that asks; what others have said of their libraries isn't told.
+  ///   - number: That of its own connection.
+  static func line(of connection: ConnectionStatistics, askedBy client: RESPClient, _ number: UInt64) -> String {
+    let isOwn = connection.number == number
     let fields = [
       "id=\(connection.number)",
       "addr=\(connection.address.isEmpty ? "unix:\(connection.process)" : connection.address)",
       "laddr=", "fd=0", "name=\(connection.client)", "age=\(connection.openMilliseconds / 1_000)", "idle=0", "flags=N",
-      "db=\(isOwn ? client.database : 0)", "sub=0", "psub=0", "ssub=0", "multi=-1", "watch=0", "qbuf=0",
+      "db=\(isOwn ? client.database : 0)", "sub=\(isOwn ? client.subscriptions(.channel).count : 0)",
+      "psub=\(isOwn ? client.subscriptions(.pattern).count : 0)", "ssub=0", "multi=-1", "watch=0", "qbuf=0",
       "qbuf-free=0", "argv-mem=0", "multi-mem=0", "tot-net-in=\(connection.receivedBytes)",
-      "tot-net-out=\(connection.sentBytes)", "tot-cmds=\(connection.requests)", "user=default",
+      "tot-net-out=\(connection.sentBytes)", "tot-cmds=\(connection.requests)", "cmd=\(isOwn ? "client" : "NULL")", "user=default",
       "resp=\(client.version.rawValue)", "lib-name=\(isOwn ? client.libraryName : "")",
       "lib-ver=\(isOwn ? client.libraryVersion : "")",
     ]

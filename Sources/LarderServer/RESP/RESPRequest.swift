@@ -114,7 +114,9 @@ struct RESPRequest: EncodedRequest {
       guard length >= 0 else { return .invalid(flaw("invalid bulk length")) }
       let end = position &+ length
       let rest = (count &- index &- 1) &* minWordSize
-      guard end &+ 2 &+ rest &- offset <= maxSize else { return .invalid(tooLarge(maxSize)) }
+      guard end &+ 2 &+ rest &- offset <= maxSize else {
+        return .invalid(tooLarge(maxSize, "invalid bulk length; "))
+      }
       guard end &+ 2 <= bytes.byteCount else { return .partial(size: end &+ 2 &+ rest &- offset) }
       if index < foundCount {
         slices[index] = Slice(
@@ -156,8 +158,9 @@ struct RESPRequest: EncodedRequest {
 
   private static func flaw(_ text: String) -> CommandFailure { CommandFailure(.malformed, "Protocol error: \(text)") }
 
-  private static func tooLarge(_ maxSize: Int) -> CommandFailure {
-    CommandFailure(.frameLength, "Protocol error: a request has at most \(maxSize) bytes, limits.frame-bytes")
+  /// - Parameter reason: What a client of Redis looks for in the message.
+  private static func tooLarge(_ maxSize: Int, _ reason: String = "") -> CommandFailure {
+    CommandFailure(.frameLength, "Protocol error: \(reason)a request has at most \(maxSize) bytes, limits.frame-bytes")
   }
 
   @inline(__always)

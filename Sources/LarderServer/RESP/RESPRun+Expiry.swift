@@ -90,7 +90,8 @@ extension RESPRun {
       return replies.bytes.appendRESP(-2)
     }
     guard entry.expiry != 0 else { return replies.bytes.appendRESP(-1) }
-    let (lifetime, time) = (Int(entry.expiry - now), Int(entry.expiry) + WallClock.offset)
+    let time = Int(entry.expiry) + WallClock.offset
+    let lifetime = max(0, time - WallClock.microseconds() / 1_000)
     switch request.command {
     case .ttl: replies.bytes.appendRESP((lifetime + 500) / 1_000)
     case .pttl: replies.bytes.appendRESP(lifetime)

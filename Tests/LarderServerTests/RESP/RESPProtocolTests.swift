@@ -85,8 +85,8 @@ extension ServerTests {
       ("*1\r\n:1\r\n", "expected '$', got ':'"), ("*-5x\r\n", "invalid multibulk length"),
       ("*99999999\r\n", "invalid multibulk length"), ("*1\r\n$-1\r\n", "invalid bulk length"),
       ("*1\r\n$x\r\n", "invalid bulk length"),
-      ("*2\r\n$3\r\nGET\r\n$2000000000\r\n", "a request has at most 16777216 bytes, limits.frame-bytes"),
-      ("*1000000\r\n$16000000\r\n", "a request has at most 16777216 bytes, limits.frame-bytes"),
+      ("*2\r\n$3\r\nGET\r\n$2000000000\r\n", "invalid bulk length; a request has at most 16777216 bytes, limits.frame-bytes"),
+      ("*1000000\r\n$16000000\r\n", "invalid bulk length; a request has at most 16777216 bytes, limits.frame-bytes"),
     ])
     func `an invalid request ends the connection before anything is allocated for it`(
       _ request: String, _ message: String
