@@ -14,6 +14,8 @@ struct Contender: Sendable {
   var stores = ["bench"]
 
   static let larder = "larder"
+  /// The same server with Redis's protocol.
+  static let larderOverRESP = "larder over RESP"
   static let echo = "echo"
 
   /// Returns the installed contenders, Larder and the echo first. Each serves with one thread and keeps all data in
@@ -25,6 +27,9 @@ struct Contender: Sendable {
     let user = NSUserName() == "root" ? ["-u", "root"] : []
     let found = [
       make(larder, .larder, "larderd", ["--listen", "unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
+      make(
+        larderOverRESP, .resp, "larderd",
+        ["--listen", "resp+unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
       make(echo, .echo, "bench-echo", ["$SOCKET"]),
       make("redis", .resp, "redis-server", redis),
       make("valkey", .resp, "valkey-server", redis),
@@ -106,7 +111,10 @@ struct Contender: Sendable {
   /// A line of a list, with what a reader needs for repeating the measurement.
   var markdown: String { "- \(name)\(version.isEmpty ? "" : " (\(version))"): `\(commandLine)`" }
 
-  var isPeer: Bool { name != Self.larder && name != Self.echo }
+  var isPeer: Bool { Self.isPeer(name) }
+
+  /// Whether a server of that name is neither Larder nor the echo.
+  static func isPeer(_ name: String) -> Bool { ![larder, larderOverRESP, echo].contains(name) }
 }
 
 extension Contender {

@@ -38,6 +38,7 @@ struct Plots {
   private func color(_ name: String) -> String {
     switch name {
     case Contender.larder: "#c2410c"
+    case Contender.larderOverRESP: "#f59e0b"
     case Contender.echo: "#888888"
     case "redis": "#1d4ed8"
     case "valkey": "#7e22ce"

@@ -209,12 +209,14 @@ extension ServerComparison {
 
   private func table(_ title: String, _ quantity: Quantity, _ works: [String]) -> String {
     let names = contenders.map(\.name)
-    var rows = [["Work"] + names + ["Larder ÷ best peer", "Larder ÷ echo"]]
+    var rows = [["Work"] + names + ["Larder ÷ best peer", "over RESP ÷ best peer", "Larder ÷ echo"]]
     for work in works {
       guard let larder = report.figures.find(work, quantity) else { continue }
       rows.append(
         [work] + names.map { cell(work, quantity, $0) } + [
           ratio(larder, bestPeer(work, quantity)),
+          report.figures.find(work, quantity, of: Contender.larderOverRESP).map { ratio($0, bestPeer(work, quantity)) }
+            ?? "–",
           ratio(larder, report.figures.find(work, quantity, of: Contender.echo)),
         ])
     }

@@ -132,7 +132,7 @@ struct Figures: Codable, Sendable {
 
   /// Returns the figure of the best of the contenders, except Larder and the echo.
   func bestPeer(_ work: String, _ quantity: Quantity, among contenders: [String]) -> MeasuredFigure? {
-    let names = contenders.filter { $0 != Contender.larder && $0 != Contender.echo }
+    let names = contenders.filter(Contender.isPeer)
     let peers = all.filter { $0.work == work && $0.quantity == quantity && names.contains($0.contender) }
     return quantity.isBetterLower ? peers.min { $0.median < $1.median } : peers.max { $0.median < $1.median }
   }

@@ -4,6 +4,7 @@ import Wire
 /// What a connection keeps for a client that speaks RESP. Owned by one `Connection`, and used by its worker.
 final class RESPClient: @unchecked Sendable {
   let channels: RESPChannels
+  let scripts: RESPScripts
   private let mailbox: Mailbox
   var version = RESPVersion.two { didSet { versionDidChange() } }
   /// The selected database.
@@ -14,6 +15,8 @@ final class RESPClient: @unchecked Sendable {
   /// The transaction that has begun; nil if there is none.
   var transaction: RESPTransaction? { didSet { updateRestriction() } }
   /// Whether not every request is executed: because of a transaction, or because of subscriptions.
+  // Every request reads it. Nothing else accesses it meanwhile, because one worker uses the client.
+  @exclusivity(unchecked)
   private(set) var isRestricted = false
   private var subscriptions: Set<RESPSubscription> = []
   /// The messages for it; nil if it has never subscribed.
@@ -29,7 +32,9 @@ final class RESPClient: @unchecked Sendable {
   /// The memory for computed values that is kept for the next request, in bytes.
   private static let maxKeptBytes = 4 << 10
 
-  init(_ channels: RESPChannels, _ mailbox: Mailbox) { (self.channels, self.mailbox) = (channels, mailbox) }
+  init(_ server: ServerState, _ mailbox: Mailbox) {
+    (channels, scripts, self.mailbox) = (server.channels, server.scripts, mailbox)
+  }
 
   deinit { removeSubscriptions() }
 
@@ -70,7 +75,7 @@ final class RESPClient: @unchecked Sendable {
   /// Lets EXEC fail, because a command was refused.
   func abortTransaction() { transaction?.isAborted = true }
 
-  private func updateRestriction() { isRestricted = transaction != nil || isSubscribedOnly }
+  private func updateRestriction() { unsafe isRestricted = transaction != nil || isSubscribedOnly }
 
   private func versionDidChange() {
     inbox?.setVersion(version)
@@ -120,10 +125,12 @@ final class RESPClient: @unchecked Sendable {
 }
 
 extension Connection {
-  /// What is kept for a client that speaks RESP.
+  /// What is kept for a client that speaks RESP. Mutating, because a call that only borrows the connection copies it.
   var respClient: RESPClient {
-    guard let clientState else { preconditionFailure("a client that speaks RESP has its state") }
-    return unsafe unsafeDowncast(clientState, to: RESPClient.self)
+    mutating get {
+      guard let clientState else { preconditionFailure("a client that speaks RESP has its state") }
+      return unsafe unsafeDowncast(clientState, to: RESPClient.self)
+    }
   }
 }
 

@@ -30,9 +30,9 @@ extension RESPCodec {
         throw .error("ERR value is not an integer or out of range")
       }
       try selectDatabase(database, of: &connection, on: &executor)
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     case .quit:
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
       connection.phase = .closing
     case .reset:
       client.reset()
@@ -43,14 +43,14 @@ extension RESPCodec {
     case .multi:
       guard client.transaction == nil else { throw .error("ERR MULTI calls can not be nested") }
       client.transaction = RESPTransaction()
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     case .discard:
       guard client.transaction != nil else { throw .error("ERR DISCARD without MULTI") }
       client.discardTransaction()
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     case .unwatch:
       client.unwatch()
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     default: try executeOnServer(request, bytes, of: &connection, client, on: &executor, into: &replies)
     }
   }
@@ -82,7 +82,7 @@ extension RESPCodec {
       replies.bytes.appendRESP(arrayOf: 2)
       replies.bytes.appendRESP(bulk: "\(time / 1_000_000)")
       replies.bytes.appendRESP(bulk: "\(time % 1_000_000)")
-    default: replies.bytes.appendRESP(simple: "OK")
+    default: replies.bytes.appendRESPOK()
     }
   }
 
@@ -141,7 +141,7 @@ extension RESPCodec {
           + "configuration is correct?")
     }
     try checkUser(bytes.extracting(request.word(1, bytes)))
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
   }
 
   /// There is one user, without a password.
@@ -180,11 +180,11 @@ extension RESPCodec {
       replies.bytes.appendRESP(verbatim: lines.joined(), client.version)
     } else if subcommand.isWord("SETNAME") {
       setName(try clientName(bytes.extracting(request.word(2, bytes))), of: &connection, client)
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     } else if subcommand.isWord("NO-EVICT") || subcommand.isWord("NO-TOUCH") {
       let isOn = bytes.extracting(request.word(2, bytes))
       guard isOn.isWord("ON") || isOn.isWord("OFF") else { throw .syntax }
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     } else {
       let (option, value) = (bytes.extracting(request.word(2, bytes)), bytes.extracting(request.word(3, bytes)))
       if option.isWord("LIB-NAME") {
@@ -194,7 +194,7 @@ extension RESPCodec {
       } else {
         throw .error("ERR Unrecognized option '\(option.toString())'")
       }
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     }
   }
 

@@ -13,7 +13,7 @@ extension RESPCodec {
     case .config: try executeConfig(request, bytes, client, connection.grants, on: &executor, into: &replies)
     case .flushall: try flushAll(request, bytes, of: connection.grants, on: &executor, into: &replies)
     case .function where bytes.extracting(request.word(1, bytes)).isWord("FLUSH"):
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     // There are none.
     case .function, .module: replies.bytes.appendRESP(arrayOf: 0)
     case .info:
@@ -47,7 +47,7 @@ extension RESPCodec {
       do throws(StorageError) { flushed.append(try stores.open(name)) } catch { throw .error("ERR \(error)") }
     }
     let start = replies.count
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
     for store in flushed {
       executor.lock(store)
       defer { executor.unlockStore() }
@@ -78,7 +78,7 @@ extension RESPCodec {
       }
     } else {
       scripts.removeAll()
-      replies.bytes.appendRESP(simple: "OK")
+      replies.bytes.appendRESPOK()
     }
   }
 
@@ -91,7 +91,7 @@ extension RESPCodec {
     if subcommand.isWord("LEN") { return replies.bytes.appendRESP(executor.slowLog().count) }
     if subcommand.isWord("RESET") {
       executor.server.slowLog.withLock { $0 = SlowLog() }
-      return replies.bytes.appendRESP(simple: "OK")
+      return replies.bytes.appendRESPOK()
     }
     guard request.count <= 3 else { throw RESPRun.wrongNumberOfArguments("slowlog|get") }
     var limit = 10
@@ -124,10 +124,10 @@ extension RESPCodec {
     into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
-    if subcommand.isWord("RESETSTAT") { return replies.bytes.appendRESP(simple: "OK") }
+    if subcommand.isWord("RESETSTAT") { return replies.bytes.appendRESPOK() }
     if subcommand.isWord("SET") {
       try setParameter(request, bytes, grants, executor.server)
-      return replies.bytes.appendRESP(simple: "OK")
+      return replies.bytes.appendRESPOK()
     }
     var patterns: [GlobPattern] = []
     var words = request.words(from: 2, bytes)

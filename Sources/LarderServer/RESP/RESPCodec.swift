@@ -20,7 +20,7 @@ enum RESPCodec: Codec {
   }
 
   static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? {
-    RESPClient(server.channels, mailbox)
+    RESPClient(server, mailbox)
   }
 
   static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
@@ -46,7 +46,7 @@ enum RESPCodec: Codec {
       return try executeLine(
         request, bytes, of: &connection, on: store, &map, executor: &executor, into: &replies)
     }
-    if let refusal = refusal(of: request, bytes, client, executor, into: &replies) {
+    if let refusal = refusal(of: request, bytes, client, &executor, into: &replies) {
       return CodecExecution(failure: refusal.failure, shownRevision: 0)
     }
     if map.isDropped {
@@ -56,9 +56,8 @@ enum RESPCodec: Codec {
     }
     let memory = request.size < AttachedValue.minSize ? nil : connection.input.valueMemory
     var run = RESPRun(
-      client, store: store, permitted: connection.stores[1]?.permitted ?? .none, executor, memory: memory)
+      client, store: store, permitted: connection.stores[1]?.permitted ?? .none, &executor, memory: memory)
     let mark = replies.bytes.count
-    defer { client.releaseLargeScratch() }
     do throws(RESPFailure) {
       try run.execute(request, bytes, &map, into: &replies)
       return CodecExecution(failure: nil, shownRevision: run.shownRevision)
@@ -109,14 +108,14 @@ enum RESPCodec: Codec {
   /// - Returns: Nil if it is to be executed.
   @inline(__always)
   private static func refusal(
-    of request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: borrowing Executor,
+    of request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> Refusal? {
     if !request.hasValidCount {
       if let error = formError(of: request, bytes) { return refuse(request, error, client, into: &replies) }
       if client.transaction == nil, appendHelp(request, bytes, into: &replies) { return Refusal(failure: nil) }
     }
-    guard client.isRestricted else { return nil }
+    guard unsafe client.isRestricted else { return nil }
     if client.isSubscribedOnly, !isAllowedForSubscribers(request.command) {
       let name = fullName(of: request, bytes)
       let error =
@@ -125,7 +124,7 @@ enum RESPCodec: Codec {
       return refuse(request, error, client, into: &replies)
     }
     guard client.transaction != nil, !request.controlsTransaction else { return nil }
-    return queue(request, bytes, client, executor, into: &replies)
+    return queue(request, bytes, client, &executor, into: &replies)
   }
 
   /// Returns the error for a subcommand that there isn't, or for too few or too many words; nil if the form is right.
@@ -181,7 +180,7 @@ enum RESPCodec: Codec {
 
   /// Queues a request in a transaction, or refuses it there.
   private static func queue(
-    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: borrowing Executor,
+    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> Refusal? {
     guard isQueueable(request, bytes, client, executor.server.databases) else {
@@ -230,7 +229,7 @@ enum RESPCodec: Codec {
     if request.store != 0 {
       return openStore(for: request, of: &connection, on: &executor, into: &replies)
     }
-    if let refusal = refusal(of: request, bytes, client, executor, into: &replies) {
+    if let refusal = refusal(of: request, bytes, client, &executor, into: &replies) {
       return .replied(failure: refusal.failure)
     }
     let mark = replies.bytes.count

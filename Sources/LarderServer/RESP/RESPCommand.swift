@@ -188,7 +188,8 @@ enum RESPCommandNames {
   private static let table: [Entry] = {
     var table = [Entry](repeating: Entry(), count: 1 << Int(bits))
     for command in RESPCommand.allCases where command != .unknown {
-      let name = unsafe words(of: Array(command.name.utf8).span.bytes)
+      let bytes = Array(command.name.utf8)
+      let name = unsafe words(bytes.span.bytes, 0, byteCount: bytes.count)
       var index = slot(of: name)
       while table[index].name != (0, 0) { index = (index + 1) & (table.count - 1) }
       table[index] = Entry(name: name, found: Found(command))
@@ -196,22 +197,32 @@ enum RESPCommandNames {
     return table
   }()
 
-  /// Returns the name in uppercase letters, in two words.
+  /// Returns a name in uppercase letters, in two words.
   @inline(__always)
-  private static func words(of name: RawSpan) -> (UInt64, UInt64) {
+  private static func words(_ bytes: RawSpan, _ start: Int, byteCount: Int) -> (UInt64, UInt64) {
+    guard byteCount <= 8, start &+ 8 <= bytes.byteCount else { return longWords(bytes, start, byteCount: byteCount) }
+    let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
+    return (uppercased(word & (.max >> UInt64(64 &- byteCount &* 8))), 0)
+  }
+
+  @inline(never)
+  private static func longWords(_ bytes: RawSpan, _ start: Int, byteCount: Int) -> (UInt64, UInt64) {
     var (low, high): (UInt64, UInt64) = (0, 0)
-    var index = 0
-    while index < name.byteCount {
-      var byte = unsafe name.unsafeLoad(fromUncheckedByteOffset: index, as: UInt8.self)
-      if byte &- UInt8(ascii: "a") < 26 { byte &-= 32 }
-      if index < 8 {
-        low |= UInt64(byte) << UInt64(index &* 8)
-      } else {
-        high |= UInt64(byte) << UInt64((index &- 8) &* 8)
-      }
-      index &+= 1
+    for index in 0..<byteCount {
+      let byte = UInt64(unsafe bytes.unsafeLoad(fromUncheckedByteOffset: start + index, as: UInt8.self))
+      if index < 8 { low |= byte << UInt64(index * 8) } else { high |= byte << UInt64((index - 8) * 8) }
     }
-    return (low, high)
+    return (uppercased(low), uppercased(high))
+  }
+
+  /// Returns eight letters of ASCII, of which those in lowercase are in uppercase.
+  @inline(__always)
+  private static func uppercased(_ letters: UInt64) -> UInt64 {
+    let each: UInt64 = 0x0101_0101_0101_0101
+    let low = letters & (each &* 0x7F)
+    // The highest bit of each byte is set if the letter is at least `a`, and if it is beyond `z`.
+    let (isLetter, isBeyond) = (low &+ each &* (0x80 - 0x61), low &+ each &* (0x80 - 0x7B))
+    return letters &- ((isLetter & ~isBeyond & ~letters & (each &* 0x80)) >> 2)
   }
 
   @inline(__always)
@@ -220,10 +231,13 @@ enum RESPCommandNames {
   }
 
   /// Finds a command.
+  static func find(_ name: RawSpan) -> Found { find(name, 0, byteCount: name.byteCount) }
+
+  /// Finds the command whose name begins at `start`.
   @inline(__always)
-  static func find(_ name: RawSpan) -> Found {
-    guard name.byteCount > 0, name.byteCount <= maxNameSize else { return .unknown }
-    let words = words(of: name)
+  static func find(_ bytes: RawSpan, _ start: Int, byteCount: Int) -> Found {
+    guard byteCount > 0, byteCount <= maxNameSize else { return .unknown }
+    let words = words(bytes, start, byteCount: byteCount)
     var index = slot(of: words)
     while table[index].name != (0, 0) {
       if table[index].name == words { return table[index].found }

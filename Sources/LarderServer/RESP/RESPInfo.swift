@@ -46,7 +46,8 @@ enum RESPInfo {
       Section(
         name: "Server",
         fields: [
-          ("redis_version", redisVersion), ("valkey_version", valkeyVersion), ("server_name", "larder"), ("larder_version", softwareVersion),
+          ("redis_version", redisVersion), ("valkey_version", valkeyVersion), ("server_name", "larder"),
+          ("larder_version", softwareVersion),
           ("redis_mode", "standalone"), ("os", "Linux"), ("arch_bits", "64"), ("multiplexing_api", "epoll"),
           ("process_id", "\(getpid())"), ("run_id", runID), ("tcp_port", port(of: listener, server)),
           ("server_time_usec", "\(WallClock.microseconds())"), ("uptime_in_seconds", "\(uptime)"),
@@ -151,7 +152,8 @@ enum RESPInfo {
       "db=\(isOwn ? client.database : 0)", "sub=\(isOwn ? client.subscriptions(.channel).count : 0)",
       "psub=\(isOwn ? client.subscriptions(.pattern).count : 0)", "ssub=0", "multi=-1", "watch=0", "qbuf=0",
       "qbuf-free=0", "argv-mem=0", "multi-mem=0", "tot-net-in=\(connection.receivedBytes)",
-      "tot-net-out=\(connection.sentBytes)", "tot-cmds=\(connection.requests)", "cmd=\(isOwn ? "client" : "NULL")", "user=default",
+      "tot-net-out=\(connection.sentBytes)", "tot-cmds=\(connection.requests)", "cmd=\(isOwn ? "client" : "NULL")",
+      "user=default",
       "resp=\(client.version.rawValue)", "lib-name=\(isOwn ? client.libraryName : "")",
       "lib-ver=\(isOwn ? client.libraryVersion : "")",
     ]

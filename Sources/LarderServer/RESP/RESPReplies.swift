@@ -15,6 +15,14 @@ extension ByteBuffer {
     appendRESPEnd()
   }
 
+  /// Appends the reply to most changes.
+  @inline(__always)
+  mutating func appendRESPOK() {
+    // `+OK` and the beginning of the end.
+    append(UInt32(0x0D4B_4F2B))
+    append(UInt8(ascii: "\n"))
+  }
+
   /// Appends an error, which is a line that begins with a code.
   mutating func appendRESP(error text: String) {
     append(UInt8(ascii: "-"))
@@ -113,8 +121,20 @@ extension ByteBuffer {
   /// Appends a number in decimal digits.
   @inline(__always)
   mutating func appendDigits(_ number: Int) {
-    if number >= 0, number < 10 { return append(UInt8(truncatingIfNeeded: number) &+ 0x30) }
+    if number >= 0, number < 1_000 { return appendFewDigits(UInt32(truncatingIfNeeded: number)) }
     appendManyDigits(number)
+  }
+
+  @inline(__always)
+  private mutating func appendFewDigits(_ number: UInt32) {
+    if number < 10 { return append(UInt8(truncatingIfNeeded: number) &+ 0x30) }
+    // The product with 2¹⁶ ÷ 10, rounded up, is exact for numbers of this size.
+    let tens = (number &* 6_554) >> 16
+    let ones = number &- tens &* 10
+    if tens < 10 { return append(UInt16(truncatingIfNeeded: ((ones << 8) | tens) &+ 0x3030)) }
+    let hundreds = (tens &* 6_554) >> 16
+    append(UInt8(truncatingIfNeeded: hundreds) &+ 0x30)
+    append(UInt16(truncatingIfNeeded: ((ones << 8) | (tens &- hundreds &* 10)) &+ 0x3030))
   }
 
   private mutating func appendManyDigits(_ number: Int) {

@@ -3,24 +3,28 @@ import Wire
 
 /// A request of RESP in the input of a connection: an array of words, or a line of them.
 ///
-/// A word is a range of the request's bytes. The first six are found by the scan; the rest is found again when it is
-/// needed, so that a request is of constant size.
+/// A word is a range of the request's bytes. The first four are found by the scan; the rest is found again when it is
+/// needed, so that a request is of constant size, and small.
 struct RESPRequest: EncodedRequest {
-  private static let foundCount = 6
+  private static let foundCount = 4
 
   private struct Slice: BitwiseCopyable {
     var start: UInt32 = 0
     var count: UInt32 = 0
   }
 
-  let size: Int
+  private let byteCount: UInt32
+  private let wordCount: UInt32
   private let found: RESPCommandNames.Found
-  /// The number of words, the name of the command among them.
-  let count: Int
   /// Whether it is a line, whose words are not found yet.
   let isLine: Bool
-  private var slices = InlineArray<6, Slice>(repeating: Slice())
+  private var slices = InlineArray<4, Slice>(repeating: Slice())
 
+  @inline(__always)
+  var size: Int { Int(byteCount) }
+  /// The number of words, the name of the command among them.
+  @inline(__always)
+  var count: Int { Int(wordCount) }
   @inline(__always)
   var command: RESPCommand { found.command }
   var tag: UInt32 { 0 }
@@ -42,7 +46,7 @@ struct RESPRequest: EncodedRequest {
   @inline(__always)
   func body(at offset: Int) -> Range<Int> { offset..<offset &+ size }
 
-  /// The range of a word in the request's bytes, counted from the name of the command. O(1) for the first six.
+  /// The range of a word in the request's bytes, counted from the name of the command. O(1) for the first four.
   @inline(__always)
   func word(_ index: Int, _ bytes: RawSpan) -> Range<Int> {
     if index < Self.foundCount {
@@ -58,7 +62,7 @@ struct RESPRequest: EncodedRequest {
     return words.next(bytes) ?? 0..<0
   }
 
-  /// The words from one of the first six on.
+  /// The words from one of the first four on.
   func words(from index: Int, _ bytes: RawSpan) -> RESPWords {
     precondition(index < Self.foundCount)
     guard index < count else { return RESPWords(remaining: 0, position: 0) }
@@ -86,50 +90,66 @@ struct RESPRequest: EncodedRequest {
   }
 
   private static func scanArray(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
-    var position = offset &+ 1
-    let count: Int
-    switch RESPLength(bytes, at: position) {
-    case .partial: return .partial(size: 0)
-    case .invalid: return .invalid(flaw("invalid multibulk length"))
-    case .length(let length, let end): (count, position) = (length, end)
+    guard case .length(let count, var position) = RESPLength(bytes, at: offset &+ 1), count > 0, count <= maxCount
+    else {
+      return scanCount(bytes, at: offset)
     }
-    guard count <= maxCount else { return .invalid(flaw("invalid multibulk length")) }
-    guard count > 0 else { return .request(RESPRequest(nothing: position &- offset)) }
-    var slices = InlineArray<6, Slice>(repeating: Slice())
+    var slices = InlineArray<4, Slice>(repeating: Slice())
     var index = 0
     while index < count {
-      let minSize = position &- offset &+ (count &- index) &* minWordSize
-      guard minSize <= maxSize else { return .invalid(tooLarge(maxSize)) }
-      guard position < bytes.byteCount else { return .partial(size: minSize) }
-      let type = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
-      guard type == UInt8(ascii: "$") else {
-        return .invalid(flaw("expected '$', got '\(Character(UnicodeScalar(type)))'"))
+      guard position < bytes.byteCount,
+        unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self) == UInt8(ascii: "$"),
+        case .length(let length, let start) = RESPLength(bytes, at: position &+ 1), length >= 0,
+        start &+ length &+ 2 <= bytes.byteCount
+      else {
+        return scanIncomplete(bytes, at: offset, word: position, remaining: count &- index, maxSize: maxSize)
       }
-      let length: Int
-      switch RESPLength(bytes, at: position &+ 1) {
-      case .partial: return .partial(size: minSize)
-      case .invalid: return .invalid(flaw("invalid bulk length"))
-      case .length(let value, let end): (length, position) = (value, end)
-      }
-      guard length >= 0 else { return .invalid(flaw("invalid bulk length")) }
-      let end = position &+ length
-      let rest = (count &- index &- 1) &* minWordSize
-      guard end &+ 2 &+ rest &- offset <= maxSize else {
-        return .invalid(tooLarge(maxSize, "invalid bulk length; "))
-      }
-      guard end &+ 2 <= bytes.byteCount else { return .partial(size: end &+ 2 &+ rest &- offset) }
       if index < foundCount {
         slices[index] = Slice(
-          start: UInt32(truncatingIfNeeded: position &- offset), count: UInt32(truncatingIfNeeded: length))
+          start: UInt32(truncatingIfNeeded: start &- offset), count: UInt32(truncatingIfNeeded: length))
       }
-      position = end &+ 2
+      position = start &+ length &+ 2
       index &+= 1
     }
-    let name = Int(slices[0].start) &+ offset..<Int(slices[0].start) &+ offset &+ Int(slices[0].count)
-    return .request(
-      RESPRequest(
-        size: position &- offset, RESPCommandNames.find(unsafe bytes.extracting(unchecked: name)), count: count,
-        isLine: false, slices))
+    guard position &- offset <= maxSize else { return .invalid(tooLarge(maxSize)) }
+    let name = slices[0]
+    let start = offset &+ Int(name.start)
+    let found = RESPCommandNames.find(bytes, start, byteCount: Int(name.count))
+    return .request(RESPRequest(size: position &- offset, found, count: count, isLine: false, slices))
+  }
+
+  /// Scans an array without words, or one whose number of words is incomplete or invalid.
+  @inline(never)
+  private static func scanCount(_ bytes: RawSpan, at offset: Int) -> RequestScan<RESPRequest> {
+    switch RESPLength(bytes, at: offset &+ 1) {
+    case .partial: return .partial(size: 0)
+    case .length(let count, let end) where count <= 0: return .request(RESPRequest(nothing: end &- offset))
+    case .invalid, .length: return .invalid(flaw("invalid multibulk length"))
+    }
+  }
+
+  /// Scans a word that is incomplete, invalid or too large.
+  /// - Parameters:
+  ///   - position: Where the word begins.
+  ///   - remaining: The number of words from this one on.
+  @inline(never)
+  private static func scanIncomplete(
+    _ bytes: RawSpan, at offset: Int, word position: Int, remaining: Int, maxSize: Int
+  ) -> RequestScan<RESPRequest> {
+    let minSize = position &- offset &+ remaining &* minWordSize
+    guard minSize <= maxSize else { return .invalid(tooLarge(maxSize)) }
+    guard position < bytes.byteCount else { return .partial(size: minSize) }
+    let type = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
+    guard type == UInt8(ascii: "$") else {
+      return .invalid(flaw("expected '$', got '\(Character(UnicodeScalar(type)))'"))
+    }
+    switch RESPLength(bytes, at: position &+ 1) {
+    case .partial: return .partial(size: minSize)
+    case .length(let length, let start) where length >= 0:
+      let size = start &+ length &+ 2 &+ (remaining &- 1) &* minWordSize &- offset
+      return size <= maxSize ? .partial(size: size) : .invalid(tooLarge(maxSize, "invalid bulk length; "))
+    case .invalid, .length: return .invalid(flaw("invalid bulk length"))
+    }
   }
 
   @inline(never)
@@ -153,7 +173,8 @@ struct RESPRequest: EncodedRequest {
     if RESPLine.isHTTP(name) { return .invalid(CommandFailure(.malformed, "this is not an HTTP server")) }
     return .request(
       RESPRequest(
-        size: size, RESPCommandNames.find(name), count: 1, isLine: true, InlineArray(repeating: Slice())))
+        size: size, RESPCommandNames.find(bytes, start, byteCount: nameEnd - start), count: 1, isLine: true,
+        InlineArray(repeating: Slice())))
   }
 
   private static func flaw(_ text: String) -> CommandFailure { CommandFailure(.malformed, "Protocol error: \(text)") }
@@ -165,14 +186,15 @@ struct RESPRequest: EncodedRequest {
 
   @inline(__always)
   private init(
-    size: Int, _ found: RESPCommandNames.Found, count: Int, isLine: Bool, _ slices: InlineArray<6, Slice>
+    size: Int, _ found: RESPCommandNames.Found, count: Int, isLine: Bool, _ slices: InlineArray<4, Slice>
   ) {
-    (self.size, self.found, self.count, self.isLine, self.slices) = (size, found, count, isLine, slices)
+    (byteCount, wordCount) = (UInt32(truncatingIfNeeded: size), UInt32(truncatingIfNeeded: count))
+    (self.found, self.isLine, self.slices) = (found, isLine, slices)
   }
 
   /// Creates a request without words, which has no reply.
   private init(nothing size: Int) {
-    (self.size, found, count, isLine) = (size, .unknown, 0, false)
+    (byteCount, wordCount, found, isLine) = (UInt32(truncatingIfNeeded: size), 0, .unknown, false)
   }
 }
 
@@ -214,6 +236,32 @@ private enum RESPLength {
 
   @inline(__always)
   init(_ bytes: RawSpan, at start: Int) {
+    if let short = Self.short(bytes, at: start) {
+      self = .length(short.value, end: short.end)
+    } else {
+      self.init(anySize: bytes, at: start)
+    }
+  }
+
+  /// Returns a length of one to three digits, read at once; nil if it may be anything else.
+  @inline(__always)
+  private static func short(_ bytes: RawSpan, at start: Int) -> (value: Int, end: Int)? {
+    guard start &+ 8 <= bytes.byteCount else { return nil }
+    let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
+    let first = (word & 0xFF) &- 0x30
+    guard first < 10 else { return nil }
+    if word >> 8 & 0xFFFF == 0x0A0D { return (Int(truncatingIfNeeded: first), start &+ 3) }
+    let second = (word >> 8 & 0xFF) &- 0x30
+    guard second < 10 else { return nil }
+    let two = first &* 10 &+ second
+    if word >> 16 & 0xFFFF == 0x0A0D { return (Int(truncatingIfNeeded: two), start &+ 4) }
+    let third = (word >> 16 & 0xFF) &- 0x30
+    guard third < 10, word >> 24 & 0xFFFF == 0x0A0D else { return nil }
+    return (Int(truncatingIfNeeded: two &* 10 &+ third), start &+ 5)
+  }
+
+  @inline(never)
+  private init(anySize bytes: RawSpan, at start: Int) {
     var (position, value, isNegative) = (start, 0, false)
     let limit = min(bytes.byteCount, start &+ Self.maxDigits)
     while position < limit {

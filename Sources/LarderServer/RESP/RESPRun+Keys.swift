@@ -137,7 +137,7 @@ extension RESPRun {
     } else if keepsTarget {
       return replies.bytes.appendRESP(0)
     }
-    if keepsTarget { replies.bytes.appendRESP(1) } else { replies.bytes.appendRESP(simple: "OK") }
+    if keepsTarget { replies.bytes.appendRESP(1) } else { replies.bytes.appendRESPOK() }
   }
 
   // MARK: All
@@ -166,7 +166,7 @@ extension RESPRun {
     }
     reveal(map.revisions.last)
     if isTransaction { beginNextCommit(map.revisions) }
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
   }
 
   mutating func randomKey(_ map: inout EntryMap, _ replies: inout ReplyBuffer) throws(RESPFailure) {

@@ -14,12 +14,12 @@ extension RESPRun {
     }
     let script: RESPScript
     if request.command == .evalsha {
-      guard let known = scripts.script(text.toString()) else {
+      guard let known = client.scripts.script(text.toString()) else {
         throw .error("NOSCRIPT No matching script. Please use EVAL.")
       }
       script = known
     } else {
-      guard let known = scripts.load(text.toArray())?.script else { throw Self.unknownScript }
+      guard let known = client.scripts.load(text.toArray())?.script else { throw Self.unknownScript }
       script = known
     }
     guard keyCount == 1, request.count == 4 + script.argumentCount else {

@@ -26,7 +26,7 @@ extension RESPRun {
     let value = bytes.extracting(request.word(2, bytes))
     if request.count == 3 {
       try put(key, value, in: memory, &map)
-      return replies.bytes.appendRESP(simple: "OK")
+      return replies.bytes.appendRESPOK()
     }
     let options = try RESPSetOptions(request, bytes)
     let expiry = try options.expiry?.mapTime(now: now, of: "set")
@@ -40,7 +40,7 @@ extension RESPRun {
     }
     let keptExpiry = options.keepsExpiry ? entry?.expiry ?? 0 : 0
     try put(key, value, expiry: expiry ?? keptExpiry, in: memory, &map)
-    if !options.returnsValue { replies.bytes.appendRESP(simple: "OK") }
+    if !options.returnsValue { replies.bytes.appendRESPOK() }
   }
 
   private func meets(_ options: RESPSetOptions, _ entry: EntryView?, _ bytes: RawSpan) throws(RESPFailure) -> Bool {
@@ -66,7 +66,7 @@ extension RESPRun {
     try put(
       key, bytes.extracting(request.word(3, bytes)), expiry: try expiry.mapTime(now: now, of: request.command.name),
       &map)
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
   }
 
   mutating func setIfAbsent(
@@ -124,7 +124,7 @@ extension RESPRun {
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     try putPairs(request, bytes, &map)
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
   }
 
   mutating func setManyIfAbsent(

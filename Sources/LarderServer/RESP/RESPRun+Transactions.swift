@@ -15,7 +15,7 @@ extension RESPRun {
         throw .error("ERR a client watches at most \(RESPClient.maxWatchedBytes) bytes of keys")
       }
     }
-    replies.bytes.appendRESP(simple: "OK")
+    replies.bytes.appendRESPOK()
   }
 
   /// Executes what was queued, unless a command was refused or a watched key has changed. Each command has its own reply,

@@ -19,11 +19,11 @@ enum RESPFailure: Error {
 /// The commands are in extensions: `+Strings`, `+Numbers`, `+Keys`, `+Expiry`, `+Scans`, `+Lists`, `+Scripts` and
 /// `+Transactions`. They append their replies, or throw, with nothing changed.
 struct RESPRun: ~Copyable {
-  let client: RESPClient
-  let store: Store
+  // Both outlive the run, because its caller has them. References that count cost as much as a short command.
+  private unowned(unsafe) let unretainedClient: RESPClient
+  private unowned(unsafe) let unretainedStore: Store
   /// What the client may execute.
   let permitted: OperationSet
-  let scripts: RESPScripts
   /// The time, in milliseconds of the clock that expiries are measured with.
   let now: UInt64
   let maxValueSize: Int
@@ -36,13 +36,18 @@ struct RESPRun: ~Copyable {
   /// The newest commit that the replies reveal.
   private(set) var shownRevision: UInt64 = 0
 
+  /// - Parameter executor: It isn't changed, but a call that only borrows it copies it.
   init(
-    _ client: RESPClient, store: Store, permitted: OperationSet, _ executor: borrowing Executor, memory: ValueMemory?
+    _ client: RESPClient, store: Store, permitted: OperationSet, _ executor: inout Executor, memory: ValueMemory?
   ) {
-    (self.client, self.store, self.permitted, self.memory) = (client, store, permitted, memory)
-    (scripts, now, maxValueSize) = (executor.server.scripts, executor.now, executor.limits.maxValueBytes)
+    unsafe unretainedClient = client
+    unsafe unretainedStore = store
+    (self.permitted, self.memory) = (permitted, memory)
+    (now, maxValueSize) = (executor.now, executor.limits.maxValueBytes)
   }
 
+  var client: RESPClient { unsafe unretainedClient }
+  var store: Store { unsafe unretainedStore }
   var version: RESPVersion { client.version }
 
   // MARK: Reading
@@ -179,6 +184,8 @@ struct RESPRun: ~Copyable {
   private mutating func executeOther(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
+    let client = client
+    defer { client.releaseLargeScratch() }
     switch request.command {
     case .append: try append(request, bytes, &map, &replies)
     case .copy: try copy(request, bytes, &map, &replies)

@@ -85,7 +85,10 @@ extension ServerTests {
       ("*1\r\n:1\r\n", "expected '$', got ':'"), ("*-5x\r\n", "invalid multibulk length"),
       ("*99999999\r\n", "invalid multibulk length"), ("*1\r\n$-1\r\n", "invalid bulk length"),
       ("*1\r\n$x\r\n", "invalid bulk length"),
-      ("*2\r\n$3\r\nGET\r\n$2000000000\r\n", "invalid bulk length; a request has at most 16777216 bytes, limits.frame-bytes"),
+      (
+        "*2\r\n$3\r\nGET\r\n$2000000000\r\n",
+        "invalid bulk length; a request has at most 16777216 bytes, limits.frame-bytes"
+      ),
       ("*1000000\r\n$16000000\r\n", "invalid bulk length; a request has at most 16777216 bytes, limits.frame-bytes"),
     ])
     func `an invalid request ends the connection before anything is allocated for it`(
@@ -239,6 +242,26 @@ extension ServerTests {
         return
       }
       #expect(text.hasPrefix("EXECABORT "))
+    }
+
+    @Test func `numbers are in decimal digits`() {
+      for number in Array(-1_100...1_100) + [9_999, 10_000, 65_536, .max, .min] {
+        var bytes = ByteBuffer()
+        bytes.appendRESP(number)
+        #expect(bytes.toArray() == Array(":\(number)\r\n".utf8))
+      }
+    }
+
+    @Test(arguments: [0, 1, 9, 10, 99, 100, 999, 1_000, 9_999, 10_000])
+    func `a value of any size comes back`(_ size: Int) throws {
+      let server = try TestServer(speaking: .resp)
+      let client = try TestClient(server.address)
+      let value = String(repeating: "v", count: size)
+      #expect(try client.call("sEt", "key", value) == .ok)
+      #expect(try client.call("gEt", "key") == .bulk(value))
+      #expect(try client.call("STRLEN", "key") == .integer(size))
+      #expect(try client.call("incrbyfloaT", "n", "0.5") == "0.5")
+      #expect(try client.call("g[t", "key").isError && client.call("GE\u{5}", "key").isError)
     }
 
     @Test func `every command has a description`() throws {

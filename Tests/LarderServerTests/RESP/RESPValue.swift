@@ -21,6 +21,7 @@ enum RESPValue: Equatable, Sendable, ExpressibleByIntegerLiteral, ExpressibleByS
   init(arrayLiteral elements: RESPValue...) { self = .array(elements) }
 
   var elements: [RESPValue] { if case .array(let elements) = self { elements } else { [] } }
+  var isError: Bool { if case .error = self { true } else { false } }
   var text: String { if case .bulk(let text) = self { text } else { "" } }
 }
 

@@ -1,0 +1,138 @@
+import Glibc
+import Platform
+import Storage
+import Wire
+
+/// Runs the server's processing of Redis's protocol on an arbitrary stream, without a socket. For fuzzing, this file is
+/// compiled as part of the module LarderServer.
+///
+/// A run passes if nothing traps, the output consists of whole replies, nothing follows the end of the connection, the
+/// same stream split in two gives the same replies, and a client that may only read changes nothing. The first byte
+/// selects where the stream is split.
+@_cdecl("fuzzRESP")
+public func fuzzRESP(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+  guard count > 0 else { return 0 }
+  let bytes = unsafe RawSpan(_unsafeStart: start, byteCount: count)
+  let stream = bytes.extracting(1..<count)
+  let split = Int(bytes.integer(at: 0, as: UInt8.self)!) * stream.byteCount / 255
+  let whole = RESPExchange().replies(to: stream, splitAt: stream.byteCount)
+  let halves = RESPExchange().replies(to: stream, splitAt: split)
+  if whole != halves, isRepeatable(stream) { fatalError("the stream gets other replies when it is split at \(split)") }
+  _ = RESPExchange(permitting: .read).replies(to: stream, splitAt: split)
+  return 0
+}
+
+/// Whether a stream gets the same replies every time: it has no command whose reply depends on time or chance.
+private func isRepeatable(_ stream: RawSpan) -> Bool {
+  let words = ["TIME", "RANDOMKEY", "SCAN", "INFO", "CLIENT", "HELLO", "TTL", "AT", "SLOWLOG", "EX", "PX"]
+  let text = String(decoding: stream.toArray(), as: UTF8.self).uppercased()
+  return !words.contains { text.contains($0) }
+}
+
+/// A connection with its own server, in the same initial state every time.
+private struct RESPExchange: ~Copyable {
+  private let server: ServerState
+  private let right: Right
+  private var connection: Connection
+  private var executor: Executor
+  private let session = RESPSession()
+  private var output = ReplyBuffer()
+
+  private static let mailbox: Mailbox = {
+    do { return try Mailbox() } catch { fatalError("no mailbox: \(error)") }
+  }()
+
+  init(permitting right: Right = .admin) {
+    self.right = right
+    var limits = ServerLimits()
+    limits.maxFrameBytes = 1 << 16
+    guard let name = try? StoreName("a"),
+      let policy = try? AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))])
+    else { fatalError("no policy") }
+    server = ServerState(limits: limits, workerCount: 1)
+    server.accessControl.change(policy)
+    executor = Executor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
+    executor.beginWakeup(now: monotonicMilliseconds())
+    let sharer = Sharer(.anonymous, connection: 1)
+    connection = Connection(
+      ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
+      server.registry.add(.unknown, now: executor.now), sharer, input: InputMemory(server.buffers, sharer) {},
+      clientState: session.makeClientState(server, Self.mailbox), now: executor.now)
+    connection.phase = .open
+    connection.grants = Grants(onAll: right)
+    guard let store = try? server.stores.create(name, .init(.memory)) else { fatalError("no store") }
+    guard right == .read else { return }
+    let key = Array("key".utf8)
+    let isPut: Void? = store.access { map in
+      unsafe try? map.put(key.span.bytes, key.span.bytes, kind: .single, expiry: 0, revision: 1, now: 0, in: nil)
+    }
+    if isPut == nil { fatalError("no entry") }
+  }
+
+  consuming func replies(to stream: RawSpan, splitAt split: Int) -> [UInt8] {
+    var replies: [UInt8] = []
+    var input = ByteBuffer()
+    for part in [0..<split, split..<stream.byteCount] {
+      input.append(stream.extracting(part))
+      var (isAtEnd, rounds) = (false, 0)
+      while !isAtEnd {
+        let bytes = input.toArray()
+        var consumed = 0
+        let prefetchEnd = unsafe session.prefetch(bytes.span.bytes, of: &connection, on: &executor)
+        executor.prefetchRecords()
+        unsafe consumed = session.process(
+          bytes.span.bytes, of: &connection, prefetchEnd: prefetchEnd, on: &executor, into: &output)
+        executor.unlockStore()
+        guard consumed >= 0, consumed <= bytes.count else { fatalError("more bytes were consumed than there are") }
+        input.consume(consumed)
+        session.appendPushes(of: &connection, into: &output)
+        rounds = consumed == 0 ? rounds + 1 : 0
+        isAtEnd = !connection.executes || (output.isEmpty && rounds > 3)
+        replies += takeOutput()
+      }
+    }
+    server.registry.remove(connection.figures)
+    _ = Self.mailbox.read()
+    guard right == .read, let store = server.stores.list().first else { return replies }
+    if store.access({ $0.revisions.last }) != 1 { fatalError("a client that may only read has written") }
+    return replies
+  }
+
+  /// Returns and clears the output, which must consist of whole replies.
+  private mutating func takeOutput() -> [UInt8] {
+    output.copyAttachedValues()
+    let bytes = output.bytes.toArray()
+    var offset = 0
+    while offset < bytes.count { offset = Self.end(ofReplyAt: offset, in: bytes) }
+    output.reset(maxKeptBytes: 0)
+    return bytes
+  }
+
+  private static func end(ofReplyAt start: Int, in bytes: [UInt8]) -> Int {
+    guard let lineEnd = bytes[start...].firstIndex(of: 0x0D), lineEnd + 1 < bytes.count, bytes[lineEnd + 1] == 0x0A
+    else {
+      fatalError("a reply without an end at \(start)")
+    }
+    let line = String(decoding: bytes[start + 1..<lineEnd], as: UTF8.self)
+    var end = lineEnd + 2
+    switch Character(UnicodeScalar(bytes[start])) {
+    case "+", "-", ":", "_", ",", "#": return end
+    case "$", "=":
+      guard let count = Int(line), count >= -1 else { fatalError("an invalid length at \(start)") }
+      if count == -1 { return end }
+      guard end + count + 2 <= bytes.count, bytes[end + count] == 0x0D else {
+        fatalError("a value without an end at \(start)")
+      }
+      return end + count + 2
+    case "*", "~", ">", "%":
+      guard let count = Int(line), count >= -1 else { fatalError("an invalid count at \(start)") }
+      let elements = max(0, count) * (bytes[start] == UInt8(ascii: "%") ? 2 : 1)
+      for _ in 0..<elements {
+        guard end < bytes.count else { fatalError("an aggregate without an end at \(start)") }
+        end = Self.end(ofReplyAt: end, in: bytes)
+      }
+      return end
+    default: fatalError("no reply at \(start)")
+    }
+  }
+}
