@@ -235,7 +235,7 @@ private struct Exchange: ~Copyable {
     if unsafe MatchingChanges(bytes) != nil { return Array(body.dropLast(8)) }
     // The first record of a watch may have the incarnation of a store, which is random.
     if let record = unsafe ChangeRecord(bytes, at: ChangeRecord.throughSize), record.kind == .incarnation {
-      return body[..<16] + body[24...]
+      return Array(body[..<16] + body[24...])
     }
     var offset = 0
     while let entry = unsafe EntryRecord(bytes, at: offset) { offset = entry.end }

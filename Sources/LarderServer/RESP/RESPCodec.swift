@@ -219,6 +219,12 @@ enum RESPCodec: Codec {
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
     guard request.count > 0 else { return .done }
+    guard !connection.grants.isNothing else {
+      let end = RESPSession().refuse(
+        AccessControl.useServer, request, of: &connection, on: &executor, into: &replies)
+      if case .replied = end { connection.phase = .closing }
+      return end
+    }
     let client = connection.respClient
     if request.command == .unknown {
       client.abortTransaction()

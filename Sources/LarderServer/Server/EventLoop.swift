@@ -519,9 +519,9 @@ struct EventLoop: ~Copyable {
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
     if !connection.executes { connection.endAllStreams() }
-    let session = connection.session
-    if connection.hasPushes, connection.executes { session.appendPushes(of: &connection, into: &replies) }
+    if connection.hasPushes, connection.executes { connection.session.appendPushes(of: &connection, into: &replies) }
     guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
+    let session = connection.session
     if connection.waits.isAwaitingStream { session.executeAhead(of: &connection, on: &executor, into: &replies) }
     session.continueStreams(of: &connection, notifying: &watchers, on: &executor, into: &replies)
     if connection.phase == .inputEnded { _ = endStreams(of: &connection, .lackOfCredit, &replies) }

@@ -244,6 +244,15 @@ extension ServerTests {
       #expect(text.hasPrefix("EXECABORT "))
     }
 
+    @Test(arguments: [["PING"], ["GET", "a"], ["SUBSCRIBE", "a"], ["PUBLISH", "a", "x"], ["INFO"], ["HELLO", "3"]])
+    func `a client that no rule admits learns nothing, and is disconnected`(_ request: [String]) throws {
+      let server = try TestServer(tcp: true, rules: [AccessRule(.unix, .admin)], speaking: .resp)
+      let client = try TestClient(server.address)
+      try client.send(request)
+      #expect(try client.reply() == .error("NOPERM a TCP client may not use this server"))
+      #expect(try client.isClosed())
+    }
+
     @Test func `numbers are in decimal digits`() {
       for number in Array(-1_100...1_100) + [9_999, 10_000, 65_536, .max, .min] {
         var bytes = ByteBuffer()
