@@ -57,7 +57,7 @@ private struct RESPExchange: ~Copyable {
     connection = Connection(
       ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: executor.now), sharer, input: InputMemory(server.buffers, sharer) {},
-      clientState: session.makeClientState(server, Self.mailbox), now: executor.now)
+      clientState: session.makeClientState(server, Self.mailbox, sharer), now: executor.now)
     connection.phase = .open
     connection.grants = Grants(onAll: right)
     guard let store = try? server.stores.create(name, .init(.memory)) else { fatalError("no store") }

@@ -13,12 +13,15 @@ final class RESPClient: @unchecked Sendable {
   var libraryName = ""
   var libraryVersion = ""
   /// The transaction that has begun; nil if there is none.
-  var transaction: RESPTransaction? { didSet { updateRestriction() } }
+  private(set) var transaction: RESPTransaction? { didSet { updateRestriction() } }
   /// Whether not every request is executed: because of a transaction, or because of subscriptions.
   // Every request reads it. Nothing else accesses it meanwhile, because one worker uses the client.
   @exclusivity(unchecked)
   private(set) var isRestricted = false
   private var subscriptions: Set<RESPSubscription> = []
+  private var subscriptionBytes = 0
+  /// The maximum size of its subscriptions, in bytes, each counted as `RESPSubscription.byteCount`.
+  static let maxSubscriptionBytes = 1 << 20
   /// The messages for it; nil if it has never subscribed.
   private(set) var inbox: RESPInbox?
   private(set) var watchedKeys: [RESPWatchedKey] = []
@@ -32,8 +35,12 @@ final class RESPClient: @unchecked Sendable {
   /// The memory for computed values that is kept for the next request, in bytes.
   private static let maxKeptBytes = 4 << 10
 
-  init(_ server: ServerState, _ mailbox: Mailbox) {
+  /// What the transaction, the watched keys and the subscriptions take.
+  private var memory: InputMemory
+
+  init(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) {
     (channels, scripts, self.mailbox) = (server.channels, server.scripts, mailbox)
+    memory = InputMemory(server.buffers, sharer) { mailbox.postRevokedShare() }
   }
 
   deinit { removeSubscriptions() }
@@ -51,21 +58,52 @@ final class RESPClient: @unchecked Sendable {
     discardTransaction()
   }
 
+  // MARK: Memory
+
+  /// Whether other clients need the memory of what is kept for this one.
+  var hasLostMemory: Bool { memory.isRevoked }
+
+  /// Takes memory for what is added next.
+  private func reserve(_ byteCount: Int) throws(RESPFailure) {
+    do throws(InputShortage) { try memory.grow(by: byteCount) } catch { throw .error("TRYAGAIN \(error.reason)") }
+  }
+
+  /// Gives back the memory of what was removed.
+  private func releaseMemory() {
+    memory.shrink(to: (transaction?.requests.count ?? 0) + watchedBytes + subscriptionBytes)
+  }
+
+  // MARK: Transactions
+
+  func beginTransaction() { transaction = RESPTransaction() }
+
+  /// Adds a request to the transaction.
+  func queue(_ request: RawSpan, isWrite: Bool, maxByteCount: Int) throws(RESPFailure) {
+    guard (transaction?.requests.count ?? 0) + request.byteCount <= maxByteCount else {
+      throw .error("ERR a transaction has at most \(maxByteCount) bytes, limits.frame-bytes")
+    }
+    try reserve(request.byteCount)
+    transaction?.add(request, isWrite: isWrite)
+  }
+
   func discardTransaction() {
     transaction = nil
     unwatch()
   }
 
-  /// Watches a key.
-  /// - Returns: False if there is no room for it.
-  func watch(_ key: RESPWatchedKey) -> Bool {
-    guard watchedBytes + key.byteCount <= Self.maxWatchedBytes else { return false }
+  func watch(_ key: RESPWatchedKey) throws(RESPFailure) {
+    guard watchedBytes + key.byteCount <= Self.maxWatchedBytes else {
+      throw .error("ERR a client watches at most \(Self.maxWatchedBytes) bytes of keys")
+    }
+    try reserve(key.byteCount)
     watchedBytes += key.byteCount
     watchedKeys.append(key)
-    return true
   }
 
-  func unwatch() { (watchedKeys, watchedBytes) = ([], 0) }
+  func unwatch() {
+    (watchedKeys, watchedBytes) = ([], 0)
+    releaseMemory()
+  }
 
   /// Removes and returns the search for keys that is at work, or a new one.
   func takeKeySearch() -> RESPKeySearch { keySearch.take() ?? RESPKeySearch() }
@@ -91,18 +129,24 @@ final class RESPClient: @unchecked Sendable {
 
   func subscriptions(_ kind: RESPSubscription.Kind) -> [RESPSubscription] { subscriptions.filter { $0.kind == kind } }
 
-  /// The size of its subscriptions and others, in bytes.
-  func subscriptionBytes(with added: [RESPSubscription]) -> Int {
-    subscriptions.union(added).reduce(0) { $0 + $1.byteCount }
-  }
-
-  /// Adds a subscription.
+  /// Adds subscriptions, unless they are too many, and calls `body` after each.
   /// - Parameter connection: The client's.
-  func subscribe(_ subscription: RESPSubscription, of connection: ConnectionToken) {
+  func subscribe(
+    _ added: [RESPSubscription], of connection: ConnectionToken, _ body: (RESPSubscription) -> Void
+  ) throws(RESPFailure) {
+    let byteCount = Set(added).subtracting(subscriptions).reduce(0) { $0 + $1.byteCount }
+    guard subscriptionBytes + byteCount <= Self.maxSubscriptionBytes else {
+      throw .error("ERR a client has at most \(Self.maxSubscriptionBytes) bytes of subscriptions")
+    }
+    try reserve(byteCount)
+    subscriptionBytes += byteCount
     let inbox = inbox ?? RESPInbox(version, of: connection, mailbox, channels)
     self.inbox = inbox
-    subscriptions.insert(subscription)
-    channels.add(subscription, inbox)
+    for subscription in added {
+      subscriptions.insert(subscription)
+      channels.add(subscription, inbox)
+      body(subscription)
+    }
     updateRestriction()
   }
 
@@ -111,6 +155,8 @@ final class RESPClient: @unchecked Sendable {
   func unsubscribe(_ subscription: RESPSubscription) -> Int {
     if let inbox, subscriptions.remove(subscription) != nil {
       channels.remove(subscription, inbox)
+      subscriptionBytes -= subscription.byteCount
+      releaseMemory()
       updateRestriction()
     }
     return subscriptions.count
@@ -119,8 +165,9 @@ final class RESPClient: @unchecked Sendable {
   private func removeSubscriptions() {
     guard let inbox else { return }
     for subscription in subscriptions { channels.remove(subscription, inbox) }
-    subscriptions = []
+    (subscriptions, subscriptionBytes) = ([], 0)
     self.inbox = nil
+    releaseMemory()
   }
 }
 
@@ -142,16 +189,12 @@ struct RESPTransaction {
   /// The number of requests that change entries.
   private(set) var writeCount = 0
   /// Whether a command was refused.
-  var isAborted = false
+  fileprivate(set) var isAborted = false
 
-  /// Adds a request.
-  /// - Returns: False if there is no room for it.
-  mutating func add(_ request: RawSpan, isWrite: Bool, maxByteCount: Int) -> Bool {
-    guard requests.count + request.byteCount <= maxByteCount else { return false }
+  fileprivate mutating func add(_ request: RawSpan, isWrite: Bool) {
     unsafe request.withUnsafeBytes { unsafe requests.append(contentsOf: $0) }
     count += 1
     if isWrite { writeCount += 1 }
-    return true
   }
 }
 

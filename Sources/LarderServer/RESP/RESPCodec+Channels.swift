@@ -2,9 +2,6 @@ import Wire
 
 /// Subscriptions and messages.
 extension RESPCodec {
-  /// The maximum size of the subscriptions of a client, in bytes, each counted as `RESPSubscription.byteCount`.
-  private static let maxSubscriptionBytes = 1 << 20
-
   /// Adds the subscriptions of SUBSCRIBE or PSUBSCRIBE.
   static func subscribe(
     _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
@@ -15,15 +12,11 @@ extension RESPCodec {
     while let word = words.next(bytes) {
       added.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
     }
-    guard client.subscriptionBytes(with: added) <= maxSubscriptionBytes else {
-      throw .error("ERR a client has at most \(maxSubscriptionBytes) bytes of subscriptions")
-    }
-    connection.expectsPushes = true
-    for subscription in added {
-      client.subscribe(subscription, of: connection.token)
-      let type = kind == .channel ? "subscribe" : "psubscribe"
+    let type = kind == .channel ? "subscribe" : "psubscribe"
+    try client.subscribe(added, of: connection.token) { subscription in
       append(type, subscription.name, client.subscriptionCount, client, &replies)
     }
+    connection.expectsPushes = true
   }
 
   /// Removes the subscriptions that UNSUBSCRIBE or PUNSUBSCRIBE names, or all of their kind.

@@ -42,7 +42,7 @@ extension RESPCodec {
     case .client: try executeClient(request, bytes, of: &connection, client, on: &executor, into: &replies)
     case .multi:
       guard client.transaction == nil else { throw .error("ERR MULTI calls can not be nested") }
-      client.transaction = RESPTransaction()
+      client.beginTransaction()
       replies.bytes.appendRESPOK()
     case .discard:
       guard client.transaction != nil else { throw .error("ERR DISCARD without MULTI") }

@@ -19,9 +19,11 @@ enum RESPCodec: Codec {
     RESPRequest.scan(bytes, at: offset, maxSize: maxSize)
   }
 
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? {
-    RESPClient(server, mailbox)
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
+    RESPClient(server, mailbox, sharer)
   }
+
+  static func hasLostMemory(_ connection: inout Connection) -> Bool { connection.respClient.hasLostMemory }
 
   static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
 
@@ -188,12 +190,11 @@ enum RESPCodec: Codec {
       replies.bytes.appendRESP(error: "ERR \(request.command.name.uppercased()) is not allowed in transactions")
       return Refusal(failure: .illegalArgument)
     }
-    let isAdded = client.transaction?.add(
-      bytes, isWrite: request.isWrite, maxByteCount: executor.limits.maxFrameBytes)
-    guard isAdded == true else {
+    do throws(RESPFailure) {
+      try client.queue(bytes, isWrite: request.isWrite, maxByteCount: executor.limits.maxFrameBytes)
+    } catch {
       client.abortTransaction()
-      let limit = executor.limits.maxFrameBytes
-      replies.bytes.appendRESP(error: "ERR a transaction has at most \(limit) bytes, limits.frame-bytes")
+      replies.bytes.appendRESP(error: text(of: error))
       return Refusal(failure: .valueTooLarge)
     }
     replies.bytes.appendRESP(simple: "QUEUED")

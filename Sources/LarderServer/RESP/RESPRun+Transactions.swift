@@ -11,9 +11,7 @@ extension RESPRun {
     while let key = keys.next(bytes) {
       let key = bytes.extracting(key)
       let watched = RESPWatchedKey(store: store, key: key.toArray(), revision: entry(key, &map)?.revision)
-      guard client.watch(watched) else {
-        throw .error("ERR a client watches at most \(RESPClient.maxWatchedBytes) bytes of keys")
-      }
+      try client.watch(watched)
     }
     replies.bytes.appendRESPOK()
   }

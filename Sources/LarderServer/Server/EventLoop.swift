@@ -211,7 +211,7 @@ struct EventLoop: ~Copyable {
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
     var connection = Connection(
       channel, token: token, session, listener: listener, figures, sharer, input: memory,
-      clientState: session.makeClientState(server, mailbox), now: now)
+      clientState: session.makeClientState(server, mailbox, sharer), now: now)
     if !session.hasGreeting { connection.admit(server.accessControl.grants(for: connection)) }
     return connection
   }
@@ -653,6 +653,10 @@ struct EventLoop: ~Copyable {
     connection.uploads.discardRevoked()
     if connection.input.isRevoked, connection.executes {
       refuseInput(of: &connection, "other clients need the memory of this client's incomplete request", &spare)
+      return settle(&connection, &spare)
+    }
+    if connection.executes, connection.session.hasLostMemory(&connection) {
+      end(&connection, .tooManyRequests, "other clients need the memory of what this client has queued", &spare)
       return settle(&connection, &spare)
     }
     if endStreams(of: &connection, .lostMemory, &spare) { settle(&connection, &spare) }

@@ -52,7 +52,10 @@ protocol Codec {
   ) -> RequestEnd
 
   /// Makes what is kept for a client that has connected; nil for nothing.
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject?
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject?
+
+  /// Whether other clients need the memory of what is kept for a client, which must be disconnected.
+  static func hasLostMemory(_ connection: inout Connection) -> Bool
 
   /// Appends what a client is told without having asked, as long as it has read what was sent before.
   static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer)
@@ -113,7 +116,9 @@ extension Codec {
     of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {}
 
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? { nil }
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? { nil }
+
+  static func hasLostMemory(_ connection: inout Connection) -> Bool { false }
 
   static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {}
 }

@@ -39,7 +39,11 @@ extension Session {
     C.append(failure, to: request, into: &bytes)
   }
 
-  func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject? { C.makeClientState(server, mailbox) }
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
+    C.makeClientState(server, mailbox, sharer)
+  }
+
+  func hasLostMemory(_ connection: inout Connection) -> Bool { C.hasLostMemory(&connection) }
 
   func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {
     C.appendPushes(of: &connection, into: &replies)

@@ -40,7 +40,10 @@ protocol Session: Sendable {
   func executeAhead(of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer)
 
   /// Makes what is kept for a client that has connected; nil for nothing.
-  func makeClientState(_ server: ServerState, _ mailbox: Mailbox) -> AnyObject?
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject?
+
+  /// Whether other clients need the memory of what is kept for a client, which must be disconnected.
+  func hasLostMemory(_ connection: inout Connection) -> Bool
 
   /// Appends what a client is told without having asked, as long as it has read what was sent before.
   func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer)

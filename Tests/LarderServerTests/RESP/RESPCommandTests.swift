@@ -190,6 +190,37 @@ extension ServerTests {
       #expect(try native.call(Request.get("c", id: 5)).entries[0].revision == 2)
     }
 
+    @Test func `transactions of all clients have limited memory, and a small one goes on`() throws {
+      let server = try TestServer(speaking: .resp, alsoNative: true) {
+        $0.maxFrameBytes = 1 << 17
+        $0.maxTotalInputBytes = 1 << 20
+      }
+      let value = String(repeating: "v", count: 30_000)
+      let clients = try (0..<40).map { _ in try TestClient(server.address) }
+      for client in clients {
+        #expect(try client.call("MULTI") == .ok)
+        for number in 0..<3 { #expect(try client.call("SET", "\(number)", value) == .simple("QUEUED")) }
+      }
+      // New requests come before those that wait.
+      var disconnected = 0
+      for client in clients where !client.isSilent(for: 0.01) {
+        #expect(
+          try client.reply() == .error("TRYAGAIN other clients need the memory of what this client has queued"))
+        #expect(try client.isClosed())
+        disconnected += 1
+      }
+      #expect(disconnected >= 20)
+      let native = try TestClient(server.server.addresses[1])
+      try native.handshake()
+      #expect(try eventually { try #require(try native.figures()["input_bytes"]) <= 1 << 20 })
+      let small = try TestClient(server.address)
+      #expect(try small.call("MULTI") == .ok)
+      #expect(try small.call("SET", "small", "1") == .simple("QUEUED"))
+      #expect(try small.call("EXEC") == [.ok])
+      for client in clients { client.endSending() }
+      #expect(try eventually { try native.figures()["input_bytes"] == 0 })
+    }
+
     @Test func `keys that Larder can't have are refused with what to do`() throws {
       let server = try TestServer(speaking: .resp)
       let client = try TestClient(server.address)
