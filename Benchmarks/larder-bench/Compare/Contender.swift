@@ -27,10 +27,10 @@ struct Contender: Sendable {
     let user = NSUserName() == "root" ? ["-u", "root"] : []
     let found = [
       make(larder, .larder, "larderd", ["--listen", "unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
+      make(echo, .echo, "bench-echo", ["$SOCKET"]),
       make(
         larderOverRESP, .resp, "larderd",
         ["--listen", "resp+unix:$SOCKET", "--store", "bench=memory", "--workers", "1"]),
-      make(echo, .echo, "bench-echo", ["$SOCKET"]),
       make("redis", .resp, "redis-server", redis),
       make("valkey", .resp, "valkey-server", redis),
       make("memcached", .memcached, "memcached", ["-s", "$SOCKET", "-t", "1", "-m", "2048"] + user),

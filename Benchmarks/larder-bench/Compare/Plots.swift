@@ -50,14 +50,17 @@ struct Plots {
   private func data(_ plot: String) -> String {
     names.map { name in
       let points = result.curves.first { $0.plot == plot && $0.contender == name }?.points ?? []
-      return "$\(name) << END\n" + points.map { "\($0[0]) \($0[1])" }.joined(separator: "\n") + "\nEND"
+      return "\(block(name)) << END\n" + points.map { "\($0[0]) \($0[1])" }.joined(separator: "\n") + "\nEND"
     }.joined(separator: "\n")
   }
+
+  /// The name of a contender's data block, which has no spaces.
+  private func block(_ name: String) -> String { "$" + name.filter { !$0.isWhitespace } }
 
   /// Returns plot commands that draw a line through each contender's points.
   private func lines(pointSize: Double) -> String {
     names.map {
-      "$\($0) using 1:2 with linespoints pt 7 ps \(pointSize) lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
+      "\(block($0)) using 1:2 with linespoints pt 7 ps \(pointSize) lw 2 lc rgb \"\(color($0))\" title \"\($0)\""
     }.joined(separator: ", ")
   }
 

@@ -225,6 +225,20 @@ struct RESPWords {
   }
 }
 
+extension Prefetcher {
+  /// Prefetches everything that the next keys among words need.
+  /// - Returns: The number of those words.
+  mutating func prefetch(_ keys: RESPWords, of bytes: RawSpan, _ map: inout EntryMap) -> Int {
+    var keys = keys
+    let count = keys.remaining
+    while !isFull, let key = keys.next(bytes) {
+      if Key.isValidSize(key.count) { add(bytes.extracting(key), &map) }
+    }
+    prefetchRecords(&map)
+    return count - keys.remaining
+  }
+}
+
 /// A length in the input, with the end of its line.
 private enum RESPLength {
   case length(Int, end: Int)

@@ -114,7 +114,12 @@ extension RESPRun {
   ) {
     replies.bytes.appendRESP(arrayOf: request.count - 1)
     var keys = request.words(from: 1, bytes)
-    while let key = keys.next(bytes) {
+    var prefetcher = Prefetcher()
+    var prefetchedCount = 0
+    while true {
+      if prefetchedCount == 0 { prefetchedCount = prefetcher.prefetch(keys, of: bytes, &map) }
+      guard let key = keys.next(bytes) else { return }
+      prefetchedCount -= 1
       let entry = entry(bytes.extracting(key), &map)
       appendValue(of: entry?.kind == .single ? entry : nil, &replies)
     }
