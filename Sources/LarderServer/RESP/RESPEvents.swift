@@ -76,15 +76,20 @@ final class RESPEvents: Sendable {
 
   /// Publishes other changes from now on.
   func change(_ classes: RESPEventClasses, _ stores: StoreCatalog) {
+    guard classes.areAny else { return stop() }
+    state.withLock { $0.classes = classes }
+    isActive.store(true, ordering: .releasing)
+    watchStores(stores)
+  }
+
+  /// Publishes no changes any more.
+  func stop() {
+    isActive.store(false, ordering: .releasing)
     let ended = state.withLock { state in
-      state.classes = classes
-      isActive.store(classes.areAny, ordering: .releasing)
-      guard !classes.areAny else { return [RESPStoreWatch]() }
-      defer { state.watches = [:] }
+      defer { state = State(classes: []) }
       return Array(state.watches.values)
     }
     for watch in ended { watch.end() }
-    watchStores(stores)
   }
 
   /// Begins to watch the stores of databases that are not watched yet. Call it without a store's lock.
@@ -97,13 +102,12 @@ final class RESPEvents: Sendable {
     }
     for (name, numbers) in numbers {
       guard let store = found[name] else { continue }
-      let watch = RESPStoreWatch(store, of: numbers, self)
-      let isNew = state.withLock { state in
-        guard state.classes.areAny, state.watches[name]?.isOn(store) != true else { return false }
+      state.withLock { state in
+        guard state.classes.areAny, state.watches[name]?.isOn(store) != true else { return }
+        let watch = RESPStoreWatch(store, of: numbers, self)
         state.watches[name] = watch
-        return true
+        watch.begin(store, maxFeedBytes: maxFeedBytes)
       }
-      if isNew { watch.begin(maxFeedBytes: maxFeedBytes) }
     }
   }
 
@@ -129,30 +133,35 @@ private final class RESPStoreWatch: @unchecked Sendable {
     case dropped
   }
 
-  private let store: Store
+  /// The store, until the end: its feed keeps this watch.
+  private var store: Store?
+  private let name: StoreName
+  private let id: ObjectIdentifier
   private let databases: [Int]
   private let events: RESPEvents
-  /// Where the next change is in the feed; nil before the beginning and after the end.
-  private var position: UInt64?
+  /// Where the next change is in the feed.
+  private var position: UInt64 = 0
   private let isScheduled = Atomic(false)
 
   /// How many changes are read at a time, because the store is locked meanwhile.
   private static let maxChangesPerAccess = 256
 
   init(_ store: Store, of databases: [Int], _ events: RESPEvents) {
-    (self.store, self.databases, self.events) = (store, databases, events)
+    (self.store, name, id) = (store, store.name, ObjectIdentifier(store))
+    (self.databases, self.events) = (databases, events)
   }
 
-  func isOn(_ store: Store) -> Bool { self.store === store }
+  func isOn(_ store: Store) -> Bool { id == ObjectIdentifier(store) }
 
-  func begin(maxFeedBytes: Int) {
+  /// Begins the watch. What is changed after the call is published. Call it once.
+  func begin(_ store: Store, maxFeedBytes: Int) {
     let gatesReplies = store.commitWriter?.gatesReplies ?? false
     let end = store.access { map -> UInt64? in
       guard !map.isDropped else { return nil }
       return map.beginWatch(limit: maxFeedBytes, notifiesImmediately: !gatesReplies).end
     }
-    guard let end else { return events.didEnd(self, on: store.name) }
     events.queue.async {
+      guard let end else { return self.storeWasDropped() }
       self.position = end
       self.publishChanges()
     }
@@ -160,9 +169,14 @@ private final class RESPStoreWatch: @unchecked Sendable {
 
   func end() {
     events.queue.async {
-      guard self.position.take() != nil else { return }
-      self.store.access { map in if !map.isDropped { map.endWatch() } }
+      self.store?.access { map in if !map.isDropped { map.endWatch() } }
+      self.store = nil
     }
+  }
+
+  private func storeWasDropped() {
+    store = nil
+    events.didEnd(self, on: name)
   }
 
   private func schedule() {
@@ -171,10 +185,9 @@ private final class RESPStoreWatch: @unchecked Sendable {
 
   private func publishChanges() {
     isScheduled.store(false, ordering: .releasing)
-    while let position {
+    while let store {
       var found: [Event] = []
-      let (progress, next) = readChanges(from: position, into: &found)
-      self.position = next
+      let progress = readChanges(of: store, into: &found)
       for event in found { publish(event) }
       switch progress {
       case .partial: continue
@@ -182,20 +195,17 @@ private final class RESPStoreWatch: @unchecked Sendable {
         // The feed of a store whose clients must not see what a crash can take back tells of expiries only.
         guard let commitWriter = store.commitWriter, commitWriter.gatesReplies else { return }
         if commitWriter.wait(for: revision, self) || !commitWriter.isDurable(revision) { return }
-      case .dropped:
-        self.position = nil
-        events.didEnd(self, on: store.name)
+      case .dropped: storeWasDropped()
       }
     }
   }
 
   /// Reads some changes.
-  /// - Returns: Where the next one is.
-  private func readChanges(from position: UInt64, into found: inout [Event]) -> (Progress, next: UInt64) {
+  private func readChanges(of store: Store, into found: inout [Event]) -> Progress {
     let visibleRevision = store.commitWriter?.visibleRevision ?? .max
-    var events: [Event] = []
-    let result = store.accessInTurn { map -> (Progress, next: UInt64) in
-      guard !map.isDropped, let feed = map.feed else { return (.dropped, position) }
+    let (position, events, progress) = store.accessInTurn { [position] map -> (UInt64, [Event], Progress) in
+      guard !map.isDropped, let feed = map.feed else { return (position, [], .dropped) }
+      var events: [Event] = []
       // What was dropped from the feed since is lost, as are messages to slow clients.
       var next = max(position, feed.start)
       var progress = Progress.complete(before: map.revisions.last + 1)
@@ -213,10 +223,10 @@ private final class RESPStoreWatch: @unchecked Sendable {
         return true
       }
       if case .complete = progress { map.addChangeWaiter(self) }
-      return (progress, next)
+      return (next, events, progress)
     }
-    found = events
-    return result
+    (self.position, found) = (position, events)
+    return progress
   }
 
   private static func append(_ change: ChangeView, to events: inout [Event]) {
@@ -243,11 +253,11 @@ private final class RESPStoreWatch: @unchecked Sendable {
     for database in databases {
       if classes.contains(.keyspace) {
         let channel = Array("__keyspace@\(database)__:".utf8) + event.key
-        events.channels.publish(Array(event.name.utf8), to: channel, about: store.name)
+        events.channels.publish(Array(event.name.utf8), to: channel, about: name)
       }
       if classes.contains(.keyevent) {
         let channel = Array("__keyevent@\(database)__:\(event.name)".utf8)
-        events.channels.publish(event.key, to: channel, about: store.name)
+        events.channels.publish(event.key, to: channel, about: name)
       }
     }
   }

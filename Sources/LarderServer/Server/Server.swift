@@ -153,6 +153,7 @@ package final class Server: Sendable {
   package func stop(_ completion: @escaping @Sendable () -> Void) {
     state.setReadiness(.stopping)
     state.expiryTimer.stop()
+    state.events.stop()
     memoryMonitor.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     for worker in workers { worker.beginDrain() }

@@ -185,6 +185,23 @@ extension ServerTests {
       #expect(seen.map(\.key) == ["a", "b"])
     }
 
+    @Test func `a server that has stopped keeps no store because of its events`() throws {
+      weak var kept: Store?
+      do {
+        let store = Store(name: try StoreName("test"), engine: .memory)
+        kept = store
+        let server = try TestServer(
+          stores: [], serving: [store], keyspaceEvents: try #require(RESPEventClasses("KEA")), speaking: .resp)
+        let client = try TestClient(server.address)
+        _ = try client.call("HELLO", "3")
+        #expect(try client.call("SUBSCRIBE", "__keyevent@0__:set") == .push(["subscribe", "__keyevent@0__:set", 1]))
+        #expect(try client.call("SET", "a", "1") == .ok)
+        #expect(try client.reply() == .push(["message", "__keyevent@0__:set", "a"]))
+        #expect(server.stop() != nil)
+      }
+      #expect(eventually { kept == nil })
+    }
+
     @Test func `a client learns nothing of a store that it may not read`() throws {
       let server = try TestServer(
         stores: ["open", "closed"], tcp: true,
