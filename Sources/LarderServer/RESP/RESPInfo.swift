@@ -151,10 +151,10 @@ enum RESPInfo {
       "laddr=", "fd=0", "name=\(connection.client)", "age=\(connection.openMilliseconds / 1_000)", "idle=0", "flags=N",
       "db=\(isOwn ? client.database : 0)", "sub=\(isOwn ? client.subscriptions(.channel).count : 0)",
       "psub=\(isOwn ? client.subscriptions(.pattern).count : 0)", "ssub=0", "multi=-1", "watch=0", "qbuf=0",
-      "qbuf-free=0", "argv-mem=0", "multi-mem=0", "tot-net-in=\(connection.receivedBytes)",
+      "qbuf-free=0", "argv-mem=0", "multi-mem=0", "rbs=0", "rbp=0", "obl=0", "oll=0", "omem=0", "tot-mem=0", "events=r",
+      "redir=-1", "tot-net-in=\(connection.receivedBytes)",
       "tot-net-out=\(connection.sentBytes)", "tot-cmds=\(connection.requests)", "cmd=\(isOwn ? "client" : "NULL")",
-      "user=default",
-      "resp=\(client.version.rawValue)", "lib-name=\(isOwn ? client.libraryName : "")",
+      "user=default", "resp=\(client.version.rawValue)", "lib-name=\(isOwn ? client.libraryName : "")",
       "lib-ver=\(isOwn ? client.libraryVersion : "")",
     ]
     return fields.joined(separator: " ") + "\n"
