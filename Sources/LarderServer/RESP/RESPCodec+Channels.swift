@@ -73,7 +73,7 @@ extension RESPCodec {
       }
       return
     }
-    guard request.count <= 3 else { throw RESPRun.wrongNumberOfArguments("pubsub|channels") }
+    guard request.count <= 3 else { throw RESPRun.tooManyArguments(request, bytes) }
     var channels = client.channels.channels
     if request.count == 3 {
       let pattern = GlobPattern(bytes.extracting(request.word(2, bytes)))

@@ -190,6 +190,12 @@ extension RESPRun {
     if bytes.extracting(request.word(1, bytes)).isWord("DOCTOR") {
       return replies.bytes.appendRESP(bulk: "Ask `larder stats` for the memory.")
     }
+    var options = request.words(from: 3, bytes)
+    while let option = options.next(bytes) {
+      guard bytes.extracting(option).isWord("SAMPLES"), let number = options.next(bytes) else { throw .syntax }
+      guard let count = bytes.extracting(number).decimalNumber else { throw .notAnInteger }
+      guard count >= 0 else { throw .syntax }
+    }
     guard let entry = entry(bytes.extracting(request.word(2, bytes)), &map) else {
       return replies.bytes.appendRESPNull(version)
     }
@@ -222,12 +228,16 @@ extension RESPRun {
   }
 }
 
-/// The options of FLUSHDB and FLUSHALL.
+/// The option of commands that remove everything. Memory is always freed in the background.
 enum RESPFlush {
-  /// Memory is always freed in the background.
   static func check(_ request: RESPRequest, _ bytes: RawSpan) throws(RESPFailure) {
-    guard request.count > 1 else { return }
-    let option = bytes.extracting(request.word(1, bytes))
-    guard request.count == 2, option.isWord("SYNC") || option.isWord("ASYNC") else { throw .syntax }
+    guard isValid(request, bytes, option: 1) else { throw .syntax }
+  }
+
+  /// Whether a request has no option or a valid one, as the word at an index.
+  static func isValid(_ request: RESPRequest, _ bytes: RawSpan, option index: Int) -> Bool {
+    guard request.count > index else { return true }
+    let option = bytes.extracting(request.word(index, bytes))
+    return request.count == index + 1 && (option.isWord("SYNC") || option.isWord("ASYNC"))
   }
 }

@@ -79,6 +79,7 @@ extension RESPRun {
     return unsafe (text + [0]).withUnsafeBytes { bytes in
       let start = unsafe bytes.baseAddress!.assumingMemoryBound(to: CChar.self)
       var end: UnsafeMutablePointer<CChar>?
+      errno = 0
       #if arch(x86_64)
         let number = unsafe strtold(start, &end)
       #else
@@ -87,7 +88,8 @@ extension RESPRun {
       guard let end = unsafe end, unsafe end - UnsafeMutablePointer(mutating: start) == text.count, !number.isNaN else {
         return nil
       }
-      return number
+      // "inf" is a number, and what is too large or too small for one is not.
+      return errno == ERANGE && (number.isInfinite || number.isZero) ? nil : number
     }
   }
 

@@ -169,6 +169,13 @@ extension RESPRun {
     .error("ERR wrong number of arguments for '\(command)' command")
   }
 
+  /// The error of a subcommand with more words than it takes, where the minimum is all that the table knows.
+  static func tooManyArguments(_ request: RESPRequest, _ bytes: RawSpan) -> RESPFailure {
+    let subcommand = bytes.extracting(request.word(1, bytes)).toString()
+    let name = request.command.name.uppercased()
+    return .error("ERR unknown subcommand or wrong number of arguments for '\(subcommand)'. Try \(name) HELP.")
+  }
+
   // MARK: Parts
 
   mutating func length(
