@@ -12,14 +12,7 @@ import Wire
 /// stream has ended, on this thread.
 @_cdecl("fuzzRequests")
 public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
-  guard count > 0 else { return 0 }
-  let bytes = unsafe RawSpan(_unsafeStart: start, byteCount: count)
-  let stream = bytes.extracting(1..<count)
-  let split = Int(bytes.integer(at: 0, as: UInt8.self)!) * stream.byteCount / 255
-  let whole = Exchange().replies(to: stream, splitAt: stream.byteCount)
-  let halves = Exchange().replies(to: stream, splitAt: split)
-  if whole != halves { fatalError("the stream gets other replies when it is split at \(split)") }
-  _ = Exchange(permitting: .read).replies(to: stream, splitAt: split)
+  unsafe FuzzedStream.check(start, count) { Exchange(permitting: $0).replies(to: $1, splitAt: $2) }
   return 0
 }
 
@@ -35,12 +28,7 @@ private struct Exchange: ~Copyable {
   /// The number of the upload that requests can name: that of the golden vectors.
   private static let uploadNumber: UInt64 = 0x0123_4567_89AB_CDEF
 
-  /// Where jobs go when they have ended.
-  private static let mailbox: Mailbox = {
-    do { return try Mailbox() } catch { fatalError("no mailbox: \(error)") }
-  }()
-
-  init(permitting right: Right = .admin) {
+  init(permitting right: Right) {
     self.right = right
     var limits = ServerLimits()
     limits.stores = 4
@@ -52,8 +40,8 @@ private struct Exchange: ~Copyable {
     limits.finds = 16
     limits.findTime = .seconds(3_600)
     server = ServerState(limits: limits, workerCount: 1)
-    server.accessControl.change(Self.policy)
-    executor = Executor(server: server, metrics: server.workers[0], mailbox: Self.mailbox)
+    server.accessControl.change(FuzzedStream.policy)
+    executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
     let sharer = Sharer(.anonymous, connection: 1)
@@ -74,14 +62,6 @@ private struct Exchange: ~Copyable {
         connection.stores.open(store, permitting: right, limit: 3) == UInt16(index + 1)
       else { fatalError("no store") }
     }
-  }
-
-  /// A policy without rules, which names the socket in refusals.
-  private static var policy: AccessPolicy {
-    guard let policy = try? AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]) else {
-      fatalError("no policy")
-    }
-    return policy
   }
 
   /// Returns the frames in reply to a stream, including those of its reply streams as far as their credit allows.
@@ -111,7 +91,7 @@ private struct Exchange: ~Copyable {
         executor.unlockStore()
         while connection.waits.isPaused {
           // Another thread changes the stores.
-          if Self.mailbox.read().endedPauses.contains(where: { connection.waits.isPaused(as: $0) }) {
+          if FuzzedStream.mailbox.read().endedPauses.contains(where: { connection.waits.isPaused(as: $0) }) {
             session.endPause(of: &connection, isOverdue: false, on: &executor, into: &output)
           } else {
             sched_yield()
@@ -129,7 +109,7 @@ private struct Exchange: ~Copyable {
     }
     connection.endAllStreams()
     // What has been posted belongs to jobs that have ended.
-    _ = Self.mailbox.read()
+    _ = FuzzedStream.mailbox.read()
     waitForIndexes()
     for name in ["a", "b"] {
       guard let name = try? StoreName(name), let store = try? server.stores.open(name) else { continue }

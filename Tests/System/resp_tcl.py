@@ -1,6 +1,6 @@
 """Runs the test suite of Redis, which is written in Tcl, on a server that speaks RESP.
 
-    python3 resp_tcl.py --suite FOLDER --port PORT [--least 200] [--log FILE]
+    python3 resp_tcl.py --suite FOLDER --port PORT [--least 200]
 
 FOLDER has the sources of Redis. A test that uses a command that the server lacks is skipped; the others that can't pass are in
 SKIPPED, each with its reason. Every other failure fails.

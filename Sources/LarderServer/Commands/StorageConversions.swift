@@ -47,7 +47,7 @@ extension ValueKind {
 }
 
 extension ChangeKind {
-  /// - Precondition: It isn't an expiry, of which watches don't tell.
+  /// - Precondition: The kind isn't `expiry`, because watches don't report expiries.
   init(_ kind: ChangeView.Kind) {
     self =
       switch kind {

@@ -29,7 +29,7 @@ struct Connection: ~Copyable {
   let clientState: AnyObject?
   /// Whether the client waits for pushes, so that it may stay idle.
   var expectsPushes = false
-  /// Whether there are pushes to be sent as soon as the client has read what was sent before.
+  /// Whether pushes wait until the client has read what was sent before.
   var hasPushes = false
   /// Whether it has ever had a watch.
   var hasWatched = false

@@ -5,7 +5,7 @@ import Wire
 
 /// The channels of a server, to which clients publish messages for those that subscribe. Used by any thread.
 ///
-/// A message isn't kept: it goes to the inboxes of those that subscribe at the moment, from where their workers send it.
+/// Messages aren't stored: each goes to the inboxes of the current subscribers, from where their workers send it.
 final class RESPChannels: Sendable {
   private typealias Inboxes = [ObjectIdentifier: RESPInbox]
 
@@ -49,7 +49,8 @@ final class RESPChannels: Sendable {
   // MARK: Publishing
 
   /// Publishes a message. O(patterns + subscribers).
-  /// - Parameter store: The store that it tells of, which its receivers must be permitted to read; nil for none.
+  /// - Parameter store: The store that the message is about, which receivers must be allowed to read; nil if it isn't about
+  ///   a store.
   /// - Returns: The number of subscriptions that it matches.
   @discardableResult
   func publish(_ payload: [UInt8], to channel: [UInt8], about store: StoreName? = nil) -> Int {
@@ -71,8 +72,10 @@ final class RESPChannels: Sendable {
 
   // MARK: Figures
 
-  /// The channels with subscribers. Patterns don't count.
-  var channels: [[UInt8]] { subscriptions.withLock { Array($0.channels.keys) } }
+  /// The channels with subscribers, sorted. Patterns don't count.
+  var channels: [[UInt8]] {
+    subscriptions.withLock { Array($0.channels.keys) }.sorted { $0.lexicographicallyPrecedes($1) }
+  }
 
   /// The number of subscribers of a channel. Patterns don't count.
   func subscriberCount(of channel: [UInt8]) -> Int { subscriptions.withLock { $0.channels[channel]?.count ?? 0 } }
@@ -103,7 +106,7 @@ struct RESPSubscription: Hashable {
 struct RESPPush {
   /// The message, encoded.
   let bytes: [UInt8]
-  /// The store that it tells of; nil for none.
+  /// The store that the message is about; nil if it isn't about a store.
   let store: StoreName?
 }
 
@@ -136,7 +139,7 @@ private final class UnreadMessages: Sendable {
   func add(_ byteCount: Int) { count.add(byteCount, ordering: .relaxed) }
   func remove(_ byteCount: Int) { count.subtract(byteCount, ordering: .relaxed) }
 
-  /// Whether an inbox may have so many bytes.
+  /// Whether an inbox may hold this many bytes.
   func permits(_ byteCount: Int) -> Bool {
     byteCount <= (count.load(ordering: .relaxed) < Self.totalLimit ? Self.limit : Self.reducedLimit)
   }
@@ -165,20 +168,18 @@ final class RESPInbox: Sendable {
 
   func setVersion(_ version: RESPVersion) { contents.withLock { $0.version = version } }
 
-  /// Adds a message, and wakes the worker if there was none. A client that leaves too many unread gets no more.
+  /// Adds a message, and wakes the worker if the inbox was empty. A client with too many unread messages gets no more.
   fileprivate func post(_ message: inout RESPMessage) {
-    let version = contents.withLock { $0.version }
-    let bytes = message.bytes(version)
-    let push = RESPPush(bytes: bytes, store: message.store)
     let isFirst = contents.withLock { contents in
       guard !contents.hasOverflowed else { return false }
+      let bytes = message.bytes(contents.version)
       if !contents.messages.isEmpty, !unread.permits(contents.byteCount + bytes.count) {
         contents.hasOverflowed = true
         unread.remove(contents.byteCount)
         (contents.messages, contents.byteCount) = ([], 0)
         return true
       }
-      contents.messages.append(push)
+      contents.messages.append(RESPPush(bytes: bytes, store: message.store))
       contents.byteCount += bytes.count
       unread.add(bytes.count)
       return contents.messages.count == 1
@@ -186,7 +187,7 @@ final class RESPInbox: Sendable {
     if isFirst { mailbox.post(messagesFor: connection) }
   }
 
-  /// Removes and returns the messages; nil if the client has left too many unread.
+  /// Removes and returns the messages; nil if there were too many unread ones.
   func take() -> [RESPPush]? {
     contents.withLock { contents in
       if contents.hasOverflowed { return nil }
@@ -196,6 +197,6 @@ final class RESPInbox: Sendable {
     }
   }
 
-  /// Whether the client has left too many messages unread.
+  /// Whether there were too many unread messages, so that the client must be disconnected.
   var hasOverflowed: Bool { contents.withLock { $0.hasOverflowed } }
 }

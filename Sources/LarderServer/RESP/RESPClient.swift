@@ -14,8 +14,9 @@ final class RESPClient: @unchecked Sendable {
   var libraryVersion = ""
   /// The transaction that has begun; nil if there is none.
   private(set) var transaction: RESPTransaction? { didSet { updateRestriction() } }
-  /// Whether not every request is executed: because of a transaction, or because of subscriptions.
-  // Every request reads it. Nothing else accesses it meanwhile, because one worker uses the client.
+  /// Whether some requests are queued or refused, because of a transaction or of subscriptions.
+  ///
+  /// Every request reads it, and a checked access takes longer than a short command. Safe because one worker uses it.
   @exclusivity(unchecked)
   private(set) var isRestricted = false
   private var subscriptions: Set<RESPSubscription> = []
@@ -51,7 +52,7 @@ final class RESPClient: @unchecked Sendable {
     if scratch.capacity > Self.maxKeptBytes { scratch.releaseStorage() }
   }
 
-  /// Forgets everything that a client has said.
+  /// Returns to the state of a new connection.
   func reset() {
     removeSubscriptions()
     (version, database, name) = (.two, 0, "")
@@ -127,7 +128,10 @@ final class RESPClient: @unchecked Sendable {
   /// Whether it may only change its subscriptions, because it can't tell replies from messages.
   var isSubscribedOnly: Bool { version == .two && !subscriptions.isEmpty }
 
-  func subscriptions(_ kind: RESPSubscription.Kind) -> [RESPSubscription] { subscriptions.filter { $0.kind == kind } }
+  /// Its subscriptions of a kind, sorted by name.
+  func subscriptions(_ kind: RESPSubscription.Kind) -> [RESPSubscription] {
+    subscriptions.filter { $0.kind == kind }.sorted { $0.name.lexicographicallyPrecedes($1.name) }
+  }
 
   /// Adds subscriptions, unless they are too many, and calls `body` after each.
   /// - Parameter connection: The client's.

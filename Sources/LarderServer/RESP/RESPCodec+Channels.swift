@@ -7,13 +7,8 @@ extension RESPCodec {
     _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
     _ client: RESPClient, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
-    var added: [RESPSubscription] = []
-    var words = request.words(from: 1, bytes)
-    while let word = words.next(bytes) {
-      added.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
-    }
     let type = kind == .channel ? "subscribe" : "psubscribe"
-    try client.subscribe(added, of: connection.token) { subscription in
+    try client.subscribe(subscriptions(in: request, bytes, kind), of: connection.token) { subscription in
       append(type, subscription.name, client.subscriptionCount, client, &replies)
     }
     connection.expectsPushes = true
@@ -24,23 +19,31 @@ extension RESPCodec {
     _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
     _ client: RESPClient, into replies: inout ReplyBuffer
   ) {
-    var removed: [RESPSubscription] = []
-    var words = request.words(from: 1, bytes)
-    while let word = words.next(bytes) {
-      removed.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
-    }
+    var removed = subscriptions(in: request, bytes, kind)
     if removed.isEmpty { removed = client.subscriptions(kind) }
     let type = kind == .channel ? "unsubscribe" : "punsubscribe"
     let counts = removed.map { client.unsubscribe($0) }
-    // What was published before comes before.
+    // Messages published before the end of the subscription precede the reply.
     appendPushes(of: &connection, into: &replies)
     for (subscription, count) in zip(removed, counts) { append(type, subscription.name, count, client, &replies) }
     if removed.isEmpty { append(type, nil, client.subscriptionCount, client, &replies) }
     connection.expectsPushes = client.subscriptionCount > 0
   }
 
-  /// Appends what a client that subscribes or unsubscribes is told.
-  /// - Parameter count: The number of its subscriptions then.
+  /// Returns the subscriptions that a request names.
+  private static func subscriptions(
+    in request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind
+  ) -> [RESPSubscription] {
+    var found: [RESPSubscription] = []
+    var words = request.words(from: 1, bytes)
+    while let word = words.next(bytes) {
+      found.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
+    }
+    return found
+  }
+
+  /// Appends the reply to a subscription or its end.
+  /// - Parameter count: The number of the client's subscriptions afterward.
   private static func append(
     _ type: String, _ name: [UInt8]?, _ count: Int, _ client: RESPClient, _ replies: inout ReplyBuffer
   ) {
@@ -73,7 +76,7 @@ extension RESPCodec {
       }
       return
     }
-    guard request.count <= 3 else { throw RESPRun.tooManyArguments(request, bytes) }
+    guard request.count <= 3 else { throw .tooManyArguments(request, bytes) }
     var channels = client.channels.channels
     if request.count == 3 {
       let pattern = GlobPattern(bytes.extracting(request.word(2, bytes)))
@@ -91,7 +94,7 @@ extension RESPCodec {
       return
     }
     guard !inbox.hasOverflowed else {
-      // Nothing is read by a client that has left so much unread.
+      // An error would wait behind everything that the client doesn't read.
       connection.phase = .closed
       return
     }

@@ -76,7 +76,7 @@ extension RESPCodec {
     case .publish: publish(request, bytes, client, into: &replies)
     case .ping where request.count == 1: replies.bytes.appendRESP(simple: "PONG")
     case .ping where request.count == 2: replies.bytes.appendRESP(bulk: bytes.extracting(request.word(1, bytes)))
-    case .ping: replies.bytes.appendRESP(error: text(of: RESPRun.wrongNumberOfArguments(request.command.name)))
+    case .ping: replies.bytes.appendRESP(error: text(of: .wrongNumberOfArguments(request.command.name)))
     case .time:
       let time = WallClock.microseconds()
       replies.bytes.appendRESP(arrayOf: 2)

@@ -13,7 +13,7 @@ extension RESPCodec {
     case .config: try executeConfig(request, bytes, client, connection.grants, on: &executor, into: &replies)
     case .flushall: try flushAll(request, bytes, of: connection.grants, on: &executor, into: &replies)
     case .function where bytes.extracting(request.word(1, bytes)).isWord("FLUSH"):
-      guard request.count <= 3 else { throw RESPRun.tooManyArguments(request, bytes) }
+      guard request.count <= 3 else { throw .tooManyArguments(request, bytes) }
       guard RESPFlush.isValid(request, bytes, option: 2) else {
         throw .error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
       }
@@ -100,7 +100,7 @@ extension RESPCodec {
       executor.server.slowLog.withLock { $0 = SlowLog() }
       return replies.bytes.appendRESPOK()
     }
-    guard request.count <= 3 else { throw RESPRun.tooManyArguments(request, bytes) }
+    guard request.count <= 3 else { throw .tooManyArguments(request, bytes) }
     var limit = 10
     if request.count == 3 {
       guard let number = bytes.extracting(request.word(2, bytes)).decimalNumber, number >= -1 else {

@@ -134,14 +134,14 @@ enum RESPCodec: Codec {
     let (name, descriptor) = (request.command.name, request.command.descriptor)
     guard !descriptor.subcommands.isEmpty, request.count > 1 else {
       if RESPDescriptor.accepts(request.count, arity: descriptor.arity) { return nil }
-      return text(of: RESPRun.wrongNumberOfArguments(name))
+      return text(of: .wrongNumberOfArguments(name))
     }
     let word = bytes.extracting(request.word(1, bytes)).toString()
     guard let subcommand = descriptor.subcommands.first(where: { $0.name == word.uppercased() }) else {
       return "ERR unknown subcommand '\(word.prefix(maxRepeatedSize))'. Try \(name.uppercased()) HELP."
     }
     if RESPDescriptor.accepts(request.count, arity: subcommand.arity) { return nil }
-    return text(of: RESPRun.wrongNumberOfArguments(fullName(of: request, bytes)))
+    return text(of: .wrongNumberOfArguments(fullName(of: request, bytes)))
   }
 
   /// The name of a command, with that of its subcommand after a bar.

@@ -110,11 +110,11 @@ struct RESPDescriptor: Sendable {
   let summary: String
   /// What is different from Redis; nil if nothing is.
   let difference: String?
-  /// The words of which one follows the name, and says what to do; empty if the command takes no such word. HELP is
-  /// always among them.
+  /// The subcommands, HELP among them; empty if the command has none.
   let subcommands: [RESPSubcommand]
 
-  /// Whether an arity allows for so many words.
+  /// Whether an arity permits this many words.
+  @inline(__always)
   static func accepts(_ count: Int, arity: Int) -> Bool { arity < 0 ? count >= -arity : count == arity }
 
   /// The lines of the reply to HELP.
@@ -170,11 +170,9 @@ enum RESPCommandNames {
       hasSubcommands = !descriptor.subcommands.isEmpty
     }
 
-    /// Whether a request may have so many words, as far as its name tells: never with a subcommand.
+    /// Whether a request may have this many words; false if that depends on a subcommand.
     @inline(__always)
-    func accepts(_ count: Int) -> Bool {
-      !hasSubcommands && (arity < 0 ? count >= -Int(arity) : count == Int(arity))
-    }
+    func accepts(_ count: Int) -> Bool { !hasSubcommands && RESPDescriptor.accepts(count, arity: Int(arity)) }
   }
 
   private struct Entry {
@@ -215,7 +213,7 @@ enum RESPCommandNames {
     return (uppercased(low), uppercased(high))
   }
 
-  /// Returns eight letters of ASCII, of which those in lowercase are in uppercase.
+  /// Returns eight bytes of ASCII with lowercase letters in uppercase.
   @inline(__always)
   private static func uppercased(_ letters: UInt64) -> UInt64 {
     let each: UInt64 = 0x0101_0101_0101_0101
@@ -237,6 +235,9 @@ enum RESPCommandNames {
   @inline(__always)
   static func find(_ bytes: RawSpan, _ start: Int, byteCount: Int) -> Found {
     guard byteCount > 0, byteCount <= maxNameSize else { return .unknown }
+    // A shorter name ends with zeros, too.
+    let last = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: start &+ byteCount &- 1, as: UInt8.self)
+    guard last != 0 else { return .unknown }
     let words = words(bytes, start, byteCount: byteCount)
     var index = slot(of: words)
     while table[index].name != (0, 0) {

@@ -22,7 +22,7 @@ package struct RESPEventClasses: OptionSet, Sendable, CustomStringConvertible {
   /// All but those that Redis leaves out: new keys and misses.
   private static let all = "g$lshzxetd".reduce(RESPEventClasses()) { $0.union(RESPEventClasses(letter: $1)) }
 
-  /// All letters, of which Larder has events for some.
+  /// All letters, in the order that Redis shows. Larder has events for some of them.
   private static let letters = Array("g$lshzxetdnKEm")
 
   private init(letter: Character) {
@@ -49,10 +49,10 @@ package struct RESPEventClasses: OptionSet, Sendable, CustomStringConvertible {
   var areAny: Bool { contains(.keyspace) || contains(.keyevent) }
 }
 
-/// Publishes changes of the stores behind databases to channels, whoever has made them: Redis's keyspace notifications.
+/// Publishes changes to the stores behind databases, no matter which client made them: Redis's keyspace notifications.
 ///
-/// Each store is watched as for any other client, and its changes are published when they are durable, on a queue. Used by
-/// any thread.
+/// Watches each store as for any other client, and publishes its changes on a queue once they are durable. Used by any
+/// thread.
 final class RESPEvents: Sendable {
   private struct State {
     var classes: RESPEventClasses
@@ -120,8 +120,20 @@ final class RESPEvents: Sendable {
 ///
 /// Safe because what changes is atomic, or used on the queue of the events only.
 private final class RESPStoreWatch: @unchecked Sendable {
+  private enum EventKind: String {
+    case set, expire, del, expired
+
+    var eventClass: RESPEventClasses {
+      switch self {
+      case .set: .strings
+      case .expire, .del: .generic
+      case .expired: .expired
+      }
+    }
+  }
+
   private struct Event {
-    let name: String
+    let kind: EventKind
     let key: [UInt8]
   }
 
@@ -135,7 +147,7 @@ private final class RESPStoreWatch: @unchecked Sendable {
 
   /// The store, until the end: its feed keeps this watch.
   private var store: Store?
-  private let name: StoreName
+  private let storeName: StoreName
   private let id: ObjectIdentifier
   private let databases: [Int]
   private let events: RESPEvents
@@ -147,7 +159,7 @@ private final class RESPStoreWatch: @unchecked Sendable {
   private static let maxChangesPerAccess = 256
 
   init(_ store: Store, of databases: [Int], _ events: RESPEvents) {
-    (self.store, name, id) = (store, store.name, ObjectIdentifier(store))
+    (self.store, storeName, id) = (store, store.name, ObjectIdentifier(store))
     (self.databases, self.events) = (databases, events)
   }
 
@@ -176,7 +188,7 @@ private final class RESPStoreWatch: @unchecked Sendable {
 
   private func storeWasDropped() {
     store = nil
-    events.didEnd(self, on: name)
+    events.didEnd(self, on: storeName)
   }
 
   private func schedule() {
@@ -188,11 +200,12 @@ private final class RESPStoreWatch: @unchecked Sendable {
     while let store {
       var found: [Event] = []
       let progress = readChanges(of: store, into: &found)
-      for event in found { publish(event) }
+      let classes = events.classes
+      for event in found where classes.contains(event.kind.eventClass) { publish(event, classes) }
       switch progress {
       case .partial: continue
       case .complete(let revision):
-        // The feed of a store whose clients must not see what a crash can take back tells of expiries only.
+        // If clients must never see what a crash can undo, the feed notifies its waiters of expiries only.
         guard let commitWriter = store.commitWriter, commitWriter.gatesReplies else { return }
         if commitWriter.wait(for: revision, self) || !commitWriter.isDurable(revision) { return }
       case .dropped: storeWasDropped()
@@ -233,31 +246,24 @@ private final class RESPStoreWatch: @unchecked Sendable {
     let key = unsafe Array(change.key)
     switch change.kind {
     case .single, .list:
-      if change.kind == .single { events.append(Event(name: "set", key: key)) }
-      if change.expiry != 0 { events.append(Event(name: "expire", key: key)) }
-    case .delete: events.append(Event(name: "del", key: key))
-    case .expiry: events.append(Event(name: "expired", key: key))
+      if change.kind == .single { events.append(Event(kind: .set, key: key)) }
+      if change.expiry != 0 { events.append(Event(kind: .expire, key: key)) }
+    case .delete: events.append(Event(kind: .del, key: key))
+    case .expiry: events.append(Event(kind: .expired, key: key))
     case .deleteAll: break
     }
   }
 
-  private func publish(_ event: Event) {
-    let classes = events.classes
-    let kind: RESPEventClasses =
-      switch event.name {
-      case "set": .strings
-      case "expired": .expired
-      default: .generic
-      }
-    guard classes.contains(kind) else { return }
+  private func publish(_ event: Event, _ classes: RESPEventClasses) {
+    let name = event.kind.rawValue
     for database in databases {
       if classes.contains(.keyspace) {
         let channel = Array("__keyspace@\(database)__:".utf8) + event.key
-        events.channels.publish(Array(event.name.utf8), to: channel, about: name)
+        events.channels.publish(Array(name.utf8), to: channel, about: storeName)
       }
       if classes.contains(.keyevent) {
-        let channel = Array("__keyevent@\(database)__:\(event.name)".utf8)
-        events.channels.publish(event.key, to: channel, about: name)
+        let channel = Array("__keyevent@\(database)__:\(name)".utf8)
+        events.channels.publish(event.key, to: channel, about: storeName)
       }
     }
   }

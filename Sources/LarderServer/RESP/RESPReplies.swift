@@ -32,11 +32,7 @@ extension ByteBuffer {
   }
 
   @inline(__always)
-  mutating func appendRESP(_ number: Int) {
-    append(UInt8(ascii: ":"))
-    appendDigits(number)
-    appendRESPEnd()
-  }
+  mutating func appendRESP(_ number: Int) { appendRESPHeader(":", number) }
 
   @inline(__always)
   mutating func appendRESP(bulk bytes: RawSpan) {
@@ -60,20 +56,14 @@ extension ByteBuffer {
   /// Appends a text that RESP3 shows as it is.
   mutating func appendRESP(verbatim text: String, _ version: RESPVersion) {
     guard version == .three else { return appendRESP(bulk: text) }
-    append(UInt8(ascii: "="))
-    appendDigits(text.utf8.count + 4)
-    appendRESPEnd()
+    appendRESPHeader("=", text.utf8.count + 4)
     append("txt:")
     append(text)
     appendRESPEnd()
   }
 
   @inline(__always)
-  mutating func appendRESPBulkHeader(_ byteCount: Int) {
-    append(UInt8(ascii: "$"))
-    appendDigits(byteCount)
-    appendRESPEnd()
-  }
+  mutating func appendRESPBulkHeader(_ byteCount: Int) { appendRESPHeader("$", byteCount) }
 
   @inline(__always)
   mutating func appendRESPNull(_ version: RESPVersion) {
@@ -85,33 +75,28 @@ extension ByteBuffer {
   }
 
   @inline(__always)
-  mutating func appendRESP(arrayOf count: Int) {
-    append(UInt8(ascii: "*"))
-    appendDigits(count)
-    appendRESPEnd()
-  }
+  mutating func appendRESP(arrayOf count: Int) { appendRESPHeader("*", count) }
 
   /// Appends the beginning of a map, which is an array of keys and values in RESP2.
   mutating func appendRESP(mapOf count: Int, _ version: RESPVersion) {
-    guard version == .three else { return appendRESP(arrayOf: 2 * count) }
-    append(UInt8(ascii: "%"))
-    appendDigits(count)
-    appendRESPEnd()
+    if version == .three { appendRESPHeader("%", count) } else { appendRESP(arrayOf: 2 * count) }
   }
 
   /// Appends the beginning of a set, which is an array in RESP2.
   mutating func appendRESP(setOf count: Int, _ version: RESPVersion) {
-    guard version == .three else { return appendRESP(arrayOf: count) }
-    append(UInt8(ascii: "~"))
-    appendDigits(count)
-    appendRESPEnd()
+    appendRESPHeader(version == .three ? "~" : "*", count)
   }
 
   /// Appends the beginning of a push, which is an array in RESP2.
   mutating func appendRESP(pushOf count: Int, _ version: RESPVersion) {
-    guard version == .three else { return appendRESP(arrayOf: count) }
-    append(UInt8(ascii: ">"))
-    appendDigits(count)
+    appendRESPHeader(version == .three ? ">" : "*", count)
+  }
+
+  /// Appends a type and a number, which is a line.
+  @inline(__always)
+  private mutating func appendRESPHeader(_ type: UnicodeScalar, _ number: Int) {
+    append(UInt8(ascii: type))
+    appendDigits(number)
     appendRESPEnd()
   }
 

@@ -49,7 +49,7 @@ extension RESPRun {
   ) throws(RESPFailure) {
     let key = bytes.extracting(request.word(1, bytes))
     guard request.count != 2 else { return replies.bytes.appendRESP(try delete(key, &map) ? 1 : 0) }
-    guard request.count == 4 else { throw Self.wrongNumberOfArguments(request.command.name) }
+    guard request.count == 4 else { throw .wrongNumberOfArguments(request.command.name) }
     let option = bytes.extracting(request.word(2, bytes))
     let isEqual = option.isWord("IFEQ")
     guard isEqual || option.isWord("IFNE") else { throw .error("ERR Invalid condition. Use IFEQ or IFNE") }

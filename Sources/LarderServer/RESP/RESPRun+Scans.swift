@@ -24,7 +24,8 @@ extension RESPRun {
     } else {
       matches = unsafe map.ranks(prefix: prefix, after: search.last.span.bytes, reverse: false, now: now)
     }
-    let slice = matches.prefix(Self.keysPerSlice)
+    // Nothing may come between the commands of a transaction.
+    let slice = isTransaction ? matches : matches.prefix(Self.keysPerSlice)
     var last: UnsafeRawBufferPointer?
     do throws(StorageError) {
       _ = try map.scan(ranks: slice, reverse: false, now: now) { entry in
@@ -42,8 +43,6 @@ extension RESPRun {
     }
     if slice.upperBound < matches.upperBound {
       client.keepKeySearch(search)
-      // Nothing may come between the commands of a transaction.
-      if isTransaction { return try findKeys(request, bytes, &map, &replies) }
       throw .detour(.deferred)
     }
     replies.bytes.appendRESP(arrayOf: search.count)

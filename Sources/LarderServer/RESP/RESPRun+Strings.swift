@@ -135,7 +135,7 @@ extension RESPRun {
   mutating func setManyIfAbsent(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
-    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command.name) }
+    guard request.count % 2 == 1 else { throw .wrongNumberOfArguments(request.command.name) }
     var keys = request.words(from: 1, bytes)
     while let key = keys.next(bytes) {
       if entry(bytes.extracting(key), &map) != nil { return replies.bytes.appendRESP(0) }
@@ -149,7 +149,7 @@ extension RESPRun {
   private mutating func putPairs(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap
   ) throws(RESPFailure) {
-    guard request.count % 2 == 1 else { throw Self.wrongNumberOfArguments(request.command.name) }
+    guard request.count % 2 == 1 else { throw .wrongNumberOfArguments(request.command.name) }
     var checked = request.words(from: 1, bytes)
     while let key = checked.next(bytes), let value = checked.next(bytes) {
       guard Key.isValid(bytes.extracting(key)) else { throw Self.invalidKey(bytes.extracting(key)) }
@@ -162,18 +162,6 @@ extension RESPRun {
         try run.put(bytes.extracting(key), bytes.extracting(value), &map)
       }
     }
-  }
-
-  /// - Parameter command: Its name, with that of its subcommand after a bar.
-  static func wrongNumberOfArguments(_ command: String) -> RESPFailure {
-    .error("ERR wrong number of arguments for '\(command)' command")
-  }
-
-  /// The error of a subcommand with more words than it takes, where the minimum is all that the table knows.
-  static func tooManyArguments(_ request: RESPRequest, _ bytes: RawSpan) -> RESPFailure {
-    let subcommand = bytes.extracting(request.word(1, bytes)).toString()
-    let name = request.command.name.uppercased()
-    return .error("ERR unknown subcommand or wrong number of arguments for '\(subcommand)'. Try \(name) HELP.")
   }
 
   // MARK: Parts

@@ -12,6 +12,18 @@ enum RESPFailure: Error {
   static let wrongType = RESPFailure.error("WRONGTYPE Operation against a key holding the wrong kind of value")
   static let notAnInteger = RESPFailure.error("ERR value is not an integer or out of range")
   static let notAFloat = RESPFailure.error("ERR value is not a valid float")
+
+  /// - Parameter command: The name of the command, with that of its subcommand after a bar.
+  static func wrongNumberOfArguments(_ command: String) -> RESPFailure {
+    .error("ERR wrong number of arguments for '\(command)' command")
+  }
+
+  /// The error for a subcommand with more words than it takes. The table of commands has only the minimum.
+  static func tooManyArguments(_ request: RESPRequest, _ bytes: RawSpan) -> RESPFailure {
+    let subcommand = bytes.extracting(request.word(1, bytes)).toString()
+    let name = request.command.name.uppercased()
+    return .error("ERR unknown subcommand or wrong number of arguments for '\(subcommand)'. Try \(name) HELP.")
+  }
 }
 
 /// The execution of one command of RESP on entries, or of those of a transaction, under the lock of their store.

@@ -125,7 +125,7 @@ extension ServerTests {
     }
 
     @Test(arguments: ["memory", "log"])
-    func `clients are told of changes, whoever makes them`(_ engine: String) throws {
+    func `subscribers receive the changes of every client`(_ engine: String) throws {
       let server = try TestServer(
         stores: engine == "memory" ? ["test"] : [], logs: engine == "log" ? ["test"] : [], speaking: .resp,
         alsoNative: true)
