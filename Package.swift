@@ -46,6 +46,7 @@ let package = Package(
   name: "larder",
   products: [
     .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "LarderTLS", targets: ["LarderTLS"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
     .library(name: "LarderObservability", targets: ["LarderObservability"]),
     .library(name: "LarderLifecycle", targets: ["LarderLifecycle"]),
@@ -85,11 +86,13 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Basics", swiftSettings: settings),
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
+    .target(name: "TLS", dependencies: ["COpenSSL", "Platform"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
@@ -102,7 +105,7 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "LarderService",
-      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "Wire"],
+      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Wire"],
       swiftSettings: settings),
     .target(
       name: "DataSources", dependencies: ["Basics", "Documents", "EntryFiles", "Platform"], swiftSettings: settings),
@@ -123,6 +126,7 @@ let package = Package(
     .target(
       name: "Larder", dependencies: ["Basics", "DataSources", "Documents", "TypedQueries", "Wire", "Platform"],
       swiftSettings: settings),
+    .target(name: "LarderTLS", dependencies: ["Larder", "Platform", "TLS"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderServer", "Platform"], swiftSettings: settings),
     .target(
       name: "LarderObservability",
@@ -146,7 +150,8 @@ let package = Package(
     .executableTarget(
       name: "larder",
       dependencies: [
-        "Basics", "Documents", "Larder", "Storage", "Platform", "TypedQueries", "CLibedit", "CLinux", argumentParser,
+        "Basics", "Documents", "Larder", "LarderTLS", "Storage", "Platform", "TypedQueries", "CLibedit", "CLinux",
+        argumentParser,
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -163,13 +168,16 @@ let package = Package(
     .testTarget(
       name: "LarderServerTests",
       dependencies: [
-        "Documents", "LarderServer", "Storage", "Wire", "Platform", "DocumentTestSupport", "TestSupport", "larderd",
+        "Documents", "LarderServer", "Storage", "TLS", "Wire", "Platform", "DocumentTestSupport", "TestSupport",
+        "TLSTestSupport", "larderd",
       ],
       swiftSettings: settings),
     .testTarget(
       name: "LarderServiceTests",
       dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
       swiftSettings: settings),
+    .testTarget(
+      name: "TLSTests", dependencies: ["TLS", "Platform", "TLSTestSupport", "TestSupport"], swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "DocumentsTests", dependencies: ["Documents", "DocumentTestSupport", "TestSupport"],
@@ -179,8 +187,8 @@ let package = Package(
     .testTarget(
       name: "LarderTests",
       dependencies: [
-        "Documents", "Larder", "LarderServer", "DataSources", "LarderTesting", "Storage", "TypedQueries", "Wire",
-        "Platform", "TestSupport",
+        "Documents", "Larder", "LarderServer", "LarderTLS", "DataSources", "LarderTesting", "Storage", "TypedQueries",
+        "Wire", "Platform", "TestSupport", "TLS", "TLSTestSupport",
       ],
       swiftSettings: settings),
     .testTarget(
@@ -194,9 +202,12 @@ let package = Package(
       ],
       swiftSettings: settings),
     .testTarget(
-      name: "LarderCommandTests", dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "Platform"],
+      name: "LarderCommandTests",
+      dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "LarderTLS", "Platform"],
       swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
+    .target(
+      name: "TLSTestSupport", dependencies: ["COpenSSL", "TLS"], path: "Tests/TLSTestSupport", swiftSettings: settings),
     .target(
       name: "DocumentTestSupport", dependencies: ["Documents", "TestSupport"], path: "Tests/DocumentTestSupport",
       swiftSettings: settings),

@@ -35,13 +35,15 @@ package struct Daemon {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
     var current = settings
-    let server = try start(current.settings, sockets)
+    let credentials = try current.settings.tls.certificates.isEmpty ? nil : TLSCredentials(current.settings.tls)
+    let server = try start(current.settings, sockets, credentials)
     let status = Self.status(server)
     let watchdog = startWatchdog(server)
+    let reminder = credentials.map(startReminder)
     ServiceManager.ready(status)
     while signals.next() == SIGHUP {
       ServiceManager.reloading()
-      let (reloaded, remark) = reload(server, current)
+      let (reloaded, remark) = reload(server, credentials, current)
       current = reloaded
       ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
     }
@@ -49,6 +51,7 @@ package struct Daemon {
     ServiceManager.stopping("completing received requests")
     log.notice("stopping")
     watchdog?.stop()
+    reminder?.cancel()
     let stopped = DispatchSemaphore(value: 0)
     server.stop { stopped.signal() }
     stopped.wait()
@@ -57,7 +60,9 @@ package struct Daemon {
 
   // MARK: Starting
 
-  private func start(_ settings: Settings, _ sockets: [InheritedSocket]) throws -> Server {
+  private func start(
+    _ settings: Settings, _ sockets: [InheritedSocket], _ credentials: TLSCredentials?
+  ) throws -> Server {
     log.setLevel(settings.logLevel)
     var configuration = settings.server
     let passed = Dictionary(grouping: sockets, by: Self.purpose(of:))
@@ -83,6 +88,11 @@ package struct Daemon {
     // A SIGHUP that has arrived is in the queue; a SIGTERM would have ended the process. From here on there may be
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
+    if let credentials {
+      configuration.secureLayer = { credentials.makeLayer($0) }
+      configuration.certificates = credentials.status
+      report(credentials)
+    }
     configuration.onRefusal = { [log] event in log.report(event) }
     if let path = configuration.dataPath, let warning = DataFolder(path: path).protect() {
       log.warning(warning, ["data": path])
@@ -140,8 +150,36 @@ package struct Daemon {
   private func warnAboutClosedListeners(_ server: Server) {
     for listener in server.closedListeners {
       log.warning(
-        "a TCP socket refuses all clients, because access has no rule for tcp", ["listener": "\(listener)"])
+        "a \(listener.address.isEncrypted ? "TLS" : "TCP") socket refuses all clients, because access has no rule for it",
+        ["listener": "\(listener)"])
     }
+  }
+
+  /// Logs the certificates in effect, and warns about those that expire soon.
+  private func report(_ credentials: TLSCredentials) {
+    for expiry in credentials.expiries {
+      let days = expiry.days(from: Int64(time(nil)))
+      guard days > CertificateStatus.daysOfWarning else { continue }
+      log.info("\(expiry.description) is valid for \(days) more days")
+    }
+    Self.warn(about: credentials, log)
+  }
+
+  private static func warn(about credentials: TLSCredentials, _ log: EventLog) {
+    for expiry in credentials.expiries {
+      let days = expiry.days(from: Int64(time(nil)))
+      guard days <= CertificateStatus.daysOfWarning else { continue }
+      log.warning("\(expiry.description) expires in \(days) days; replace its file, then reload")
+    }
+  }
+
+  /// Warns once a day about certificates that expire soon.
+  private func startReminder(of credentials: TLSCredentials) -> any DispatchSourceTimer {
+    let timer = DispatchSource.makeTimerSource(queue: .global())
+    timer.schedule(deadline: .now() + .seconds(86_400), repeating: .seconds(86_400), leeway: .seconds(60))
+    timer.setEventHandler { [log] in Self.warn(about: credentials, log) }
+    timer.activate()
+    return timer
   }
 
   /// Notifies the service manager that the server is alive, as often as it requires.
@@ -160,11 +198,20 @@ package struct Daemon {
   /// Reads the configuration again and applies what can change without a restart. If anything is wrong, applies
   /// nothing.
   /// - Returns: The settings now in effect, and a remark for the service manager's status.
-  private func reload(_ server: Server, _ current: ResolvedSettings) -> (settings: ResolvedSettings, remark: String?) {
+  private func reload(
+    _ server: Server, _ credentials: TLSCredentials?, _ current: ResolvedSettings
+  ) -> (settings: ResolvedSettings, remark: String?) {
     do {
       let (next, changed, pending) = try current.reloaded(loader.load())
       let configuration = next.settings.server
-      try server.change(stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules)
+      let hasNewCertificates = try credentials?.reload(next.settings.tls) ?? false
+      try server.change(
+        stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules,
+        certificates: credentials?.status ?? CertificateStatus())
+      if let credentials, hasNewCertificates {
+        log.notice("new connections use the new certificates")
+        report(credentials)
+      }
       log.setLevel(next.settings.logLevel)
       log.notice("reloaded the configuration", ["changed": changed.joined(separator: ", ")])
       if configuration.accessRules.isEmpty, !current.settings.server.accessRules.isEmpty {
@@ -189,7 +236,7 @@ extension EventLog {
     case .refused(let refusal):
       func number(_ value: (some BinaryInteger)?) -> String { value.map { "\($0)" } ?? "-" }
       warning(
-        "refused a client",
+        "refused a client" + (refusal.reason.map { ": \($0)" } ?? ""),
         [
           "client": refusal.client, "action": refusal.action, "listener": "\(refusal.listener)",
           "pid": number(refusal.peer?.process), "uid": number(refusal.peer?.user), "gid": number(refusal.peer?.group),

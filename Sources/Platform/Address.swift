@@ -1,10 +1,12 @@
 import Basics
 import Glibc
 
-/// The address of a server: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
+/// The address of a server: `unix:/path/to.sock`, `tcp:HOST:PORT`, or `tls:HOST:PORT` for encrypted connections. An IPv6
+/// host is in square brackets.
 package enum Address: Hashable, Sendable, CustomStringConvertible {
   case unix(path: String)
   case tcp(host: String, port: UInt16)
+  case tls(host: String, port: UInt16)
 
   /// The maximum length of a path in a socket address of Linux, in bytes, without its terminating NUL.
   package static let maxPathLength = 107
@@ -20,23 +22,40 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
       }
       self = .unix(path: path)
     } else if text.hasPrefix("tcp:") {
-      let rest = text.dropFirst(4)
-      guard let colon = rest.lastIndex(of: ":"), let port = UInt16(digits: rest[rest.index(after: colon)...])
-      else {
-        throw AddressError(text, "it needs a port from 0 to 65535, as in tcp:127.0.0.1:7411")
-      }
-      var host = rest[..<colon]
-      if host.hasPrefix("[") && host.hasSuffix("]") {
-        host = host.dropFirst().dropLast()
-      } else if host.contains(":") {
-        throw AddressError(text, "write an IPv6 host in brackets, as in tcp:[::1]:7411")
-      }
-      guard !host.isEmpty else { throw AddressError(text, "it needs a host, as in tcp:127.0.0.1:7411") }
-      self = .tcp(host: String(host), port: port)
+      let (host, port) = try Self.hostAndPort(of: text, after: "tcp:")
+      self = .tcp(host: host, port: port)
+    } else if text.hasPrefix("tls:") {
+      let (host, port) = try Self.hostAndPort(of: text, after: "tls:")
+      self = .tls(host: host, port: port)
     } else {
-      throw AddressError(text, "an address is unix:/path/to.sock or tcp:HOST:PORT\(Self.suggestion(for: text))")
+      throw AddressError(
+        text, "an address is unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT\(Self.suggestion(for: text))")
     }
   }
+
+  private static func hostAndPort(
+    of text: String, after kind: String
+  ) throws(AddressError) -> (host: String, port: UInt16) {
+    let rest = text.dropFirst(kind.count)
+    guard let colon = rest.lastIndex(of: ":"), let port = UInt16(digits: rest[rest.index(after: colon)...])
+    else { throw AddressError(text, "it needs a port from 0 to 65535, as in \(kind)127.0.0.1:7411") }
+    var host = rest[..<colon]
+    if host.hasPrefix("[") && host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+    } else if host.contains(":") {
+      throw AddressError(text, "write an IPv6 host in brackets, as in \(kind)[::1]:7411")
+    }
+    guard !host.isEmpty else { throw AddressError(text, "it needs a host, as in \(kind)127.0.0.1:7411") }
+    return (String(host), port)
+  }
+
+  /// The same place for encrypted connections, if it isn't a Unix socket.
+  package var encrypted: Address {
+    if case .tcp(let host, let port) = self { .tls(host: host, port: port) } else { self }
+  }
+
+  /// Whether its connections are encrypted.
+  package var isEncrypted: Bool { if case .tls = self { true } else { false } }
 
   /// Returns a hint for a text that lacks only its kind.
   private static func suggestion(for text: String) -> String {
@@ -52,8 +71,15 @@ package enum Address: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unix(let path): "unix:\(path)"
-    case .tcp(let host, let port): host.contains(":") ? "tcp:[\(host)]:\(port)" : "tcp:\(host):\(port)"
+    case .tcp(let host, let port): "tcp:\(Self.text(host, port))"
+    case .tls(let host, let port): "tls:\(Self.text(host, port))"
     }
+  }
+}
+
+extension Address {
+  private static func text(_ host: String, _ port: UInt16) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 }
 

@@ -77,6 +77,9 @@ package struct ByteChannel: ~Copyable {
     return .moved(sentCount)
   }
 
+  /// The peer's certificate, once the handshake is done; nil if it has shown none.
+  package var peerCertificate: PeerCertificate? { layer?.peerCertificate }
+
   // MARK: Polling
 
   /// Whether it holds input that the poll doesn't report, so that it must be read again without an event.
@@ -140,11 +143,13 @@ package enum ChannelError: Error, Equatable, Sendable, CustomStringConvertible {
   case system(SystemError)
   /// What a layer says about it.
   case layer(String)
+  /// One side doesn't accept the other one, and another attempt would end in the same way.
+  case refused(String)
 
   package var description: String {
     switch self {
     case .system(let error): error.description
-    case .layer(let reason): reason
+    case .layer(let reason), .refused(let reason): reason
     }
   }
 
@@ -176,13 +181,30 @@ package protocol ChannelLayer: AnyObject {
   func send(_ bytes: UnsafeRawBufferPointer, to socket: borrowing Descriptor) -> ChannelTransfer
 
   /// Whether `receive` may return something that the socket won't report: it is inside the layer, or the socket has
-  /// reported it already, and an earlier `receive` returned what was inside the layer instead. So it is false only until
-  /// the handshake is done, and after a `receive` that would block, has failed, or has returned the end of the stream.
+  /// reported it already, and an earlier `receive` returned what was inside the layer instead. False until the handshake
+  /// is done, and after a `receive` that would block, has failed, or has returned the end of the stream.
   var holdsInput: Bool { get }
+
+  /// Who is at the other end, once the handshake is done; nil if the layer doesn't know.
+  var peerCertificate: PeerCertificate? { get }
 
   /// The events that the last calls wait for.
   var events: ChannelEvents { get }
 }
 
-/// Makes the layer of a new connection's channel. Called on any thread.
-package typealias ChannelLayerFactory = @Sendable () -> any ChannelLayer
+/// The certificate that the other end of a channel has proved to own.
+package struct PeerCertificate: Equatable, Sendable {
+  /// The name by which access rules call its owner.
+  package let principal: String
+  /// Its serial number, in hexadecimal digits.
+  package let serial: String
+  /// The name of the authority that has issued it.
+  package let issuer: String
+
+  package init(principal: String, serial: String, issuer: String) {
+    (self.principal, self.serial, self.issuer) = (principal, serial, issuer)
+  }
+}
+
+/// Makes the layer of a new connection's channel; nil without memory. Called on any thread.
+package typealias ChannelLayerFactory = @Sendable () -> (any ChannelLayer)?

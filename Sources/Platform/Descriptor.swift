@@ -25,7 +25,7 @@ package struct Descriptor: ~Copyable, Sendable {
   /// Receives bytes from a socket: `recv(2)`. `moved(0)` is the end of the stream.
   @inline(__always)
   package func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-    Transfer.of("recv") { unsafe receive_without_cancellation(number, buffer.baseAddress, buffer.count, 0) }
+    unsafe Socket.receive(into: buffer, from: number)
   }
 
   /// Waits until the descriptor is readable or the time is up: `ppoll(2)`. Blocks the thread.
@@ -48,9 +48,7 @@ package struct Descriptor: ~Copyable, Sendable {
   /// Sends bytes to a socket: `send(2)`. Raises no signal if the peer is gone.
   @inline(__always)
   package func send(_ bytes: UnsafeRawBufferPointer) -> Transfer {
-    Transfer.of("send") {
-      unsafe send_without_cancellation(number, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-    }
+    unsafe Socket.send(bytes, to: number)
   }
 
   /// Shuts down the sending side of a socket. The peer reads the end of the stream after everything sent before.

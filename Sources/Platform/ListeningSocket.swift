@@ -34,7 +34,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
     do {
       switch address {
       case .unix(let path): return try open(path: path, access, removesFile: removesFile)
-      case .tcp(let host, let port): return try open(host: host, port: port)
+      case .tcp(let host, let port):
+        return try open(host: host, port: port) { .tcp(host: host, port: $0) }
+      case .tls(let host, let port):
+        return try open(host: host, port: port) { .tls(host: host, port: $0) }
       }
     } catch {
       throw ListenError(address: address, reason: "\(error)")
@@ -68,7 +71,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     try system("listen") { Glibc.listen(number, 4_096) }
   }
 
-  private static func open(host: String, port: UInt16) throws -> ListeningSocket {
+  /// - Parameter address: Returns the address with the port that was bound.
+  private static func open(host: String, port: UInt16, _ address: (UInt16) -> Address) throws -> ListeningSocket {
     guard let target = try SocketAddress.resolve(host: host, port: port, forListening: true).first else {
       throw ResolveError(host: host, reason: "it has none")
     }
@@ -77,7 +81,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
     try bind(socket, target)
     try listen(socket)
     let bound = try SocketAddress(of: socket.number).port ?? port
-    return ListeningSocket(socket, address: .tcp(host: host, port: bound))
+    return ListeningSocket(socket, address: address(bound))
   }
 
   /// Sets the file's mode and owner between bind and listen, while nobody can connect yet. Locks the folder meanwhile,
@@ -260,7 +264,7 @@ extension ListeningSocket {
     case .unix(let path):
       guard bound == address, let file = try? FileIdentity(path: path) else { return false }
       return socket.name == preservedNamePrefix + file.text
-    case .tcp(let host, let port):
+    case .tcp(let host, let port), .tls(let host, let port):
       let target = try? SocketAddress.resolve(host: host, port: port, forListening: true).first
       return target?.address == bound
     }

@@ -9,6 +9,31 @@ package enum Peer: Equatable, Sendable {
   /// A numeric host and a port, such as `127.0.0.1:52114` or `[::1]:52114`.
   case address(String)
   case unknown
+
+  /// What its connections have in common: its user, or its host.
+  package enum Origin: Hashable, Sendable {
+    case user(UInt32)
+    case host(String)
+    case unknown
+  }
+
+  package var origin: Origin {
+    switch self {
+    case .process(_, let user): .user(user)
+    case .address(let text): .host(String(text[..<(text.lastIndex(of: ":") ?? text.endIndex)]))
+    case .unknown: .unknown
+    }
+  }
+}
+
+extension Peer: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .process(let id, let user): "process \(id) of uid \(user)"
+    case .address(let text): text
+    case .unknown: "unknown"
+    }
+  }
 }
 
 extension Socket {

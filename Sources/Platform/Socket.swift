@@ -3,6 +3,24 @@ import Glibc
 
 /// Functions that create, connect and accept stream sockets. All sockets are non-blocking and closed on exec.
 package enum Socket {
+  // MARK: Bytes
+
+  /// Receives bytes from a descriptor that the caller borrows: `recv(2)`. `moved(0)` is the end of the stream.
+  @inline(__always)
+  package static func receive(into buffer: UnsafeMutableRawBufferPointer, from number: Int32) -> Transfer {
+    Transfer.of("recv") { unsafe receive_without_cancellation(number, buffer.baseAddress, buffer.count, 0) }
+  }
+
+  /// Sends bytes to a descriptor that the caller borrows: `send(2)`. Raises no signal if the peer is gone.
+  @inline(__always)
+  package static func send(_ bytes: UnsafeRawBufferPointer, to number: Int32) -> Transfer {
+    Transfer.of("send") {
+      unsafe send_without_cancellation(number, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+  }
+
+  // MARK: Connecting and accepting
+
   private static let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
 
   static func make(family: Int32) throws(SystemError) -> Descriptor {
@@ -48,7 +66,7 @@ package enum Socket {
     switch address {
     case .unix(let path):
       return try connect(to: SocketAddress(path: path), address)
-    case .tcp(let host, let port):
+    case .tcp(let host, let port), .tls(let host, let port):
       let candidates: [SocketAddress]
       do { candidates = try SocketAddress.resolve(host: host, port: port, forListening: false) } catch {
         throw ConnectError(address: address, reason: error.description)

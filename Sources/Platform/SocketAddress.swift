@@ -136,7 +136,10 @@ package struct ResolveError: Error, Equatable, Sendable, CustomStringConvertible
 extension Address {
   /// Whether the address has a numeric host that other machines can reach.
   package var isNumericAndRemote: Bool {
-    guard case .tcp(let host, let port) = self else { return false }
-    return SocketAddress.numeric(host: host, port: port).map { !$0.isLocal } ?? false
+    switch self {
+    case .unix: return false
+    case .tcp(let host, let port), .tls(let host, let port):
+      return SocketAddress.numeric(host: host, port: port).map { !$0.isLocal } ?? false
+    }
   }
 }

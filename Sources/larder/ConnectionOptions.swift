@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Larder
+import LarderTLS
 import Platform
 
 /// The server's address and the timeout. These options can precede or follow the command's name.
@@ -8,10 +9,14 @@ struct ConnectionOptions: ParsableArguments {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "The server's address, unix:/path/to.sock or tcp:HOST:PORT. (default: LARDER_SERVER, else a local server)",
-      valueName: "address"),
+      """
+      The server's address, unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT. (default: LARDER_SERVER, else a local \
+      server)
+      """, valueName: "address"),
     transform: { try Address($0) })
   private var server: Address?
+
+  @OptionGroup private var tlsOptions: TLSOptions
 
   @Option(
     parsing: .unconditional,
@@ -24,7 +29,7 @@ struct ConnectionOptions: ParsableArguments {
   func client() throws -> LarderClient {
     guard let session = ConsoleSession.current, server == nil || server == session.address else {
       let address = try address()
-      let client = try Self.client(for: address, timeout: effectiveTimeout)
+      let client = try Self.client(for: address, tls: tls, timeout: effectiveTimeout)
       ServerProbe.watch(client, at: address)
       return client
     }
@@ -35,6 +40,9 @@ struct ConnectionOptions: ParsableArguments {
   func address() throws -> Address {
     try server ?? Self.environmentAddress() ?? ServerSearch.find()
   }
+
+  /// How to connect to addresses with TLS.
+  var tls: ClientTLS { get throws { try tlsOptions.tls() } }
 
   var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
 
@@ -47,7 +55,7 @@ struct ConnectionOptions: ParsableArguments {
 
   /// - Parameter maxReconnectDelay: The longest pause between two attempts to connect; nil for the client's default.
   static func client(
-    for address: Address, timeout: Duration, maxReconnectDelay: Duration? = nil
+    for address: Address, tls: ClientTLS, timeout: Duration, maxReconnectDelay: Duration? = nil
   ) throws -> LarderClient {
     var configuration = LarderClient.Configuration()
     if let maxReconnectDelay { configuration.backoff.cap = maxReconnectDelay }
@@ -56,7 +64,52 @@ struct ConnectionOptions: ParsableArguments {
     configuration.connectTimeout = timeout
     configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
     configuration.waitsForConnection = false
-    return try LarderClient("\(address)", configuration: configuration)
+    return address.isEncrypted
+      ? try LarderClient("\(address)", tls: tls, configuration: configuration)
+      : try LarderClient("\(address)", configuration: configuration)
+  }
+}
+
+/// Whom to trust, and which certificate to show, at addresses with TLS.
+struct TLSOptions: ParsableArguments {
+  @Option(
+    name: .customLong("tls-ca"), parsing: .unconditional,
+    help: ArgumentHelp(
+      """
+      The authorities that may have issued the server's certificate, at a tls: address. (default: LARDER_TLS_CA, else \
+      those that the system trusts)
+      """, valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var authorities: String?
+
+  @Option(
+    name: .customLong("tls-cert"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "The certificate to show the server, with those of its issuers. (default: LARDER_TLS_CERT, else none)",
+      valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var certificate: String?
+
+  @Option(
+    name: .customLong("tls-key"), parsing: .unconditional,
+    help: ArgumentHelp("The private key of the certificate. (default: LARDER_TLS_KEY)", valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var key: String?
+
+  func tls() throws -> ClientTLS {
+    var tls = ClientTLS.system
+    if let file = authorities ?? Self.environment("LARDER_TLS_CA") { tls.trust = .authorities(file: file) }
+    switch (certificate ?? Self.environment("LARDER_TLS_CERT"), key ?? Self.environment("LARDER_TLS_KEY")) {
+    case (let file?, let keyFile?): tls.certificate = ClientTLS.Certificate(file: file, keyFile: keyFile)
+    case (nil, nil): break
+    case (_?, nil): throw CommandFailure(.usage, "--tls-cert needs its private key: add --tls-key")
+    case (nil, _?): throw CommandFailure(.usage, "--tls-key needs its certificate: add --tls-cert")
+    }
+    return tls
+  }
+
+  private static func environment(_ name: String) -> String? {
+    unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 }
 
@@ -74,7 +127,7 @@ enum StoreNameCompletion {
 
   private static func client(for words: [String]) throws -> LarderClient {
     if let session = ConsoleSession.current { return session.client.with(timeout: timeout) }
-    return try ConnectionOptions.client(for: address(in: words), timeout: timeout)
+    return try ConnectionOptions.client(for: address(in: words), tls: TLSOptions.parse([]).tls(), timeout: timeout)
   }
 
   private static func address(in words: [String]) throws -> Address {

@@ -83,7 +83,7 @@ struct LarderCommand: AsyncParsableCommand {
     do { address = try connection.address() } catch let error as CommandFailure where error.status == .unreachable {
       failure = error
     }
-    var console = try Console(ConsoleSession(address, timeout: connection.effectiveTimeout))
+    var console = try Console(ConsoleSession(address, tls: connection.tls, timeout: connection.effectiveTimeout))
     await console.run(reporting: failure)
   }
 
@@ -94,7 +94,8 @@ struct LarderCommand: AsyncParsableCommand {
   ) async throws -> ExitStatus? {
     var script = Script(input, stopsAtFailure: !keepGoing)
     guard try script.readFirstLine() else { return nil }
-    let session = try ConsoleSession(connection.address(), timeout: connection.effectiveTimeout, ownsInput: true)
+    let session = try ConsoleSession(
+      connection.address(), tls: connection.tls, timeout: connection.effectiveTimeout, ownsInput: true)
     return try await script.run(CommandInterpreter(session))
   }
 

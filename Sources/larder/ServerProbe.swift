@@ -17,6 +17,8 @@ enum ServerProbe {
 
   /// Begins to watch whether a client gets a connection. Closes the client if another program listens at the address.
   static func watch(_ client: LarderClient, at address: Address) {
+    // A server with TLS doesn't talk to strangers.
+    if address.isEncrypted { return }
     Task.detached {
       try? await Task.sleep(for: patience)
       guard client.serverName == nil, let server = server(at: address) else { return }

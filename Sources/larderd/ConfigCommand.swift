@@ -12,7 +12,7 @@ struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Checks a configuration file together with the environment.",
       discussion: """
-        Reports every problem with its line. If there is one, the exit status is 78. What depends on the machine at the \
+        Reports every problem with its line, also those of the files of certificates. If there is one, the exit status is 78. What depends on the machine at the \
         start, such as a socket's folder, is not checked; access rules that need a socket from systemd are noted.
         """)
 
@@ -23,7 +23,9 @@ struct ConfigCommand: ParsableCommand {
 
     func run() throws {
       let path = options.config ?? file
-      let settings = try options.loader(path: path).loadOrExit()
+      let loader = options.loader(path: path)
+      let settings = try loader.loadOrExit()
+      try loader.orExit { () throws(SettingsError) in try settings.checkFiles() }
       for requirement in settings.requirements { logLine("larderd: note: \(requirement)") }
       print("\(path) is valid.")
     }

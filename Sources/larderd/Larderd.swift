@@ -12,8 +12,8 @@ struct Larderd: ParsableCommand {
     commandName: "larderd",
     abstract: "Serves named key-value stores over Unix and TCP sockets.",
     discussion: """
-      An ADDRESS is unix:/path/to.sock or tcp:HOST:PORT. Sockets that systemd passes need no flag. TCP is neither \
-      encrypted nor authenticated yet: restrict it to loopback.
+      An ADDRESS is unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT. Sockets that systemd passes need no flag. TCP is \
+      neither encrypted nor authenticated: restrict it to loopback, and use TLS for other machines.
       Every flag has a counterpart in the configuration file and in the environment; larderd config show lists them.
       SIGTERM and SIGINT stop the server: it completes the requests it has received and exits with status 0. SIGHUP \
       makes it reload its configuration.
@@ -34,7 +34,8 @@ struct Larderd: ParsableCommand {
     } catch {
       log.error("can't start: \(error)")
       ServiceManager.status("can't start: \(error)")
-      let isConfiguration = error is AccessError || error is ExposureError
+      let isConfiguration =
+        error is AccessError || error is ExposureError || error is SecurityError || error is TLSFileError
       throw isConfiguration ? SettingsLoader.invalidConfiguration : ExitCode.failure
     }
   }

@@ -12,8 +12,8 @@ struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      An address to listen on, in addition to the sockets that systemd passes: unix:PATH, tcp:HOST:PORT, or for Redis's \
-      protocol resp+unix:PATH, resp:HOST:PORT. Can be repeated. (default if it passes none: \(Address.default))
+      An address to listen on, in addition to the sockets that systemd passes: unix:PATH, tcp:HOST:PORT, \
+      tls:HOST:PORT, or for Redis's protocol resp+unix:PATH, resp:HOST:PORT, resps:HOST:PORT. Can be repeated. (default if it passes none: \(Address.default))
       """, valueName: "address"))
   private var listen: [String] = []
 
@@ -21,6 +21,25 @@ struct ServerOptions: ParsableArguments {
     help:
       "Allow TCP addresses that other machines can reach, although every client there can read and change everything.")
   private var insecureTcp = false
+
+  @Option(
+    help: ArgumentHelp(
+      "The server's certificate and those of its issuers, for tls: and resps: addresses. Can be repeated.",
+      valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var tlsCertificate: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The private key of a certificate. Can be repeated, in the order of the certificates.", valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var tlsKey: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The authorities whose certificates clients may show. (default: none may)", valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var tlsClientAuthorities: String?
 
   @Option(
     help: ArgumentHelp(
@@ -64,7 +83,7 @@ struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      An access rule: WHO is user:NAME, group:NAME, unix or tcp; RIGHT is read, write or admin, followed by :STORE for \
+      An access rule: WHO is user:NAME, group:NAME, unix, tcp, principal:NAME or tls; RIGHT is read, write or admin, followed by :STORE for \
       one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
       refused, except root and the user that runs larderd: over Unix sockets, rules do not bind these two. Can be \
       repeated.
@@ -107,6 +126,9 @@ struct ServerOptions: ParsableArguments {
     if !store.isEmpty { flags["stores"] = store }
     if !respDatabase.isEmpty { flags["resp.databases"] = respDatabase }
     if !allow.isEmpty { flags["access"] = allow }
+    if !tlsCertificate.isEmpty { flags["tls.certificates"] = tlsCertificate }
+    if !tlsKey.isEmpty { flags["tls.keys"] = tlsKey }
+    flags["tls.client-authorities"] = tlsClientAuthorities.map { [$0] }
     if insecureTcp { flags["insecure-tcp"] = ["true"] }
     flags["data"] = data.map { [$0] }
     if strict { flags["strict"] = ["true"] }
@@ -134,8 +156,11 @@ extension SettingsLoader {
   static let invalidConfiguration = ExitCode(78)
 
   /// Loads the settings, or prints everything that is wrong and throws the exit status.
-  func loadOrExit() throws -> ResolvedSettings {
-    do { return try load() } catch {
+  func loadOrExit() throws -> ResolvedSettings { try orExit(load) }
+
+  /// Runs `body`, or prints everything that is wrong and throws the exit status.
+  func orExit<Result>(_ body: () throws(SettingsError) -> Result) throws -> Result {
+    do { return try body() } catch {
       for problem in error.problems { logLine("larderd: \(problem)") }
       ServiceManager.status("can't start: \(error.problems[0])")
       throw Self.invalidConfiguration

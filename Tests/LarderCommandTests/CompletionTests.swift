@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTLS
 import Platform
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 
 @Suite struct `Completion in the console` {
   private func makeCompleter(_ address: String = "unix:/tmp/larder-nobody.sock") throws -> Completer {
-    Completer(session: try ConsoleSession(Address(address), timeout: .seconds(5)))
+    Completer(session: try ConsoleSession(Address(address), tls: .system, timeout: .seconds(5)))
   }
 
   @Test(

@@ -86,7 +86,8 @@ extension ServerTests {
       #expect(try client.receive().isError(.notPermitted, id: 7))
       #expect(try client.isClosed())
       let refusal = Refusal(
-        peer: nil, client: "a TCP client", listener: Listener(address: server.address), action: "use this server")
+        peer: nil, origin: .host("127.0.0.1"), client: "a TCP client", listener: Listener(address: server.address),
+        action: "use this server", reason: nil)
       #expect(eventually { events.withLock { $0 } == [.refused(refusal)] })
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }
@@ -128,11 +129,13 @@ struct AccessPolicyTests {
   private let listeners = [
     Listener(name: "clients", address: .unix(path: "/run/a")), Listener(address: .unix(path: "/run/b")),
     Listener(name: "remote", address: .tcp(host: "127.0.0.1", port: 1)),
+    Listener(name: "secure", address: .tls(host: "127.0.0.1", port: 2)),
   ]
   private let web = Credentials(process: 1, user: 33, group: 34, supplementaryGroups: [35, 36])
 
   private func grants(_ peer: Credentials?, _ rules: [AccessRule], listener: Int = 0) throws -> Grants {
-    try AccessPolicy(rules, listeners: listeners, owner: 500).grants(peer, listener: listener)
+    try AccessPolicy(rules, listeners: listeners, owner: 500)
+      .grants(ClientIdentity(credentials: peer), listener: listener)
   }
 
   @Test func `without rules, every client may do everything; with a rule, only clients that it matches`() throws {
@@ -160,6 +163,31 @@ struct AccessPolicyTests {
   @Test(arguments: [AccessRule.Subject.user(34), .group(33), .group(37), .tcp])
   func `a rule does not match other clients`(subject: AccessRule.Subject) throws {
     #expect(try grants(web, [AccessRule(subject, .write)]).isNothing)
+  }
+
+  @Test func `a rule matches the owner of a certificate, or every client with TLS`() throws {
+    func grants(_ principal: String?, _ rules: [AccessRule]) throws -> Grants {
+      let certificate = principal.map { PeerCertificate(principal: $0, serial: "1", issuer: "CN=authority") }
+      return try AccessPolicy(rules, listeners: listeners)
+        .grants(ClientIdentity(certificate: certificate), listener: 3)
+    }
+    let rules = [AccessRule(.principal("web.example"), .write)]
+    #expect(try grants("web.example", rules) == Grants(onAll: .write))
+    for other in [nil, "web.example.org", "WEB.EXAMPLE", ""] { #expect(try grants(other, rules).isNothing) }
+    #expect(try grants(nil, [AccessRule(.tls, .read)]) == Grants(onAll: .read))
+    #expect(try grants("web.example", rules + [AccessRule(.tls, .read)]) == Grants(onAll: .write))
+    for subject in [.tcp, .unix, .user(33)] as [AccessRule.Subject] {
+      #expect(try grants("web.example", [AccessRule(subject, .admin)]).isNothing)
+    }
+  }
+
+  @Test func `a TLS socket that other machines can reach admits nobody without a rule`() throws {
+    let remote = Listener(address: .tls(host: "0.0.0.0", port: 1), isLocal: false)
+    let policy = try AccessPolicy([], listeners: listeners + [remote])
+    #expect(!policy.isOpen)
+    for index in 0...4 { #expect(policy.grants(ClientIdentity(), listener: index).isNothing) }
+    #expect(policy.closedListeners.map(\.name) == ["remote", "secure", ""])
+    #expect(try AccessPolicy([], listeners: listeners).isOpen)
   }
 
   @Test func `rules add up in any order`() throws {
@@ -191,6 +219,8 @@ struct AccessPolicyTests {
         "called 'nowhere'; the listeners are clients (unix:/run/a), unix:/run/b, remote"
       ),
       (AccessRule(.user(33), .read, listener: "remote"), "'remote' is TCP"),
+      (AccessRule(.tcp, .read, listener: "secure"), "'secure' is TLS: its rules begin with principal or tls"),
+      (AccessRule(.principal("a"), .read, listener: "remote"), "'remote' is TCP"),
       (AccessRule(.tcp, .read, listener: "clients"), "'clients' is a Unix socket"),
     ])
   func `a rule that applies to no socket is an error`(rule: AccessRule, expectedMessage: String) throws {
@@ -202,8 +232,9 @@ struct AccessPolicyTests {
     func closed(_ rules: [AccessRule]) throws -> [String] {
       try AccessPolicy(rules, listeners: listeners).closedListeners.map(\.name)
     }
-    #expect(try closed([]).isEmpty && closed([AccessRule(.tcp, .read)]).isEmpty)
-    #expect(try closed([AccessRule(.unix, .read)]) == ["remote"])
+    #expect(try closed([]).isEmpty && closed([AccessRule(.tcp, .read), AccessRule(.tls, .read)]).isEmpty)
+    #expect(try closed([AccessRule(.unix, .read)]) == ["remote", "secure"])
+    #expect(try closed([AccessRule(.principal("a"), .read)]) == ["remote"])
   }
 }
 
@@ -223,8 +254,9 @@ struct RefusalLogTests {
 
   private func refusal(_ user: UInt32?) -> Refusal {
     Refusal(
-      peer: user.map { Credentials(process: 1, user: $0, group: 1) }, client: user.map { "\($0)" } ?? "tcp",
-      listener: Listener(address: .unix(path: "/s")), action: "write")
+      peer: user.map { Credentials(process: 1, user: $0, group: 1) }, origin: user.map { .user($0) } ?? .host("a"),
+      client: user.map { "\($0)" } ?? "tcp", listener: Listener(address: .unix(path: "/s")), action: "write",
+      reason: nil)
   }
 
   @Test func `ten refusals per user are logged each minute, and the others are counted`() {
@@ -258,7 +290,7 @@ struct UserNamesTests {
       lookups.withLock { $0 += 1 }
       return user == 33 ? "web" : nil
     }
-    #expect(names.client(nil) == "a TCP client" && names.client(peer(33)) == "uid 33")
+    #expect(names.client(peer(33)) == "uid 33")
     let answers = DispatchGroup()
     for user: UInt32 in [33, 34, 33, 34] {
       answers.enter()

@@ -45,7 +45,7 @@ final class TestClient {
         unsafe Glibc.connect(
           descriptor, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(MemoryLayout<sockaddr_un>.size))
       }
-    case .tcp(_, let port):
+    case .tcp(_, let port), .tls(_, let port):
       var target = sockaddr_in()
       target.sin_family = sa_family_t(AF_INET)
       target.sin_port = port.bigEndian

@@ -27,6 +27,7 @@ final class TestServer: Sendable {
   /// - Parameters:
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
+  ///   - tls: Makes the layers of connections, for a protocol that clients must name; nil for plain connections.
   ///   - databases: The stores behind databases.
   ///   - keyspaceEvents: The changes that clients of databases can subscribe to.
   ///   - spoken: The protocol that clients speak.
@@ -42,11 +43,17 @@ final class TestServer: Sendable {
     speaking spoken: ListenerProtocol = .native,
     alsoNative: Bool = false,
     limits: (inout ServerLimits) -> Void = { _ in },
-    onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil
+    onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil,
+    tls: (@Sendable (String?) -> (any ChannelLayer)?)? = nil
   ) throws {
     folder = try TemporaryFolder()
     var configuration = ServerConfiguration(
-      addresses: [tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))])
+      addresses: [
+        tls != nil
+          ? .tls(host: "127.0.0.1", port: 0)
+          : tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))
+      ])
+    configuration.secureLayer = tls
     configuration.protocols = [configuration.addresses[0]: spoken]
     if alsoNative { configuration.addresses.append(.unix(path: folder.file("native"))) }
     configuration.databases = databases

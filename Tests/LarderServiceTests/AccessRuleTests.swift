@@ -15,11 +15,14 @@ struct AccessRuleTests {
       try parse([
         "user:root=read", "user:4711=write:sessions", "group:root=admin@clients",
         "unix=read:sessions@unix:/run/a=b@c/s", "tcp=write@tcp:[::1]:7411", "unix=read@unix:@abstract",
+        "principal:spiffe://example/web=write:sessions", "tls=read@tls:0.0.0.0:7464",
       ]) == [
         AccessRule(.user(0), .read), AccessRule(.user(4_711), .write, store: sessions),
         AccessRule(.group(0), .admin, listener: "clients"),
         AccessRule(.unix, .read, store: sessions, listener: "unix:/run/a=b@c/s"),
         AccessRule(.tcp, .write, listener: "tcp:[::1]:7411"), AccessRule(.unix, .read, listener: "unix:@abstract"),
+        AccessRule(.principal("spiffe://example/web"), .write, store: sessions),
+        AccessRule(.tls, .read, listener: "tls:0.0.0.0:7464"),
       ])
   }
 
@@ -36,7 +39,9 @@ struct AccessRuleTests {
       ("unix=READ", "'READ' is not one of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
       ("unix=read@", "must follow @"),
       ("user:root=read@tcp:127.0.0.1:1", "TCP clients are anonymous, so rules for tcp:127.0.0.1:1 begin with tcp"),
-      ("tcp=read@unix:/s", "unix:/s is a Unix socket"),
+      ("tcp=read@unix:/s", "unix:/s is a Unix socket"), ("principal:=read", "a name from a certificate must follow"),
+      ("tcp=read@tls:127.0.0.1:1", "rules for tls:127.0.0.1:1 begin with principal or tls"),
+      ("principal:a=read@tcp:127.0.0.1:1", "TCP clients are anonymous"),
     ])
   func `an invalid rule is an error that says what is wrong`(text: String, reason: String) throws {
     let error = try #require(throws: SettingsError.self) { try parse([text]) }

@@ -88,7 +88,7 @@ struct SettingsTests {
       ("listen: unix:/a", "FILE, line 1: listen takes a list, as in [a, b]"),
       (
         "listen:\n- udp:1",
-        "FILE, line 2: listen, item 1: 'udp:1' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT"
+        "FILE, line 2: listen, item 1: 'udp:1' is not an address: an address is unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT"
       ),
       ("insecure-tcp: maybe", "FILE, line 1: insecure-tcp: 'maybe' is neither true nor false"),
       ("limits: 5", "FILE, line 1: limits is a section, which contains settings, not a value"),
@@ -101,7 +101,7 @@ struct SettingsTests {
       ("log:\n  level: loud", "FILE, line 2: log.level: 'loud' is not one of error, warning, notice, info, debug"),
       (
         "metrics: 127.0.0.1:9090",
-        "FILE, line 1: metrics: '127.0.0.1:9090' is not an address: an address is unix:/path/to.sock or tcp:HOST:PORT; "
+        "FILE, line 1: metrics: '127.0.0.1:9090' is not an address: an address is unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT; "
           + "did you mean tcp:127.0.0.1:9090?"
       ),
       ("stores:\n- a", "FILE, line 2: stores, item 1: 'a' is not NAME=ENGINE, as in sessions=memory"),
@@ -143,6 +143,25 @@ struct SettingsTests {
       (
         "memory-limit: 1GiB\nstores:\n- a=memory?limit=512MiB\n- b=memory?limit=1GiB",
         "FILE, line 4: stores, item 2: the limit of \"b\" must be lower than memory-limit, 1GiB"
+      ),
+      (
+        "listen: [unix:/a, tls:127.0.0.1:7464]",
+        "FILE, line 1: listen, item 2: tls:127.0.0.1:7464 needs a certificate and its private key: set tls.certificates "
+          + "and tls.keys"
+      ),
+      (
+        "tls:\n  certificates: [/a.pem, /b.pem]\n  keys: [/a-key.pem]",
+        "FILE, line 2: tls.certificates: there are 2 certificates and 1 keys; each certificate needs its key, in the same "
+          + "order"
+      ),
+      (
+        "tls:\n  client-certificates: required",
+        "FILE, line 2: tls.client-certificates: set tls.client-authorities to the certificates of the authorities that "
+          + "issue clients' certificates"
+      ),
+      (
+        "metrics: tls:127.0.0.1:1",
+        "FILE, line 1: metrics: metrics are served without TLS; use a loopback address, as in tcp:127.0.0.1:9411"
       ),
       ("- a", "FILE: the file does not contain settings in the form KEY: VALUE"),
     ])

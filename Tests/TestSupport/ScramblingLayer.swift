@@ -95,6 +95,8 @@ package final class ScramblingLayer: ChannelLayer {
     isOpen && !isBlocked && !hasReportedFailure && !hasReportedEnd
   }
 
+  package var peerCertificate: PeerCertificate? { nil }
+
   // MARK: The handshake
 
   package func continueHandshake(over socket: borrowing Descriptor) -> ChannelProgress {

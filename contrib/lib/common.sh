@@ -2,8 +2,10 @@
 # shellcheck shell=bash
 
 # The Debian packages that a build requires besides Swift.
-build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libstdc++-12-dev libsystemd-dev libyaml-dev
-  pkg-config)
+build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libssl-dev libstdc++-12-dev libsystemd-dev
+  libyaml-dev pkg-config)
+# The Debian packages of other programs that speak TLS.
+tls_packages=(gnutls-bin openssl)
 # The Debian packages of the shells that have completions.
 shell_packages=(bash fish zsh)
 # The Debian packages of Larder's peers, and of the program that draws plots.

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import selectors
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -47,8 +48,11 @@ class LarderError(Exception):
         self.outcome, self.code, self.message = outcome, code, message
 
 
-def connect(address: str, timeout: float | None) -> socket.socket:
-    """Connects to `unix:/path` or `tcp:host:port` (`tcp:[::1]:port` for IPv6)."""
+def connect(address: str, timeout: float | None, tls: ssl.SSLContext | None = None) -> socket.socket:
+    """Connects to `unix:/path`, `tcp:host:port` or `tls:host:port` (`tcp:[::1]:port` for IPv6).
+
+    `tls` says whom to trust at an address with TLS, and which certificate to show; by default whom the system trusts.
+    """
     scheme, _, rest = address.partition(":")
     if scheme == "unix":
         connected = socket.socket(socket.AF_UNIX)
@@ -60,11 +64,21 @@ def connect(address: str, timeout: float | None) -> socket.socket:
             raise
         return connected
     host, _, port = rest.rpartition(":")
-    if scheme != "tcp" or not host or not port.isdigit():
-        raise ValueError(f"{address!r} is neither unix:/path nor tcp:host:port")
-    connected = socket.create_connection((host.strip("[]"), int(port)), timeout)
+    if scheme not in ("tcp", "tls") or not host or not port.isdigit():
+        raise ValueError(f"{address!r} is neither unix:/path nor tcp:host:port nor tls:host:port")
+    host = host.strip("[]")
+    connected = socket.create_connection((host, int(port)), timeout)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected
+    if scheme == "tcp":
+        return connected
+    tls = tls or ssl.create_default_context()
+    tls.minimum_version = ssl.TLSVersion.TLSv1_3
+    tls.set_alpn_protocols(["larder/1"])
+    try:
+        return tls.wrap_socket(connected, server_hostname=host)
+    except OSError:
+        connected.close()
+        raise
 
 
 def send_while_receiving(connected: socket.socket, data: bytes, received: bytearray, deadline: float) -> bool:
@@ -78,9 +92,12 @@ def send_while_receiving(connected: socket.socket, data: bytes, received: bytear
     while remaining:
         try:
             remaining = remaining[connected.send(remaining) :]
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if _is_readable_before_writable(connected, deadline):
-                chunk = connected.recv(1 << 18)
+                try:
+                    chunk = connected.recv(1 << 18)
+                except ssl.SSLWantReadError:
+                    continue
                 if not chunk:
                     return False
                 received += chunk
@@ -99,14 +116,17 @@ def _is_readable_before_writable(connected: socket.socket, deadline: float) -> b
 class Client:
     """An open connection. `credit` is how many bytes of a reply stream the server may send ahead of its reader."""
 
-    def __init__(self, address: str, timeout: float = 5.0, credit: int = 1 << 20, name: str = "larder.py") -> None:
+    def __init__(
+        self, address: str, timeout: float = 5.0, credit: int = 1 << 20, name: str = "larder.py",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._timeout = timeout
         self._received = bytearray()
         self._replies: dict[int, deque[Reply]] = {}  # Received frames by the id of each unfinished request.
         self._last_id = 0
         self._failure: LarderError | None = None
         try:
-            self._socket = connect(address, timeout)
+            self._socket = connect(address, timeout, tls)
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:

@@ -84,7 +84,7 @@ struct Contender: Sendable {
     let (name, value) =
       switch address {
       case .unix(let path): ("$SOCKET", path)
-      case .tcp(_, let port): ("$PORT", "\(port)")
+      case .tcp(_, let port), .tls(_, let port): ("$PORT", "\(port)")
       }
     process.arguments = arguments.map {
       $0.replacingOccurrences(of: name, with: value).replacingOccurrences(of: "$DATA", with: data)

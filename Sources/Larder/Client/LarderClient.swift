@@ -21,10 +21,16 @@ public struct LarderClient: Sendable {
   private let timeout: UInt64
 
   /// Creates a client. It does not connect before the first call.
-  /// - Parameter address: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets.
+  /// - Parameter address: `unix:/path/to.sock` or `tcp:HOST:PORT`, with an IPv6 host in square brackets. For
+  ///   `tls:HOST:PORT`, see the module `LarderTLS`.
   /// - Throws: `illegalArgument` if the text is not an address, `failed` if the process can't open more descriptors.
   public init(_ address: String, configuration: Configuration = Configuration()) throws(LarderError) {
     try self.init(address, configuration: configuration, makeLayer: nil)
+    if core.address.isEncrypted {
+      throw LarderError(
+        .illegalArgument, outcome: .rejected,
+        "\(address) is encrypted: import LarderTLS and pass tls:, as in LarderClient(address, tls: .system)")
+    }
   }
 
   /// Creates a client whose connections have a layer between them and their sockets.

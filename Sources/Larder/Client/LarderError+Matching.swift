@@ -46,6 +46,7 @@ extension LarderError {
   public static let disconnected = LarderError(.disconnected)
   public static let timedOut = LarderError(.timedOut)
   public static let connectFailed = LarderError(.connectFailed)
+  public static let notTrusted = LarderError(.notTrusted)
   public static let protocolViolation = LarderError(.protocolViolation)
   public static let closed = LarderError(.closed)
   public static let cancelled = LarderError(.cancelled)

@@ -100,6 +100,7 @@ extension LarderError: CustomStringConvertible {
     case .indexUnknown: "check the index's name"
     case .uploadUnknown: "nothing was changed: put the value again, from its beginning"
     case .storeDamaged: "nothing was changed: repair the store's files or restore a backup, and restart the server"
+    case .notTrusted: "correct the certificates, the names or the address"
     case .versionNotSupported: "use a client and a server with a common protocol version"
     default: "nothing was changed; the same call would be refused again"
     }
@@ -142,6 +143,8 @@ extension LarderError {
     case timedOut
     /// The client could not connect to the server within the call's timeout.
     case connectFailed
+    /// The client doesn't accept the server's certificate, or the server doesn't accept the client's.
+    case notTrusted
     /// The server violated the protocol. The connection was closed.
     case protocolViolation
     /// The client was closed.
@@ -160,6 +163,7 @@ extension LarderError {
       case .protocolViolation: 259
       case .closed: 260
       case .cancelled: 261
+      case .notTrusted: 262
       default: preconditionFailure("\(self) is a code of the server.")
       }
     }

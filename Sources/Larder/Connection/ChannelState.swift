@@ -152,7 +152,7 @@ struct ChannelState<Caller: Sendable>: ~Copyable, Sendable {
   mutating func writeFailed(_ error: ChannelError, incarnation: UInt64) -> Actions {
     guard incarnation == self.incarnation else { return Actions() }
     output.fail()
-    reportFailure(ConnectionFailure(reason: .disconnected(error.description)))
+    reportFailure(ConnectionFailure(reason: CloseReason(error)))
     return Actions(eventLoop: .wake)
   }
 

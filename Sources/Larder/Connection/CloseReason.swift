@@ -4,9 +4,15 @@ import Platform
 enum CloseReason: Sendable {
   /// The server closed the connection, or it broke. Unanswered requests may have been executed.
   case disconnected(String)
+  /// The client or the server doesn't accept the other one's certificate or protocol.
+  case refused(String)
   /// The server announced the end with a notice. Unanswered requests were not executed.
   case notice(LarderError)
   case protocolViolation(String)
+
+  init(_ error: ChannelError) {
+    self = if case .refused(let reason) = error { .refused(reason) } else { .disconnected(error.description) }
+  }
 
   /// The reply to a call that the end of the connection leaves unanswered.
   /// - Parameters:
@@ -19,7 +25,7 @@ enum CloseReason: Sendable {
     case .notice:
       let isTemporary = error.outcome == .notExecuted && !isPartial
       return .failed(error, isTemporary ? .connectionLost : .final)
-    case .protocolViolation: return .failed(error, .final)
+    case .refused, .protocolViolation: return .failed(error, .final)
     }
   }
 
@@ -29,6 +35,7 @@ enum CloseReason: Sendable {
     case .disconnected(let reason):
       LarderError(
         .disconnected, outcome: wasSent ? .unknown : .notExecuted, "the connection to \(address) ended: \(reason)")
+    case .refused(let reason): .notTrusted(reason, at: address)
     case .notice(let error): error
     case .protocolViolation(let reason):
       LarderError(
@@ -43,6 +50,7 @@ enum CloseReason: Sendable {
     switch self {
     case .disconnected(let reason):
       return (LarderError(.connectFailed, outcome: .notExecuted, "can't connect to \(address): \(reason)"), false)
+    case .refused(let reason): return (.notTrusted(reason, at: address), true)
     case .notice(let error): return (error, error.outcome != .notExecuted)
     case .protocolViolation(let reason):
       let error = LarderError(
@@ -63,6 +71,11 @@ struct ConnectionFailure<Caller: Sendable>: Sendable {
 /// The errors of calls that fail in the client.
 extension LarderError {
   static let clientClosed = LarderError(.closed, outcome: .notExecuted, "the client was closed")
+
+  /// The error of a call when the client or the server doesn't accept the other one. Nothing is executed then.
+  static func notTrusted(_ reason: String, at address: Address) -> LarderError {
+    LarderError(.notTrusted, outcome: .rejected, "no secure connection to \(address): \(reason)")
+  }
 
   static func callCancelled(_ outcome: Outcome) -> LarderError {
     LarderError(.cancelled, outcome: outcome, "the task that made the call was cancelled")

@@ -20,7 +20,7 @@ final class ConnectionReporter: Sendable {
     let (host, port): (String, Int?) =
       switch address {
       case .unix(let path): (path, nil)
-      case .tcp(let host, let port): (host, Int(port))
+      case .tcp(let host, let port), .tls(let host, let port): (host, Int(port))
       }
     connection = ClientConnection(number: number, address: address.description, host: host, port: port)
   }

@@ -52,7 +52,7 @@ struct Receiver: ~Copyable, Sendable {
     /// Bytes arrived. There may be more.
     case received(mayHaveMore: Bool)
     case wouldBlock
-    case ended(String)
+    case ended(CloseReason)
   }
 
   mutating func read() -> ReadResult {
@@ -65,10 +65,10 @@ struct Receiver: ~Copyable, Sendable {
       return (0, transfer)
     }
     switch transfer {
-    case .moved(0): return .ended("the server closed it")
+    case .moved(0): return .ended(.disconnected("the server closed it"))
     case .moved(let count): return .received(mayHaveMore: count == room || channel.holdsInput)
     case .wouldBlock: return .wouldBlock
-    case .failed(let error): return .ended(error.description)
+    case .failed(let error): return .ended(CloseReason(error))
     }
   }
 

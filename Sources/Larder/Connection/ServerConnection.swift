@@ -303,7 +303,7 @@ final class ServerConnection: Sendable {
         if let failure = process(&receiver) { return failure }
         if !mayHaveMore { return nil }
       case .wouldBlock: return nil
-      case .ended(let reason): return ConnectionFailure(reason: .disconnected(reason))
+      case .ended(let reason): return ConnectionFailure(reason: reason)
       }
     }
     return nil
@@ -425,17 +425,25 @@ final class ServerConnection: Sendable {
     do {
       switch try Socket.connect(to: address, attempt: attempt) {
       case .connected(let socket):
-        return ConnectResult(incarnation: incarnation, outcome: .connected(channel(over: socket)))
+        return connectResult(incarnation, socket) { .connected($0) }
       case .pending(let socket):
-        return ConnectResult(incarnation: incarnation, outcome: .inProgress(channel(over: socket)))
+        return connectResult(incarnation, socket) { .inProgress($0) }
       }
     } catch {
       return ConnectResult(incarnation: incarnation, outcome: .failed(error.reason))
     }
   }
 
-  private func channel(over socket: consuming Descriptor) -> SharedChannel {
-    SharedChannel(ByteChannel(socket, layer: makeLayer?()))
+  private func connectResult(
+    _ incarnation: UInt64, _ socket: consuming Descriptor, _ outcome: (SharedChannel) -> ConnectResult.Outcome
+  ) -> ConnectResult {
+    guard let makeLayer else {
+      return ConnectResult(incarnation: incarnation, outcome: outcome(SharedChannel(ByteChannel(socket))))
+    }
+    guard let layer = makeLayer() else {
+      return ConnectResult(incarnation: incarnation, outcome: .failed(SystemError.outOfMemory.description))
+    }
+    return ConnectResult(incarnation: incarnation, outcome: outcome(SharedChannel(ByteChannel(socket, layer: layer))))
   }
 
   /// Continues an attempt to connect that has a channel, or has failed. The channel of an attempt that was given up is
@@ -478,7 +486,7 @@ final class ServerConnection: Sendable {
     switch channel.continueHandshake() {
     case .done: sendHello(to: channel)
     case .waiting: followUp(on: channel)
-    case .failed(let error): close(ConnectionFailure(reason: .disconnected(error.description)))
+    case .failed(let error): close(ConnectionFailure(reason: CloseReason(error)))
     }
   }
 

@@ -24,8 +24,8 @@ final class AccessControl: Sendable {
   /// What a connection may do under the policy in force.
   func grants(for connection: borrowing Connection) -> Grants {
     let policy = policy
-    let peer = policy.isOpen ? nil : Socket.credentials(of: connection.channel.socket)
-    return policy.grants(peer, listener: connection.listener)
+    return policy.isOpen
+      ? .everything : policy.grants(ClientIdentity(of: connection.channel), listener: connection.listener)
   }
 
   /// Reports that a connection was refused something, once the name of its user is known.
@@ -61,11 +61,30 @@ final class AccessControl: Sendable {
   /// - Parameter action: what the client asked for, as it reads after "may not".
   /// - Returns: the message to the client.
   func refuse(_ action: String, to connection: borrowing Connection) -> String {
-    let peer = Socket.credentials(of: connection.channel.socket)
-    let client = userNames.client(peer)
+    let identity = ClientIdentity(of: connection.channel)
+    let peer = identity.credentials
+    let listener = policy.listeners[connection.listener]
+    let client = describe(identity, of: listener)
     refusalLog.report(
-      Refusal(peer: peer, client: client, listener: policy.listeners[connection.listener], action: action))
+      Refusal(
+        peer: peer, origin: Socket.peer(of: connection.channel.socket).origin, client: client,
+        listener: listener, action: action, reason: nil))
     return "\(client) may not \(action)"
+  }
+
+  private func describe(_ client: ClientIdentity, of listener: Listener) -> String {
+    if let certificate = client.certificate { return "principal \(certificate.principal)" }
+    if let peer = client.credentials { return userNames.client(peer) }
+    return listener.address.isEncrypted ? "a TLS client" : "a TCP client"
+  }
+
+  /// Reports that a connection was not established.
+  /// - Parameter listener: The number of the listener that accepted it.
+  func refuseHandshake(with peer: Peer, listener: Int, _ reason: String) {
+    refusalLog.report(
+      Refusal(
+        peer: nil, origin: peer.origin, client: "\(peer)", listener: policy.listeners[listener], action: "connect",
+        reason: reason))
   }
 
   /// Reports how many refusals were not reported one by one, before the server stops.

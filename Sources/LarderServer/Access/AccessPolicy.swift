@@ -5,7 +5,8 @@ import Wire
 
 /// Who may do what, for each of a server's listeners.
 ///
-/// Without any rule, every client may do everything. With one, only the clients that a rule matches may do anything, on
+/// Without any rule, every client may do everything, unless there is a TLS listener that other machines can reach. With
+/// one, or with such a listener, only the clients that a rule matches may do anything, on
 /// all listeners; and root and the server's own user may do everything over Unix sockets, because they could read and
 /// change its memory and files anyway.
 struct AccessPolicy: Sendable {
@@ -13,25 +14,31 @@ struct AccessPolicy: Sendable {
   /// The rules that apply to each listener; nil if there are no rules at all.
   private let rules: [[AccessRule]]?
   private let owner: UInt32
+  let certificates: CertificateStatus
 
   /// The policy of a server that doesn't listen yet.
   static let nobody = AccessPolicy()
 
-  private init() { (listeners, rules, owner) = ([], [], 0) }
+  private init() { (listeners, rules, owner, certificates) = ([], [], 0, CertificateStatus()) }
 
   /// - Throws: for a rule that applies to none of the listeners.
-  init(_ rules: [AccessRule], listeners: [Listener], owner: UInt32 = geteuid()) throws(AccessError) {
+  init(
+    _ rules: [AccessRule], listeners: [Listener], certificates: CertificateStatus = CertificateStatus(),
+    owner: UInt32 = geteuid()
+  ) throws(AccessError) {
     for rule in rules {
       guard let name = rule.listener, !listeners.contains(where: rule.applies) else { continue }
       throw AccessError(rule, named: name, listeners)
     }
     self.listeners = listeners
-    self.rules = rules.isEmpty ? nil : listeners.map { listener in rules.filter { $0.applies(to: listener) } }
+    let isOpen = rules.isEmpty && !listeners.contains(where: \.isOpenToStrangers)
+    self.rules = isOpen ? nil : listeners.map { listener in rules.filter { $0.applies(to: listener) } }
     self.owner = owner
+    self.certificates = certificates
   }
 
   /// Whether every client may do everything, so that it doesn't matter who connects.
-  var isOpen: Bool { rules == nil }
+  var isOpen: Bool { rules == nil && certificates.revoked.isEmpty }
 
   /// The listeners that admit nobody, because no rule applies to them.
   var closedListeners: [Listener] {
@@ -40,13 +47,14 @@ struct AccessPolicy: Sendable {
   }
 
   /// - Parameters:
-  ///   - peer: the client; nil for a TCP client.
+  ///   - client: what is known of the client.
   ///   - listener: the number of the listener that accepted it.
-  func grants(_ peer: Credentials?, listener: Int) -> Grants {
+  func grants(_ client: ClientIdentity, listener: Int) -> Grants {
+    if let certificate = client.certificate, certificates.isRevoked(certificate) { return Grants() }
     guard let rules else { return .everything }
-    if let peer, peer.user == 0 || peer.user == owner { return .everything }
+    if let user = client.credentials?.user, user == 0 || user == owner { return .everything }
     var grants = Grants()
-    for rule in rules[listener] where rule.matches(peer) { grants.add(rule) }
+    for rule in rules[listener] where rule.matches(client) { grants.add(rule) }
     return grants
   }
 }
@@ -61,10 +69,15 @@ package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible 
     description =
       if !exists {
         "access: no listener is called '\(name)'; the listeners are \(all)"
-      } else if rule.subject == .tcp {
-        "access: '\(name)' is a Unix socket, and rules for tcp don't apply to Unix sockets"
       } else {
-        "access: '\(name)' is TCP, whose clients are anonymous: its rules begin with tcp, as in tcp=read@\(name)"
+        switch listeners.first(where: { $0.name == name || "\($0.address)" == name })?.address {
+        case .tcp:
+          "access: '\(name)' is TCP, whose clients are anonymous: its rules begin with tcp, as in tcp=read@\(name)"
+        case .tls:
+          "access: '\(name)' is TLS: its rules begin with principal or tls, as in principal:web=read@\(name)"
+        default:
+          "access: '\(name)' is a Unix socket: its rules begin with user, group or unix, as in user:web=read@\(name)"
+        }
       }
   }
 }

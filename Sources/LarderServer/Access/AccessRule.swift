@@ -10,8 +10,20 @@ package struct AccessRule: Equatable, Sendable {
     case group(UInt32)
     /// All clients of Unix sockets.
     case unix
-    /// All TCP clients, which are anonymous.
+    /// All clients of TCP sockets without TLS, which are anonymous.
     case tcp
+    /// All clients of TLS sockets, whether they have shown a certificate or not.
+    case tls
+    /// The owner of a certificate: `PeerCertificate.principal`.
+    case principal(String)
+
+    /// Whether the clients of a socket can be the subject.
+    package func canConnect(to address: Address) -> Bool {
+      switch (self, address) {
+      case (.user, .unix), (.group, .unix), (.unix, .unix), (.tcp, .tcp), (.tls, .tls), (.principal, .tls): true
+      default: false
+      }
+    }
   }
 
   package let subject: Subject
@@ -29,19 +41,34 @@ package struct AccessRule: Equatable, Sendable {
   }
 
   func applies(to listener: Listener) -> Bool {
-    guard (subject == .tcp) != listener.isUnix else { return false }
+    guard subject.canConnect(to: listener.address) else { return false }
     return self.listener.map { $0 == listener.name || $0 == "\(listener.address)" } ?? true
   }
 
-  /// Whether a client is its subject.
-  /// - Parameter peer: the client; nil for a TCP client.
-  func matches(_ peer: Credentials?) -> Bool {
-    switch (subject, peer) {
-    case (.user(let id), let peer?): peer.user == id
-    case (.group(let id), let peer?): peer.isIn(id)
-    case (.unix, .some), (.tcp, nil): true
-    default: false
+  /// Whether a client of a listener that it applies to is its subject.
+  func matches(_ client: ClientIdentity) -> Bool {
+    switch subject {
+    case .user(let id): client.credentials?.user == id
+    case .group(let id): client.credentials?.isIn(id) ?? false
+    case .principal(let name): client.certificate?.principal == name
+    case .unix, .tcp, .tls: true
     }
+  }
+}
+
+/// What the server knows of a client, from its connection.
+struct ClientIdentity: Equatable, Sendable {
+  /// That of a client on a Unix socket.
+  var credentials: Credentials?
+  /// That of a TLS client that has shown one.
+  var certificate: PeerCertificate?
+
+  init(credentials: Credentials? = nil, certificate: PeerCertificate? = nil) {
+    (self.credentials, self.certificate) = (credentials, certificate)
+  }
+
+  init(of channel: borrowing ByteChannel) {
+    (credentials, certificate) = (Socket.credentials(of: channel.socket), channel.peerCertificate)
   }
 }
 
@@ -50,11 +77,17 @@ package struct Listener: Equatable, Sendable, CustomStringConvertible {
   /// The service manager's name for an inherited socket; empty for others.
   package let name: String
   package let address: Address
+  /// Whether only this machine can reach it.
+  let isLocal: Bool
 
-  package init(name: String = "", address: Address) {
+  package init(name: String = "", address: Address, isLocal: Bool = true) {
     self.name = name
     self.address = address
+    self.isLocal = isLocal
   }
+
+  /// Whether other machines can reach it, and are told apart by their certificates.
+  var isOpenToStrangers: Bool { address.isEncrypted && !isLocal }
 
   var isUnix: Bool { if case .unix = address { true } else { false } }
 

@@ -13,8 +13,8 @@ package final class RefusalLog: Sendable {
   }
 
   static let intervalMilliseconds: UInt64 = 60_000
-  /// The number of refusals of one user that are reported per interval, so that one user can't hide another's.
-  static let maxPerUser = 10
+  /// The number of refusals of one user or host that are reported per interval, so that one can't hide another's.
+  static let maxPerOrigin = 10
   static let maxPerInterval = 60
 
   private let interval = Lock(ReportingInterval())
@@ -26,7 +26,7 @@ package final class RefusalLog: Sendable {
 
   func report(_ refusal: Refusal, now: UInt64 = monotonicMilliseconds()) {
     if let count = interval.withLock({ $0.restartIfOver(now) }) { onEvent(.suppressed(count)) }
-    let decision = interval.withLock { $0.decide(refusal.peer?.user) }
+    let decision = interval.withLock { $0.decide(refusal.origin) }
     if decision == .report { onEvent(.refused(refusal)) }
     guard decision == .suppressFirst else { return }
     // There may be no later refusal that reports how many were suppressed.
@@ -47,7 +47,7 @@ package final class RefusalLog: Sendable {
 private struct ReportingInterval {
   private var end: UInt64 = 0
   private var reportedCount = 0
-  private var reportedCounts: [UInt32?: Int] = [:]
+  private var reportedCounts: [Peer.Origin: Int] = [:]
   private var suppressedCount = 0
 
   enum Decision {
@@ -66,13 +66,14 @@ private struct ReportingInterval {
     return count > 0 ? count : nil
   }
 
-  mutating func decide(_ user: UInt32?) -> Decision {
-    guard reportedCount < RefusalLog.maxPerInterval, reportedCounts[user, default: 0] < RefusalLog.maxPerUser else {
+  mutating func decide(_ origin: Peer.Origin) -> Decision {
+    guard reportedCount < RefusalLog.maxPerInterval, reportedCounts[origin, default: 0] < RefusalLog.maxPerOrigin
+    else {
       suppressedCount += 1
       return suppressedCount == 1 ? .suppressFirst : .suppress
     }
     reportedCount += 1
-    reportedCounts[user, default: 0] += 1
+    reportedCounts[origin, default: 0] += 1
     return .report
   }
 
@@ -82,13 +83,17 @@ private struct ReportingInterval {
   }
 }
 
-/// A request that a client had no right to make.
+/// A request that a client had no right to make, or a connection that was not established.
 package struct Refusal: Equatable, Sendable {
   /// The client; nil for a TCP client.
   package let peer: Credentials?
+  /// Where the client is.
+  package let origin: Peer.Origin
   /// A description of the client: `user web (uid 33)`.
   package let client: String
   package let listener: Listener
   /// What it asked for, as it reads after "may not": `write to store sessions`.
   package let action: String
+  /// Why it was refused, if not for lack of a right.
+  package let reason: String?
 }

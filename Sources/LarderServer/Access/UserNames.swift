@@ -23,10 +23,8 @@ final class UserNames: Sendable {
 
   init(_ lookUp: @escaping @Sendable (UInt32) -> String? = userName(ofID:)) { self.lookUp = lookUp }
 
-  /// Describes a client with what is known.
-  /// - Parameter peer: nil for a TCP client.
-  func client(_ peer: Credentials?) -> String {
-    guard let peer else { return "a TCP client" }
+  /// Describes a client of a Unix socket with what is known.
+  func client(_ peer: Credentials) -> String {
     guard let name = state.withLock({ $0.names[peer.user] ?? nil }) else { return "uid \(peer.user)" }
     return "user \(name) (uid \(peer.user))"
   }

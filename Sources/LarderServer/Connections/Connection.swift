@@ -17,7 +17,7 @@ struct Connection: ~Copyable {
   /// Who it counts as when the server's jobs and memory are shared.
   let sharer: Sharer
 
-  var phase: Phase
+  var phase = Phase.greeting
   /// What the client may do; nothing before the hello.
   var grants = Grants()
   var stores = OpenStores()
@@ -66,8 +66,6 @@ struct Connection: ~Copyable {
   private static let quietInterest: Poll.Interest = [.reading, .edgeTriggered]
 
   enum Phase {
-    /// The channel's handshake is not done.
-    case handshaking
     /// No hello has arrived.
     case greeting
     case open
@@ -89,7 +87,6 @@ struct Connection: ~Copyable {
     _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory,
     clientState: AnyObject?, now: UInt64
   ) {
-    phase = channel.isPlain ? .greeting : .handshaking
     interest = Self.initialInterest(of: channel)
     self.channel = channel
     self.token = token
@@ -118,19 +115,16 @@ struct Connection: ~Copyable {
   var executes: Bool {
     switch phase {
     case .greeting, .open, .inputEnded: true
-    case .handshaking, .closing, .endingOutput, .lingering, .closed: false
+    case .closing, .endingOutput, .lingering, .closed: false
     }
   }
-
-  /// Whether its channel is in a phase of its own, in which it neither receives nor sends.
-  var isChannelBusy: Bool { phase == .handshaking || phase == .endingOutput }
 
   /// Whether its channel is read.
   var reads: Bool {
     switch phase {
     case .greeting, .open:
       outbox.isEmpty && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
-    case .handshaking, .inputEnded, .closing, .endingOutput, .closed: false
+    case .inputEnded, .closing, .endingOutput, .closed: false
     case .lingering: true
     }
   }
@@ -175,7 +169,6 @@ struct Connection: ~Copyable {
     // It is not read.
     if waits.isPaused { return nil }
     switch phase {
-    case .handshaking: return ConnectionTimeout(.handshakeIncomplete, since: opened, limits.helloTimeout)
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
     case .open where !heldReplies.isEmpty || waits.isDeferred || waits.isAwaitingStream: return nil
     case .open where hasInput:
@@ -204,7 +197,7 @@ struct Connection: ~Copyable {
 
   mutating func updateInterest(in poll: borrowing Poll) {
     guard phase != .closed else { return }
-    var interest = channelEvents.interest(receives: reads || isChannelBusy, sends: sends)
+    var interest = channelEvents.interest(receives: reads || phase == .endingOutput, sends: sends)
     interest.insert(.edgeTriggered)
     // Events are edge-triggered: what is ready already is reported only after a change of interest.
     let isReady = (mayHaveInput && reads) || (outbox.isEmpty && sends) || outbox.hasSentSlice
@@ -330,17 +323,6 @@ struct Connection: ~Copyable {
   }
 
   // MARK: Phases of the channel
-
-  /// Continues the handshake. If it fails, the client gets to read what the channel has sent about that.
-  mutating func continueHandshake(now: UInt64) {
-    switch channel.continueHandshake() {
-    case .done:
-      phase = session.hasGreeting ? .greeting : .open
-      mayHaveInput = true
-    case .waiting: break
-    case .failed: endOutput(now: now)
-    }
-  }
 
   /// Ends the sending side after the last frame, and then waits for the client to close the connection.
   mutating func endOutput(now: UInt64) {

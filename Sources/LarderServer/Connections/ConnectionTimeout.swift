@@ -6,7 +6,7 @@ import Basics
 /// the first of them can time out.
 struct ConnectionTimeout {
   enum Reason {
-    case handshakeIncomplete, helloMissing, frameStalled, frameTooSlow, repliesUnread, idle, lingering
+    case helloMissing, frameStalled, frameTooSlow, repliesUnread, idle, lingering
   }
 
   /// In milliseconds.
@@ -33,7 +33,7 @@ struct ConnectionTimeout {
     case .frameStalled: "the connection stalled in the middle of a frame for \(limits.frameTimeout)"
     case .frameTooSlow: "a frame was not complete after \(limits.frameTime) (limits.frame-time)"
     case .idle: "the connection was idle for \(limits.idleTimeout)"
-    case .handshakeIncomplete, .repliesUnread, .lingering: nil
+    case .repliesUnread, .lingering: nil
     }
   }
 }

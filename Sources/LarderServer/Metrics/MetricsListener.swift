@@ -121,10 +121,15 @@ private final class MetricsConnection {
 }
 
 extension ServerState {
-  /// The text of the page `/readyz` of a server that is ready. It names the stores that are not served.
+  /// The text of the page `/readyz` of a server that is ready. It names the stores that are not served, and says if a
+  /// certificate expires soon.
   private var readyLine: String {
     let damaged = stores.damagedNames
-    return damaged.isEmpty ? "ok" : "ok, without damaged stores: \(damaged.map(\.text).joined(separator: ", "))"
+    var line = "ok"
+    if !damaged.isEmpty { line += ", without damaged stores: \(damaged.map(\.text).joined(separator: ", "))" }
+    let days = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))).map { $0 / 86_400 }
+    if let days, days <= CertificateStatus.daysOfWarning { line += ", a certificate expires in \(days) days" }
+    return line
   }
 
   /// Returns the response to a request for a page.

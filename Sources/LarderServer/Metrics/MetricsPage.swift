@@ -1,4 +1,5 @@
 import Basics
+import Glibc
 import Platform
 import Storage
 import Wire
@@ -93,6 +94,20 @@ extension ServerState {
     text.add(connectionCount.refused)
     text.begin("connections_max", .gauge, "Maximum number of connections.")
     text.add(UInt64(limits.connections))
+    text.begin("handshakes", .gauge, "TLS handshakes under way.")
+    text.add(handshakes.open)
+    text.begin("handshakes_max", .gauge, "Maximum number of TLS handshakes under way.")
+    text.add(UInt64(limits.handshakes))
+    text.begin("handshakes_total", .counter, "TLS handshakes that have ended, by how.")
+    text.add(handshakes.done, ("result", "done"))
+    text.add(handshakes.failed, ("result", "failed"))
+    text.add(handshakes.refused, ("result", "refused"))
+    if let seconds = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))) {
+      text.begin(
+        "certificate_expiry_seconds", .gauge,
+        "Time until the first of the server's certificates and revocation lists expires.")
+      text.add(seconds)
+    }
     text.begin(
       "input_buffer_bytes", .gauge,
       "Memory for requests that are incomplete, or wait until their client reads its replies.")

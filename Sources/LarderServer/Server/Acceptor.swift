@@ -14,6 +14,8 @@ final class Acceptor: @unchecked Sendable {
   private let source: any DispatchSourceRead
   private let server: ServerState
   private let workers: [Worker]
+  /// Completes the handshakes of its connections; nil if they have none.
+  private let handshaker: Handshaker?
   private var nextWorker = 0
 
   private static let queue = DispatchQueue(label: "larder.acceptor")
@@ -24,19 +26,20 @@ final class Acceptor: @unchecked Sendable {
 
   /// - Parameters:
   ///   - number: the number of the listener among the server's.
-  ///   - name: the service manager's name for the socket; empty if it has none.
   ///   - served: the protocol that its clients speak.
+  ///   - handshaker: completes the handshakes of its connections, if these have any.
   init(
-    _ socket: consuming ListeningSocket, number: Int, name: String = "", _ served: ListenerProtocol,
-    server: ServerState, workers: [Worker]
+    _ socket: consuming ListeningSocket, number: Int, _ listener: Listener, _ served: ListenerProtocol,
+    server: ServerState, workers: [Worker], handshaker: Handshaker?
   ) {
     source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.number, queue: Self.queue)
-    listener = Listener(name: name, address: socket.address)
+    self.listener = listener
     self.number = number
     self.served = served
     self.socket = consume socket
     self.server = server
     self.workers = workers
+    self.handshaker = served.hasLayer ? handshaker : nil
     source.setEventHandler { [unowned self] in accept() }
     // The socket must not be closed while Dispatch monitors it. Until it stops, the source keeps the acceptor alive.
     source.setCancelHandler { [self] in
@@ -91,7 +94,12 @@ final class Acceptor: @unchecked Sendable {
       socket.shutdownSending()
       return
     }
-    workers[nextWorker].adopt(socket, from: number, served)
+    let worker = workers[nextWorker]
     nextWorker = (nextWorker + 1) % workers.count
+    guard let channel = served.makeChannel(over: socket) else { return server.connectionCount.remove() }
+    guard let handshaker else { return worker.adopt(channel, from: number, served.session) }
+    handshaker.begin(channel, from: number) { [number, served] channel in
+      worker.adopt(channel, from: number, served.session)
+    }
   }
 }

@@ -189,8 +189,11 @@ struct EventLoop: ~Copyable {
   /// connection end, and tries again later.
   mutating func open(_ arrival: Mailbox.Arrival, _ connections: inout WorkerConnections) {
     let token = connections.table.makeToken()
-    let session = arrival.served.session
-    guard let connection = open(arrival.makeChannel(), token: token, from: arrival.listener, session) else { return }
+    guard
+      let connection = open(arrival.takeChannel(), token: token, from: arrival.listener, arrival.session)
+    else { return }
+    // Requests may have arrived with the end of the handshake.
+    if connection.holdsUnreadInput { deferred.append(token) }
     connections.table.add(connection)
   }
 
@@ -277,8 +280,8 @@ struct EventLoop: ~Copyable {
       } else {
         read(&connection, &batch, &spare)
       }
-    } else if connection.isChannelBusy {
-      advanceChannel(of: &connection, hasHungUp: event.hasHungUp, &spare)
+    } else if connection.phase == .endingOutput {
+      continueShutdown(of: &connection, hasHungUp: event.hasHungUp, &spare)
     } else if event.hasHungUp {
       // Nobody is left to send to, and all input has been handled or can't be answered.
       connection.phase = .closed
@@ -294,17 +297,13 @@ struct EventLoop: ~Copyable {
     return connection.channelEvents.readiness(for: event)
   }
 
-  /// Continues the handshake or the shutdown of a connection's channel.
+  /// Continues the shutdown of a connection's channel.
   @inline(never)
-  private mutating func advanceChannel(
+  private mutating func continueShutdown(
     of connection: inout Connection, hasHungUp: Bool, _ spare: inout ReplyBuffer
   ) {
-    if connection.phase == .handshaking {
-      connection.continueHandshake(now: now)
-    } else {
-      connection.endOutput(now: now)
-    }
-    if hasHungUp, connection.isChannelBusy { connection.phase = .closed }
+    connection.endOutput(now: now)
+    if hasHungUp, connection.phase == .endingOutput { connection.phase = .closed }
     scheduleLingerTimeout(of: connection)
     settle(&connection, &spare)
   }
@@ -564,7 +563,6 @@ struct EventLoop: ~Copyable {
       guard !connection.hasWaitingReplies else { return }
     }
     switch connection.phase {
-    case .handshaking where drain.isRunning: connection.phase = .closed
     case .inputEnded where connection.streams.isEmpty && connection.channel.isPlain: connection.phase = .closed
     case .inputEnded where connection.streams.isEmpty, .closing:
       connection.endOutput(now: now)

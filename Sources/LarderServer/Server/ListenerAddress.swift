@@ -1,7 +1,7 @@
 import Platform
 
-/// An address to listen on, and what its clients speak: `unix:PATH` and `tcp:HOST:PORT` for Larder's own protocol,
-/// `resp+unix:PATH` and `resp:HOST:PORT` for that of Redis.
+/// An address to listen on, and what its clients speak: `unix:PATH`, `tcp:HOST:PORT` and `tls:HOST:PORT` for Larder's own
+/// protocol, `resp+unix:PATH`, `resp:HOST:PORT` and, with TLS, `resps:HOST:PORT` for that of Redis.
 package struct ListenerAddress: Sendable {
   package let address: Address
   package let spoken: ListenerProtocol
@@ -13,6 +13,8 @@ package struct ListenerAddress: Sendable {
       (address, spoken) = (try Address(String(text.dropFirst(Self.prefix.count + 1))), .resp)
     } else if text.hasPrefix(Self.prefix + ":") {
       (address, spoken) = (try Address("tcp:" + text.dropFirst(Self.prefix.count + 1)), .resp)
+    } else if text.hasPrefix(Self.prefix + "s:") {
+      (address, spoken) = (try Address("tls:" + text.dropFirst(Self.prefix.count + 2)), .resp)
     } else {
       (address, spoken) = (try Address(text), .native)
     }
@@ -32,7 +34,12 @@ extension ServerConfiguration {
   }
 }
 
+extension InheritedSocket {
+  /// Whether the connections of an inherited socket are encrypted, which its name says.
+  var isEncrypted: Bool { name == "tls" || name == "resps" }
+}
+
 extension ListenerProtocol {
   /// What the clients of an inherited socket speak, which the name of the socket says.
-  init(ofSocketNamed name: String) { self = name == "resp" ? .resp : .native }
+  init(ofSocketNamed name: String) { self = name == "resp" || name == "resps" ? .resp : .native }
 }

@@ -4,21 +4,33 @@ import Platform
 package struct ListenerProtocol: Sendable {
   /// What serves the requests of its connections.
   let session: any Session
+  /// The name that TLS clients must give the protocol (ALPN); nil if it has none.
+  let applicationName: String?
   private let layer: ChannelLayerFactory?
 
   /// Larder's own protocol: `Protocol/wire.md`.
-  package static let native = ListenerProtocol(NativeSession())
+  package static let native = ListenerProtocol(NativeSession(), applicationName: nativeApplicationName)
+  package static let nativeApplicationName = "larder/1"
 
   /// That of Redis: versions 2 and 3 of RESP.
   package static let resp = ListenerProtocol(RESPSession())
 
   /// - Parameter layer: Makes the layer of each connection; nil for bytes that are on the socket as they are.
-  init(_ session: any Session, over layer: ChannelLayerFactory? = nil) {
-    (self.session, self.layer) = (session, layer)
+  init(_ session: any Session, applicationName: String? = nil, over layer: ChannelLayerFactory? = nil) {
+    (self.session, self.applicationName, self.layer) = (session, applicationName, layer)
   }
 
   var hasLayer: Bool { layer != nil }
 
-  /// Makes the layer of a connection; nil if there is none.
-  func makeLayer() -> (any ChannelLayer)? { layer?() }
+  /// Makes the channel of a connection; nil without memory for its layer.
+  func makeChannel(over socket: consuming Descriptor) -> ByteChannel? {
+    guard let makeLayer = layer else { return ByteChannel(socket) }
+    guard let layer = makeLayer() else { return nil }
+    return ByteChannel(socket, layer: layer)
+  }
+
+  /// The same protocol over a layer.
+  func over(_ layer: @escaping ChannelLayerFactory) -> ListenerProtocol {
+    ListenerProtocol(session, applicationName: applicationName, over: layer)
+  }
 }

@@ -15,20 +15,31 @@ final class Mailbox: Sendable {
     weak var sender: (any HeldReplySender)?
   }
 
-  /// A connected socket. The worker makes its channel, once, and owns the channel.
-  struct Arrival {
+  /// A connection whose handshake is done. The worker takes its channel, once.
+  ///
+  /// Safe because one thread after the other uses it.
+  final class Arrival: @unchecked Sendable {
     /// The number of the listener that accepted it.
     let listener: Int
-    /// The protocol that the client speaks.
-    let served: ListenerProtocol
-    fileprivate let socket: Int32
+    /// What serves its requests.
+    let session: any Session
+    private var channel: ByteChannel?
 
-    func makeChannel() -> ByteChannel { ByteChannel(Descriptor(owning: socket), layer: served.makeLayer()) }
+    fileprivate init(_ channel: consuming ByteChannel, from listener: Int, _ session: any Session) {
+      self.channel = consume channel
+      self.listener = listener
+      self.session = session
+    }
+
+    func takeChannel() -> ByteChannel {
+      guard let channel = channel.take() else { preconditionFailure("the channel was taken before") }
+      return channel
+    }
   }
 
   /// What has been posted.
   struct Contents {
-    /// The sockets that now belong to the reader.
+    /// The connections that now belong to the reader.
     fileprivate(set) var arrivals: [Arrival] = []
     /// What the reader must call.
     fileprivate(set) var probes: [@Sendable () -> Void] = []
@@ -54,16 +65,12 @@ final class Mailbox: Sendable {
     wakeup = try Wakeup()
   }
 
-  deinit {
-    for arrival in contents.withLock({ $0.arrivals }) { _ = Descriptor(owning: arrival.socket) }
-  }
-
   /// Readable while something has been posted and not read.
   var descriptor: Int32 { wakeup.descriptor.number }
 
-  /// Hands over a connected socket.
-  func post(_ socket: consuming Descriptor, from listener: Int, _ served: ListenerProtocol) {
-    let arrival = Arrival(listener: listener, served: served, socket: socket.release())
+  /// Hands over a connection.
+  func post(_ channel: consuming ByteChannel, from listener: Int, _ session: any Session) {
+    let arrival = Arrival(channel, from: listener, session)
     contents.withLock { $0.arrivals.append(arrival) }
     wakeup.signal()
   }

@@ -18,6 +18,8 @@ package final class Server: Sendable {
   package let listeners: [Listener]
   private let state: ServerState
   private let workers: [Worker]
+  /// Completes the handshakes of encrypted connections; nil if no listener has any.
+  private let handshaker: Handshaker?
   private let acceptors: Lock<[Acceptor]?>
   private let metrics: [MetricsListener]
   private let memoryMonitor: MemoryMonitor
@@ -58,27 +60,36 @@ package final class Server: Sendable {
     }
     var workers: [Worker] = []
     var acceptors: [Acceptor] = []
+    var handshaker: Handshaker?
+    func accept(
+      from socket: consuming ListeningSocket, _ listener: Listener, _ spoken: ListenerProtocol
+    ) throws {
+      let spoken = try configuration.spoken(spoken, at: listener.address)
+      if spoken.hasLayer, handshaker == nil { handshaker = try Handshaker(state) }
+      acceptors.append(
+        Acceptor(
+          socket, number: acceptors.count, listener, spoken, server: state, workers: workers, handshaker: handshaker))
+    }
     do {
       for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
       for socket in configuration.sockets {
-        let listener = try configuration.adopt(socket)
-        acceptors.append(
-          Acceptor(
-            listener, number: acceptors.count, name: socket.name, ListenerProtocol(ofSocketNamed: socket.name),
-            server: state, workers: workers))
+        let listening = try configuration.adopt(socket)
+        let address = socket.isEncrypted ? listening.address.encrypted : listening.address
+        let listener = Listener(name: socket.name, address: address, isLocal: listening.isLocal)
+        try accept(from: listening, listener, ListenerProtocol(ofSocketNamed: socket.name))
       }
       for address in configuration.addresses {
-        let listener = try configuration.listen(on: address)
-        acceptors.append(
-          Acceptor(
-            listener, number: acceptors.count, configuration.protocols[address] ?? .native, server: state,
-            workers: workers))
+        let listening = try configuration.listen(on: address)
+        let listener = Listener(address: listening.address, isLocal: listening.isLocal)
+        try accept(from: listening, listener, configuration.protocols[address] ?? .native)
       }
-      let policy = try AccessPolicy(configuration.accessRules, listeners: acceptors.map(\.listener))
+      let policy = try AccessPolicy(
+        configuration.accessRules, listeners: acceptors.map(\.listener), certificates: configuration.certificates)
       state.accessControl.change(policy)
     } catch {
       // Acceptors and workers keep themselves alive until they are stopped.
       for acceptor in acceptors { acceptor.stop() }
+      handshaker?.stop()
       for worker in workers { worker.beginDrain() }
       for listener in metrics { listener.stop() }
       state.stores.close()
@@ -89,6 +100,7 @@ package final class Server: Sendable {
     listeners = acceptors.map(\.listener)
     self.state = state
     self.workers = workers
+    self.handshaker = handshaker
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
     state.expiryTimer.start(state)
@@ -109,10 +121,12 @@ package final class Server: Sendable {
   ///   - limits: the new limits. `maxFrameBytes`, `maxOpenStores`, `maxRequestsInFlight` and `maxKeysPerRequest` must
   ///     not change, because clients know them.
   ///   - rules: the new access rules. Connected clients lose the rights that they no longer have.
+  ///   - certificates: what is now known of certificates. Clients whose certificates are revoked are disconnected.
   package func change(
-    stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule]
+    stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule],
+    certificates: CertificateStatus = CertificateStatus()
   ) throws {
-    let policy = try AccessPolicy(rules, listeners: listeners)
+    let policy = try AccessPolicy(rules, listeners: listeners, certificates: certificates)
     let previousLimits = state.limits
     state.change(limits)
     do throws(StorageError) { try state.stores.ensureAll(stores.map { ($0.name, $0.specification) }) } catch {
@@ -137,6 +151,7 @@ package final class Server: Sendable {
   /// - Parameter completion: called once when all have responded, from any thread.
   func probe(_ completion: @escaping @Sendable () -> Void) -> Probe {
     var threads: [(name: String, probe: (@escaping @Sendable () -> Void) -> Void)] = [("the acceptor", Acceptor.probe)]
+    if let handshaker { threads.append(("the handshaker", handshaker.probe)) }
     for (index, worker) in workers.enumerated() { threads.append(("worker \(index)", worker.probe)) }
     for store in state.stores.list() {
       if let commitWriter = store.commitWriter {
@@ -156,6 +171,7 @@ package final class Server: Sendable {
     state.events.stop()
     memoryMonitor.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
+    handshaker?.stop()
     for worker in workers { worker.beginDrain() }
     DispatchQueue.global().async { [workers, state, metrics] in
       for worker in workers { worker.waitUntilDrained() }

@@ -40,6 +40,10 @@ package struct ServerConfiguration: Sendable {
   package var keep: (@Sendable (Int32, String) -> Void)?
   /// The access to the files of Unix sockets.
   package var access = ListeningSocket.FileAccess()
+  /// Makes the layer of each encrypted connection, for a protocol that its client must name; nil without a certificate.
+  package var secureLayer: (@Sendable (_ applicationName: String?) -> (any ChannelLayer)?)?
+  /// What is known of the certificates behind `secureLayer`.
+  package var certificates = CertificateStatus()
   /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor
   /// authentication.
   package var allowsInsecureTCP = false
@@ -129,7 +133,9 @@ package struct ServerLimits: Sendable {
   /// How long it may take if its request asks for more.
   package var maxFindTime: Duration = .seconds(60)
 
-  /// How long a new connection may take to send its hello.
+  /// The maximum number of TLS handshakes under way. Beyond it, the address that has most of them loses its oldest.
+  package var handshakes = 1_024
+  /// How long a new connection may take for its TLS handshake, and then to send its hello.
   package var helloTimeout: Duration = .seconds(5)
   /// How long a connection may stall in the middle of a frame.
   package var frameTimeout: Duration = .seconds(30)
@@ -180,11 +186,11 @@ extension ServerConfiguration {
   mutating func listen(on address: Address, forMetrics isForMetrics: Bool = false) throws -> ListeningSocket {
     if let index = kept.firstIndex(where: { $0.address == address }) {
       let listener = try ListeningSocket.resume(kept.remove(at: index).socket, at: address, access: access)
-      try checkExposure(of: listener, isForMetrics)
+      try checkExposure(of: listener, address, isForMetrics)
       return listener
     }
     let listener = try ListeningSocket.open(address, access: access, removesFile: keep == nil)
-    try checkExposure(of: listener, isForMetrics)
+    try checkExposure(of: listener, address, isForMetrics)
     keep?(listener.descriptor.number, listener.preservedName)
     return listener
   }
@@ -192,15 +198,36 @@ extension ServerConfiguration {
   /// Takes over an inherited socket.
   func adopt(_ socket: InheritedSocket, forMetrics isForMetrics: Bool = false) throws -> ListeningSocket {
     let listener = try ListeningSocket.adopt(socket)
-    try checkExposure(of: listener, isForMetrics)
+    try checkExposure(of: listener, socket.isEncrypted ? listener.address.encrypted : listener.address, isForMetrics)
     return listener
   }
 
+  /// Returns the protocol of a listener, over TLS if its address says so.
+  func spoken(_ listener: ListenerProtocol, at address: Address) throws(SecurityError) -> ListenerProtocol {
+    guard address.isEncrypted else { return listener }
+    guard let secureLayer else { throw SecurityError(address: address) }
+    let name = listener.applicationName
+    return listener.over { secureLayer(name) }
+  }
+
   /// Checks the address that was actually bound, because a host name says little.
-  private func checkExposure(of listener: borrowing ListeningSocket, _ isForMetrics: Bool) throws(ExposureError) {
-    guard listener.isLocal || allowsInsecureTCP else {
+  private func checkExposure(
+    of listener: borrowing ListeningSocket, _ address: Address, _ isForMetrics: Bool
+  ) throws(ExposureError) {
+    guard listener.isLocal || allowsInsecureTCP || (address.isEncrypted && !isForMetrics) else {
       throw ExposureError(address: listener.address, isForMetrics: isForMetrics)
     }
+  }
+}
+
+/// The error for an encrypted address of a server without a certificate.
+package struct SecurityError: Error, Equatable, Sendable, CustomStringConvertible {
+  private let address: Address
+
+  package init(address: Address) { self.address = address }
+
+  package var description: String {
+    "\(address) needs a certificate and its private key: set tls.certificates and tls.keys"
   }
 }
 
@@ -222,8 +249,9 @@ package struct ExposureError: Error, Equatable, Sendable, CustomStringConvertibl
         """
     }
     return """
-      \(address) can be reached from other machines, and TCP has neither encryption nor authentication: listen on a \
-      loopback address, or pass --insecure-tcp if everyone who can reach it may read and change everything
+      \(address) can be reached from other machines, and TCP has neither encryption nor authentication: use TLS \
+      (\(address.encrypted)), listen on a loopback address, or pass --insecure-tcp if everyone who can reach it may read \
+      and change everything
       """
   }
 }

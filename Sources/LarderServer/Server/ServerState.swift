@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Platform
 import Storage
 import Synchronization
@@ -11,6 +12,7 @@ final class ServerState: Sendable {
   let stores: StoreCatalog
   let accessControl: AccessControl
   let connectionCount = ConnectionCount()
+  let handshakes = HandshakeCounts()
   let registry = ConnectionRegistry()
   let buffers: BufferTotals
   /// What each worker counts, by its index.
@@ -98,11 +100,16 @@ final class ServerState: Sendable {
   func figures() -> [Figure] {
     let quantiles = recentDurations.withLock { $0.quantiles([500, 990, 999], workers) }
     let use = MemoryUse(self)
+    let expiry = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil)))
     return [
       Figure("uptime_milliseconds", uptimeMilliseconds),
       Figure("connections", connectionCount.open),
       Figure("connections_accepted_total", connectionCount.accepted),
       Figure("connections_refused_total", connectionCount.refused),
+      Figure("handshakes", handshakes.open),
+      Figure("handshakes_total", handshakes.done),
+      Figure("handshakes_failed_total", handshakes.failed),
+      Figure("handshakes_refused_total", handshakes.refused),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
       Figure("stores_damaged", UInt64(stores.damagedNames.count)),
@@ -122,7 +129,7 @@ final class ServerState: Sendable {
       Figure("request_p50_nanoseconds", quantiles[0]),
       Figure("request_p99_nanoseconds", quantiles[1]),
       Figure("request_p999_nanoseconds", quantiles[2]),
-    ] + Self.figures(of: use.parts)
+    ] + (expiry.map { [Figure("certificate_expiry_seconds", $0)] } ?? []) + Self.figures(of: use.parts)
   }
 
   private static func figures(of parts: [(name: String, bytes: Int)]) -> [Figure] {

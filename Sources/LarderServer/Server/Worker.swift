@@ -52,9 +52,9 @@ final class Worker: @unchecked Sendable {
     source.activate()
   }
 
-  /// Hands a connected socket to the worker. From any thread.
-  func adopt(_ socket: consuming Descriptor, from listener: Int, _ served: ListenerProtocol) {
-    mailbox.post(socket, from: listener, served)
+  /// Hands a connection to the worker. From any thread.
+  func adopt(_ channel: consuming ByteChannel, from listener: Int, _ session: any Session) {
+    mailbox.post(channel, from: listener, session)
   }
 
   /// Makes the worker's thread call `respond` after what it is doing. From any thread.

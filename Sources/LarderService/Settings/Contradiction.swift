@@ -19,7 +19,9 @@ struct Contradiction {
 extension Settings {
   /// Everything that the server refuses although each value is valid. Reads the descriptions of the stores in the data
   /// directory.
-  var contradictions: [Contradiction] { limitContradictions + addressContradictions + storeContradictions }
+  var contradictions: [Contradiction] {
+    limitContradictions + addressContradictions + tlsContradictions + storeContradictions
+  }
 
   private var limitContradictions: [Contradiction] {
     let (limits, count) = (server.limits, server.stores.count)
@@ -62,6 +64,10 @@ extension Settings {
       }
     }
     guard let metrics = server.metrics else { return found }
+    if metrics.isEncrypted {
+      found.append(
+        Contradiction(["metrics"], "metrics are served without TLS; use a loopback address, as in tcp:127.0.0.1:9411"))
+    }
     if !metrics.isPortChosenBySystem, server.addresses.contains(metrics) {
       found.append(Contradiction(["metrics", "listen"], "\"\(metrics)\" is in listen, too; use another address"))
     } else if isExposed(metrics) {
@@ -71,7 +77,38 @@ extension Settings {
     return found
   }
 
-  private func isExposed(_ address: Address) -> Bool { !server.allowsInsecureTCP && address.isNumericAndRemote }
+  private var tlsContradictions: [Contradiction] {
+    var found: [Contradiction] = []
+    if let index = server.addresses.firstIndex(where: \.isEncrypted), tls.certificates.isEmpty {
+      found.append(
+        Contradiction(
+          ["listen", "tls.certificates"], item: index, "\(SecurityError(address: server.addresses[index]))"))
+    }
+    if tls.certificates.count != tls.keys.count {
+      found.append(
+        Contradiction(
+          ["tls.certificates", "tls.keys"],
+          "there are \(tls.certificates.count) certificates and \(tls.keys.count) keys; each certificate needs its key, in "
+            + "the same order"))
+    }
+    if tls.clientAuthorities == nil, tls.clientCertificates == .required {
+      found.append(
+        Contradiction(
+          ["tls.client-certificates", "tls.client-authorities"],
+          "set tls.client-authorities to the certificates of the authorities that issue clients' certificates"))
+    }
+    if tls.clientAuthorities == nil, tls.revocations != nil {
+      found.append(
+        Contradiction(
+          ["tls.revocations", "tls.client-authorities"], "no client shows a certificate without tls.client-authorities")
+      )
+    }
+    return found
+  }
+
+  private func isExposed(_ address: Address) -> Bool {
+    !server.allowsInsecureTCP && !address.isEncrypted && address.isNumericAndRemote
+  }
 
   private var storeContradictions: [Contradiction] {
     let stores = server.stores
@@ -112,6 +149,9 @@ extension Settings {
 extension Address {
   /// Whether the system chooses a free port, so that several sockets can have the same address.
   fileprivate var isPortChosenBySystem: Bool {
-    if case .tcp(_, 0) = self { true } else { false }
+    switch self {
+    case .tcp(_, let port), .tls(_, let port): port == 0
+    case .unix: false
+    }
   }
 }

@@ -82,6 +82,15 @@ package struct Setting: Sendable {
     applyTexts(texts, &settings)
   }
 
+  /// Returns the absolute path of a file.
+  private static func filePath(_ text: String) throws(ValueError) -> String {
+    guard !text.isEmpty else { throw ValueError("the path is empty") }
+    guard !text.hasPrefix("~") else {
+      throw ValueError("'\(text)' begins with ~, which only a shell replaces; write the whole path, from / on")
+    }
+    return text.hasPrefix("/") ? text : currentFolder() + "/" + text
+  }
+
   /// The environment variable that sets this key.
   var variable: String { Self.variablePrefix + key.uppercased().map { $0.isLetter ? $0 : "_" } }
 
@@ -97,6 +106,20 @@ package struct Setting: Sendable {
       guard let isAllowed = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.server.allowsInsecureTCP = isAllowed
     },
+    Setting(list: "tls.certificates", isReloadable: true, \.tls.certificates) { try filePath($0) },
+    Setting(list: "tls.keys", isReloadable: true, \.tls.keys) { try filePath($0) },
+    Setting("tls.client-authorities", default: nil, isReloadable: true) { text, settings in
+      settings.tls.clientAuthorities = try filePath(text)
+    },
+    Setting("tls.client-certificates", default: "optional", isReloadable: true) { text, settings in
+      guard let certificates = TLSSettings.ClientCertificates(rawValue: text) else {
+        throw ValueError("'\(text)' is neither optional nor required")
+      }
+      settings.tls.clientCertificates = certificates
+    },
+    Setting("tls.revocations", default: nil, isReloadable: true) { text, settings in
+      settings.tls.revocations = try filePath(text)
+    },
     Setting("socket.mode", default: nil) { text, settings in
       guard let mode = UInt32(text, radix: 8), mode <= 0o777 else {
         throw ValueError("'\(text)' is not an octal mode, as in 660")
@@ -107,13 +130,7 @@ package struct Setting: Sendable {
       try FileOwner(text).apply(to: &settings.server.access)
     },
     Setting(list: "access", isReloadable: true, \.server.accessRules) { try AccessRule($0) },
-    Setting("data", default: nil) { text, settings in
-      guard !text.isEmpty else { throw ValueError("the path is empty") }
-      guard !text.hasPrefix("~") else {
-        throw ValueError("'\(text)' begins with ~, which only a shell replaces; write the whole path, from / on")
-      }
-      settings.server.dataPath = text.hasPrefix("/") ? text : currentFolder() + "/" + text
-    },
+    Setting("data", default: nil) { text, settings in settings.server.dataPath = try filePath(text) },
     Setting("strict", default: "false") { text, settings in
       guard let isStrict = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.server.isStrict = isStrict
@@ -143,6 +160,7 @@ package struct Setting: Sendable {
     },
     Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
+    Setting("limits.handshakes", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.handshakes),
     Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),
     Setting("limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
     Setting(

@@ -32,6 +32,12 @@ extension AccessRule {
     switch (parts[0], parts.count == 2 ? parts[1] : nil) {
     case ("unix", nil): return .unix
     case ("tcp", nil): return .tcp
+    case ("tls", nil): return .tls
+    case ("principal", let name?):
+      guard !name.isEmpty else {
+        throw Setting.ValueError("a name from a certificate must follow principal:, as in principal:web.example=read")
+      }
+      return .principal(name)
     case ("user", let name?):
       guard let id = userID(name), id != .max else {
         throw Setting.ValueError(
@@ -44,7 +50,7 @@ extension AccessRule {
           "there is no group '\(name)' on this machine; \"getent group\" lists them, or use a number")
       }
       return .group(id)
-    default: throw Setting.ValueError("'\(text)' is not one of user:NAME, group:NAME, unix, tcp")
+    default: throw Setting.ValueError("'\(text)' is not one of user:NAME, group:NAME, unix, tcp, principal:NAME, tls")
     }
   }
 
@@ -61,12 +67,17 @@ extension AccessRule {
     guard !listener.isEmpty else {
       throw Setting.ValueError("an address, or the name of a socket that systemd passes, must follow @")
     }
-    if listener.hasPrefix("tcp:"), subject != .tcp {
+    guard let address = try? Address(listener), !subject.canConnect(to: address) else { return }
+    switch address {
+    case .tcp:
       throw Setting.ValueError(
         "TCP clients are anonymous, so rules for \(listener) begin with tcp, as in tcp=read@\(listener)")
-    }
-    if listener.hasPrefix("unix:"), subject == .tcp {
-      throw Setting.ValueError("\(listener) is a Unix socket, but the rule is for tcp")
+    case .tls:
+      throw Setting.ValueError(
+        "rules for \(listener) begin with principal or tls, as in principal:web.example=read@\(listener)")
+    case .unix:
+      throw Setting.ValueError(
+        "\(listener) is a Unix socket, so its rules begin with user, group or unix, as in unix=read@\(listener)")
     }
   }
 }

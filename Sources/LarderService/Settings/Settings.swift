@@ -6,6 +6,7 @@ import Systemd
 /// The settings of larderd. `SettingsLoader` reads them; `Setting` defines their keys.
 package struct Settings: Sendable {
   package var server = ServerConfiguration(addresses: [])
+  package var tls = TLSSettings()
   package var logLevel = LogLevel.info
 }
 
@@ -81,6 +82,16 @@ package struct ResolvedSettings: Sendable {
       guard let listener = rule.listener, !addresses.contains(listener) else { return nil }
       return access.problem("'\(listener)' must be the name or address of a socket that systemd passes", item: index)
         .text
+    }
+  }
+
+  /// Checks the files of certificates and keys that the settings name, which the server reads when it starts.
+  package func checkFiles() throws(SettingsError) {
+    guard !settings.tls.certificates.isEmpty else { return }
+    do throws(TLSFileError) { _ = try TLSCredentials(settings.tls) } catch {
+      throw SettingsError([
+        values.first { $0.setting.key == "tls.certificates" }?.problem("\(error)").text ?? "\(error)"
+      ])
     }
   }
 

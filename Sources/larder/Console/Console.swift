@@ -2,6 +2,7 @@ import Basics
 import Dispatch
 import Glibc
 import Larder
+import LarderTLS
 import Platform
 
 /// The interactive console: reads a line, runs it like a command line, and repeats until the end. It owns the terminal
@@ -126,11 +127,12 @@ final class ConsoleSession: Sendable {
   let ownsInput: Bool
   private let currentFormat = Lock<OutputFormat?>(nil)
 
-  init(_ address: Address, timeout: Duration, ownsInput: Bool = false) throws {
+  init(_ address: Address, tls: ClientTLS, timeout: Duration, ownsInput: Bool = false) throws {
     self.address = address
     self.ownsInput = ownsInput
     self.timeout = timeout
-    client = try ConnectionOptions.client(for: address, timeout: timeout, maxReconnectDelay: .milliseconds(100))
+    client = try ConnectionOptions.client(
+      for: address, tls: tls, timeout: timeout, maxReconnectDelay: .milliseconds(100))
   }
 
   /// The format that a person has set; nil for the default.

@@ -21,12 +21,12 @@ extension ServerTests {
     }
 
     /// Connects a client that has not sent its hello.
-    private func connect(_ server: TestServer, renewsKey: Bool = true) throws -> ScrambledClient {
+    private func connect(_ server: TestServer, renewsKey: Bool = true) throws -> LayeredClient {
       let makeLayer = ScramblingLayer.factory(.client, seed: seed, counters, renewsKey: renewsKey)
-      return try ScrambledClient(server.address, makeLayer())
+      return try LayeredClient(server.address, #require(makeLayer()))
     }
 
-    private func open(_ server: TestServer, renewsKey: Bool = true) throws -> ScrambledClient {
+    private func open(_ server: TestServer, renewsKey: Bool = true) throws -> LayeredClient {
       let client = try connect(server, renewsKey: renewsKey)
       try client.open()
       return client
@@ -74,7 +74,7 @@ extension ServerTests {
       let server = try makeServer()
       for _ in 0..<20 {
         let client = try connect(server)
-        try client.send(ScrambledClient.opening() + Request.put("key", [1], id: 3) + Request.get("key", id: 4))
+        try client.send(LayeredClient.opening() + Request.put("key", [1], id: 3) + Request.get("key", id: 4))
         try client.endSending()
         for id in 1...4 as ClosedRange<UInt32> { #expect(try client.receive().id == id) }
         #expect(try client.isAtEnd())
@@ -167,7 +167,7 @@ extension ServerTests {
       let (client, witness) = (try open(server), try open(server))
       #expect(try client.isServed())
       client.cutOff()
-      #expect(throws: ScrambledClient.Failure.failed(.layer("the stream was truncated"))) { try client.receive() }
+      #expect(throws: LayeredClient.Failure.failed(.layer("the stream was truncated"))) { try client.receive() }
       #expect(try eventually { try witness.figures()["connections"] == 1 })
     }
 

@@ -2,6 +2,7 @@ import DataSources
 import Documents
 import Foundation
 import Larder
+import LarderTLS
 import LarderTesting
 import TestSupport
 import Testing
@@ -54,6 +55,11 @@ import TypedQueries
       let larder = try LarderClient("tcp:127.0.0.1:7411")
       // End of the snippet.
       larder.close()
+    }
+    do {
+      let remote = try LarderClient("tls:db.example:7464", tls: .system)
+      // End of the snippet.
+      remote.close()
     }
     let server = try TestServer.start()
     let larder = server.client

@@ -4,8 +4,8 @@ import Platform
 import TestSupport
 import Wire
 
-/// A client whose bytes pass a `ScramblingLayer`, and that waits for the server. One thread at a time may use it.
-final class ScrambledClient {
+/// A client whose bytes pass a layer, and that waits for the server. One thread at a time may use it.
+final class LayeredClient {
   private let channel: ByteChannel
   private var received = ByteBuffer()
 
@@ -90,6 +90,13 @@ final class ScrambledClient {
       if let reply = nextReply() { return reply }
       guard try fill() else { throw Failure.ended }
     }
+  }
+
+  /// Returns bytes that are no frame.
+  func receiveBytes(_ count: Int) throws -> [UInt8] {
+    while received.count < count { guard try fill() else { throw Failure.ended } }
+    defer { received.consume(count) }
+    return received.withSpan { $0.extracting(0..<count).toArray() }
   }
 
   /// Returns the figures of the server.

@@ -1,0 +1,147 @@
+import Glibc
+import LarderServer
+import Platform
+import TLS
+
+/// The certificates and keys of the server, as its files say. New connections use the latest.
+///
+/// Used by any thread.
+final class TLSCredentials: Sendable {
+  private let current: Lock<TLSConfiguration>
+
+  /// - Throws: An error for a file that can't be used.
+  init(_ settings: TLSSettings) throws(TLSFileError) {
+    current = Lock(try TLSConfiguration(TLSFiles(settings)))
+  }
+
+  /// Makes the layer of a new connection.
+  /// - Parameter applicationName: The protocol that its client must name; nil if it doesn't matter.
+  /// - Returns: nil without memory.
+  func makeLayer(_ applicationName: String?) -> TLSLayer? {
+    let configuration = current.withLock { $0 }
+    return TLSLayer(accepting: applicationName == nil ? configuration.anyProtocol : configuration.native)
+  }
+
+  /// Reads the files again. If anything is wrong with them, nothing changes.
+  /// - Returns: Whether their contents have changed.
+  func reload(_ settings: TLSSettings) throws(TLSFileError) -> Bool {
+    let files = try TLSFiles(settings)
+    guard current.withLock({ $0.files != files }) else { return false }
+    let configuration = try TLSConfiguration(files)
+    current.withLock { $0 = configuration }
+    return true
+  }
+
+  /// What expires, in the order of the settings.
+  var expiries: [TLSExpiry] { current.withLock { $0.expiries } }
+
+  /// What open connections depend on.
+  var status: CertificateStatus {
+    current.withLock { CertificateStatus(expiry: $0.expiries.map(\.time).min(), revoked: $0.revoked) }
+  }
+}
+
+/// When a certificate or a revocation list expires.
+struct TLSExpiry: Sendable {
+  let description: String
+  /// In seconds since 1970.
+  let time: Int64
+
+  /// The number of whole days that are left.
+  /// - Parameter now: In seconds since 1970.
+  func days(from now: Int64) -> UInt64 { UInt64(max(0, time - now)) / 86_400 }
+}
+
+/// The reason why a file can't be used for TLS.
+package struct TLSFileError: Error, Equatable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  fileprivate init(_ description: String) { self.description = description }
+}
+
+/// The contents of the files.
+private struct TLSFiles: Equatable {
+  struct Pair: Equatable {
+    let certificate: TLSFile
+    let key: TLSFile
+  }
+
+  let pairs: [Pair]
+  let authorities: TLSFile?
+  let revocations: TLSFile?
+  let requiresClientCertificates: Bool
+
+  init(_ settings: TLSSettings) throws(TLSFileError) {
+    var pairs: [Pair] = []
+    for (certificate, key) in zip(settings.certificates, settings.keys) {
+      pairs.append(Pair(certificate: try TLSFile(certificate), key: try TLSFile(key)))
+    }
+    self.pairs = pairs
+    authorities = if let path = settings.clientAuthorities { try TLSFile(path) } else { nil }
+    revocations = if let path = settings.revocations { try TLSFile(path) } else { nil }
+    requiresClientCertificates = settings.clientCertificates == .required
+  }
+}
+
+private struct TLSFile: Equatable {
+  let path: String
+  let bytes: [UInt8]
+
+  private static let maxByteCount = 16 << 20
+
+  init(_ path: String) throws(TLSFileError) {
+    self.path = path
+    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount) } catch {
+      throw TLSFileError("\(path): \(error.reason)")
+    }
+  }
+}
+
+/// What the files mean.
+private struct TLSConfiguration: Sendable {
+  let files: TLSFiles
+  /// For listeners whose clients must name Larder's protocol.
+  let native: TLSContext
+  /// For listeners whose clients need not name a protocol.
+  let anyProtocol: TLSContext
+  let expiries: [TLSExpiry]
+  let revoked: Set<CertificateStatus.Revoked>
+
+  init(_ files: TLSFiles) throws(TLSFileError) {
+    self.files = files
+    do {
+      var identities: [TLSIdentity] = []
+      for pair in files.pairs {
+        let identity = try TLSIdentity(
+          chain: pair.certificate.bytes, key: pair.key.bytes, names: (pair.certificate.path, pair.key.path))
+        try identity.validate(at: Int64(time(nil)))
+        identities.append(identity)
+      }
+      let revocations = try files.revocations.map { file throws(TLSError) in
+        try RevocationList.readAll(file.bytes, from: file.path)
+      }
+      let clients = try Self.clients(files, revocations ?? [])
+      native = try TLSContext.server(
+        identities, clients: clients, applicationProtocol: ListenerProtocol.nativeApplicationName)
+      anyProtocol = try TLSContext.server(identities, clients: clients)
+      revoked = Set(
+        (revocations ?? []).flatMap { list in
+          list.serials.map { CertificateStatus.Revoked(issuer: list.issuer, serial: $0) }
+        })
+      expiries =
+        identities.map { TLSExpiry(description: "the certificate of \($0.certificate.subject)", time: $0.expiry) }
+        + (revocations ?? []).map { list in
+          TLSExpiry(description: "the revocation list of \(list.issuer)", time: list.expiry)
+        }
+    } catch { throw TLSFileError(error.description) }
+  }
+
+  private static func clients(
+    _ files: TLSFiles, _ revocations: [RevocationList]
+  ) throws(TLSError) -> TLSContext.ClientCertificates {
+    guard let file = files.authorities else { return .ignored }
+    let trust = TLSTrust(
+      .authorities(try Certificate.readAll(file.bytes, from: file.path)), revocations: revocations)
+    return files.requiresClientCertificates ? .required(trust) : .optional(trust)
+  }
+}
