@@ -160,7 +160,10 @@ import Testing
   }
 
   @Test func `a server that doesn't speak TLS is not trusted with anything`() async throws {
-    try await withServer({ $0.addresses = [.tcp(host: "127.0.0.1", port: 0)] }) { _, server in
+    func listenOnTCP(_ configuration: inout ServerConfiguration) {
+      configuration.addresses = [.tcp(host: "127.0.0.1", port: 0)]
+    }
+    try await withServer(listenOnTCP) { _, server in
       guard case .tcp(let host, let port) = server.addresses[0] else { return }
       var configuration = LarderClient.Configuration()
       configuration.waitsForConnection = false
